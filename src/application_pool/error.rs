@@ -1,0 +1,139 @@
+//! What can go wrong, and whose fault it is.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+type Source = Arc<dyn Error + Send + Sync + 'static>;
+
+/// Why a process could not be spawned. Cheap to clone: every get that waited is told.
+#[derive(Clone, Debug)]
+pub struct SpawnError(Source);
+
+impl SpawnError {
+    /// An error with this cause; strings and errors both serve.
+    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        SpawnError(Arc::from(cause.into()))
+    }
+    /// The cause, to be looked at with `downcast_ref`.
+    pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &*self.0
+    }
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for SpawnError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+/// Why a connection to a process could not be opened, and whose fault it is (erratum E31).
+#[derive(Debug)]
+pub struct ConnectError {
+    local: bool,
+    cause: Box<dyn Error + Send + Sync>,
+}
+
+impl ConnectError {
+    /// The process is at fault: it is detached, and the `get` tries another.
+    pub fn process(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        ConnectError { local: false, cause: cause.into() }
+    }
+    /// The caller's side is at fault (no descriptors, no memory): the process stays.
+    pub fn local(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        ConnectError { local: true, cause: cause.into() }
+    }
+    /// Whether the caller's side is at fault.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+    /// The cause, to be looked at with `downcast_ref`.
+    pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &*self.cause
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl Error for ConnectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.source()
+    }
+}
+
+/// Why a `get` or a `checkout` gave no session.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GetError {
+    /// The pool is closed.
+    Closed,
+    /// As many gets wait for the group as its options allow.
+    QueueFull {
+        /// The bound that was reached.
+        max_queue: usize,
+    },
+    /// The deadline passed before a process was free.
+    TimedOut,
+    /// `try_get` would have had to wait.
+    WouldBlock,
+    /// No process could be spawned, and the group has none.
+    Spawn(SpawnError),
+    /// No connection could be opened.
+    Connect(ConnectError),
+}
+
+impl fmt::Display for GetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GetError::Closed => f.write_str("the pool is closed"),
+            GetError::QueueFull { max_queue } => {
+                write!(f, "the queue is full: {max_queue} gets wait for this group already")
+            }
+            GetError::TimedOut => f.write_str("no process was free before the deadline"),
+            GetError::WouldBlock => f.write_str("no process is free now"),
+            GetError::Spawn(e) => write!(f, "no process could be spawned: {e}"),
+            GetError::Connect(e) => write!(f, "no connection could be opened: {e}"),
+        }
+    }
+}
+
+impl Error for GetError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            GetError::Spawn(e) => Some(e),
+            GetError::Connect(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+/// Why a pool could not be built. Names the option and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// `max` was 0: no `get` could ever be served (erratum E19).
+    MaxIsZero,
+    /// The cleaner's thread could not be started.
+    CleanerThread(String),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::MaxIsZero => f.write_str("max must be at least 1: a pool of 0 processes serves nobody"),
+            BuildError::CleanerThread(e) => write!(f, "the cleaner's thread could not be started: {e}"),
+        }
+    }
+}
+
+impl Error for BuildError {}

@@ -1,0 +1,211 @@
+//! What a caller says about an application: the pseudocode's `PoolOptions`.
+//!
+//! The options of one application are shared, not copied: [`PoolOptions`] is a counted reference to
+//! values that never change, so handing it to the pool costs one comparison of pointers, and the
+//! pool applies new values exactly when it is handed a different object.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How the pool replaces processes when a restart file says so (erratum E34).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RestartMode {
+    /// As the text has it: every process of the group goes at once, and the next `get` is served by
+    /// new code. What one wants in development.
+    #[default]
+    Immediate,
+    /// A process with the new code is spawned beside the old ones, which serve until it is ready and
+    /// then leave one by one. If the new code does not boot, the old processes stay.
+    Rolling,
+}
+
+/// Which application a `get` is for, and how its group is to be run. Cheap to clone.
+///
+/// ```
+/// use cabrank::PoolOptions;
+/// let options = PoolOptions::new("/srv/shop").with_min_processes(2).with_max_requests(1000);
+/// assert_eq!(options.app_group_name(), "/srv/shop");
+/// ```
+#[derive(Clone, Debug)]
+pub struct PoolOptions(Arc<Fields>);
+
+#[derive(Debug)]
+struct Fields {
+    app_root: PathBuf,
+    app_group_name: String,
+    environment: String,
+    min_processes: usize,
+    max_requests: usize,
+    use_global_queue: bool,
+    restart_dir: Option<PathBuf>,
+    restart_mode: RestartMode,
+    max_queue: usize,
+    /// Where the pool found this object's group last time. A hint only: it is verified before use,
+    /// and being wrong costs one look into the map of names.
+    group_hint: AtomicUsize,
+}
+
+impl Clone for Fields {
+    fn clone(&self) -> Self {
+        Fields {
+            app_root: self.app_root.clone(),
+            app_group_name: self.app_group_name.clone(),
+            environment: self.environment.clone(),
+            restart_dir: self.restart_dir.clone(),
+            group_hint: AtomicUsize::new(usize::MAX),
+            ..*self
+        }
+    }
+}
+
+impl PoolOptions {
+    /// Options for the application in `app_root`, with the defaults below; the group is named after
+    /// the directory.
+    ///
+    /// Defaults: no minimum, no maximum of requests, the processes' own concurrency, restart files in
+    /// `app_root/tmp`, immediate restarts, at most 100 waiting gets, environment `production`.
+    pub fn new(app_root: impl Into<PathBuf>) -> Self {
+        let app_root = app_root.into();
+        PoolOptions(Arc::new(Fields {
+            app_group_name: app_root.to_string_lossy().into_owned(),
+            app_root,
+            environment: "production".into(),
+            min_processes: 0,
+            max_requests: 0,
+            use_global_queue: false,
+            restart_dir: None,
+            restart_mode: RestartMode::default(),
+            max_queue: 100,
+            group_hint: AtomicUsize::new(usize::MAX),
+        }))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Fields)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+
+    /// The name under which processes are grouped; several application roots may share one.
+    #[must_use]
+    pub fn with_app_group_name(self, name: impl Into<String>) -> Self {
+        self.with(|f| f.app_group_name = name.into())
+    }
+
+    /// How many processes the pool keeps for this group once it has been asked for: the cleaner
+    /// leaves that many, and lost ones are replaced in the background (erratum E28). 0: none.
+    #[must_use]
+    pub fn with_min_processes(self, min: usize) -> Self {
+        self.with(|f| f.min_processes = min)
+    }
+
+    /// How many sessions a process may be given in all before it is shut down; 0: no limit.
+    /// Applies to processes attached from then on.
+    #[must_use]
+    pub fn with_max_requests(self, max: usize) -> Self {
+        self.with(|f| f.max_requests = max)
+    }
+
+    /// One session at a time for each process, whatever concurrency it claims: gets wait in the
+    /// pool's queue instead of the process's own. Applies to processes attached from then on.
+    #[must_use]
+    pub fn with_global_queue(self, on: bool) -> Self {
+        self.with(|f| f.use_global_queue = on)
+    }
+
+    /// The directory of `restart.txt` and `always_restart.txt`, absolute or relative to the
+    /// application root. Default: `tmp`.
+    #[must_use]
+    pub fn with_restart_dir(self, dir: impl Into<PathBuf>) -> Self {
+        self.with(|f| f.restart_dir = Some(dir.into()))
+    }
+
+    /// How a restart is carried out.
+    #[must_use]
+    pub fn with_restart_mode(self, mode: RestartMode) -> Self {
+        self.with(|f| f.restart_mode = mode)
+    }
+
+    /// The environment the application runs in (`RAILS_ENV` and its kin).
+    #[must_use]
+    pub fn with_environment(self, environment: impl Into<String>) -> Self {
+        self.with(|f| f.environment = environment.into())
+    }
+
+    /// How many gets may wait for this group; one more fails with `QueueFull`. 0: no limit.
+    #[must_use]
+    pub fn with_max_queue(self, max: usize) -> Self {
+        self.with(|f| f.max_queue = max)
+    }
+
+    /// The application's top directory.
+    pub fn app_root(&self) -> &Path {
+        &self.0.app_root
+    }
+    /// The name of the group.
+    pub fn app_group_name(&self) -> &str {
+        &self.0.app_group_name
+    }
+    /// The environment.
+    pub fn environment(&self) -> &str {
+        &self.0.environment
+    }
+    /// The minimum of processes.
+    pub fn min_processes(&self) -> usize {
+        self.0.min_processes
+    }
+    /// The maximum of sessions a process is given; 0: none.
+    pub fn max_requests(&self) -> usize {
+        self.0.max_requests
+    }
+    /// Whether each process takes one session at a time.
+    pub fn use_global_queue(&self) -> bool {
+        self.0.use_global_queue
+    }
+    /// How a restart is carried out.
+    pub fn restart_mode(&self) -> RestartMode {
+        self.0.restart_mode
+    }
+    /// The bound of the queue; 0: none.
+    pub fn max_queue(&self) -> usize {
+        self.0.max_queue
+    }
+    /// Where the restart files are looked for.
+    pub fn restart_dir(&self) -> PathBuf {
+        // `join` with an absolute path is that path: both cases of the text in one line.
+        let dir = self.0.restart_dir.as_deref().unwrap_or(Path::new("tmp"));
+        self.0.app_root.join(dir)
+    }
+
+    pub(crate) fn same(&self, other: &PoolOptions) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+    pub(crate) fn group_hint(&self) -> usize {
+        self.0.group_hint.load(Ordering::Relaxed)
+    }
+    pub(crate) fn set_group_hint(&self, key: usize) {
+        self.0.group_hint.store(key, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_restart_directory_may_be_absolute_relative_or_left_out() {
+        let o = PoolOptions::new("/srv/a");
+        assert_eq!(o.restart_dir(), Path::new("/srv/a/tmp"));
+        assert_eq!(o.clone().with_restart_dir("x/y").restart_dir(), Path::new("/srv/a/x/y"));
+        assert_eq!(o.with_restart_dir("/run/a").restart_dir(), Path::new("/run/a"));
+    }
+
+    #[test]
+    fn a_changed_copy_is_another_object() {
+        let a = PoolOptions::new("/srv/a");
+        assert!(a.same(&a.clone()));
+        let b = a.clone().with_min_processes(1);
+        assert!(!a.same(&b));
+        assert_eq!((a.min_processes(), b.min_processes()), (0, 1));
+    }
+}
