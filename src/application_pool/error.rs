@@ -130,8 +130,12 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BuildError::MaxIsZero => f.write_str("max must be at least 1: a pool of 0 processes serves nobody"),
-            BuildError::CleanerThread(e) => write!(f, "the cleaner's thread could not be started: {e}"),
+            BuildError::MaxIsZero => {
+                f.write_str("max must be at least 1: a pool of 0 processes serves nobody")
+            }
+            BuildError::CleanerThread(e) => {
+                write!(f, "the cleaner's thread could not be started: {e}")
+            }
         }
     }
 }

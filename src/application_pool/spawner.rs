@@ -148,7 +148,7 @@ impl CancelToken {
         };
         self.0.cancelled.notify_all();
         for hook in hooks {
-            super::contained(hook);
+            let _ = super::contained(hook);
         }
     }
 

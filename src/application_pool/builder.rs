@@ -1,0 +1,227 @@
+//! Builds a pool.
+
+use super::error::BuildError;
+use super::event::Event;
+use super::restart_files::{LookUp, RestartFiles};
+use super::snapshot::Totals;
+use super::spawner::Spawner;
+use super::state::{BACK_OFF_STEPS, Limits, State};
+use super::{ApplicationPool, Inner, Observer};
+use crate::clock::{Clock, Tick};
+use crate::ranked::Ranked;
+use crate::slab_list::List;
+use crate::sync::{Condvar, Mutex};
+use crate::wait_queue::Waiters;
+use foldhash::HashMap;
+use slab::Slab;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
+
+/// The settings of a pool to be. See [`ApplicationPool::builder`].
+#[must_use = "a pool is made by `build`"]
+pub struct Builder<S: Spawner> {
+    spawner: S,
+    max: usize,
+    max_per_app: usize,
+    max_idle_time: Duration,
+    drain_timeout: Duration,
+    max_draining: Option<usize>,
+    back_off: (Duration, Duration),
+    restart_files: Option<Box<LookUp>>,
+    stat_throttle: Duration,
+    observer: Option<Observer>,
+    clock: Clock,
+    cleaner: bool,
+    spawner_stack_size: Option<usize>,
+}
+
+impl<S: Spawner> Builder<S> {
+    pub(super) fn new(spawner: S) -> Self {
+        Builder {
+            spawner,
+            max: 6,
+            max_per_app: 0,
+            max_idle_time: Duration::from_secs(300),
+            drain_timeout: Duration::from_secs(60),
+            max_draining: None,
+            back_off: (Duration::from_secs(1), Duration::from_secs(30)),
+            restart_files: None,
+            stat_throttle: Duration::ZERO,
+            observer: None,
+            clock: Clock::monotonic(),
+            cleaner: true,
+            spawner_stack_size: None,
+        }
+    }
+
+    /// How many processes there may be in all. Default: 6.
+    pub fn max(mut self, max: usize) -> Self {
+        self.max = max;
+        self
+    }
+    /// How many processes one group may have; 0, the default: as many as the pool.
+    pub fn max_per_app(mut self, max_per_app: usize) -> Self {
+        self.max_per_app = max_per_app;
+        self
+    }
+    /// For how long a process may be idle before it is shut down; zero: for ever. Default: 300 s.
+    pub fn max_idle_time(mut self, max_idle_time: Duration) -> Self {
+        self.max_idle_time = max_idle_time;
+        self
+    }
+    /// For how long a detached process may finish its sessions before it is shut down all the same
+    /// (erratum E13). Default: 60 s.
+    pub fn drain_timeout(mut self, drain_timeout: Duration) -> Self {
+        self.drain_timeout = drain_timeout;
+        self
+    }
+    /// How many processes may live beyond [`max`](Self::max) because some of them are detached and
+    /// finish their sessions, or are being replaced one by one; at the bound, spawns wait (erratum
+    /// E25). Default: as many as `max`. With 0 a rolling restart of a full pool cannot proceed.
+    pub fn max_draining(mut self, max_draining: usize) -> Self {
+        self.max_draining = Some(max_draining);
+        self
+    }
+    /// For how long a group does not spawn after a spawn has failed: `first`, doubled with every
+    /// failure in a row, at most `cap` (erratum E26). Default: 1 s and 30 s.
+    pub fn back_off(mut self, first: Duration, cap: Duration) -> Self {
+        self.back_off = (first, cap);
+        self
+    }
+    /// How to look up a file's time of modification. With it, each get looks at the restart files of
+    /// its group; without it, which is the default, restart files are ignored: the library does no
+    /// I/O of its own.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, in_memory::InMemorySpawner};
+    /// # use std::path::Path;
+    /// let builder = ApplicationPool::builder(InMemorySpawner::new())
+    ///     .restart_files(|file: &Path| file.metadata()?.modified());
+    /// # drop(builder);
+    /// ```
+    pub fn restart_files(
+        mut self,
+        look_up: impl Fn(&Path) -> io::Result<SystemTime> + Send + Sync + 'static,
+    ) -> Self {
+        self.restart_files = Some(Box::new(look_up));
+        self
+    }
+    /// For how long a look at the restart files is good enough. Default: zero, every get looks.
+    pub fn stat_throttle(mut self, throttle: Duration) -> Self {
+        self.stat_throttle = throttle;
+        self
+    }
+    /// Who is told what happens. Called without the pool's lock, on the thread on which it happens;
+    /// must not block for long.
+    pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Box::new(observer));
+        self
+    }
+    /// Where the time comes from. Default: the system's monotonic clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+    /// Whether the pool has a thread for what is due at a time. Default: yes. Without it, call
+    /// [`ApplicationPool::clean`].
+    pub fn cleaner(mut self, cleaner: bool) -> Self {
+        self.cleaner = cleaner;
+        self
+    }
+    /// The stack size of spawner threads. Default: the system's.
+    pub fn spawner_stack_size(mut self, bytes: usize) -> Self {
+        self.spawner_stack_size = Some(bytes);
+        self
+    }
+
+    /// Makes the pool. It has no process yet.
+    ///
+    /// # Errors
+    /// [`BuildError::MaxIsZero`] if [`max`](Self::max) is 0 (erratum E19);
+    /// [`BuildError::CleanerThread`] if the cleaner's thread cannot be started.
+    pub fn build(self) -> Result<ApplicationPool<S>, BuildError> {
+        if self.max == 0 {
+            return Err(BuildError::MaxIsZero);
+        }
+        let limits = Limits { drain_timeout: self.drain_timeout, back_off: self.back_off };
+        let mut state = State::new(self.clock.clone(), limits);
+        state.max = self.max;
+        state.max_per_app = self.max_per_app;
+        state.max_idle_time = self.max_idle_time;
+        state.max_draining = self.max_draining;
+        state.cleaner_runs = self.cleaner;
+        let throttle = self.stat_throttle;
+        let inner = Arc::new(Inner {
+            spawner: self.spawner,
+            state: Mutex::new(state),
+            clock: self.clock,
+            restart_files: self.restart_files.map(|look_up| RestartFiles::new(look_up, throttle)),
+            observer: self.observer,
+            spawner_stack_size: self.spawner_stack_size,
+            cleaner_signal: Condvar::new(),
+            closed_signal: Condvar::new(),
+        });
+        let weak: Weak<Inner<S>> = Arc::downgrade(&inner);
+        inner.clock.tell(weak as Weak<dyn Tick>);
+        if self.cleaner {
+            inner.start_cleaner().map_err(|e| BuildError::CleanerThread(e.to_string()))?;
+        }
+        Ok(ApplicationPool::from_inner(inner))
+    }
+}
+
+impl<S: Spawner> State<S> {
+    pub(crate) fn new(clock: Clock, limits: Limits) -> Self {
+        State {
+            clock,
+            limits,
+            groups: Slab::new(),
+            group_by_name: HashMap::default(),
+            max: 0,
+            max_per_app: 0,
+            count: 0,
+            active: 0,
+            inactive_apps: List::default(),
+            waiting: 0,
+            waiters: Waiters::default(),
+            max_idle_time: Duration::ZERO,
+            processes: Slab::new(),
+            by_identifier: HashMap::default(),
+            next_identifier: 0,
+            reserved: 0,
+            replacing: 0,
+            draining: List::default(),
+            max_draining: None,
+            condemned: List::default(),
+            first: List::default(),
+            more: List::default(),
+            replacements: List::default(),
+            capped: List::default(),
+            by_surplus: Ranked::default(),
+            evictable: 0,
+            backing_off: [const { List::new() }; BACK_OFF_STEPS],
+            closed: false,
+            disposing: 0,
+            cleaner_sleeps_until: None,
+            cleaner_runs: false,
+            totals: Totals::default(),
+            ceiling: 0,
+            live_ceiling: 0,
+        }
+    }
+}
+
+impl<S: Spawner> fmt::Debug for Builder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("max", &self.max)
+            .field("max_per_app", &self.max_per_app)
+            .field("max_idle_time", &self.max_idle_time)
+            .field("drain_timeout", &self.drain_timeout)
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,164 @@
+//! Chooses a process for a get: the pseudocode's `checkout_without_lock`.
+
+use super::effects::Effects;
+use super::error::GetError;
+use super::group::End;
+use super::options::PoolOptions;
+use super::process_info::Entry;
+use super::restart_files::Look;
+use super::spawner::Spawner;
+use super::spawning::Kind;
+use super::state::State;
+use crate::slab_list::Key;
+use crate::sync::Arc;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Thread,
+    Task,
+    /// Does not wait.
+    Impatient,
+}
+
+/// What one critical section makes of a get.
+pub(crate) enum Checkout<S: Spawner> {
+    /// A session of this process, counted already.
+    Serve(Arc<Entry<S>>),
+    /// Wait for the group as this waiter.
+    Wait {
+        group: Key,
+        waiter: Key,
+    },
+    Fail(GetError),
+}
+
+impl<S: Spawner> State<S> {
+    /// `look` is what was seen of the restart files, outside the lock, and only in the first of a
+    /// get's attempts (erratum E24).
+    pub(crate) fn checkout_without_lock(
+        &mut self,
+        options: &PoolOptions,
+        look: Option<&Look>,
+        asker: Asker,
+        fx: &mut Effects<S>,
+    ) -> Checkout<S> {
+        if self.closed {
+            return Checkout::Fail(GetError::Closed);
+        }
+        let key = self.group_of(options, look);
+        self.group_mut(key).forgotten = false;
+        if let Some(look) = look
+            && self.needs_restart(key, look)
+        {
+            self.restart(key, options.restart_mode(), fx);
+        }
+        if let Some(until) = self.group(key).back_off_until
+            && self.clock.now() >= until
+        {
+            self.end_back_off(key);
+        }
+
+        // Who waits already comes first (erratum E17).
+        let process = match self.group(key).queue.is_empty() {
+            true => self.select_process(key),
+            false => None,
+        };
+        let Some(process) = process else {
+            return self.wait(key, asker, fx);
+        };
+        if self.process(process).sessions > 0 {
+            // All are active. We use one of them, and spawn an extra process if we may.
+            self.spawn_if_allowed(key, fx);
+        }
+        let entry = self.open_session(process);
+        // Only what taking a session changes: no get waits, and nothing was freed.
+        self.refresh(key);
+        self.reconsider_minimum(key, fx);
+        Checkout::Serve(entry)
+    }
+
+    fn wait(&mut self, key: Key, asker: Asker, fx: &mut Effects<S>) -> Checkout<S> {
+        let group = self.group(key);
+        if group.size == 0
+            && group.back_off_until.is_some()
+            && let Some(error) = &group.last_error
+        {
+            // Nothing that is under way could serve it (erratum E27).
+            return Checkout::Fail(GetError::Spawn(error.clone()));
+        }
+        let max_queue = group.options.max_queue();
+        if asker == Asker::Impatient {
+            // A later try will find what this one asked for.
+            self.spawn_if_allowed(key, fx);
+            self.settle(key, fx);
+            return Checkout::Fail(GetError::WouldBlock);
+        }
+        if max_queue > 0 && group.queue.len() >= max_queue {
+            return Checkout::Fail(GetError::QueueFull { max_queue });
+        }
+        let queue = &mut self.groups[key.index()].queue;
+        let waiter = match asker {
+            Asker::Task => self.waiters.enqueue_task(queue),
+            Asker::Thread | Asker::Impatient => self.waiters.enqueue_thread(queue),
+        };
+        self.waiting += 1;
+        self.totals.waited += 1;
+        self.settle(key, fx);
+        Checkout::Wait { group: key, waiter }
+    }
+
+    /// The restart file's state is compared with what this group saw last: two groups that share a
+    /// directory both see a change (erratum E22).
+    fn needs_restart(&mut self, key: Key, look: &Look) -> bool {
+        let group = self.group_mut(key);
+        let changed = group.seen.has_changed(look.restart);
+        // `always_restart.txt` does not restart what is being restarted already: under a stream of
+        // gets none would ever be served.
+        let always = look.always && !group.reload_pending && group.outdated == 0;
+        changed || always && (group.size > 0 || group.spawning.is_some())
+    }
+
+    /// The least busy process with room, the most recently freed one if one is idle. The text's
+    /// global queue is the case in which no process takes a second session.
+    fn select_process(&self, key: Key) -> Option<Key> {
+        self.group(key).processes.first_with_room()
+    }
+
+    fn spawn_if_allowed(&mut self, key: Key, fx: &mut Effects<S>) {
+        let group = self.group(key);
+        let quiet = group.spawning.is_none() && group.back_off_until.is_none();
+        // While a restart is under way, what is spawned replaces what is old.
+        if quiet && group.outdated == 0 && self.spawning_allowed(group) {
+            self.start_spawn(key, Kind::Addition, fx);
+        }
+    }
+
+    /// A group below its minimum, or with outdated processes, and not spawning: so after a loss that
+    /// could not be made good at once.
+    fn reconsider_minimum(&mut self, key: Key, fx: &mut Effects<S>) {
+        let group = self.group(key);
+        if group.size < group.min_processes() || group.outdated > 0 {
+            self.reconsider(key, fx);
+            self.new_app_group_creatable(fx);
+        }
+    }
+
+    /// Counts one more session of the process.
+    pub(crate) fn open_session(&mut self, key: Key) -> Arc<Entry<S>> {
+        let info = &mut self.processes[key.index()];
+        let group = &mut self.groups[info.group.index()];
+        let entry = info.entry.clone();
+        group.processes.remove(&mut self.processes, key);
+        let info = &mut self.processes[key.index()];
+        info.sessions += 1;
+        if info.sessions == 1 {
+            group.idle -= 1;
+            self.inactive_apps.remove(&mut self.processes, key);
+            self.active += 1;
+        }
+        // The text's move_to_back.
+        group.processes.insert(&mut self.processes, key, End::Back);
+        entry
+    }
+}

@@ -1,0 +1,107 @@
+//! Shuts down what has been idle for too long, and whatever else is due at a time: the pseudocode's
+//! `cleaner`.
+//!
+//! It sleeps until the next thing is due, and without end while nothing is (erratum E30). Due are:
+//! processes that no minimum protects and that have been idle for `max_idle_time`; processes that
+//! drain for too long (E13); groups whose back-off ends and that want a process (E26, E28).
+
+use super::effects::Effects;
+use super::event::DetachReason;
+use super::process_info::Inactive;
+use super::spawner::{ShutDown, Spawner};
+use super::state::State;
+use super::{Inner, contained};
+use crate::clock::{Deadline, Time};
+use crate::slab_list::{Key, List};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl<S: Spawner> State<S> {
+    /// One pass: does what is due now.
+    pub(crate) fn clean(&mut self, fx: &mut Effects<S>) {
+        let now = self.clock.now();
+        while let Some(key) = self.next_idle()
+            && now >= self.process(key).last_used.plus(self.max_idle_time)
+        {
+            let group = self.process(key).group;
+            self.detach_process(key, DetachReason::Idle, fx);
+            self.settle(group, fx);
+        }
+        while let Some(key) = self.draining.front()
+            && now >= self.process(key).drain_deadline
+        {
+            self.end_drain(key, ShutDown::DeadlinePassed, fx);
+        }
+        while let Some((until, key)) = self.next_back_off()
+            && now >= until
+        {
+            self.end_back_off(key);
+            self.settle(key, fx);
+        }
+    }
+
+    /// When there is something to do again.
+    pub(crate) fn next_due(&self) -> Option<Time> {
+        let idle = self.next_idle().map(|key| self.process(key).last_used.plus(self.max_idle_time));
+        let drain = self.draining.front().map(|key| self.process(key).drain_deadline);
+        let back_off = self.next_back_off().map(|(until, _)| until);
+        [idle, drain, back_off].into_iter().flatten().min()
+    }
+
+    /// The longest idle process of a group above its minimum. Passes over those that a minimum
+    /// protects; there is nothing to pass over, or nothing to find, in the common cases.
+    fn next_idle(&self) -> Option<Key> {
+        if self.max_idle_time.is_zero() || self.evictable == 0 {
+            return None;
+        }
+        let is_free = |&key: &Key| self.group(self.process(key).group).is_above_minimum();
+        let list: &List<Inactive> = &self.inactive_apps;
+        list.iter(&self.processes).find(is_free)
+    }
+
+    fn next_back_off(&self) -> Option<(Time, Key)> {
+        let fronts = self.backing_off.iter().filter_map(|list| list.front());
+        let ends = fronts.filter_map(|key| Some((self.group(key).back_off_until?, key)));
+        ends.min_by_key(|(until, _)| *until)
+    }
+}
+
+/// The text's `thread cleaner`. Ends when the pool is closed and nothing is left.
+pub(crate) fn cleaner<S: Spawner>(pool: Arc<Inner<S>>) {
+    // The coarse clock lags: waking at the very moment would find nothing due yet.
+    const LAG: Duration = Duration::from_millis(5);
+    loop {
+        let mut over = false;
+        pool.critical(|state, fx| {
+            state.clean(fx);
+            over = state.is_over();
+            // While this pass's effects run, nobody need wake us: we look again before we sleep.
+            state.cleaner_sleeps_until = Some(Time::default());
+        });
+        if over {
+            return;
+        }
+        let mut state = pool.state.lock();
+        let now = state.clock.now();
+        let due = state.next_due();
+        if due.is_none_or(|due| due > now) && !state.is_over() {
+            state.cleaner_sleeps_until = due;
+            let clock = state.clock.clone();
+            let deadline = match due {
+                None => Deadline::Never,
+                Some(due) => clock.deadline(due.since(now) + LAG),
+            };
+            clock.wait(&pool.cleaner_signal, &mut state, deadline);
+        }
+    }
+}
+
+impl<S: Spawner> Inner<S> {
+    pub(crate) fn start_cleaner(self: &Arc<Self>) -> std::io::Result<()> {
+        let pool = self.clone();
+        crate::sync::thread::start("cabrank cleaner", None, move || {
+            // Nothing foreign runs in it that is not contained; a panic here is a broken invariant.
+            let _ = contained(|| cleaner(pool));
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Takes processes out of the pool: the pseudocode's `detach_without_lock` and
+//! `detach_group_without_lock`, and what the text leaves open: draining (erratum E13).
+//!
+//! Nothing is joined here (erratum E2): a spawn that nobody wants any more is told so, and finds its
+//! group gone on.
+
+use super::effects::{Effect, Effects};
+use super::event::{DetachReason, Event};
+use super::options::RestartMode;
+use super::process_info::Place;
+use super::spawner::{Identifier, ShutDown, Spawner};
+use super::state::{Outcome, State};
+use crate::slab_list::Key;
+
+impl<S: Spawner> State<S> {
+    /// Detaches the process with this identifier, if it is attached.
+    pub(crate) fn detach_without_lock(
+        &mut self,
+        identifier: Identifier,
+        reason: DetachReason,
+        fx: &mut Effects<S>,
+    ) -> bool {
+        let Some(&key) = self.by_identifier.get(&identifier) else { return false };
+        let group = self.process(key).group;
+        self.detach_process(key, reason, fx);
+        self.settle(group, fx);
+        true
+    }
+
+    /// Takes an attached process out of its group. Idle, it is gone; else it drains.
+    /// The caller settles the group.
+    pub(crate) fn detach_process(&mut self, key: Key, reason: DetachReason, fx: &mut Effects<S>) {
+        let info = &self.processes[key.index()];
+        let (group_key, idle, condemned) = (info.group, info.sessions == 0, info.condemned);
+        let identifier = info.entry.identifier;
+        let group = &mut self.groups[group_key.index()];
+        if info.generation < group.generation {
+            group.outdated -= 1;
+        }
+        fx.event(|| Event::Detached {
+            group: group.name.clone(),
+            identifier,
+            pid: info.entry.pid,
+            reason,
+        });
+
+        self.by_identifier.remove(&identifier);
+        group.processes.remove(&mut self.processes, key);
+        group.by_age.remove(&mut self.processes, key);
+        group.size -= 1;
+        if condemned {
+            self.condemned.remove(&mut self.processes, key);
+        }
+        if idle {
+            group.idle -= 1;
+            self.inactive_apps.remove(&mut self.processes, key);
+        } else {
+            self.mutate_active(self.active - 1);
+        }
+        self.mutate_count(self.count - 1);
+        self.totals.detached += 1;
+
+        if idle {
+            self.dispose(key, ShutDown::Drained, fx);
+        } else {
+            let deadline = self.clock.now().plus(self.limits.drain_timeout);
+            let info = &mut self.processes[key.index()];
+            info.place = Place::Draining;
+            info.condemned = false;
+            info.drain_deadline = deadline;
+            self.draining.push_back(&mut self.processes, key);
+            self.groups[group_key.index()].draining += 1;
+            self.is_due(deadline, fx);
+        }
+        self.refresh(group_key);
+    }
+
+    /// A draining process has no session left, or its time is up: it is gone.
+    pub(crate) fn end_drain(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
+        let group = self.process(key).group;
+        self.draining.remove(&mut self.processes, key);
+        self.group_mut(group).draining -= 1;
+        self.dispose(key, how, fx);
+        self.settle(group, fx);
+        self.notify_if_over(fx);
+    }
+
+    fn dispose(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
+        let info = self.processes.remove(key.index());
+        info.entry.gone.raise();
+        fx.push(Effect::Dispose(info.entry, how));
+    }
+
+    pub(crate) fn notify_if_over(&self, fx: &mut Effects<S>) {
+        if self.is_over() {
+            fx.push(Effect::NotifyClosed);
+        }
+    }
+
+    /// Detaches every process of the group and gives up its spawn; gets that wait go on waiting, for
+    /// what comes after. The caller settles the group.
+    pub(crate) fn detach_group_without_lock(
+        &mut self,
+        key: Key,
+        reason: DetachReason,
+        fx: &mut Effects<S>,
+    ) {
+        while let Some(process) = self.group(key).by_age.front() {
+            self.detach_process(process, reason, fx);
+        }
+        self.give_up_spawn(key, fx);
+    }
+
+    /// The spawn in flight is nobody's any more. Its reservation stays until it has ended, for its
+    /// process lives.
+    fn give_up_spawn(&mut self, key: Key, fx: &mut Effects<S>) {
+        if let Some(spawning) = self.group_mut(key).spawning.take() {
+            fx.push(Effect::Cancel(spawning.cancel));
+        }
+    }
+
+    /// Replaces the group's processes by ones with the new code (erratum E34).
+    pub(crate) fn restart(&mut self, key: Key, mode: RestartMode, fx: &mut Effects<S>) {
+        self.end_back_off(key);
+        let group = self.group_mut(key);
+        group.failures = 0;
+        group.generation += 1;
+        group.outdated = group.size;
+        group.reload_pending = true;
+        let name = &group.name;
+        fx.event(|| Event::Restarting { group: name.clone(), mode });
+        match mode {
+            RestartMode::Immediate => {
+                self.detach_group_without_lock(key, DetachReason::Restarted, fx);
+            }
+            // What is being spawned may be loading the old code.
+            RestartMode::Rolling => self.give_up_spawn(key, fx),
+        }
+        self.settle(key, fx);
+    }
+
+    /// Detaches the group with this name and forgets it.
+    pub(crate) fn detach_group(&mut self, name: &str, fx: &mut Effects<S>) -> bool {
+        let Some(&key) = self.group_by_name.get(name) else { return false };
+        self.group_mut(key).forgotten = true;
+        self.detach_group_without_lock(key, DetachReason::Requested, fx);
+        self.settle(key, fx);
+        true
+    }
+
+    /// The pool takes no more gets, and lets go of everything (erratum E32).
+    pub(crate) fn close(&mut self, fx: &mut Effects<S>) {
+        if self.closed {
+            return;
+        }
+        self.closed = true;
+        let keys: Vec<Key> = self.group_by_name.values().copied().collect();
+        for key in keys {
+            self.resolve_all(key, || Outcome::Closed, fx);
+            self.detach_group_without_lock(key, DetachReason::Closed, fx);
+            self.settle(key, fx);
+        }
+        if self.cleaner_runs {
+            fx.push(Effect::WakeCleaner);
+        }
+        self.notify_if_over(fx);
+    }
+}

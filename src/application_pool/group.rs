@@ -1,0 +1,210 @@
+//! The processes of one application: the pseudocode's `Group`.
+//!
+//! In the text a group exists while it has processes. Here its record outlives them, for three things
+//! must not be forgotten with the last process: who waits (erratum E4: the first process is spawned
+//! while its gets wait), that the group backs off (E26), and which restart file was seen (E22).
+
+use super::error::SpawnError;
+use super::options::PoolOptions;
+use super::process_info::{ByAge, InGroup, Place, ProcessInfo};
+use super::restart_files::Seen;
+use super::spawner::{CancelToken, Identifier, Spawner};
+use crate::clock::Time;
+use crate::ranked::Ranked;
+use crate::slab_list::{Key, Links, List, linked};
+use crate::wait_queue::Queue;
+use slab::Slab;
+use std::sync::Arc;
+
+/// The pseudocode's `processes`: idle ones first, most recently freed first; then those with the
+/// fewest sessions; in the end those that take no more.
+///
+/// The text finds the least busy by a scan; here it is the first with room, in O(1) (erratum E33).
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    open: Ranked<InGroup>,
+    full: Ranked<InGroup>,
+    retiring: List<InGroup>,
+}
+
+/// Which end of its equals a process goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The text's `move_to_front`: most recently freed first.
+    Front,
+    /// The text's `move_to_back`: most recently chosen last.
+    Back,
+}
+
+impl Processes {
+    pub(crate) fn len(&self) -> usize {
+        self.open.len() + self.full.len() + self.retiring.len()
+    }
+    pub(crate) fn retiring(&self) -> usize {
+        self.retiring.len()
+    }
+    /// The least busy process that takes a session.
+    pub(crate) fn first_with_room(&self) -> Option<Key> {
+        self.open.first()
+    }
+    /// The process with the fewest sessions among those that do not retire.
+    pub(crate) fn least_busy(&self) -> Option<Key> {
+        self.open.first().or_else(|| self.full.first())
+    }
+
+    pub(crate) fn insert<S: Spawner>(
+        &mut self,
+        slab: &mut Slab<ProcessInfo<S>>,
+        key: Key,
+        end: End,
+    ) {
+        let place = slab[key.index()].right_place();
+        slab[key.index()].place = place;
+        let (ranked, rank) = match place {
+            Place::Open(rank) => (&mut self.open, rank),
+            Place::Full(rank) => (&mut self.full, rank),
+            Place::Retiring | Place::Draining => return self.retiring.push_back(slab, key),
+        };
+        match end {
+            End::Front => ranked.push_front(slab, key, rank),
+            End::Back => ranked.push_back(slab, key, rank),
+        }
+    }
+    pub(crate) fn remove<S: Spawner>(&mut self, slab: &mut Slab<ProcessInfo<S>>, key: Key) {
+        match slab[key.index()].place {
+            Place::Open(rank) => self.open.remove(slab, key, rank),
+            Place::Full(rank) => self.full.remove(slab, key, rank),
+            Place::Retiring => self.retiring.remove(slab, key),
+            Place::Draining => unreachable!("a detached process is in no group's list"),
+        }
+    }
+
+    /// In the order of the text. For the invariants: not O(1).
+    pub(crate) fn iter<'a, S: Spawner>(
+        &'a self,
+        slab: &'a Slab<ProcessInfo<S>>,
+    ) -> impl Iterator<Item = Key> + 'a {
+        let open = self.open.iter(slab).map(|(_, key)| key);
+        let full = self.full.iter(slab).map(|(_, key)| key);
+        open.chain(full).chain(self.retiring.iter(slab))
+    }
+}
+
+/// The spawn in flight for a group's current generation.
+#[derive(Debug)]
+pub(crate) struct Spawning {
+    /// The identifier that the process will have names the spawn, too.
+    pub(crate) ticket: Identifier,
+    pub(crate) cancel: CancelToken,
+}
+
+/// What a group that cannot spawn at the moment waits for; each is a list of the pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Its first process, for gets that wait: others must make room (errata E18, E29).
+    First,
+    /// One more process, when there is room: for gets that wait, or up to the minimum.
+    More,
+    /// A process of the new generation beside those of the old (erratum E34).
+    Replacement,
+    /// One more process, but it has as many as `max_per_app` allows.
+    Capped,
+}
+
+/// The bookkeeping of one group.
+pub(crate) struct Group {
+    pub(crate) name: Arc<str>,
+    pub(crate) options: PoolOptions,
+    pub(crate) processes: Processes,
+    /// Attached processes, oldest first, so that a restart replaces the oldest first.
+    pub(crate) by_age: List<ByAge>,
+    pub(crate) size: usize,
+    pub(crate) idle: usize,
+    /// Detached processes that still have sessions.
+    pub(crate) draining: usize,
+    /// Gets that wait for one of its processes.
+    pub(crate) queue: Queue,
+
+    pub(crate) spawning: Option<Spawning>,
+    /// Spawns in flight, those that nobody wants any more included: the record must outlive them.
+    pub(crate) spawns_in_flight: usize,
+
+    /// Counts restarts.
+    pub(crate) generation: u64,
+    /// Attached processes of older generations.
+    pub(crate) outdated: usize,
+    /// A restart was begun and no process with the new code has been attached yet (erratum E22).
+    pub(crate) reload_pending: bool,
+    pub(crate) seen: Seen,
+
+    /// Failed spawns in a row.
+    pub(crate) failures: u32,
+    pub(crate) back_off_until: Option<Time>,
+    pub(crate) last_error: Option<SpawnError>,
+
+    /// Its part of the pool's `evictable`.
+    pub(crate) evictable: usize,
+    /// Its rank in the pool's `by_surplus`, if it is there.
+    pub(crate) surplus: Option<usize>,
+    pub(crate) want: Want,
+    /// `detach_group` was called: the record goes when nothing needs it any more.
+    pub(crate) forgotten: bool,
+
+    pub(crate) wanting: Links,
+    pub(crate) by_surplus: Links,
+    pub(crate) backing_off: Links,
+}
+
+impl Group {
+    pub(crate) fn new(name: Arc<str>, options: PoolOptions, seen: Seen) -> Self {
+        Group {
+            name,
+            options,
+            processes: Processes::default(),
+            by_age: List::default(),
+            size: 0,
+            idle: 0,
+            draining: 0,
+            queue: Queue::default(),
+            spawning: None,
+            spawns_in_flight: 0,
+            generation: 0,
+            outdated: 0,
+            reload_pending: false,
+            seen,
+            failures: 0,
+            back_off_until: None,
+            last_error: None,
+            evictable: 0,
+            surplus: None,
+            want: Want::Nothing,
+            forgotten: false,
+            wanting: Links::default(),
+            by_surplus: Links::default(),
+            backing_off: Links::default(),
+        }
+    }
+    pub(crate) fn min_processes(&self) -> usize {
+        self.options.min_processes()
+    }
+    pub(crate) fn is_above_minimum(&self) -> bool {
+        self.size > self.min_processes()
+    }
+}
+
+linked!(
+    /// The pool's lists of groups that want something.
+    Wanting, Group, wanting
+);
+linked!(
+    /// `by_surplus`: groups with a process that could be condemned, by how far they are above their
+    /// minimum.
+    BySurplus, Group, by_surplus
+);
+linked!(
+    /// `backing_off`: by the end of their back-off.
+    BackingOff, Group, backing_off
+);

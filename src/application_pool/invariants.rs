@@ -1,0 +1,296 @@
+//! Every invariant of the pool, by name: the text's (set right where erratum E8 says it is wrong), then
+//! those of what was added to it.
+//!
+//! All are asserted at the end of every critical section in builds with debug assertions: so in
+//! every test and in every model. They look at everything, and are the only code under the lock that
+//! may.
+
+use super::group::Want;
+use super::process_info::Place;
+use super::spawner::Spawner;
+use super::state::State;
+use crate::slab_list::Key;
+use std::collections::HashSet;
+
+/// One invariant: its name in `spec/`, what it says, and whether it holds.
+pub(crate) struct Invariant<S: Spawner> {
+    pub(crate) name: &'static str,
+    pub(crate) says: &'static str,
+    pub(crate) holds: fn(&State<S>) -> bool,
+}
+
+macro_rules! invariants {
+    ($($name:literal $says:literal $holds:ident;)*) => {
+        /// In the order of the text, then in that of the errata.
+        pub(crate) fn all<S: Spawner>() -> Vec<Invariant<S>> {
+            vec![$(Invariant { name: $name, says: $says, holds: $holds },)*]
+        }
+    };
+}
+
+invariants! {
+    "INV-GROUP-NAME" "a group's processes say that they belong to it" group_name;
+    "INV-GROUP-ORDER" "in a group no idle process comes after an active one" group_order;
+    "INV-GROUP-SORTED" "a group's processes are ranked by their sessions, those with room first" group_sorted;
+    "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes" group_size;
+    "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there" group_accessible;
+    "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached" process_idle;
+    "INV-PROCESS-ACCESSIBLE" "a process is in its group exactly if it is not detached" process_accessible;
+    "INV-PROCESS-HERE" "no process of the pool's data is marked as gone" process_here;
+    "INV-SIZE-WITHIN-COUNT" "no group is larger than the pool" size_within_count;
+    "INV-COUNT" "count is the sum of the groups' sizes" count;
+    "INV-ACTIVE" "active is the number of attached processes with sessions, and at most count" active;
+    "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes" inactive_size;
+    "INV-INACTIVE-IDLE" "what is in inactive_apps is attached and has no session" inactive_idle;
+    "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used" inactive_order;
+    "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)" capacity;
+    "INV-LIVE" "what lives is at most max + max_draining, unless max was lowered (E25)" live;
+    "INV-RESERVED" "every spawn in flight has its reservation, and the other way round (E3, E11)" reserved;
+    "INV-SPAWNING" "a group that is spawning has a spawn in flight" spawning;
+    "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group (E13)" draining;
+    "INV-CONCURRENCY" "no process has more sessions than it takes" concurrency;
+    "INV-MAX-REQUESTS" "no process is given more sessions than max_requests (E14)" max_requests;
+    "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers" identifier;
+    "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)" waiting;
+    "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
+    "INV-WAIT-HAS-CAUSE" "a get that waits has a process, a spawn or a place in line to wait for (E21)" wait_has_cause;
+    "INV-CONDEMNED" "condemned processes are attached, have sessions, and are no more than starving groups (E18)" condemned;
+    "INV-BACK-OFF" "a group that backs off has an error, and without a process nobody waits for it (E27)" back_off;
+    "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
+    "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;
+    "INV-WANT" "every group stands in the line that its state asks for" want;
+    "INV-CLOSED" "a closed pool has no process and no waiter (E32)" closed;
+}
+
+impl<S: Spawner> State<S> {
+    /// # Panics
+    /// If an invariant does not hold, with its name.
+    pub(crate) fn assert_invariants(&mut self) {
+        if let Some(broken) = self.broken_invariants().first() {
+            panic!("{broken}");
+        }
+        // What max was lowered below may only fall, until it is within max again.
+        self.ceiling = self.max.max(self.ceiling.min(self.count + self.reserved));
+        self.live_ceiling = self.live_limit().max(self.live_ceiling.min(self.live()));
+    }
+
+    pub(crate) fn broken_invariants(&self) -> Vec<String> {
+        let all = all::<S>();
+        let broken = all.iter().filter(|invariant| !(invariant.holds)(self));
+        broken.map(|i| format!("{} does not hold: {}", i.name, i.says)).collect()
+    }
+
+    fn keys_in_groups(&self) -> impl Iterator<Item = (Key, Key)> {
+        self.groups.iter().flat_map(|(index, group)| {
+            let keys = group.processes.iter(&self.processes);
+            keys.map(move |process| (Key::new(index), process))
+        })
+    }
+}
+
+fn group_name<S: Spawner>(s: &State<S>) -> bool {
+    s.keys_in_groups().all(|(group, process)| s.process(process).group == group)
+}
+
+fn group_order<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().all(|(_, group)| {
+        let busy = group.processes.iter(&s.processes).map(|key| s.process(key).sessions > 0);
+        busy.is_sorted()
+    })
+}
+
+fn group_sorted<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().all(|(_, group)| {
+        let infos: Vec<_> = group.processes.iter(&s.processes).map(|key| s.process(key)).collect();
+        let ranks = infos.iter().map(|info| match info.place {
+            Place::Open(sessions) => (0, sessions),
+            Place::Full(sessions) => (1, sessions),
+            Place::Retiring => (2, 0),
+            Place::Draining => (3, 0),
+        });
+        infos.iter().all(|info| info.place == info.right_place()) && ranks.is_sorted()
+    })
+}
+
+fn group_size<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().all(|(_, group)| {
+        let idle = group.processes.iter(&s.processes).filter(|&key| s.process(key).sessions == 0);
+        group.size == group.processes.len()
+            && group.size == group.processes.iter(&s.processes).count()
+            && group.size == group.by_age.len()
+            && group.idle == idle.count()
+    })
+}
+
+fn group_accessible<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.len() == s.group_by_name.len()
+        && s.groups.iter().all(|(index, group)| {
+            s.group_by_name.get(&group.name).is_some_and(|key| key.index() == index)
+        })
+}
+
+fn process_idle<S: Spawner>(s: &State<S>) -> bool {
+    s.processes
+        .iter()
+        .all(|(_, info)| (info.sessions == 0 && !info.is_detached()) == info.inactive.is_linked())
+}
+
+fn process_accessible<S: Spawner>(s: &State<S>) -> bool {
+    let accessible: HashSet<usize> = s.keys_in_groups().map(|(_, key)| key.index()).collect();
+    s.processes.iter().all(|(index, info)| {
+        info.is_detached() != accessible.contains(&index)
+            && info.by_age.is_linked() != info.is_detached()
+            && info.in_group.is_linked() != info.is_detached()
+    })
+}
+
+#[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
+fn process_here<S: Spawner>(s: &State<S>) -> bool {
+    s.processes.iter().all(|(_, info)| !info.entry.gone.is_raised())
+}
+/// In a model every look at the flag is a step to be interleaved: here it would only hide others.
+#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+fn process_here<S: Spawner>(_: &State<S>) -> bool {
+    true
+}
+
+fn size_within_count<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().all(|(_, group)| group.size <= s.count)
+}
+
+fn count<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().map(|(_, group)| group.size).sum::<usize>() == s.count
+}
+
+fn active<S: Spawner>(s: &State<S>) -> bool {
+    let active = s.processes.iter().filter(|(_, info)| info.sessions > 0 && !info.is_detached());
+    s.active <= s.count && active.count() == s.active
+}
+
+fn inactive_size<S: Spawner>(s: &State<S>) -> bool {
+    s.inactive_apps.len() + s.active == s.count
+        && s.inactive_apps.iter(&s.processes).count() == s.inactive_apps.len()
+}
+
+fn inactive_idle<S: Spawner>(s: &State<S>) -> bool {
+    s.inactive_apps.iter(&s.processes).all(|key| {
+        let info = s.process(key);
+        info.sessions == 0 && !info.is_detached() && s.groups.contains(info.group.index())
+    })
+}
+
+fn inactive_order<S: Spawner>(s: &State<S>) -> bool {
+    s.inactive_apps.iter(&s.processes).map(|key| s.process(key).last_used).is_sorted()
+}
+
+fn capacity<S: Spawner>(s: &State<S>) -> bool {
+    s.count + s.reserved <= s.max.max(s.ceiling)
+}
+
+fn live<S: Spawner>(s: &State<S>) -> bool {
+    s.live() <= s.live_limit().max(s.live_ceiling)
+}
+
+fn reserved<S: Spawner>(s: &State<S>) -> bool {
+    let in_flight: usize = s.groups.iter().map(|(_, group)| group.spawns_in_flight).sum();
+    in_flight == s.reserved + s.replacing
+}
+
+fn spawning<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().all(|(_, group)| group.spawning.is_none() || group.spawns_in_flight > 0)
+}
+
+fn draining<S: Spawner>(s: &State<S>) -> bool {
+    let mut right = s.draining.iter(&s.processes).all(|key| {
+        let info = s.process(key);
+        info.is_detached() && info.sessions > 0
+    });
+    right &= s.draining.iter(&s.processes).count() == s.draining.len();
+    let detached = s.processes.iter().filter(|(_, info)| info.is_detached());
+    right &= detached.count() == s.draining.len();
+    right && s.groups.iter().map(|(_, group)| group.draining).sum::<usize>() == s.draining.len()
+}
+
+fn concurrency<S: Spawner>(s: &State<S>) -> bool {
+    s.processes.iter().all(|(_, p)| p.concurrency == 0 || p.sessions <= p.concurrency)
+}
+
+fn max_requests<S: Spawner>(s: &State<S>) -> bool {
+    let mut all = s.processes.iter();
+    all.all(|(_, p)| p.max_requests == 0 || p.processed + p.sessions <= p.max_requests)
+}
+
+fn identifier<S: Spawner>(s: &State<S>) -> bool {
+    let attached = s.processes.iter().filter(|(_, info)| !info.is_detached());
+    let mut found = attached.clone().map(|(index, info)| {
+        s.by_identifier.get(&info.entry.identifier).is_some_and(|key| key.index() == index)
+    });
+    found.all(|found| found) && attached.count() == s.by_identifier.len()
+}
+
+fn waiting<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().map(|(_, group)| group.queue.len()).sum::<usize>() == s.waiting
+        && s.waiting <= s.waiters.len()
+}
+
+fn exact_wake_up<S: Spawner>(s: &State<S>) -> bool {
+    s.groups
+        .iter()
+        .all(|(_, group)| group.queue.is_empty() || group.processes.first_with_room().is_none())
+}
+
+fn wait_has_cause<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().all(|(_, group)| {
+        group.queue.is_empty()
+            || group.size > 0
+            || group.spawning.is_some()
+            || group.want == Want::First
+    })
+}
+
+fn condemned<S: Spawner>(s: &State<S>) -> bool {
+    let mut right = s.condemned.iter(&s.processes).all(|key| {
+        let info = s.process(key);
+        info.condemned && info.place == Place::Retiring && info.sessions > 0
+    });
+    let condemned = s.processes.iter().filter(|(_, info)| info.condemned);
+    right &= condemned.count() == s.condemned.len();
+    right && s.condemned.len() <= s.first.len()
+}
+
+fn back_off<S: Spawner>(s: &State<S>) -> bool {
+    let listed: usize = s.backing_off.iter().map(|list| list.len()).sum();
+    let backing_off = s.groups.iter().filter(|(_, group)| group.back_off_until.is_some());
+    backing_off.clone().count() == listed
+        && backing_off.clone().all(|(_, group)| {
+            group.last_error.is_some() && (group.size > 0 || group.queue.is_empty())
+        })
+}
+
+fn outdated<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().all(|(_, group)| {
+        let old = group.processes.iter(&s.processes);
+        let old = old.filter(|&key| s.process(key).generation < group.generation);
+        old.count() == group.outdated
+    })
+}
+
+fn evictable<S: Spawner>(s: &State<S>) -> bool {
+    let free = s
+        .groups
+        .iter()
+        .map(|(_, group)| group.idle.min(group.size.saturating_sub(group.min_processes())));
+    free.sum::<usize>() == s.evictable
+}
+
+fn want<S: Spawner>(s: &State<S>) -> bool {
+    let lists = [&s.first, &s.more, &s.replacements, &s.capped];
+    let listed: usize = lists.iter().map(|list| list.len()).sum();
+    let wanting = s.groups.iter().filter(|(_, group)| group.want != Want::Nothing).count();
+    listed == wanting
+        && s.groups.iter().all(|(index, group)| group.want == s.wants(Key::new(index)))
+}
+
+fn closed<S: Spawner>(s: &State<S>) -> bool {
+    !s.closed || s.count == 0 && s.waiting == 0
+}

@@ -1,0 +1,111 @@
+//! Looks at `restart.txt` and `always_restart.txt`: the pseudocode's `needs_restart`.
+//!
+//! The look is foreign code (it reads a file system) and happens once in each `get`, before the
+//! critical section (erratum E24); what it saw is compared with what the group saw last, under the
+//! lock. The library does no I/O of its own: the look-up is a function that the user gives.
+
+use super::options::PoolOptions;
+use crate::clock::{Clock, Time};
+use crate::sync::Mutex;
+use foldhash::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Gives a file's time of modification.
+pub(crate) type LookUp = dyn Fn(&Path) -> io::Result<SystemTime> + Send + Sync;
+
+/// What one look saw of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Absent,
+    Modified(SystemTime),
+    /// The directory could not be read: nothing is concluded from that.
+    Unreadable,
+}
+
+/// What one look saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) always: bool,
+    pub(crate) restart: Seen,
+}
+
+impl Seen {
+    /// Whether `now` asks for a restart, given what was seen before; remembers what must be
+    /// remembered. Creation and a new time do; deletion does not (erratum E23).
+    pub(crate) fn has_changed(&mut self, now: Seen) -> bool {
+        if now == Seen::Unreadable {
+            return false;
+        }
+        let before = std::mem::replace(self, now);
+        // A first look that could not see anything is no baseline.
+        now != before && now != Seen::Absent && before != Seen::Unreadable
+    }
+}
+
+/// The look-up, and what it found lately.
+pub(crate) struct RestartFiles {
+    look_up: Box<LookUp>,
+    throttle: Duration,
+    recent: Mutex<HashMap<PathBuf, (Time, Look)>>,
+}
+
+impl RestartFiles {
+    pub(crate) fn new(look_up: Box<LookUp>, throttle: Duration) -> Self {
+        RestartFiles { look_up, throttle, recent: Mutex::new(HashMap::default()) }
+    }
+
+    /// Looks, or says what was seen less than the throttle's time ago.
+    pub(crate) fn look(&self, options: &PoolOptions, clock: &Clock) -> Look {
+        let dir = options.restart_dir();
+        if self.throttle.is_zero() {
+            return self.look_now(&dir);
+        }
+        let now = clock.now();
+        if let Some((at, look)) = self.recent.lock().get(&dir).copied()
+            && now.since(at) < self.throttle
+        {
+            return look;
+        }
+        let look = self.look_now(&dir);
+        self.recent.lock().insert(dir, (now, look));
+        look
+    }
+
+    fn look_now(&self, dir: &Path) -> Look {
+        let look_up = |name: &str| {
+            // A look-up that panics has seen nothing.
+            super::contained(|| (self.look_up)(&dir.join(name)))
+                .unwrap_or_else(|_| Err(io::Error::other("the look-up panicked")))
+        };
+        Look {
+            always: look_up("always_restart.txt").is_ok(),
+            restart: match look_up("restart.txt") {
+                Ok(time) => Seen::Modified(time),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Seen::Absent,
+                Err(_) => Seen::Unreadable,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn creation_and_a_new_time_restart_and_deletion_does_not() {
+        let t = |s| Seen::Modified(SystemTime::UNIX_EPOCH + Duration::from_secs(s));
+        let mut seen = Seen::Absent;
+        assert!(!seen.has_changed(Seen::Absent));
+        assert!(seen.has_changed(t(1)), "created");
+        assert!(!seen.has_changed(t(1)), "seen already");
+        assert!(seen.has_changed(t(2)), "touched");
+        assert!(seen.has_changed(t(1)), "put back");
+        assert!(!seen.has_changed(Seen::Absent), "deleted");
+        assert!(seen.has_changed(t(1)), "created again");
+        assert!(!seen.has_changed(Seen::Unreadable));
+        assert!(!seen.has_changed(t(1)), "readable again, unchanged");
+    }
+}

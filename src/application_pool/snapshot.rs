@@ -1,0 +1,283 @@
+//! One consistent picture of the pool.
+
+use super::Inner;
+use super::process_info::{Place, ProcessInfo};
+use super::spawner::{Identifier, Spawner};
+use super::state::State;
+use crate::clock::Time;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The whole pool at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// How many processes there may be.
+    pub max: usize,
+    /// How many processes one group may have; 0: as many as the pool.
+    pub max_per_app: usize,
+    /// Processes in the pool.
+    pub count: usize,
+    /// Those of them that have a session.
+    pub active: usize,
+    /// Spawns in flight.
+    pub spawning: usize,
+    /// Detached processes that finish their sessions.
+    pub draining: usize,
+    /// Gets that wait.
+    pub waiting: usize,
+    /// Whether the pool is closed.
+    pub closed: bool,
+    /// Counted since the pool was built.
+    pub totals: Totals,
+    /// The groups, by name.
+    pub groups: Vec<GroupSnapshot>,
+}
+
+/// The numbers of a pool that change, in O(1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Counts {
+    /// Processes in the pool.
+    pub count: usize,
+    /// Those of them that have a session.
+    pub active: usize,
+    /// Spawns in flight.
+    pub spawning: usize,
+    /// Detached processes that finish their sessions.
+    pub draining: usize,
+    /// Gets that wait.
+    pub waiting: usize,
+}
+
+/// What a pool has done since it was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Totals {
+    /// Spawns that gave a process.
+    pub spawned: u64,
+    /// Spawns that failed.
+    pub spawns_failed: u64,
+    /// Processes detached.
+    pub detached: u64,
+    /// Sessions closed.
+    pub processed: u64,
+    /// Gets that had to wait.
+    pub waited: u64,
+}
+
+/// One group of a [`Snapshot`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct GroupSnapshot {
+    /// Its name.
+    pub name: String,
+    /// The application root of its latest get.
+    pub app_root: PathBuf,
+    /// The environment.
+    pub environment: String,
+    /// The minimum of processes.
+    pub min_processes: usize,
+    /// Gets that wait for it.
+    pub waiting: usize,
+    /// Whether a process is being spawned for it.
+    pub spawning: bool,
+    /// Whether a restart is under way.
+    pub restarting: bool,
+    /// How many restarts there were.
+    pub generation: u64,
+    /// How long it will not spawn, because spawns failed.
+    pub backing_off: Option<Duration>,
+    /// Why its latest spawn failed; none once one has succeeded.
+    pub last_error: Option<String>,
+    /// Its processes, oldest first; in the end those that drain.
+    pub processes: Vec<ProcessSnapshot>,
+}
+
+/// One process of a [`GroupSnapshot`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ProcessSnapshot {
+    /// Its name in the pool.
+    pub identifier: Identifier,
+    /// Its number, if it has one.
+    pub pid: Option<u32>,
+    /// What it does.
+    pub state: ProcessState,
+    /// Open sessions.
+    pub sessions: usize,
+    /// Closed sessions.
+    pub processed: usize,
+    /// How many sessions it takes at once; 0: any number.
+    pub concurrency: usize,
+    /// How long it has been in the pool.
+    pub age: Duration,
+    /// How long ago a session of it was closed, or else it was attached.
+    pub last_used: Duration,
+    /// Whether a restart will replace it.
+    pub outdated: bool,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum ProcessState {
+    /// It has no session.
+    Idle,
+    /// It has sessions.
+    Busy,
+    /// It has sessions, and gets no more: it leaves when they are over.
+    Retiring,
+    /// It is detached, and finishes its sessions.
+    Draining,
+}
+
+impl<S: Spawner> State<S> {
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            count: self.count,
+            active: self.active,
+            spawning: self.reserved + self.replacing,
+            draining: self.draining.len(),
+            waiting: self.waiting,
+        }
+    }
+}
+
+/// What is copied under the lock: numbers and counted references, no text.
+struct RawGroup {
+    key: usize,
+    name: Arc<str>,
+    options: super::PoolOptions,
+    last_error: Option<super::SpawnError>,
+    back_off_until: Option<Time>,
+    snapshot: GroupSnapshot,
+}
+
+impl<S: Spawner> Inner<S> {
+    pub(crate) fn snapshot(self: &Arc<Self>) -> Snapshot {
+        let mut groups: Vec<RawGroup> = Vec::new();
+        let mut processes: Vec<(usize, ProcessSnapshot)> = Vec::new();
+        loop {
+            // Room is made without the lock, and made again if there are more by then.
+            let (many_groups, many_processes) =
+                self.critical(|state, _| (state.groups.len(), state.processes.len()));
+            groups.reserve(many_groups);
+            processes.reserve(many_processes);
+            let taken = self.critical(|state, _| state.copy(&mut groups, &mut processes));
+            if let Some((now, snapshot)) = taken {
+                return put_together(now, snapshot, groups, processes);
+            }
+        }
+    }
+}
+
+impl<S: Spawner> State<S> {
+    fn copy(
+        &self,
+        groups: &mut Vec<RawGroup>,
+        processes: &mut Vec<(usize, ProcessSnapshot)>,
+    ) -> Option<(Time, Snapshot)> {
+        if groups.capacity() < self.groups.len() || processes.capacity() < self.processes.len() {
+            return None;
+        }
+        let now = self.clock.now();
+        for (key, group) in &self.groups {
+            groups.push(RawGroup {
+                key,
+                name: group.name.clone(),
+                options: group.options.clone(),
+                last_error: group.last_error.clone(),
+                back_off_until: group.back_off_until,
+                snapshot: GroupSnapshot {
+                    name: String::new(),
+                    app_root: PathBuf::new(),
+                    environment: String::new(),
+                    min_processes: group.min_processes(),
+                    waiting: group.queue.len(),
+                    spawning: group.spawning.is_some(),
+                    restarting: group.is_restarting(),
+                    generation: group.generation,
+                    backing_off: None,
+                    last_error: None,
+                    processes: Vec::new(),
+                },
+            });
+        }
+        for (_, info) in &self.processes {
+            let outdated = info.generation < self.group(info.group).generation;
+            processes.push((info.group.index(), info.snapshot(now, outdated)));
+        }
+        let counts = self.counts();
+        let snapshot = Snapshot {
+            max: self.max,
+            max_per_app: self.max_per_app,
+            count: counts.count,
+            active: counts.active,
+            spawning: counts.spawning,
+            draining: counts.draining,
+            waiting: counts.waiting,
+            closed: self.closed,
+            totals: self.totals,
+            groups: Vec::new(),
+        };
+        Some((now, snapshot))
+    }
+}
+
+impl<S: Spawner> ProcessInfo<S> {
+    fn snapshot(&self, now: Time, outdated: bool) -> ProcessSnapshot {
+        ProcessSnapshot {
+            identifier: self.entry.identifier,
+            pid: self.entry.pid,
+            state: match self.place {
+                Place::Draining => ProcessState::Draining,
+                Place::Retiring => ProcessState::Retiring,
+                _ if self.sessions > 0 => ProcessState::Busy,
+                _ => ProcessState::Idle,
+            },
+            sessions: self.sessions,
+            processed: self.processed,
+            concurrency: self.concurrency,
+            age: now.since(self.start_time),
+            last_used: now.since(self.last_used),
+            outdated,
+        }
+    }
+}
+
+fn put_together(
+    now: Time,
+    mut snapshot: Snapshot,
+    groups: Vec<RawGroup>,
+    mut processes: Vec<(usize, ProcessSnapshot)>,
+) -> Snapshot {
+    // Identifiers count upwards: the oldest process has the lowest.
+    processes.sort_by_key(|(group, p)| (*group, p.state == ProcessState::Draining, p.identifier));
+    let mut processes = processes.into_iter().peekable();
+    let mut groups = groups;
+    groups.sort_by_key(|raw| raw.key);
+    for raw in groups {
+        let mut group = raw.snapshot;
+        group.name = raw.name.to_string();
+        group.app_root = raw.options.app_root().to_owned();
+        group.environment = raw.options.environment().to_owned();
+        group.backing_off = raw.back_off_until.map(|until| until.since(now));
+        group.last_error = raw
+            .last_error
+            .map(|error| super::contained(|| error.to_string()).unwrap_or_else(|panic| panic));
+        while let Some((_, process)) = processes.next_if(|(key, _)| *key == raw.key) {
+            group.processes.push(process);
+        }
+        snapshot.groups.push(group);
+    }
+    snapshot.groups.sort_by(|a, b| a.name.cmp(&b.name));
+    snapshot
+}

@@ -1,0 +1,303 @@
+//! Spawns processes in the background: the pseudocode's `spawn_in_background` and
+//! `spawner_thread_callback`.
+//!
+//! Every spawn runs on a thread of its own, the first one of a group too (erratum E4), and with its
+//! capacity reserved (E3). A [`SpawnOrder`] carries the reservation from the critical section that
+//! made it to the one that ends it; a [`Reservation`] guards it on the way, so that it is given back
+//! whatever happens: error, panic, or a thread that could not be started (E11).
+
+use super::effects::{Effect, Effects};
+use super::error::SpawnError;
+use super::event::{DetachReason, Event};
+use super::group::{End, Group, Spawning};
+use super::options::PoolOptions;
+use super::process_info::{Entry, Place, ProcessInfo};
+use super::spawner::{CancelToken, Identifier, Process, SpawnRequest, Spawner};
+use super::state::State;
+use super::{Inner, ON_SPAWNER_THREAD, contained};
+use crate::slab_list::{Key, Links};
+use crate::sync::{Arc, Flag, thread};
+use std::sync::{Mutex, PoisonError};
+
+/// What the new process is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It raises `count`.
+    Addition,
+    /// It takes the place of an outdated process.
+    Replacement,
+}
+
+/// One spawn to be made.
+pub(crate) struct SpawnOrder {
+    pub(crate) group: Key,
+    ticket: Identifier,
+    kind: Kind,
+    options: PoolOptions,
+    cancel: CancelToken,
+    /// Tell the spawner to reload first.
+    reload: bool,
+}
+
+/// A process that is ready, and what it said of itself.
+pub(crate) struct Newcomer<P> {
+    process: P,
+    concurrency: usize,
+    pid: Option<u32>,
+}
+
+impl<S: Spawner> State<S> {
+    /// The text's `spawn_in_background`: reserves, and orders the spawn.
+    /// Precondition: the group is not spawning.
+    pub(crate) fn start_spawn(&mut self, key: Key, kind: Kind, fx: &mut Effects<S>) {
+        self.leave_want(key);
+        match kind {
+            Kind::Addition => self.reserved += 1,
+            Kind::Replacement => self.replacing += 1,
+        }
+        let ticket = self.new_identifier();
+        let cancel = CancelToken::new();
+        let group = self.group_mut(key);
+        debug_assert!(group.spawning.is_none());
+        group.spawning = Some(Spawning { ticket, cancel: cancel.clone() });
+        group.spawns_in_flight += 1;
+        fx.push(Effect::Spawn(SpawnOrder {
+            group: key,
+            ticket,
+            kind,
+            options: group.options.clone(),
+            cancel,
+            reload: group.reload_pending,
+        }));
+    }
+
+    /// A spawn has ended: attaches its process or tells its error, returns the reservation, and
+    /// gives the same thread the next order for the group, if there is one.
+    fn spawn_has_ended(
+        &mut self,
+        pool: &std::sync::Arc<Inner<S>>,
+        order: &SpawnOrder,
+        result: Result<Newcomer<S::Process>, SpawnError>,
+        fx: &mut Effects<S>,
+    ) -> Option<SpawnOrder> {
+        let key = order.group;
+        match order.kind {
+            Kind::Addition => self.reserved -= 1,
+            Kind::Replacement => self.replacing -= 1,
+        }
+        let group = self.group_mut(key);
+        group.spawns_in_flight -= 1;
+        let wanted = group.spawning.as_ref().is_some_and(|s| s.ticket == order.ticket);
+        if wanted {
+            group.spawning = None;
+        }
+        match result {
+            // Whoever gave it up has seen to the rest (errata E2, E12).
+            Ok(newcomer) if !wanted => fx.push(Effect::Unwanted(newcomer.process)),
+            Err(error) if !wanted => fx.push(Effect::Bury(error)),
+            Ok(newcomer) => self.welcome(pool, order, newcomer, fx),
+            Err(error) => self.spawn_has_failed(key, error, fx),
+        }
+        self.settle(key, fx);
+        let next = fx.take_order(key);
+        self.notify_if_over(fx);
+        next
+    }
+
+    /// Attaches a process, if there is still room for it.
+    fn welcome(
+        &mut self,
+        pool: &std::sync::Arc<Inner<S>>,
+        order: &SpawnOrder,
+        newcomer: Newcomer<S::Process>,
+        fx: &mut Effects<S>,
+    ) {
+        let key = order.group;
+        let group = self.group(key);
+        let replaces = order.kind == Kind::Replacement && group.outdated > 0;
+        // max or max_per_app may have been lowered meanwhile (erratum E3).
+        let room = self.count + self.reserved < self.max
+            && (self.max_per_app == 0 || group.size < self.max_per_app);
+        self.spawn_has_succeeded(key, fx);
+        if replaces {
+            // In this order the group is never without a process.
+            self.attach(pool, order, newcomer, fx);
+            let oldest = self.group(key).by_age.front().expect("an outdated process");
+            self.detach_process(oldest, DetachReason::Restarted, fx);
+        } else if room {
+            self.attach(pool, order, newcomer, fx);
+        } else {
+            fx.push(Effect::Unwanted(newcomer.process));
+        }
+    }
+
+    fn attach(
+        &mut self,
+        pool: &std::sync::Arc<Inner<S>>,
+        order: &SpawnOrder,
+        newcomer: Newcomer<S::Process>,
+        fx: &mut Effects<S>,
+    ) {
+        let Newcomer { process, concurrency, pid } = newcomer;
+        let slot = self.processes.vacant_entry();
+        let key = Key::new(slot.key());
+        let now = self.clock.now();
+        let group = &mut self.groups[order.group.index()];
+        slot.insert(ProcessInfo {
+            entry: Arc::new(Entry {
+                process,
+                identifier: order.ticket,
+                pid,
+                key,
+                gone: Flag::new(false),
+                pool: pool.clone(),
+            }),
+            group: order.group,
+            start_time: now,
+            last_used: now,
+            sessions: 0,
+            processed: 0,
+            concurrency: if order.options.use_global_queue() { 1 } else { concurrency },
+            max_requests: order.options.max_requests(),
+            generation: group.generation,
+            place: Place::Open(0),
+            condemned: false,
+            drain_deadline: now,
+            in_group: Links::default(),
+            by_age: Links::default(),
+            inactive: Links::default(),
+            leaving: Links::default(),
+        });
+        self.by_identifier.insert(order.ticket, key);
+        group.processes.insert(&mut self.processes, key, End::Front);
+        group.by_age.push_back(&mut self.processes, key);
+        group.size += 1;
+        group.idle += 1;
+        fx.event(|| Event::Spawned { group: group.name.clone(), identifier: order.ticket, pid });
+        self.inactive_apps.push_back(&mut self.processes, key);
+        self.mutate_count(self.count + 1);
+        self.refresh(order.group);
+        if !self.max_idle_time.is_zero() && self.evictable > 0 {
+            self.is_due(now.plus(self.max_idle_time), fx);
+        }
+    }
+
+    fn spawn_has_succeeded(&mut self, key: Key, fx: &mut Effects<S>) {
+        self.totals.spawned += 1;
+        let group = self.group_mut(key);
+        group.failures = 0;
+        group.reload_pending = false;
+        if let Some(error) = group.last_error.take() {
+            fx.push(Effect::Bury(error));
+        }
+    }
+
+    /// The group backs off; its healthy processes stay (erratum E26). Gets that have nothing else to
+    /// wait for are told when the group is settled.
+    fn spawn_has_failed(&mut self, key: Key, error: SpawnError, fx: &mut Effects<S>) {
+        self.totals.spawns_failed += 1;
+        let (first, cap) = self.limits.back_off;
+        let group = self.group_mut(key);
+        group.failures = group.failures.saturating_add(1);
+        let step = self.back_off_step(key);
+        let retry_in = first.saturating_mul(1 << step).min(cap);
+        let until = self.clock.now().plus(retry_in);
+        let group = &mut self.groups[key.index()];
+        fx.event(|| Event::SpawnFailed {
+            group: group.name.clone(),
+            error: error.clone(),
+            retry_in,
+        });
+        if let Some(former) = group.last_error.replace(error) {
+            fx.push(Effect::Bury(former));
+        }
+        group.back_off_until = Some(until);
+        self.backing_off[step].push_back(&mut self.groups, key);
+        self.is_due(until, fx);
+    }
+}
+
+impl Group {
+    /// Whether a restart is under way.
+    pub(crate) fn is_restarting(&self) -> bool {
+        self.reload_pending || self.outdated > 0
+    }
+}
+
+/// Holds what an order has reserved, until the spawn has ended one way or another.
+struct Reservation<S: Spawner> {
+    pool: std::sync::Arc<Inner<S>>,
+    order: Option<SpawnOrder>,
+}
+
+impl<S: Spawner> Reservation<S> {
+    fn end(&mut self, result: Result<Newcomer<S::Process>, SpawnError>) -> Option<SpawnOrder> {
+        let order = self.order.take()?;
+        let pool = &self.pool;
+        pool.critical(|state, fx| state.spawn_has_ended(pool, &order, result, fx))
+    }
+}
+
+impl<S: Spawner> Drop for Reservation<S> {
+    fn drop(&mut self) {
+        if let Some(next) = self.end(Err(SpawnError::new("the spawner thread was lost"))) {
+            self.pool.start_spawner_thread(next);
+        }
+    }
+}
+
+impl<S: Spawner> Inner<S> {
+    /// Starts the thread that carries out the order. That it cannot be started is a spawn error like
+    /// any other (erratum E11).
+    pub(crate) fn start_spawner_thread(self: &std::sync::Arc<Self>, order: SpawnOrder) {
+        let name = format!("cabrank spawner {}", order.ticket);
+        let reservation = Reservation { pool: self.clone(), order: Some(order) };
+        // Through this slot the reservation comes back if there is no thread to take it.
+        let slot = std::sync::Arc::new(Mutex::new(Some(reservation)));
+        let theirs = slot.clone();
+        let started = thread::start(&name, self.spawner_stack_size, move || {
+            let taken = theirs.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(reservation) = taken {
+                spawner_thread_callback(reservation);
+            }
+        });
+        if let Err(error) = started {
+            let taken = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(mut reservation) = taken {
+                let error = format!("the spawner thread could not be started: {error}");
+                reservation.end(Err(SpawnError::new(error)));
+            }
+        }
+    }
+}
+
+/// Spawns until the group needs no more.
+fn spawner_thread_callback<S: Spawner>(mut reservation: Reservation<S>) {
+    let pool = reservation.pool.clone();
+    ON_SPAWNER_THREAD.with(|of| of.set(std::sync::Arc::as_ptr(&pool) as usize));
+    while let Some(order) = &reservation.order {
+        let result = pool.spawn(order);
+        reservation.order = reservation.end(result);
+    }
+}
+
+impl<S: Spawner> Inner<S> {
+    /// Foreign code, without the lock.
+    fn spawn(&self, order: &SpawnOrder) -> Result<Newcomer<S::Process>, SpawnError> {
+        let request = SpawnRequest {
+            identifier: order.ticket,
+            options: order.options.clone(),
+            cancel: order.cancel.clone(),
+        };
+        let spawned = contained(|| {
+            if order.reload {
+                self.spawner.reload(&order.options);
+            }
+            let process = self.spawner.spawn(&request)?;
+            let (concurrency, pid) = (process.concurrency(), process.pid());
+            Ok(Newcomer { process, concurrency, pid })
+        });
+        spawned
+            .unwrap_or_else(|panic| Err(SpawnError::new(format!("the spawner panicked: {panic}"))))
+    }
+}

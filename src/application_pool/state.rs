@@ -1,0 +1,326 @@
+//! What the lock protects: the pseudocode's instance variables, and how they change.
+//!
+//! The text's `mutate_…` functions notify condition variables whenever a number falls. Here a number
+//! only changes; who can proceed by that is found by [`State::settle`], which every operation ends
+//! with, and gets what it needs handed over (errata E17, E20).
+
+use super::effects::{Effect, Effects};
+use super::error::SpawnError;
+use super::group::{BackingOff, BySurplus, Group, Want, Wanting};
+use super::options::PoolOptions;
+use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
+use super::restart_files::{Look, Seen};
+use super::snapshot::Totals;
+use super::spawner::{Identifier, Spawner};
+use crate::clock::{Clock, Time};
+use crate::ranked::Ranked;
+use crate::slab_list::{Key, List};
+use crate::sync::Arc;
+use crate::wait_queue::{Waiters, Wake};
+use foldhash::HashMap;
+use slab::Slab;
+use std::time::Duration;
+
+/// How a wait ended.
+pub(crate) enum Outcome<S: Spawner> {
+    /// With a session of this process, counted already.
+    Serve(Arc<Entry<S>>),
+    /// No process could be spawned, and the group has none.
+    SpawnFailed(SpawnError),
+    Closed,
+}
+
+/// Lists of groups by the length of their back-off: in each of them all wait equally long, so each is
+/// ordered by the time at which the back-off ends.
+pub(crate) const BACK_OFF_STEPS: usize = 16;
+
+/// Numbers that stay as they were built.
+pub(crate) struct Limits {
+    pub(crate) drain_timeout: Duration,
+    pub(crate) back_off: (Duration, Duration),
+}
+
+pub(crate) struct State<S: Spawner> {
+    pub(crate) clock: Clock,
+    pub(crate) limits: Limits,
+
+    /// The pseudocode's instance variables.
+    pub(crate) groups: Slab<Group>,
+    pub(crate) group_by_name: HashMap<std::sync::Arc<str>, Key>,
+    pub(crate) max: usize,
+    pub(crate) max_per_app: usize,
+    pub(crate) count: usize,
+    pub(crate) active: usize,
+    pub(crate) inactive_apps: List<Inactive>,
+    /// The text's `waiting_on_global_queue`: gets that wait, whatever for.
+    pub(crate) waiting: usize,
+    pub(crate) waiters: Waiters<Outcome<S>>,
+    /// The text's `MAX_IDLE_TIME`; zero: never.
+    pub(crate) max_idle_time: Duration,
+
+    pub(crate) processes: Slab<ProcessInfo<S>>,
+    pub(crate) by_identifier: HashMap<Identifier, Key>,
+    pub(crate) next_identifier: u64,
+
+    /// Spawns in flight that will raise `count` (erratum E3).
+    pub(crate) reserved: usize,
+    /// Spawns in flight whose process takes the place of an old one (erratum E34).
+    pub(crate) replacing: usize,
+    /// Detached processes that still have sessions, in the order of their deadlines (erratum E13).
+    pub(crate) draining: List<Leaving>,
+    /// How many more than `max` may live because some drain; none: as many as `max` (erratum E25).
+    pub(crate) max_draining: Option<usize>,
+
+    /// Processes that are to make room, one for each group in `first` (erratum E18).
+    pub(crate) condemned: List<Leaving>,
+    /// Groups that wait for capacity, first come, first served; see [`Want`].
+    pub(crate) first: List<Wanting>,
+    pub(crate) more: List<Wanting>,
+    pub(crate) replacements: List<Wanting>,
+    pub(crate) capped: List<Wanting>,
+    /// Groups with a process that could be condemned, by how far they are above their minimum.
+    pub(crate) by_surplus: Ranked<BySurplus>,
+    /// How many idle processes no minimum protects.
+    pub(crate) evictable: usize,
+    pub(crate) backing_off: [List<BackingOff>; BACK_OFF_STEPS],
+
+    pub(crate) closed: bool,
+    /// Processes that have left, but whose `shut_down` has not returned yet.
+    pub(crate) disposing: usize,
+    /// Until when the cleaner sleeps; none: until it is woken.
+    pub(crate) cleaner_sleeps_until: Option<Time>,
+    pub(crate) cleaner_runs: bool,
+    pub(crate) totals: Totals,
+
+    /// What `count + reserved` and the number alive may be, though `max` was lowered meanwhile.
+    pub(crate) ceiling: usize,
+    pub(crate) live_ceiling: usize,
+}
+
+impl<S: Spawner> State<S> {
+    pub(crate) fn process(&self, key: Key) -> &ProcessInfo<S> {
+        &self.processes[key.index()]
+    }
+    pub(crate) fn group(&self, key: Key) -> &Group {
+        &self.groups[key.index()]
+    }
+    pub(crate) fn group_mut(&mut self, key: Key) -> &mut Group {
+        &mut self.groups[key.index()]
+    }
+
+    pub(crate) fn mutate_active(&mut self, value: usize) {
+        self.active = value;
+    }
+    pub(crate) fn mutate_count(&mut self, value: usize) {
+        self.count = value;
+    }
+    /// Raising it wakes who can proceed (erratum E20).
+    pub(crate) fn mutate_max(&mut self, value: usize, fx: &mut Effects<S>) {
+        self.max = value;
+        self.new_app_group_creatable(fx);
+    }
+    /// The text has no such function (erratum E20).
+    pub(crate) fn mutate_max_per_app(&mut self, value: usize, fx: &mut Effects<S>) {
+        self.max_per_app = value;
+        // Who was capped and is no more leaves this list; who still is goes back to it.
+        for _ in 0..self.capped.len() {
+            let Some(group) = self.capped.front() else { break };
+            self.leave_want(group);
+            self.reconsider(group, fx);
+        }
+        self.new_app_group_creatable(fx);
+    }
+
+    /// Everything that lives on the machine because of this pool, or soon will.
+    pub(crate) fn live(&self) -> usize {
+        self.count + self.reserved + self.replacing + self.draining.len()
+    }
+    pub(crate) fn live_limit(&self) -> usize {
+        self.max.saturating_add(self.max_draining.unwrap_or(self.max))
+    }
+
+    /// The group of these options; made, with what `look` saw as the baseline of its restart file
+    /// (erratum E23), if there is none.
+    pub(crate) fn group_of(&mut self, options: &PoolOptions, look: Option<&Look>) -> Key {
+        let hint = options.group_hint();
+        if let Some(group) = self.groups.get(hint)
+            && group.options.same(options)
+        {
+            return Key::new(hint);
+        }
+        self.find_group(options, look)
+    }
+    #[cold]
+    fn find_group(&mut self, options: &PoolOptions, look: Option<&Look>) -> Key {
+        let key = match self.group_by_name.get(options.app_group_name()) {
+            Some(&key) => {
+                self.group_mut(key).options = options.clone();
+                self.refresh(key);
+                key
+            }
+            None => {
+                let name: std::sync::Arc<str> = options.app_group_name().into();
+                let seen = look.map_or(Seen::Absent, |look| look.restart);
+                let group = Group::new(name.clone(), options.clone(), seen);
+                let key = Key::new(self.groups.insert(group));
+                self.group_by_name.insert(name, key);
+                key
+            }
+        };
+        options.set_group_hint(key.index());
+        key
+    }
+
+    /// Removes the record of a group that was detached and that nothing needs any more.
+    pub(crate) fn forget_if_unused(&mut self, key: Key, fx: &mut Effects<S>) {
+        let group = self.group(key);
+        let used = group.size > 0
+            || group.draining > 0
+            || group.spawns_in_flight > 0
+            || !group.queue.is_empty();
+        if !group.forgotten || used {
+            return;
+        }
+        self.leave_want(key);
+        self.end_back_off(key);
+        let group = self.groups.remove(key.index());
+        self.group_by_name.remove(&group.name);
+        if let Some(error) = group.last_error {
+            fx.push(Effect::Bury(error));
+        }
+    }
+
+    /// Recounts what depends on the group's numbers.
+    pub(crate) fn refresh(&mut self, key: Key) {
+        let group = &mut self.groups[key.index()];
+        let above = group.size.saturating_sub(group.min_processes());
+        let evictable = group.idle.min(above);
+        self.evictable = self.evictable + evictable - group.evictable;
+        group.evictable = evictable;
+
+        let staying = group.size - group.processes.retiring();
+        let surplus = (staying > 0).then(|| staying.saturating_sub(group.min_processes()));
+        if surplus != group.surplus {
+            let before = std::mem::replace(&mut group.surplus, surplus);
+            if let Some(rank) = before {
+                self.by_surplus.remove(&mut self.groups, key, rank);
+            }
+            if let Some(rank) = surplus {
+                self.by_surplus.push_back(&mut self.groups, key, rank);
+            }
+        }
+    }
+
+    /// Gives everybody who can now proceed what it waits for: first the group's own gets, then the
+    /// groups that want capacity.
+    pub(crate) fn settle(&mut self, group: Key, fx: &mut Effects<S>) {
+        self.refresh(group);
+        self.global_queue_position_became_available(group, fx);
+        self.reconsider(group, fx);
+        self.new_app_group_creatable(fx);
+        if self.groups.get(group.index()).is_some_and(|g| g.forgotten) {
+            self.forget_if_unused(group, fx);
+        }
+    }
+
+    /// Hands sessions to the gets that wait for this group, oldest first, while a process has room.
+    pub(crate) fn global_queue_position_became_available(&mut self, key: Key, fx: &mut Effects<S>) {
+        while !self.group(key).queue.is_empty()
+            && let Some(process) = self.group(key).processes.first_with_room()
+        {
+            let entry = self.open_session(process);
+            let wake = self.resolve_front(key, Outcome::Serve(entry));
+            fx.push(Effect::Wake(wake));
+            self.refresh(key);
+        }
+    }
+
+    /// Tells all gets that wait for this group how it ended.
+    pub(crate) fn resolve_all(
+        &mut self,
+        key: Key,
+        outcome: impl Fn() -> Outcome<S>,
+        fx: &mut Effects<S>,
+    ) {
+        while !self.group(key).queue.is_empty() {
+            let wake = self.resolve_front(key, outcome());
+            fx.push(Effect::Wake(wake));
+        }
+    }
+
+    fn resolve_front(&mut self, key: Key, outcome: Outcome<S>) -> Wake {
+        self.waiting -= 1;
+        self.waiters.resolve_front(&mut self.groups[key.index()].queue, outcome)
+    }
+
+    /// Puts the group into the list of those that wait for what it now wants.
+    pub(crate) fn reconsider(&mut self, key: Key, fx: &mut Effects<S>) {
+        let group = self.group(key);
+        if group.size == 0 && group.back_off_until.is_some() && !group.queue.is_empty() {
+            // A group that backs off and has no process has nothing to wait for (erratum E27).
+            let error = group.last_error.clone().expect("a group that backs off has an error");
+            self.resolve_all(key, || Outcome::SpawnFailed(error.clone()), fx);
+            fx.push(Effect::Bury(error));
+        }
+        let want = self.wants(key);
+        if want != self.group(key).want {
+            self.leave_want(key);
+            self.group_mut(key).want = want;
+            if let Some(list) = Self::list_of(want, self) {
+                // Split borrows: the list and the slab are different fields.
+                let (list, groups) = list;
+                list.push_back(groups, key);
+            }
+        }
+    }
+
+    pub(crate) fn leave_want(&mut self, key: Key) {
+        let want = std::mem::take(&mut self.group_mut(key).want);
+        if let Some((list, groups)) = Self::list_of(want, self) {
+            list.remove(groups, key);
+        }
+    }
+
+    fn list_of(want: Want, state: &mut State<S>) -> Option<(&mut List<Wanting>, &mut Slab<Group>)> {
+        let list = match want {
+            Want::Nothing => return None,
+            Want::First => &mut state.first,
+            Want::More => &mut state.more,
+            Want::Replacement => &mut state.replacements,
+            Want::Capped => &mut state.capped,
+        };
+        Some((list, &mut state.groups))
+    }
+
+    /// Which list of the back-offs the group is in.
+    pub(crate) fn back_off_step(&self, key: Key) -> usize {
+        (self.group(key).failures as usize).saturating_sub(1).min(BACK_OFF_STEPS - 1)
+    }
+    pub(crate) fn end_back_off(&mut self, key: Key) {
+        let step = self.back_off_step(key);
+        if self.group_mut(key).back_off_until.take().is_some() {
+            self.backing_off[step].remove(&mut self.groups, key);
+        }
+    }
+
+    pub(crate) fn new_identifier(&mut self) -> Identifier {
+        self.next_identifier += 1;
+        Identifier(self.next_identifier)
+    }
+
+    /// Something is due at `time`: wakes the cleaner if it would sleep past it.
+    pub(crate) fn is_due(&mut self, time: Time, fx: &mut Effects<S>) {
+        if self.cleaner_runs && self.cleaner_sleeps_until.is_none_or(|until| time < until) {
+            self.cleaner_sleeps_until = Some(time);
+            fx.push(Effect::WakeCleaner);
+        }
+    }
+
+    /// Whether a closed pool has nothing left.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closed
+            && self.draining.is_empty()
+            && self.reserved + self.replacing == 0
+            && self.disposing == 0
+    }
+}

@@ -1,0 +1,59 @@
+//! A formally checked, lock-based pool of application processes: the *ApplicationPool algorithm* of
+//! Phusion Passenger, as a library.
+//!
+//! A `get` for an application gives a session with one of its processes; the pool spawns processes
+//! when they are needed and allowed, chooses the least busy one, takes sessions back, lets gets wait
+//! in order, replaces processes when a restart file says so, and shuts idle ones down.
+//!
+//! ```
+//! use cabrank::in_memory::InMemorySpawner;
+//! use cabrank::{ApplicationPool, PoolOptions};
+//!
+//! let pool = ApplicationPool::builder(InMemorySpawner::new()).max(4).build()?;
+//! let shop = PoolOptions::new("/srv/shop").with_min_processes(1);
+//!
+//! let session = pool.get(&shop)?; // spawns the first process
+//! assert_eq!(session.request("hello"), "hello from /srv/shop");
+//! drop(session); // the process is idle again, and kept
+//!
+//! assert_eq!(pool.snapshot().count, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where things are
+//! - [`application_pool`]: the algorithm, in the order and with the names of its pseudocode.
+//! - [`in_memory`]: a scriptable spawner, for the tests of those who use the library (feature
+//!   `in-memory`).
+//! - [`Clock`] and [`ManualClock`]: monotonic time, and time moved by a test.
+//!
+//! # How it is checked
+//! The whole library runs under loom (every interleaving) and shuttle (many random ones): `cargo test
+//! --features loom`, `--features shuttle`. Every documented invariant is asserted at the end of every
+//! critical section in builds with debug assertions. The README has the figures.
+
+#[cfg(test)]
+extern crate self as cabrank;
+
+pub mod application_pool;
+mod clock;
+mod ranked;
+mod slab_list;
+mod sync;
+mod wait_queue;
+
+#[cfg(feature = "in-memory")]
+pub use application_pool::in_memory;
+pub use application_pool::{
+    ApplicationPool, BuildError, Builder, CancelToken, ConnectError, Counts, DetachReason, Event,
+    GetError, GroupSnapshot, Identifier, Lease, PoolOptions, Process, ProcessSnapshot,
+    ProcessState, RestartMode, Session, ShutDown, Snapshot, SpawnError, SpawnRequest, Spawner,
+    Totals, WeakPool,
+};
+pub use clock::{Clock, ManualClock};
+
+#[cfg(all(test, feature = "loom"))]
+#[path = "../models/loom/mod.rs"]
+mod loom_models;
+#[cfg(all(test, feature = "shuttle", not(feature = "loom")))]
+#[path = "../models/shuttle/mod.rs"]
+mod shuttle_models;

@@ -1,0 +1,111 @@
+//! Elements ordered by a small number, with every operation in O(1): "the least busy process".
+//!
+//! One [`List`] for each rank, and a bitmap of three levels that says which of them are occupied: the
+//! lowest and the highest are found in three steps, whatever the number of elements. Equal ranks keep
+//! the order in which they were pushed. Ranks above [`MAX_RANK`] count as equal.
+
+use crate::slab_list::{Key, Linked, List};
+use slab::Slab;
+
+/// 64³ − 1.
+pub(crate) const MAX_RANK: usize = 262_143;
+
+/// Lists by rank.
+#[derive(Debug)]
+pub(crate) struct Ranked<L> {
+    lists: Vec<List<L>>,
+    occupied: [Vec<u64>; 3],
+    len: usize,
+}
+
+impl<L> Default for Ranked<L> {
+    fn default() -> Self {
+        Ranked { lists: Vec::new(), occupied: [vec![0], vec![0], vec![0]], len: 0 }
+    }
+}
+
+impl<L> Ranked<L> {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first element of the lowest rank.
+    pub(crate) fn first(&self) -> Option<Key> {
+        let rank = self.lowest()?;
+        self.lists[rank].front()
+    }
+    /// The first element of the highest rank.
+    pub(crate) fn first_of_highest(&self) -> Option<Key> {
+        let rank = self.highest()?;
+        self.lists[rank].front()
+    }
+
+    /// Before all others of its rank.
+    pub(crate) fn push_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
+        self.list(rank).push_front(slab, key);
+    }
+    /// Behind all others of its rank.
+    pub(crate) fn push_back<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
+        self.list(rank).push_back(slab, key);
+    }
+    /// Removes an element that was pushed with this rank.
+    pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
+        let rank = rank.min(MAX_RANK);
+        self.lists[rank].remove(slab, key);
+        self.len -= 1;
+        if self.lists[rank].is_empty() {
+            self.vacate(rank);
+        }
+    }
+
+    /// By rank, lowest first. For the invariants and for pictures: not O(1).
+    pub(crate) fn iter<'a, T: Linked<L>>(
+        &'a self,
+        slab: &'a Slab<T>,
+    ) -> impl Iterator<Item = (usize, Key)> + 'a {
+        let ranks = self.lists.iter().enumerate();
+        ranks.flat_map(|(rank, list)| list.iter(slab).map(move |key| (rank, key)))
+    }
+
+    fn list(&mut self, rank: usize) -> &mut List<L> {
+        let rank = rank.min(MAX_RANK);
+        if rank >= self.lists.len() {
+            self.lists.resize_with(rank + 1, List::default);
+        }
+        self.occupy(rank);
+        self.len += 1;
+        &mut self.lists[rank]
+    }
+    fn occupy(&mut self, mut at: usize) {
+        for level in &mut self.occupied {
+            let (word, bit) = (at / 64, at % 64);
+            if word >= level.len() {
+                level.resize(word + 1, 0);
+            }
+            level[word] |= 1 << bit;
+            at = word;
+        }
+    }
+    fn vacate(&mut self, mut at: usize) {
+        for level in &mut self.occupied {
+            let (word, bit) = (at / 64, at % 64);
+            level[word] &= !(1 << bit);
+            if level[word] != 0 {
+                return;
+            }
+            at = word;
+        }
+    }
+    fn lowest(&self) -> Option<usize> {
+        self.descend(|word| word.trailing_zeros() as usize)
+    }
+    fn highest(&self) -> Option<usize> {
+        self.descend(|word| 63 - word.leading_zeros() as usize)
+    }
+    fn descend(&self, bit: impl Fn(u64) -> usize) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
+        Some(self.occupied.iter().rev().fold(0, |at, level| at * 64 + bit(level[at])))
+    }
+}

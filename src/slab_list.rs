@@ -1,0 +1,156 @@
+//! Doubly linked lists whose links are slab keys.
+//!
+//! The links live in the element, so an element's key is its iterator, as the pseudocode's
+//! `list<SomeType>` asks: [`List::remove`] and the moves take one and run in O(1). The slab may grow
+//! and move its entries at any time, for nothing points into it. An element carries one [`Links`] for
+//! each list it can be in at the same time; the type parameter `L` names the list.
+
+use slab::Slab;
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+
+/// A slab key that fits, with its `Option`, into four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key(NonZeroU32);
+
+impl Key {
+    /// # Panics
+    /// At 2³² − 1 entries.
+    pub(crate) fn new(index: usize) -> Key {
+        let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        Key(number.expect("fewer than 2³² - 1 entries"))
+    }
+    pub(crate) fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// An element's place in one list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Links {
+    prev: Option<Key>,
+    next: Option<Key>,
+    linked: bool,
+}
+
+impl Links {
+    pub(crate) fn is_linked(&self) -> bool {
+        self.linked
+    }
+}
+
+/// An element that can be in the list named `L`.
+pub(crate) trait Linked<L> {
+    fn links(&self) -> &Links;
+    fn links_mut(&mut self) -> &mut Links;
+}
+
+/// A list of elements of a slab, which every operation is handed.
+#[derive(Debug)]
+pub(crate) struct List<L> {
+    front: Option<Key>,
+    back: Option<Key>,
+    len: usize,
+    name: PhantomData<fn(L)>,
+}
+
+impl<L> Default for List<L> {
+    fn default() -> Self {
+        List::new()
+    }
+}
+
+impl<L> List<L> {
+    pub(crate) const fn new() -> Self {
+        List { front: None, back: None, len: 0, name: PhantomData }
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.front.is_none()
+    }
+    pub(crate) fn front(&self) -> Option<Key> {
+        self.front
+    }
+
+    pub(crate) fn push_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
+        let next = self.front;
+        self.link(slab, key, None, next);
+    }
+    pub(crate) fn push_back<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
+        let prev = self.back;
+        self.link(slab, key, prev, None);
+    }
+    pub(crate) fn pop_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
+        let key = self.front?;
+        self.remove(slab, key);
+        Some(key)
+    }
+    pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
+        let Links { prev, next, linked } = std::mem::take(slab[key.index()].links_mut());
+        debug_assert!(linked, "{key:?} is in no such list");
+        *self.next_of(slab, prev) = next;
+        *self.prev_of(slab, next) = prev;
+        self.len -= 1;
+    }
+    /// The element behind `key`.
+    pub(crate) fn after<T: Linked<L>>(slab: &Slab<T>, key: Key) -> Option<Key> {
+        slab[key.index()].links().next
+    }
+    pub(crate) fn iter<'a, T: Linked<L>>(
+        &self,
+        slab: &'a Slab<T>,
+    ) -> impl Iterator<Item = Key> + use<'a, L, T> {
+        std::iter::successors(self.front, |key| Self::after(slab, *key))
+    }
+
+    fn link<T: Linked<L>>(
+        &mut self,
+        slab: &mut Slab<T>,
+        key: Key,
+        prev: Option<Key>,
+        next: Option<Key>,
+    ) {
+        let links = slab[key.index()].links_mut();
+        debug_assert!(!links.linked, "{key:?} is in such a list already");
+        *links = Links { prev, next, linked: true };
+        *self.next_of(slab, prev) = Some(key);
+        *self.prev_of(slab, next) = Some(key);
+        self.len += 1;
+    }
+    /// What follows `at`: its link, or the front of the list.
+    fn next_of<'a, T: Linked<L>>(
+        &'a mut self,
+        slab: &'a mut Slab<T>,
+        at: Option<Key>,
+    ) -> &'a mut Option<Key> {
+        at.map_or(&mut self.front, |key| &mut slab[key.index()].links_mut().next)
+    }
+    /// What precedes `at`: its link, or the back of the list.
+    fn prev_of<'a, T: Linked<L>>(
+        &'a mut self,
+        slab: &'a mut Slab<T>,
+        at: Option<Key>,
+    ) -> &'a mut Option<Key> {
+        at.map_or(&mut self.back, |key| &mut slab[key.index()].links_mut().prev)
+    }
+}
+
+/// Declares a list's name and where its links are in the element.
+macro_rules! linked {
+    ($(#[$doc:meta])* $name:ident, $element:ident $(<$p:ident: $bound:path>)?, $($field:tt).+) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) enum $name {}
+        impl $(<$p: $bound>)? crate::slab_list::Linked<$name> for $element $(<$p>)? {
+            fn links(&self) -> &crate::slab_list::Links {
+                &self.$($field).+
+            }
+            fn links_mut(&mut self) -> &mut crate::slab_list::Links {
+                &mut self.$($field).+
+            }
+        }
+    };
+}
+pub(crate) use linked;

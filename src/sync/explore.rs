@@ -1,0 +1,104 @@
+//! Runs a model, counts its executions, and holds its outcomes against the expected ones.
+//!
+//! A search that was cut, or went blind to an interleaving, misses an outcome and fails: neither
+//! tool says so by itself.
+
+use super::trace;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Where a model's executions note how they ended.
+#[derive(Clone, Default)]
+pub(crate) struct Outcomes(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Outcomes {
+    /// Notes one outcome.
+    pub(crate) fn note(&self, outcome: impl Into<String>) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen.entry(outcome.into()).or_default() += 1;
+    }
+}
+
+/// Explores `model` and asserts that exactly the outcomes `expected` were reached.
+pub(crate) fn explore(
+    name: &str,
+    expected: &[&str],
+    model: impl Fn(&Outcomes) + Send + Sync + 'static,
+) {
+    let outcomes = Outcomes::default();
+    let executions = Arc::new(AtomicU64::new(0));
+    let begun = Instant::now();
+    let run = {
+        let (outcomes, executions) = (outcomes.clone(), executions.clone());
+        move || {
+            trace::clear();
+            executions.fetch_add(1, Ordering::Relaxed);
+            model(&outcomes);
+        }
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| search(name, run)));
+    let count = executions.load(Ordering::Relaxed);
+    if let Err(panic) = result {
+        eprintln!("{}", trace::render(name, count));
+        resume_unwind(panic);
+    }
+    let seen = outcomes.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one_line_at_a_time = trace::stdout();
+    println!("model {name}: {count} executions, {HOW}, {:.2?}, {seen:?}", begun.elapsed());
+    let reached: Vec<&str> = seen.keys().map(String::as_str).collect();
+    let mut wanted = expected.to_vec();
+    wanted.sort_unstable();
+    assert_eq!(reached, wanted, "{name}: outcomes reached, and outcomes there are");
+}
+
+#[cfg(feature = "loom")]
+const HOW: &str = "every interleaving";
+#[cfg(feature = "loom")]
+fn search(_name: &str, run: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 100_000;
+    // No bound on preemptions, permutations or time: each of them ends a search in silence.
+    builder.preemption_bound = None;
+    builder.max_permutations = None;
+    builder.max_duration = None;
+    builder.check(run);
+}
+
+#[cfg(not(feature = "loom"))]
+const HOW: &str = "random and uniform random walk";
+#[cfg(not(feature = "loom"))]
+fn search(name: &str, run: impl Fn() + Send + Sync + 'static) {
+    let run = Arc::new(run);
+    if let Ok(schedule) = std::env::var("CABRANK_REPLAY") {
+        shuttle::replay(move || run(), &schedule);
+        return;
+    }
+    let each = schedules() / 2;
+    eprintln!(
+        "a failing schedule of {name} replays with: \
+         CABRANK_REPLAY=<schedule> cargo test --features shuttle {name}"
+    );
+    for uniform in [false, true] {
+        let config = shuttle::Config::default();
+        let run = run.clone();
+        if uniform {
+            let scheduler = shuttle::scheduler::UrwRandomScheduler::new(each);
+            shuttle::Runner::new(scheduler, config).run(move || run());
+        } else {
+            let scheduler = shuttle::scheduler::RandomScheduler::new(each);
+            shuttle::Runner::new(scheduler, config).run(move || run());
+        }
+    }
+}
+
+/// How many schedules each model is given: `CABRANK_SCHEDULES`, or 20,000.
+#[cfg(not(feature = "loom"))]
+fn schedules() -> usize {
+    match std::env::var("CABRANK_SCHEDULES") {
+        Ok(text) => text.parse().expect("CABRANK_SCHEDULES is a number of schedules"),
+        Err(_) => 20_000,
+    }
+}

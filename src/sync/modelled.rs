@@ -1,0 +1,201 @@
+//! The same vocabulary over loom or shuttle, with every operation noted in [`trace`](super::trace).
+
+#[cfg(feature = "loom")]
+use loom as rt;
+#[cfg(not(feature = "loom"))]
+use shuttle as rt;
+
+use super::trace::about_to;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+
+/// parking_lot's shape (no poisoning) over std's.
+#[derive(Debug)]
+pub(crate) struct Mutex<T>(rt::sync::Mutex<T>);
+pub(crate) struct MutexGuard<'a, T>(Option<rt::sync::MutexGuard<'a, T>>);
+#[derive(Debug)]
+pub(crate) struct Condvar(rt::sync::Condvar);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Mutex(rt::sync::Mutex::new(value))
+    }
+    #[track_caller]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        let step = about_to("lock");
+        // A poisoned lock means that an assertion has failed already: its panic is the report.
+        let guard = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        step.done();
+        MutexGuard(Some(guard))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("only absent inside wait")
+    }
+}
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("only absent inside wait")
+    }
+}
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Condvar(rt::sync::Condvar::new())
+    }
+    #[track_caller]
+    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        let step = about_to("wait");
+        let inner = guard.0.take().expect("only absent inside wait");
+        guard.0 = Some(self.0.wait(inner).unwrap_or_else(|poisoned| poisoned.into_inner()));
+        step.done();
+    }
+    /// Waits without end: neither tool lets time pass. A model's clock notifies instead.
+    #[track_caller]
+    pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, _: std::time::Instant) {
+        self.wait(guard);
+    }
+    #[track_caller]
+    pub(crate) fn notify_one(&self) {
+        about_to("notify_one").done();
+        self.0.notify_one();
+    }
+    #[track_caller]
+    pub(crate) fn notify_all(&self) {
+        about_to("notify_all").done();
+        self.0.notify_all();
+    }
+}
+
+/// A flag that is read without a lock.
+#[derive(Debug)]
+pub(crate) struct Flag(rt::sync::atomic::AtomicBool);
+
+impl Flag {
+    pub(crate) fn new(value: bool) -> Self {
+        Flag(rt::sync::atomic::AtomicBool::new(value))
+    }
+    #[track_caller]
+    pub(crate) fn raise(&self) {
+        about_to("raise").done();
+        self.0.store(true, Relaxed);
+    }
+    #[track_caller]
+    pub(crate) fn is_raised(&self) -> bool {
+        about_to("look").done();
+        // Not a load: see the module's first lines.
+        self.0.fetch_or(false, Relaxed)
+    }
+}
+
+/// A reference count that the scheduler sees, over std's.
+///
+/// Cloning a strong reference commutes with everything, so only `upgrade` and `drop` are steps; the
+/// count itself needs no scheduler, for one thread runs at a time.
+#[derive(Debug)]
+pub(crate) struct Arc<T> {
+    step: std::sync::Arc<rt::sync::atomic::AtomicUsize>,
+    value: Option<std::sync::Arc<T>>,
+}
+#[derive(Debug)]
+pub(crate) struct Weak<T> {
+    step: std::sync::Arc<rt::sync::atomic::AtomicUsize>,
+    value: std::sync::Weak<T>,
+}
+
+impl<T> Arc<T> {
+    pub(crate) fn new(value: T) -> Self {
+        let step = std::sync::Arc::new(rt::sync::atomic::AtomicUsize::new(0));
+        Arc { step, value: Some(std::sync::Arc::new(value)) }
+    }
+    pub(crate) fn downgrade(this: &Self) -> Weak<T> {
+        let value = this.value.as_ref().expect("only absent inside drop");
+        Weak { step: this.step.clone(), value: std::sync::Arc::downgrade(value) }
+    }
+    pub(crate) fn ptr_eq(this: &Self, other: &Self) -> bool {
+        std::ptr::eq(&**this, &**other)
+    }
+}
+impl<T> Clone for Arc<T> {
+    fn clone(&self) -> Self {
+        Arc { step: self.step.clone(), value: self.value.clone() }
+    }
+}
+impl<T> Deref for Arc<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("only absent inside drop")
+    }
+}
+impl<T> Drop for Arc<T> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.step.fetch_add(1, AcqRel);
+        }
+        self.value = None;
+    }
+}
+impl<T> Weak<T> {
+    #[track_caller]
+    pub(crate) fn upgrade(&self) -> Option<Arc<T>> {
+        about_to("upgrade").done();
+        self.step.fetch_add(1, AcqRel);
+        let value = self.value.upgrade()?;
+        Some(Arc { step: self.step.clone(), value: Some(value) })
+    }
+}
+impl<T> Clone for Weak<T> {
+    fn clone(&self) -> Self {
+        Weak { step: self.step.clone(), value: self.value.clone() }
+    }
+}
+
+impl<T> Drop for MutexGuard<'_, T> {
+    fn drop(&mut self) {
+        if self.0.is_some() && !std::thread::panicking() {
+            about_to("unlock").done();
+        }
+    }
+}
+
+/// Which of the model's threads runs.
+pub(super) fn me() -> usize {
+    #[cfg(feature = "loom")]
+    {
+        let id = format!("{:?}", rt::thread::current().id());
+        id.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+    }
+    #[cfg(not(feature = "loom"))]
+    {
+        rt::current::me().into()
+    }
+}
+
+pub(crate) mod thread {
+    use std::io;
+
+    pub(crate) fn start(
+        _name: &str,
+        stack_size: Option<usize>,
+        f: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        // What the real one answers to a stack that does not fit into memory (erratum E11).
+        if stack_size == Some(usize::MAX) {
+            return Err(io::Error::from(io::ErrorKind::OutOfMemory));
+        }
+        super::about_to("start thread").done();
+        super::rt::thread::spawn(f);
+        Ok(())
+    }
+
+    #[cfg(feature = "loom")]
+    pub(crate) use loom::thread_local;
+    #[cfg(not(feature = "loom"))]
+    pub(crate) use shuttle::thread_local;
+
+    /// For the models' own actors.
+    pub(crate) use super::rt::thread::{JoinHandle, spawn};
+}

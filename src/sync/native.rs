@@ -1,0 +1,39 @@
+//! The real thing: parking_lot's locks and the operating system's threads.
+
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+pub(crate) use std::sync::{Arc, Weak};
+
+/// A flag that is read without a lock.
+#[derive(Debug)]
+pub(crate) struct Flag(std::sync::atomic::AtomicBool);
+
+impl Flag {
+    pub(crate) const fn new(value: bool) -> Self {
+        Flag(std::sync::atomic::AtomicBool::new(value))
+    }
+    pub(crate) fn raise(&self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+    pub(crate) fn is_raised(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+pub(crate) mod thread {
+    use std::io;
+
+    /// Starts a detached thread.
+    pub(crate) fn start(
+        name: &str,
+        stack_size: Option<usize>,
+        f: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let mut builder = std::thread::Builder::new().name(name.to_owned());
+        if let Some(bytes) = stack_size {
+            builder = builder.stack_size(bytes);
+        }
+        builder.spawn(f).map(drop)
+    }
+
+    pub(crate) use std::thread_local;
+}

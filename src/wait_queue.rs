@@ -1,0 +1,218 @@
+//! A condition variable for threads and tasks alike: FIFO, cancellable, by hand-over.
+//!
+//! It is a plain data structure that lives under its owner's lock. A waiter is enqueued there, and
+//! whoever makes something available resolves the waiter at the front *under the same lock*, with an
+//! outcome that is the waiter's from that moment. So:
+//! - nobody overtakes: what has been handed over cannot be taken by a newcomer (erratum E17);
+//! - wake-ups are exact: only a waiter that has its outcome is woken;
+//! - no wake-up is lost: the outcome is stored before the lock is released, and a waiter looks for it
+//!   under the lock before it sleeps;
+//! - giving up is one step: a waiter that was resolved meanwhile finds its outcome and passes it on.
+//!
+//! [`Wake`]s are run after the lock is released: a task's waker is foreign code.
+
+use crate::slab_list::{Key, Links, List};
+use crate::sync::Condvar;
+use slab::Slab;
+use std::sync::Arc;
+use std::task::Waker;
+
+/// All the waiters of one owner, in any number of queues.
+#[derive(Debug)]
+pub(crate) struct Waiters<T> {
+    slab: Slab<Waiter<T>>,
+    /// Condition variables of waiters that have left: after warm-up, waiting allocates nothing.
+    spare: Vec<Arc<Condvar>>,
+}
+
+/// One first-come-first-served queue of them.
+#[derive(Debug, Default)]
+pub(crate) struct Queue(List<InQueue>);
+
+#[derive(Debug)]
+struct Waiter<T> {
+    links: Links,
+    wake: Wake,
+    outcome: Option<T>,
+}
+
+impl<T> crate::slab_list::Linked<InQueue> for Waiter<T> {
+    fn links(&self) -> &Links {
+        &self.links
+    }
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// The list of one queue.
+#[derive(Debug)]
+pub(crate) enum InQueue {}
+
+/// How a waiter is woken, once the lock has been released.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    /// A thread that waits on this with the owner's lock.
+    Thread(Arc<Condvar>),
+    /// A task; none before its first poll.
+    Task(Option<Waker>),
+}
+
+impl Wake {
+    pub(crate) fn wake(self) {
+        match self {
+            Wake::Thread(condvar) => {
+                condvar.notify_one();
+            }
+            Wake::Task(Some(waker)) => waker.wake(),
+            Wake::Task(None) => {}
+        }
+    }
+}
+
+impl<T> Default for Waiters<T> {
+    fn default() -> Self {
+        Waiters { slab: Slab::new(), spare: Vec::new() }
+    }
+}
+
+impl<T> Waiters<T> {
+    /// How many are there, resolved ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// A thread queues up; it then waits on [`condvar`](Self::condvar).
+    pub(crate) fn enqueue_thread(&mut self, queue: &mut Queue) -> Key {
+        let condvar = self.spare.pop().unwrap_or_else(|| Arc::new(Condvar::new()));
+        self.enqueue(queue, Wake::Thread(condvar))
+    }
+    /// A task queues up; it then shows its waker with [`set_waker`](Self::set_waker).
+    pub(crate) fn enqueue_task(&mut self, queue: &mut Queue) -> Key {
+        self.enqueue(queue, Wake::Task(None))
+    }
+    fn enqueue(&mut self, queue: &mut Queue, wake: Wake) -> Key {
+        let waiter = Waiter { links: Links::default(), wake, outcome: None };
+        let key = Key::new(self.slab.insert(waiter));
+        queue.0.push_back(&mut self.slab, key);
+        key
+    }
+
+    /// Gives the oldest waiter of the queue its outcome. The caller wakes it after the lock.
+    ///
+    /// # Panics
+    /// If nobody waits.
+    pub(crate) fn resolve_front(&mut self, queue: &mut Queue, outcome: T) -> Wake {
+        let key = queue.0.pop_front(&mut self.slab).expect("somebody waits");
+        let waiter = &mut self.slab[key.index()];
+        waiter.outcome = Some(outcome);
+        match &mut waiter.wake {
+            Wake::Thread(condvar) => Wake::Thread(condvar.clone()),
+            Wake::Task(waker) => Wake::Task(waker.take()),
+        }
+    }
+
+    /// The waiter's outcome, if it has been resolved; it is then gone.
+    pub(crate) fn take(&mut self, key: Key) -> Option<T> {
+        self.slab[key.index()].outcome.as_ref()?;
+        self.remove(key).0
+    }
+
+    /// The waiter gives up. What it had been given meanwhile is the caller's to pass on; its waker
+    /// is the caller's to drop, after the lock.
+    pub(crate) fn cancel(&mut self, queue: &mut Queue, key: Key) -> (Option<T>, Option<Waker>) {
+        if self.slab[key.index()].links.is_linked() {
+            queue.0.remove(&mut self.slab, key);
+        }
+        self.remove(key)
+    }
+
+    fn remove(&mut self, key: Key) -> (Option<T>, Option<Waker>) {
+        let waiter = self.slab.remove(key.index());
+        let waker = match waiter.wake {
+            Wake::Thread(condvar) => {
+                self.spare.push(condvar);
+                None
+            }
+            Wake::Task(waker) => waker,
+        };
+        (waiter.outcome, waker)
+    }
+
+    /// What the waiting thread sleeps on.
+    pub(crate) fn condvar(&self, key: Key) -> Arc<Condvar> {
+        match &self.slab[key.index()].wake {
+            Wake::Thread(condvar) => condvar.clone(),
+            Wake::Task(_) => unreachable!("a task has no condition variable"),
+        }
+    }
+
+    /// Who is to be woken when the task is resolved. Gives the former waker back, to be dropped after
+    /// the lock.
+    pub(crate) fn set_waker(&mut self, key: Key, waker: Waker) -> Option<Waker> {
+        match &mut self.slab[key.index()].wake {
+            Wake::Task(slot) => slot.replace(waker),
+            Wake::Thread(_) => unreachable!("a thread has no waker"),
+        }
+    }
+
+    /// The condition variables of all waiting threads: for a clock that is moved by hand.
+    pub(crate) fn threads(&self) -> Vec<Arc<Condvar>> {
+        let wakes = self.slab.iter().map(|(_, waiter)| &waiter.wake);
+        wakes
+            .filter_map(|wake| match wake {
+                Wake::Thread(condvar) => Some(condvar.clone()),
+                Wake::Task(_) => None,
+            })
+            .collect()
+    }
+}
+
+impl Queue {
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_is_served_first_and_only_once() {
+        let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
+        let keys: Vec<_> = (0..3).map(|_| waiters.enqueue_thread(&mut queue)).collect();
+        assert_eq!(queue.len(), 3);
+        for outcome in ["a", "b"] {
+            waiters.resolve_front(&mut queue, outcome).wake();
+        }
+        assert_eq!(waiters.take(keys[2]), None);
+        assert_eq!(waiters.take(keys[1]), Some("b"));
+        assert_eq!(waiters.take(keys[0]), Some("a"));
+        assert_eq!((queue.len(), waiters.len()), (1, 1));
+    }
+
+    #[test]
+    fn who_gives_up_after_being_served_passes_it_on() {
+        let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
+        let (a, b) = (waiters.enqueue_task(&mut queue), waiters.enqueue_task(&mut queue));
+        drop(waiters.resolve_front(&mut queue, 1));
+        assert_eq!(waiters.cancel(&mut queue, a).0, Some(1));
+        assert_eq!(waiters.cancel(&mut queue, b).0, None);
+        assert!(queue.is_empty() && waiters.len() == 0);
+    }
+
+    #[test]
+    fn condition_variables_are_used_again() {
+        let (mut waiters, mut queue) = (Waiters::<()>::default(), Queue::default());
+        let first = waiters.enqueue_thread(&mut queue);
+        let condvar = waiters.condvar(first);
+        waiters.cancel(&mut queue, first);
+        let second = waiters.enqueue_thread(&mut queue);
+        assert!(Arc::ptr_eq(&condvar, &waiters.condvar(second)));
+    }
+}
