@@ -51,9 +51,6 @@ pub use application_pool::{
 };
 pub use clock::{Clock, ManualClock};
 
-#[cfg(all(test, feature = "loom"))]
-#[path = "../models/loom/mod.rs"]
-mod loom_models;
-#[cfg(all(test, feature = "shuttle", not(feature = "loom")))]
-#[path = "../models/shuttle/mod.rs"]
-mod shuttle_models;
+#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+#[path = "../models/mod.rs"]
+mod models;

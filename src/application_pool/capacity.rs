@@ -50,9 +50,10 @@ impl<S: Spawner> State<S> {
 
     /// Gives out what capacity there is.
     pub(crate) fn new_app_group_creatable(&mut self, fx: &mut Effects<S>) {
-        while let Some(group) = self.first.front()
-            && self.has_live_room()
-        {
+        if self.closed {
+            return;
+        }
+        while let Some(group) = self.first.front() {
             if self.may_reserve() {
                 self.start_spawn(group, Kind::Addition, fx);
             } else if let Some(victim) = self.victim() {
@@ -60,18 +61,26 @@ impl<S: Spawner> State<S> {
                 self.detach_process(victim, DetachReason::Evicted, fx);
                 self.reconsider(loser, fx);
             } else {
-                self.condemn();
+                if self.count + self.reserved >= self.max {
+                    self.condemn();
+                }
                 break;
             }
         }
-        while self.first.is_empty()
-            && self.may_reserve()
-            && let Some(group) = self.more.front()
+        while let Some(group) = self.more.front()
+            && self.first.is_empty()
         {
-            self.start_spawn(group, Kind::Addition, fx);
+            if self.is_capped(self.group(group)) {
+                // max_per_app was lowered meanwhile: it moves over to those that are capped.
+                self.reconsider(group, fx);
+            } else if self.may_reserve() {
+                self.start_spawn(group, Kind::Addition, fx);
+            } else {
+                break;
+            }
         }
-        while self.has_live_room()
-            && let Some(group) = self.replacements.front()
+        while let Some(group) = self.replacements.front()
+            && self.has_live_room()
         {
             self.start_spawn(group, Kind::Replacement, fx);
         }

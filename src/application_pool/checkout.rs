@@ -34,21 +34,23 @@ pub(crate) enum Checkout<S: Spawner> {
 }
 
 impl<S: Spawner> State<S> {
-    /// `look` is what was seen of the restart files, outside the lock, and only in the first of a
-    /// get's attempts (erratum E24).
+    /// `look` is what was seen of the restart files, outside the lock; it is tested in the first of a
+    /// get's attempts only (erratum E24), and is the baseline of a group that is new in a later one.
     pub(crate) fn checkout_without_lock(
         &mut self,
         options: &PoolOptions,
         look: Option<&Look>,
+        first_attempt: bool,
         asker: Asker,
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
         if self.closed {
             return Checkout::Fail(GetError::Closed);
         }
-        let key = self.group_of(options, look);
+        let key = self.group_of(options, look, fx);
         self.group_mut(key).forgotten = false;
         if let Some(look) = look
+            && first_attempt
             && self.needs_restart(key, look)
         {
             self.restart(key, options.restart_mode(), fx);
@@ -57,6 +59,7 @@ impl<S: Spawner> State<S> {
             && self.clock.now() >= until
         {
             self.end_back_off(key);
+            self.settle(key, fx);
         }
 
         // Who waits already comes first (erratum E17).
@@ -112,7 +115,13 @@ impl<S: Spawner> State<S> {
     /// directory both see a change (erratum E22).
     fn needs_restart(&mut self, key: Key, look: &Look) -> bool {
         let group = self.group_mut(key);
-        let changed = group.seen.has_changed(look.restart);
+        let changed = match group.seen.get_mut(&look.dir) {
+            Some(seen) => seen.has_changed(look.restart),
+            None => {
+                group.seen.insert(look.dir.clone(), look.restart);
+                false
+            }
+        };
         // `always_restart.txt` does not restart what is being restarted already: under a stream of
         // gets none would ever be served.
         let always = look.always && !group.reload_pending && group.outdated == 0;

@@ -91,8 +91,9 @@ impl<S: Spawner> State<S> {
         fx.push(Effect::Dispose(info.entry, how));
     }
 
+    /// Wakes who waits for a closed pool: for its spawns, or for everything.
     pub(crate) fn notify_if_over(&self, fx: &mut Effects<S>) {
-        if self.is_over() {
+        if self.closed && self.reserved + self.replacing == 0 {
             fx.push(Effect::NotifyClosed);
         }
     }
@@ -142,10 +143,24 @@ impl<S: Spawner> State<S> {
     /// Detaches the group with this name and forgets it.
     pub(crate) fn detach_group(&mut self, name: &str, fx: &mut Effects<S>) -> bool {
         let Some(&key) = self.group_by_name.get(name) else { return false };
-        self.group_mut(key).forgotten = true;
         self.detach_group_without_lock(key, DetachReason::Requested, fx);
+        self.begin_anew(key, fx);
+        // Those who wait are served by what comes after.
+        self.group_mut(key).forgotten = self.group(key).queue.is_empty();
         self.settle(key, fx);
         true
+    }
+
+    /// Forgets what the group has learnt: its failures, and what it saw of its restart files.
+    fn begin_anew(&mut self, key: Key, fx: &mut Effects<S>) {
+        self.end_back_off(key);
+        let group = self.group_mut(key);
+        group.failures = 0;
+        group.reload_pending = false;
+        group.seen.clear();
+        if let Some(error) = group.last_error.take() {
+            fx.push(Effect::Bury(error));
+        }
     }
 
     /// The pool takes no more gets, and lets go of everything (erratum E32).
@@ -155,9 +170,12 @@ impl<S: Spawner> State<S> {
         }
         self.closed = true;
         let keys: Vec<Key> = self.group_by_name.values().copied().collect();
-        for key in keys {
+        for &key in &keys {
             self.resolve_all(key, || Outcome::Closed, fx);
             self.detach_group_without_lock(key, DetachReason::Closed, fx);
+            self.begin_anew(key, fx);
+        }
+        for key in keys {
             self.settle(key, fx);
         }
         if self.cleaner_runs {

@@ -9,7 +9,7 @@ use super::event::Event;
 use super::process_info::Entry;
 use super::spawner::{CancelToken, Process, ShutDown, Spawner};
 use super::spawning::SpawnOrder;
-use super::{Inner, contained};
+use super::{Inner, WorksFor, contained, release};
 use crate::sync::Arc;
 use crate::wait_queue::Wake;
 
@@ -27,7 +27,7 @@ pub(crate) enum Effect<S: Spawner> {
     Spawn(SpawnOrder),
     /// Something is due earlier than the cleaner thinks.
     WakeCleaner,
-    /// The pool is closed, and the last process or spawn has ended.
+    /// The pool is closed, and a process or spawn has ended.
     NotifyClosed,
 }
 
@@ -82,6 +82,7 @@ impl<S: Spawner> Effects<S> {
     }
     #[cold]
     fn run_all(self, pool: &std::sync::Arc<Inner<S>>) {
+        let _works = WorksFor::pool(pool);
         for effect in self.first.into_iter().chain(self.rest) {
             // What a panicking callee says has nobody to be told to; that it does not spread is what
             // counts.
@@ -100,14 +101,21 @@ impl<S: Spawner> Effect<S> {
     fn run(self, pool: &std::sync::Arc<Inner<S>>) {
         match self {
             Effect::Wake(wake) => wake.wake(),
-            Effect::Dispose(entry, how) => entry.process.shut_down(how),
-            Effect::Unwanted(process) => process.shut_down(ShutDown::Drained),
-            Effect::Bury(error) => drop(error),
+            Effect::Dispose(entry, how) => {
+                let _ = contained(|| entry.process.shut_down(how));
+                release(entry);
+            }
+            Effect::Unwanted(process) => {
+                let _ = contained(|| process.shut_down(ShutDown::Drained));
+                release(process);
+            }
+            Effect::Bury(error) => release(error),
             Effect::Cancel(token) => token.cancel(),
             Effect::Event(event) => {
                 if let Some(observer) = &pool.observer {
-                    observer(&event);
+                    let _ = contained(|| observer(&event));
                 }
+                release(event);
             }
             Effect::Spawn(order) => pool.start_spawner_thread(order),
             Effect::WakeCleaner => {
@@ -115,6 +123,7 @@ impl<S: Spawner> Effect<S> {
             }
             Effect::NotifyClosed => {
                 pool.closed_signal.notify_all();
+                pool.cleaner_signal.notify_all();
             }
         }
     }

@@ -14,6 +14,7 @@ use super::spawner::Spawner;
 use super::state::Outcome;
 use super::{ApplicationPool, Inner, MAX_ATTEMPTS, connect};
 use crate::slab_list::Key;
+use crate::sync::has_failed;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,8 +33,7 @@ impl<S: Spawner> ApplicationPool<S> {
         let look = self.inner().look(options);
         let mut attempt = 1;
         loop {
-            let look = look.as_ref().filter(|_| attempt == 1);
-            let lease = self.checkout_async_by(options, look).await?;
+            let lease = self.checkout_async_by(options, look.as_ref(), attempt).await?;
             match connect(lease) {
                 Ok(session) => return Ok(session),
                 Err(error) if error.is_local() || attempt == MAX_ATTEMPTS => {
@@ -53,16 +53,17 @@ impl<S: Spawner> ApplicationPool<S> {
     /// As for [`get_async`](Self::get_async).
     pub async fn checkout_async(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
         let look = self.inner().look(options);
-        self.checkout_async_by(options, look.as_ref()).await
+        self.checkout_async_by(options, look.as_ref(), 1).await
     }
 
     async fn checkout_async_by(
         &self,
         options: &PoolOptions,
         look: Option<&Look>,
+        attempt: usize,
     ) -> Result<Lease<S>, GetError> {
         let inner = self.inner();
-        match inner.begin(options, look, Asker::Task) {
+        match inner.begin(options, look, attempt, Asker::Task) {
             Checkout::Serve(entry) => Ok(Lease::new(entry)),
             Checkout::Fail(error) => Err(error),
             Checkout::Wait { group, waiter } => {
@@ -111,7 +112,7 @@ impl<S: Spawner> Future for Turn<S> {
 
 impl<S: Spawner> Drop for Turn<S> {
     fn drop(&mut self) {
-        let Some(waiter) = self.waiter.take() else { return };
+        let Some(waiter) = self.waiter.take().filter(|_| !has_failed()) else { return };
         let group = self.group;
         let (outcome, _waker) =
             self.pool.critical(|state, fx| state.leave_queue(group, waiter, fx));

@@ -13,11 +13,13 @@ use crate::clock::Time;
 use crate::ranked::Ranked;
 use crate::slab_list::{Key, Links, List, linked};
 use crate::wait_queue::Queue;
+use foldhash::HashMap;
 use slab::Slab;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The pseudocode's `processes`: idle ones first, most recently freed first; then those with the
-/// fewest sessions; in the end those that take no more.
+/// The pseudocode's `processes`: idle ones first, most recently freed first; then by sessions, among
+/// equals the one that was least recently chosen or freed; in the end those that take no more.
 ///
 /// The text finds the least busy by a scan; here it is the first with room, in O(1) (erratum E33).
 #[derive(Debug, Default)]
@@ -138,7 +140,9 @@ pub(crate) struct Group {
     pub(crate) outdated: usize,
     /// A restart was begun and no process with the new code has been attached yet (erratum E22).
     pub(crate) reload_pending: bool,
-    pub(crate) seen: Seen,
+    /// What was last seen of the restart file in each directory that its gets name: two application
+    /// roots may share a group.
+    pub(crate) seen: HashMap<PathBuf, Seen>,
 
     /// Failed spawns in a row.
     pub(crate) failures: u32,
@@ -159,7 +163,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(name: Arc<str>, options: PoolOptions, seen: Seen) -> Self {
+    pub(crate) fn new(name: Arc<str>, options: PoolOptions) -> Self {
         Group {
             name,
             options,
@@ -174,7 +178,7 @@ impl Group {
             generation: 0,
             outdated: 0,
             reload_pending: false,
-            seen,
+            seen: HashMap::default(),
             failures: 0,
             back_off_until: None,
             last_error: None,

@@ -288,7 +288,11 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
     let listed: usize = lists.iter().map(|list| list.len()).sum();
     let wanting = s.groups.iter().filter(|(_, group)| group.want != Want::Nothing).count();
     listed == wanting
-        && s.groups.iter().all(|(index, group)| group.want == s.wants(Key::new(index)))
+        && s.groups.iter().all(|(index, group)| {
+            let right = s.wants(Key::new(index));
+            // That max_per_app was lowered is found when its turn comes.
+            group.want == right || group.want == Want::More && right == Want::Capped
+        })
 }
 
 fn closed<S: Spawner>(s: &State<S>) -> bool {

@@ -64,20 +64,20 @@ pub use session::{Lease, Session};
 pub use snapshot::{Counts, GroupSnapshot, ProcessSnapshot, ProcessState, Snapshot, Totals};
 pub use spawner::{CancelToken, Identifier, Process, ShutDown, SpawnRequest, Spawner};
 
-#[cfg(test)]
+#[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
+use session::Ending;
+#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use session::{Ending, Found};
 
 use crate::clock::{Clock, Deadline, Tick};
 use crate::slab_list::Key;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, has_failed};
 use checkout::{Asker, Checkout};
 use effects::Effects;
 use restart_files::RestartFiles;
-#[cfg(not(test))]
-use session::Ending;
 use state::{Outcome, State};
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
@@ -102,8 +102,29 @@ pub(crate) struct Inner<S: Spawner> {
 }
 
 crate::sync::thread::thread_local! {
-    /// The pool for which this thread spawns: closing it there cannot wait for the spawn.
-    static ON_SPAWNER_THREAD: Cell<usize> = Cell::new(0);
+    /// The pools for which this thread spawns or carries out effects: what it has still to do for
+    /// them may be what closing one of them waits for.
+    static WORKS_FOR: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Says that this thread works for a pool, until it is dropped.
+struct WorksFor;
+
+impl WorksFor {
+    fn pool<S: Spawner>(pool: &Arc<Inner<S>>) -> Self {
+        WORKS_FOR.with(|pools| pools.borrow_mut().push(Arc::as_ptr(pool) as usize));
+        WorksFor
+    }
+    fn is_for<S: Spawner>(pool: &Arc<Inner<S>>) -> bool {
+        let pool = Arc::as_ptr(pool) as usize;
+        WORKS_FOR.with(|pools| pools.borrow().contains(&pool))
+    }
+}
+
+impl Drop for WorksFor {
+    fn drop(&mut self) {
+        WORKS_FOR.with(|pools| pools.borrow_mut().pop());
+    }
 }
 
 /// Calls foreign code; a panic becomes its message.
@@ -119,6 +140,11 @@ pub(crate) fn contained<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
         std::mem::forget(payload);
         message
     })
+}
+
+/// Drops something foreign: its panic has nobody to be told to.
+pub(crate) fn release<T>(foreign: T) {
+    let _ = contained(|| drop(foreign));
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> String {
@@ -156,9 +182,11 @@ impl<S: Spawner> Inner<S> {
         self: &Arc<Self>,
         options: &PoolOptions,
         look: Option<&restart_files::Look>,
+        attempt: usize,
         asker: Asker,
     ) -> Checkout<S> {
-        self.critical(|state, fx| state.checkout_without_lock(options, look, asker, fx))
+        let first = attempt == 1;
+        self.critical(|state, fx| state.checkout_without_lock(options, look, first, asker, fx))
     }
 
     /// The blocking half of the wait.
@@ -187,7 +215,7 @@ impl<S: Spawner> Inner<S> {
         self.critical(|state, fx| state.close(fx));
     }
 
-    /// Waits until a closed pool has nothing left, or only spawns have ended.
+    /// Waits for what a closing pool comes to.
     fn wait_until(&self, deadline: Deadline, over: impl Fn(&State<S>) -> bool) -> bool {
         let mut state = self.state.lock();
         while !over(&state) {
@@ -242,7 +270,9 @@ struct Handle<S: Spawner>(Arc<Inner<S>>);
 
 impl<S: Spawner> Drop for Handle<S> {
     fn drop(&mut self) {
-        self.0.begin_close();
+        if !has_failed() {
+            self.0.begin_close();
+        }
     }
 }
 
@@ -333,7 +363,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Those of [`get`](Self::get) but for [`GetError::Connect`].
     pub fn checkout(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
         let look = self.inner().look(options);
-        self.checkout_by(options, look.as_ref(), Asker::Thread, Deadline::Never)
+        self.checkout_by(options, look.as_ref(), 1, Asker::Thread, Deadline::Never)
     }
 
     /// [`checkout`](Self::checkout), for at most `timeout`.
@@ -347,7 +377,7 @@ impl<S: Spawner> ApplicationPool<S> {
     ) -> Result<Lease<S>, GetError> {
         let look = self.inner().look(options);
         let deadline = self.inner().clock.deadline(timeout);
-        self.checkout_by(options, look.as_ref(), Asker::Thread, deadline)
+        self.checkout_by(options, look.as_ref(), 1, Asker::Thread, deadline)
     }
 
     /// [`checkout`](Self::checkout), if there is a process with room right now.
@@ -356,18 +386,19 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Those of [`checkout`](Self::checkout), and [`GetError::WouldBlock`].
     pub fn try_checkout(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
         let look = self.inner().look(options);
-        self.checkout_by(options, look.as_ref(), Asker::Impatient, Deadline::Never)
+        self.checkout_by(options, look.as_ref(), 1, Asker::Impatient, Deadline::Never)
     }
 
     fn checkout_by(
         &self,
         options: &PoolOptions,
         look: Option<&restart_files::Look>,
+        attempt: usize,
         asker: Asker,
         deadline: Deadline,
     ) -> Result<Lease<S>, GetError> {
         let inner = self.inner();
-        match inner.begin(options, look, asker) {
+        match inner.begin(options, look, attempt, asker) {
             Checkout::Serve(entry) => Ok(Lease::new(entry)),
             Checkout::Fail(error) => Err(error),
             Checkout::Wait { group, waiter } => {
@@ -390,8 +421,7 @@ impl<S: Spawner> ApplicationPool<S> {
         let look = self.inner().look(options);
         let mut attempt = 1;
         loop {
-            let look = look.as_ref().filter(|_| attempt == 1);
-            let lease = self.checkout_by(options, look, asker, deadline)?;
+            let lease = self.checkout_by(options, look.as_ref(), attempt, asker, deadline)?;
             match connect(lease) {
                 Ok(session) => return Ok(session),
                 Err(error) if error.is_local() || attempt == MAX_ATTEMPTS => {
@@ -461,15 +491,14 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Closes the pool: gets that wait fail with [`GetError::Closed`], idle processes are shut down,
     /// busy ones when their sessions are over, spawns in flight are told to give up. Waits until these
-    /// have ended, unless it is called by one of them. Does nothing the second time.
+    /// have ended, unless it is called from within one of them, from `shut_down` or from an observer.
+    /// May be called again.
     ///
     /// Dropping the last handle does the same without waiting.
     pub fn close(&self) {
         let inner = self.inner();
         inner.begin_close();
-        let on_spawner_thread =
-            ON_SPAWNER_THREAD.with(|of| of.get() == Arc::as_ptr(inner) as usize);
-        if !on_spawner_thread {
+        if !WorksFor::is_for(inner) {
             // Ends, because a spawner ends a spawn that is cancelled: that is its contract.
             inner.wait_until(Deadline::Never, |state| state.reserved + state.replacing == 0);
         }

@@ -25,8 +25,9 @@ pub(crate) enum Seen {
 }
 
 /// What one look saw.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
+    pub(crate) dir: PathBuf,
     pub(crate) always: bool,
     pub(crate) restart: Seen,
 }
@@ -60,33 +61,32 @@ impl RestartFiles {
     pub(crate) fn look(&self, options: &PoolOptions, clock: &Clock) -> Look {
         let dir = options.restart_dir();
         if self.throttle.is_zero() {
-            return self.look_now(&dir);
+            return self.look_now(dir);
         }
         let now = clock.now();
-        if let Some((at, look)) = self.recent.lock().get(&dir).copied()
+        if let Some((at, look)) = self.recent.lock().get(&dir).cloned()
             && now.since(at) < self.throttle
         {
             return look;
         }
-        let look = self.look_now(&dir);
-        self.recent.lock().insert(dir, (now, look));
+        let look = self.look_now(dir.clone());
+        self.recent.lock().insert(dir, (now, look.clone()));
         look
     }
 
-    fn look_now(&self, dir: &Path) -> Look {
+    fn look_now(&self, dir: PathBuf) -> Look {
         let look_up = |name: &str| {
             // A look-up that panics has seen nothing.
             super::contained(|| (self.look_up)(&dir.join(name)))
                 .unwrap_or_else(|_| Err(io::Error::other("the look-up panicked")))
         };
-        Look {
-            always: look_up("always_restart.txt").is_ok(),
-            restart: match look_up("restart.txt") {
-                Ok(time) => Seen::Modified(time),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Seen::Absent,
-                Err(_) => Seen::Unreadable,
-            },
-        }
+        let always = look_up("always_restart.txt").is_ok();
+        let restart = match look_up("restart.txt") {
+            Ok(time) => Seen::Modified(time),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Seen::Absent,
+            Err(_) => Seen::Unreadable,
+        };
+        Look { dir, always, restart }
     }
 }
 

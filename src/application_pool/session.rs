@@ -6,14 +6,14 @@
 //! model reaches each: the process is no more; it is seen to have left without the lock; it is seen
 //! to have left under it; it is there.
 
-use super::contained;
 use super::effects::Effects;
 use super::event::DetachReason;
 use super::group::End;
 use super::process_info::{Entry, Place};
+use super::release;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
-use crate::sync::{Arc, Weak};
+use crate::sync::{Arc, Weak, has_failed};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -61,14 +61,14 @@ impl<S: Spawner> State<S> {
     pub(crate) fn close_session(
         &mut self,
         entry: &Entry<S>,
-        end: Ending,
+        ending: Ending,
         fx: &mut Effects<S>,
     ) -> Found {
         let key = entry.key;
         let info = &mut self.processes[key.index()];
         // Every close counts down, on one path (erratum E14).
         info.sessions -= 1;
-        if end == Ending::Closed {
+        if ending == Ending::Closed {
             info.processed += 1;
             self.totals.processed += 1;
         }
@@ -84,15 +84,16 @@ impl<S: Spawner> State<S> {
         let idle = info.sessions == 0;
         let group = &mut self.groups[group_key.index()];
         group.processes.remove(&mut self.processes, key);
-        // The text's move_to_front.
-        group.processes.insert(&mut self.processes, key, End::Front);
+        // The text's move_to_front, if it is idle; else it waits its turn among its equals.
+        let end = if idle { End::Front } else { End::Back };
+        group.processes.insert(&mut self.processes, key, end);
         if idle {
             group.idle += 1;
             self.inactive_apps.push_back(&mut self.processes, key);
             self.mutate_active(self.active - 1);
         }
         let info = &self.processes[key.index()];
-        if end == Ending::Failed {
+        if ending == Ending::Failed {
             self.detach_process(key, DetachReason::Failed, fx);
             self.settle(group_key, fx);
         } else if idle && info.place == Place::Retiring {
@@ -152,11 +153,10 @@ impl<S: Spawner> Lease<S> {
     /// Turns the lease into a session over `connection`.
     pub fn connected(mut self, connection: <S::Process as Process>::Connection) -> Session<S> {
         let entry = self.entry.take().expect("taken only by those who consume the lease");
-        Session {
-            identifier: entry.identifier,
-            info: Arc::downgrade(&entry),
-            connection: Some(connection),
-        }
+        let info = Arc::downgrade(&entry);
+        let session = Session { identifier: entry.identifier, info, connection: Some(connection) };
+        release(entry);
+        session
     }
     /// Closes the session: one request more is processed. The same as dropping the lease.
     pub fn close(self) {}
@@ -171,13 +171,17 @@ impl<S: Spawner> Lease<S> {
     pub(crate) fn end(&mut self, end: Ending) {
         if let Some(entry) = self.entry.take() {
             session_has_been_closed(&entry, end);
+            // It may be the last reference to a process that has left meanwhile.
+            release(entry);
         }
     }
 }
 
 impl<S: Spawner> Drop for Lease<S> {
     fn drop(&mut self) {
-        self.end(Ending::Closed);
+        if !has_failed() {
+            self.end(Ending::Closed);
+        }
     }
 }
 
@@ -214,9 +218,14 @@ impl<S: Spawner> Session<S> {
         let Some(connection) = self.connection.take() else { return Found::Null };
         // The connection goes first: who is handed the process next finds it free. Its drop is
         // foreign code and may panic; the session is counted down all the same.
-        let _ = contained(|| drop(connection));
+        release(connection);
         match self.info.upgrade() {
-            Some(entry) => session_has_been_closed(&entry, end),
+            Some(entry) => {
+                let found = session_has_been_closed(&entry, end);
+                // It may be the last reference to a process that has left meanwhile.
+                release(entry);
+                found
+            }
             None => Found::Null,
         }
     }
@@ -224,7 +233,9 @@ impl<S: Spawner> Session<S> {
 
 impl<S: Spawner> Drop for Session<S> {
     fn drop(&mut self) {
-        self.end(Ending::Closed);
+        if !has_failed() {
+            self.end(Ending::Closed);
+        }
     }
 }
 

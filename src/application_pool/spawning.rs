@@ -14,9 +14,9 @@ use super::options::PoolOptions;
 use super::process_info::{Entry, Place, ProcessInfo};
 use super::spawner::{CancelToken, Identifier, Process, SpawnRequest, Spawner};
 use super::state::State;
-use super::{Inner, ON_SPAWNER_THREAD, contained};
+use super::{Inner, WorksFor, contained};
 use crate::slab_list::{Key, Links};
-use crate::sync::{Arc, Flag, thread};
+use crate::sync::{Arc, Flag, has_failed, thread};
 use std::sync::{Mutex, PoisonError};
 
 /// What the new process is for.
@@ -240,6 +240,9 @@ impl<S: Spawner> Reservation<S> {
 
 impl<S: Spawner> Drop for Reservation<S> {
     fn drop(&mut self) {
+        if has_failed() {
+            return;
+        }
         if let Some(next) = self.end(Err(SpawnError::new("the spawner thread was lost"))) {
             self.pool.start_spawner_thread(next);
         }
@@ -250,6 +253,17 @@ impl<S: Spawner> Inner<S> {
     /// Starts the thread that carries out the order. That it cannot be started is a spawn error like
     /// any other (erratum E11).
     pub(crate) fn start_spawner_thread(self: &std::sync::Arc<Self>, order: SpawnOrder) {
+        let mut order = Some(order);
+        while let Some(this) = order {
+            order = self.try_to_start_spawner_thread(this);
+        }
+    }
+
+    /// Gives the order that comes next for the group if no thread could be started for this one.
+    fn try_to_start_spawner_thread(
+        self: &std::sync::Arc<Self>,
+        order: SpawnOrder,
+    ) -> Option<SpawnOrder> {
         let name = format!("cabrank spawner {}", order.ticket);
         let reservation = Reservation { pool: self.clone(), order: Some(order) };
         // Through this slot the reservation comes back if there is no thread to take it.
@@ -261,20 +275,17 @@ impl<S: Spawner> Inner<S> {
                 spawner_thread_callback(reservation);
             }
         });
-        if let Err(error) = started {
-            let taken = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(mut reservation) = taken {
-                let error = format!("the spawner thread could not be started: {error}");
-                reservation.end(Err(SpawnError::new(error)));
-            }
-        }
+        let error = started.err()?;
+        let mut reservation = slot.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let error = format!("the spawner thread could not be started: {error}");
+        reservation.end(Err(SpawnError::new(error)))
     }
 }
 
 /// Spawns until the group needs no more.
 fn spawner_thread_callback<S: Spawner>(mut reservation: Reservation<S>) {
     let pool = reservation.pool.clone();
-    ON_SPAWNER_THREAD.with(|of| of.set(std::sync::Arc::as_ptr(&pool) as usize));
+    let _works = WorksFor::pool(&pool);
     while let Some(order) = &reservation.order {
         let result = pool.spawn(order);
         reservation.order = reservation.end(result);

@@ -9,7 +9,7 @@ use super::error::SpawnError;
 use super::group::{BackingOff, BySurplus, Group, Want, Wanting};
 use super::options::PoolOptions;
 use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
-use super::restart_files::{Look, Seen};
+use super::restart_files::Look;
 use super::snapshot::Totals;
 use super::spawner::{Identifier, Spawner};
 use crate::clock::{Clock, Time};
@@ -141,27 +141,43 @@ impl<S: Spawner> State<S> {
 
     /// The group of these options; made, with what `look` saw as the baseline of its restart file
     /// (erratum E23), if there is none.
-    pub(crate) fn group_of(&mut self, options: &PoolOptions, look: Option<&Look>) -> Key {
+    pub(crate) fn group_of(
+        &mut self,
+        options: &PoolOptions,
+        look: Option<&Look>,
+        fx: &mut Effects<S>,
+    ) -> Key {
         let hint = options.group_hint();
         if let Some(group) = self.groups.get(hint)
             && group.options.same(options)
         {
             return Key::new(hint);
         }
-        self.find_group(options, look)
+        self.find_group(options, look, fx)
     }
     #[cold]
-    fn find_group(&mut self, options: &PoolOptions, look: Option<&Look>) -> Key {
+    fn find_group(
+        &mut self,
+        options: &PoolOptions,
+        look: Option<&Look>,
+        fx: &mut Effects<S>,
+    ) -> Key {
         let key = match self.group_by_name.get(options.app_group_name()) {
             Some(&key) => {
                 self.group_mut(key).options = options.clone();
-                self.refresh(key);
+                // The minimum may have changed: others may be needed, or be evictable.
+                self.settle(key, fx);
+                if let Some(due) = self.next_due() {
+                    self.is_due(due, fx);
+                }
                 key
             }
             None => {
                 let name: std::sync::Arc<str> = options.app_group_name().into();
-                let seen = look.map_or(Seen::Absent, |look| look.restart);
-                let group = Group::new(name.clone(), options.clone(), seen);
+                let mut group = Group::new(name.clone(), options.clone());
+                if let Some(look) = look {
+                    group.seen.insert(look.dir.clone(), look.restart);
+                }
                 let key = Key::new(self.groups.insert(group));
                 self.group_by_name.insert(name, key);
                 key

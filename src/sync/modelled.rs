@@ -70,6 +70,11 @@ impl Condvar {
     }
 }
 
+/// Whether a model has failed and unwinds: nothing that is dropped then may take another step.
+pub(crate) fn has_failed() -> bool {
+    std::thread::panicking()
+}
+
 /// A flag that is read without a lock.
 #[derive(Debug)]
 pub(crate) struct Flag(rt::sync::atomic::AtomicBool);
@@ -81,7 +86,9 @@ impl Flag {
     #[track_caller]
     pub(crate) fn raise(&self) {
         about_to("raise").done();
-        self.0.store(true, Relaxed);
+        // Not a store: beside the look's read-modify-write, loom lets a plain store be overtaken by
+        // a look that came before it, and a look under the same lock then misses it.
+        self.0.fetch_or(true, Relaxed);
     }
     #[track_caller]
     pub(crate) fn is_raised(&self) -> bool {
@@ -114,9 +121,6 @@ impl<T> Arc<T> {
     pub(crate) fn downgrade(this: &Self) -> Weak<T> {
         let value = this.value.as_ref().expect("only absent inside drop");
         Weak { step: this.step.clone(), value: std::sync::Arc::downgrade(value) }
-    }
-    pub(crate) fn ptr_eq(this: &Self, other: &Self) -> bool {
-        std::ptr::eq(&**this, &**other)
     }
 }
 impl<T> Clone for Arc<T> {
@@ -186,9 +190,26 @@ pub(crate) mod thread {
         if stack_size == Some(usize::MAX) {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
         }
-        super::about_to("start thread").done();
-        super::rt::thread::spawn(f);
+        if INLINE.get() {
+            f();
+        } else {
+            super::about_to("start thread").done();
+            super::rt::thread::spawn(f);
+        }
         Ok(())
+    }
+
+    std::thread_local! {
+        static INLINE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+
+    /// Runs `f` with every thread that it starts run to its end where it is started: for the part
+    /// of a model that comes before the race, so that it is not explored.
+    pub(crate) fn inline<R>(f: impl FnOnce() -> R) -> R {
+        INLINE.set(true);
+        let result = f();
+        INLINE.set(false);
+        result
     }
 
     #[cfg(feature = "loom")]
@@ -197,5 +218,5 @@ pub(crate) mod thread {
     pub(crate) use shuttle::thread_local;
 
     /// For the models' own actors.
-    pub(crate) use super::rt::thread::{JoinHandle, spawn};
+    pub(crate) use super::rt::thread::spawn;
 }

@@ -3,6 +3,11 @@
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::{Arc, Weak};
 
+/// Whether a model has failed and unwinds: nothing that is dropped then may take another step.
+pub(crate) const fn has_failed() -> bool {
+    false
+}
+
 /// A flag that is read without a lock.
 #[derive(Debug)]
 pub(crate) struct Flag(std::sync::atomic::AtomicBool);

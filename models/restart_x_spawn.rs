@@ -1,0 +1,39 @@
+//! A restart meets the background spawn of its group and the close of a session (erratum E2).
+//!
+//! Guards that nothing is joined under the lock, and that a spawn whose group has gone on is disposed
+//! of by whoever ran it (`wanted` in `State::spawn_has_ended`, erratum E12). As the text has it, this
+//! deadlocks. Asserted: the get after the restart is served, by new code.
+
+use super::rig::*;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+#[test]
+fn restart_x_spawn() {
+    explore("restart_x_spawn", &["spawn wanted", "spawn given up"], |outcomes| {
+        let touched = std::sync::Arc::new(AtomicU64::new(1));
+        let time = touched.clone();
+        let rig = Rig::new(|b| {
+            b.max(2).restart_files(move |file: &Path| match file.ends_with("restart.txt") {
+                true => {
+                    let seconds = Duration::from_secs(time.load(Ordering::SeqCst));
+                    Ok(SystemTime::UNIX_EPOCH + seconds)
+                }
+                false => Err(io::Error::from(io::ErrorKind::NotFound)),
+            })
+        });
+        rig.spawner.always("/a", unlimited());
+        let first = rig.session(&app("a"));
+        // All are busy: this one is served at once, and begins a spawn.
+        let second = rig.pool.get(&app("a")).expect("a session");
+        assert_eq!(second.pid(), 1);
+        touched.store(2, Ordering::SeqCst);
+        let third = rig.pool.get(&app("a")).expect("a session");
+        let given_up = third.pid() == 3;
+        assert_ne!(third.pid(), 1, "old code after a restart");
+        drop((first, second, third));
+        outcomes.note(if given_up { "spawn given up" } else { "spawn wanted" });
+    });
+}
