@@ -153,6 +153,7 @@ impl<S: Spawner> Builder<S> {
         state.max_idle_time = self.max_idle_time;
         state.max_draining = self.max_draining;
         state.cleaner_runs = self.cleaner;
+        state.waiting_for_end = usize::from(self.cleaner);
         let throttle = self.stat_throttle;
         let inner = Arc::new(Inner {
             spawner: self.spawner,
@@ -204,6 +205,7 @@ impl<S: Spawner> State<S> {
             evictable: 0,
             backing_off: [const { List::new() }; BACK_OFF_STEPS],
             closed: false,
+            waiting_for_end: 0,
             disposing: 0,
             cleaner_sleeps_until: None,
             cleaner_runs: false,

@@ -93,7 +93,7 @@ impl<S: Spawner> State<S> {
 
     /// Wakes who waits for a closed pool: for its spawns, or for everything.
     pub(crate) fn notify_if_over(&self, fx: &mut Effects<S>) {
-        if self.closed && self.reserved + self.replacing == 0 {
+        if self.waiting_for_end > 0 && self.closed && self.reserved + self.replacing == 0 {
             fx.push(Effect::NotifyClosed);
         }
     }

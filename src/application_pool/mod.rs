@@ -104,7 +104,7 @@ pub(crate) struct Inner<S: Spawner> {
 crate::sync::thread::thread_local! {
     /// The pools for which this thread spawns or carries out effects: what it has still to do for
     /// them may be what closing one of them waits for.
-    static WORKS_FOR: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static WORKS_FOR: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 
 /// Says that this thread works for a pool, until it is dropped.
@@ -218,13 +218,12 @@ impl<S: Spawner> Inner<S> {
     /// Waits for what a closing pool comes to.
     fn wait_until(&self, deadline: Deadline, over: impl Fn(&State<S>) -> bool) -> bool {
         let mut state = self.state.lock();
-        while !over(&state) {
-            if self.clock.has_passed(deadline) {
-                return false;
-            }
+        state.waiting_for_end += 1;
+        while !over(&state) && !self.clock.has_passed(deadline) {
             self.clock.wait(&self.closed_signal, &mut state, deadline);
         }
-        true
+        state.waiting_for_end -= 1;
+        over(&state)
     }
 }
 

@@ -85,6 +85,8 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) backing_off: [List<BackingOff>; BACK_OFF_STEPS],
 
     pub(crate) closed: bool,
+    /// How many threads wait for the end of a closed pool, its cleaner included.
+    pub(crate) waiting_for_end: usize,
     /// Processes that have left, but whose `shut_down` has not returned yet.
     pub(crate) disposing: usize,
     /// Until when the cleaner sleeps; none: until it is woken.
