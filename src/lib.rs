@@ -36,6 +36,8 @@ extern crate self as cabrank;
 
 pub mod application_pool;
 mod clock;
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod list_tests;
 mod ranked;
 mod slab_list;
 mod sync;

@@ -47,6 +47,8 @@ mod group;
 pub mod in_memory;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
+#[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
+mod invariants_tests;
 mod options;
 mod process_info;
 mod restart_files;

@@ -1,0 +1,197 @@
+//! Breaks every invariant on purpose, and sees that its assertion fires.
+//!
+//! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way its
+//! invariant is there to notice. A break may spoil others, too: what counts is that its own is told.
+
+use super::group::Want;
+use super::invariants::all;
+use super::process_info::Place;
+use super::state::State;
+use super::{ApplicationPool, PoolOptions};
+use crate::clock::Time;
+use crate::in_memory::{InMemorySpawner, Spawn};
+use crate::slab_list::Key;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+type TheState = State<InMemorySpawner>;
+
+/// Group a: two idle processes and a busy one, and one that drains. Group c: backs off.
+fn with_state(spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
+    let spawner = InMemorySpawner::new();
+    let pool = ApplicationPool::builder(spawner.clone()).max(3).cleaner(false).build();
+    let pool = pool.expect("a valid pool");
+    let (a, c) = (PoolOptions::new("/a").with_min_processes(1), PoolOptions::new("/c"));
+    spawner.next(Spawn::fail("c is broken"));
+    assert!(pool.get(&c).is_err());
+    let drains = pool.get(&a).expect("a session");
+    pool.detach(drains.identifier());
+    let busy = pool.get(&a).expect("a session");
+    // A second process, spawned because the first is busy.
+    let second = pool.get(&a).expect("a session");
+    let third = pool.get(&a).expect("a session");
+    drop((second, third));
+
+    let mut state = pool.inner().state.lock();
+    assert_eq!(state.broken_invariants(), Vec::<String>::new(), "before it is spoilt");
+    assert_eq!((state.count, state.active, state.draining.len()), (3, 1, 1));
+    spoil(&mut state);
+    let broken = state.broken_invariants();
+    // What is spoilt is not run down in order: nothing of it is used again.
+    drop(state);
+    std::mem::forget((pool, busy, drains));
+    broken
+}
+
+fn key_of(
+    s: &TheState,
+    wanted: impl Fn(&super::process_info::ProcessInfo<InMemorySpawner>) -> bool,
+) -> Key {
+    let found = s.processes.iter().find(|(_, info)| wanted(info));
+    Key::new(found.expect("such a process").0)
+}
+fn idle(s: &TheState) -> Key {
+    key_of(s, |info| info.sessions == 0)
+}
+fn busy(s: &TheState) -> Key {
+    key_of(s, |info| info.sessions > 0 && !info.is_detached())
+}
+fn drains(s: &TheState) -> Key {
+    key_of(s, |info| info.is_detached())
+}
+fn group(s: &TheState, name: &str) -> Key {
+    s.group_by_name[name]
+}
+fn info(s: &mut TheState, key: Key) -> &mut super::process_info::ProcessInfo<InMemorySpawner> {
+    &mut s.processes[key.index()]
+}
+
+/// Every invariant's name, and how it is broken.
+fn breaks() -> Vec<(&'static str, fn(&mut TheState))> {
+    vec![
+        ("INV-GROUP-NAME", |s| {
+            let (key, other) = (idle(s), group(s, "/c"));
+            info(s, key).group = other;
+        }),
+        ("INV-GROUP-ORDER", |s| {
+            let of = group(s, "/a");
+            let first = s.group(of).processes.first_with_room().expect("an idle process");
+            info(s, first).sessions = 1;
+        }),
+        ("INV-GROUP-SORTED", |s| {
+            let key = busy(s);
+            info(s, key).place = Place::Open(7);
+        }),
+        ("INV-GROUP-SIZE", |s| {
+            let key = group(s, "/a");
+            s.group_mut(key).size += 1;
+        }),
+        ("INV-GROUP-ACCESSIBLE", |s| {
+            s.group_by_name.remove("/c");
+        }),
+        ("INV-PROCESS-IDLE", |s| {
+            let key = idle(s);
+            s.inactive_apps.remove(&mut s.processes, key);
+        }),
+        ("INV-PROCESS-ACCESSIBLE", |s| {
+            let (key, of) = (idle(s), group(s, "/a"));
+            let group = &mut s.groups[of.index()];
+            group.by_age.remove(&mut s.processes, key);
+        }),
+        ("INV-PROCESS-HERE", |s| {
+            let key = idle(s);
+            s.process(key).entry.gone.raise();
+        }),
+        ("INV-SIZE-WITHIN-COUNT", |s| s.count = 1),
+        ("INV-COUNT", |s| s.count += 1),
+        ("INV-ACTIVE", |s| s.active += 1),
+        ("INV-INACTIVE-SIZE", |s| s.active -= 1),
+        ("INV-INACTIVE-IDLE", |s| {
+            let key = busy(s);
+            s.inactive_apps.push_back(&mut s.processes, key);
+        }),
+        ("INV-INACTIVE-ORDER", |s| {
+            let first = s.inactive_apps.front().expect("an idle process");
+            info(s, first).last_used = Time::default().plus(Duration::from_secs(1 << 30));
+        }),
+        ("INV-CAPACITY", |s| s.reserved = 9),
+        ("INV-LIVE", |s| s.replacing = 9),
+        ("INV-RESERVED", |s| s.replacing += 1),
+        ("INV-SPAWNING", |s| {
+            let (key, identifier) = (group(s, "/c"), s.new_identifier());
+            s.group_mut(key).spawning = Some(super::group::Spawning {
+                ticket: identifier,
+                cancel: super::CancelToken::new(),
+            });
+        }),
+        ("INV-DRAINING", |s| {
+            let key = drains(s);
+            info(s, key).sessions = 0;
+        }),
+        ("INV-CONCURRENCY", |s| {
+            let key = busy(s);
+            info(s, key).sessions = 2;
+        }),
+        ("INV-MAX-REQUESTS", |s| {
+            let key = idle(s);
+            let process = info(s, key);
+            (process.max_requests, process.processed) = (1, 2);
+        }),
+        ("INV-IDENTIFIER", |s| {
+            let key = idle(s);
+            let identifier = s.process(key).entry.identifier;
+            s.by_identifier.remove(&identifier);
+        }),
+        ("INV-WAITING", |s| s.waiting += 1),
+        ("INV-EXACT-WAKE-UP", |s| {
+            let key = group(s, "/a");
+            s.waiters.enqueue_thread(&mut s.groups[key.index()].queue);
+        }),
+        ("INV-WAIT-HAS-CAUSE", |s| {
+            let key = group(s, "/c");
+            s.waiters.enqueue_thread(&mut s.groups[key.index()].queue);
+        }),
+        ("INV-CONDEMNED", |s| {
+            let key = busy(s);
+            info(s, key).condemned = true;
+        }),
+        ("INV-BACK-OFF", |s| {
+            let key = group(s, "/c");
+            s.group_mut(key).last_error = None;
+        }),
+        ("INV-OUTDATED", |s| {
+            let key = group(s, "/a");
+            s.group_mut(key).generation += 1;
+        }),
+        ("INV-EVICTABLE", |s| s.evictable += 1),
+        ("INV-WANT", |s| {
+            let key = group(s, "/c");
+            s.group_mut(key).want = Want::More;
+        }),
+        ("INV-CLOSED", |s| s.closed = true),
+    ]
+}
+
+#[test]
+fn a_break_of_each_invariant_is_told_by_its_name() {
+    for (name, spoil) in breaks() {
+        let broken = with_state(spoil);
+        let told = broken.iter().any(|text| text.starts_with(&format!("{name} ")));
+        assert!(told, "{name} was broken, and told was: {broken:#?}");
+    }
+}
+
+#[test]
+fn every_invariant_has_its_break() {
+    let broken: BTreeSet<_> = breaks().into_iter().map(|(name, _)| name).collect();
+    let named: BTreeSet<_> = all::<InMemorySpawner>().iter().map(|i| i.name).collect();
+    assert_eq!(broken, named);
+}
+
+#[test]
+#[should_panic(expected = "INV-COUNT does not hold")]
+fn a_critical_section_that_breaks_one_panics_with_its_name() {
+    let pool = ApplicationPool::builder(InMemorySpawner::new()).cleaner(false).build();
+    let pool = std::mem::ManuallyDrop::new(pool.expect("a valid pool"));
+    pool.inner().critical(|state, _| state.count = 0x10);
+}
