@@ -6,7 +6,7 @@ use super::children::{Children, kill_group};
 use super::process::AppInfo;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::io;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -52,12 +52,10 @@ pub(crate) async fn hold(
 ) {
     let expected = tokio::select! {
         biased;
-        () = info.leave.notified() => true,
         () = exit.done() => false,
+        () = info.leave.notified() => true,
     };
-    if expected {
-        see_out(&mut exit, &info).await;
-    }
+    let by_us = expected && see_out(&mut exit, &info).await;
     info.exited.store(true, Ordering::Release);
     if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
         pool.detach(info.identifier);
@@ -67,34 +65,43 @@ pub(crate) async fn hold(
     if let super::handshake::Address::Unix(path) = &info.address {
         let _ = std::fs::remove_file(path); // most loaders have done so themselves
     }
-    if expected {
+    let clean = status.as_ref().is_ok_and(std::process::ExitStatus::success);
+    let status = described(status);
+    if expected && (by_us || clean) {
         tracing::debug!(pid = info.pid, "App {} has left: {status}", info.pid);
     } else {
         tracing::warn!(pid = info.pid, "App {} ended unexpectedly: {status}", info.pid);
     }
 }
 
-async fn see_out(exit: &mut Exit, info: &AppInfo) {
+/// Returns whether it took a signal.
+async fn see_out(exit: &mut Exit, info: &AppInfo) -> bool {
     let hurry = info.hurry.load(Ordering::Acquire);
     if !hurry && tokio::time::timeout(GRACE, exit.done()).await.is_ok() {
-        return;
+        return false;
     }
     kill_group(info.pid, Signal::TERM);
     if tokio::time::timeout(GRACE, exit.done()).await.is_ok() {
-        return;
+        return true;
     }
     tracing::warn!(pid = info.pid, "App {} does not leave: killing it", info.pid);
     kill_group(info.pid, Signal::KILL);
     exit.done().await;
+    true
 }
 
 /// Takes leave of a process that has ended, and ends what it left in its process group: helpers that
 /// nobody will use again. (What is to outlive it, such as a daemon, has a session of its own.)
-pub(crate) fn reap(child: &mut Child, children: &Children) -> String {
+pub(crate) fn reap(child: &mut Child, children: &Children) -> io::Result<ExitStatus> {
     // In this order: until it has been waited for, nobody else can get its number.
     kill_group(child.id(), Signal::KILL);
     children.remove(child.id());
-    match child.wait() {
+    child.wait()
+}
+
+/// In words.
+pub(crate) fn described(status: io::Result<ExitStatus>) -> String {
+    match status {
         Ok(status) => status.to_string(),
         Err(e) => format!("its exit status is lost: {e}"),
     }

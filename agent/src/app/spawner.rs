@@ -94,7 +94,7 @@ impl AppSpawner {
         if let Some(stderr) = child.stderr.take() {
             let stderr = pipe::Receiver::from_owned_fd(stderr.into()).map_err(|e| {
                 kill_group(child.id(), Signal::KILL);
-                lifeline::reap(&mut child, &self.children);
+                let _ = lifeline::reap(&mut child, &self.children);
                 broken(e)
             })?;
             let output = Arc::clone(&output);
@@ -266,7 +266,7 @@ impl AppSpawner {
         while is_leaving && Instant::now() < deadline && !has_exited(child) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        lifeline::reap(child, &self.children)
+        lifeline::described(lifeline::reap(child, &self.children))
     }
 }
 

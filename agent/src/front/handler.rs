@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 /// How often a request is tried in all. Each try but the last ended with a process that died or a
 /// connection that had gone stale; a request that kills its process must not kill the whole pool.
-const MAX_ATTEMPTS: usize = 3;
+const MAX_ATTEMPTS: usize = 5;
 
 /// What requests need.
 pub(crate) struct Front {

@@ -13,6 +13,7 @@ use hyper::body::Body;
 use hyper::{Method, Response, StatusCode};
 use std::io;
 use tokio::io::{AsyncWriteExt, WriteHalf};
+use tokio::sync::oneshot;
 
 /// Sends the request over the session and returns the answer when its head is there.
 pub(crate) async fn exchange(
@@ -37,6 +38,7 @@ pub(crate) async fn exchange(
     if let Err((reached, e)) = send_head(&mut stream, &head).await {
         return failed(session, reached, e.to_string());
     }
+    let (broken, mut body_broke) = oneshot::channel();
     let (mut reader, pump) = if request.upload.is_end_stream() {
         if let Err(e) = stream.shutdown().await {
             return failed(session, Reached::TheApp, e.to_string());
@@ -44,11 +46,18 @@ pub(crate) async fn exchange(
         (Reader::Whole(stream), None)
     } else {
         let (read, write) = tokio::io::split(stream);
-        let pump = Pump(tokio::spawn(send_body(write, request.upload.clone())));
+        let pump = Pump(tokio::spawn(send_body(write, request.upload.clone(), broken)));
         (Reader::Half(read), Some(pump))
     };
     let mut begun = BytesMut::with_capacity(8 * 1024);
-    let head = match receive_head(&mut reader, &mut begun).await {
+    let received = tokio::select! {
+        biased;
+        received = receive_head(&mut reader, &mut begun) => received,
+        // Answering half a body with what the application made of it would pass it off as whole.
+        Ok(why) = &mut body_broke => Err((Reached::Verdict(StatusCode::BAD_REQUEST), why)),
+    };
+    drop(body_broke);
+    let head = match received {
         Ok(head) => head,
         Err((reached, why)) => return failed(session, reached, why),
     };
@@ -60,10 +69,20 @@ async fn send_head(stream: &mut AppStream, head: &[u8]) -> Result<(), (Reached, 
     stream.write_all(&head[sent..]).await.map_err(|e| (Reached::TheApp, e))
 }
 
-/// Sends the body as it comes; the application's pace is the client's pace. If the client breaks off,
-/// the application reads the end of its input too early, which it can tell by CONTENT_LENGTH.
-async fn send_body(mut to: WriteHalf<AppStream>, mut upload: Upload) {
-    while let Some(Ok(frame)) = upload.frame().await {
+/// Sends the body as it comes; the application's pace is the client's pace. If it breaks off, the
+/// exchange is told, without a half-close; if the answer has begun already, the application reads the
+/// end of its input too early, which it can tell by CONTENT_LENGTH.
+async fn send_body(
+    mut to: WriteHalf<AppStream>,
+    mut upload: Upload,
+    broken: oneshot::Sender<String>,
+) {
+    while let Some(frame) = upload.frame().await {
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(e) if broken.send(e.to_string()).is_ok() => return,
+            Err(_) => break,
+        };
         if let Some(data) = frame.data_ref()
             && to.write_all(data).await.is_err()
         {
