@@ -19,8 +19,20 @@ fn a_rolling_restart_under_load_fails_no_request_and_pauses_none() {
     let agent = Agent::start(dir.path(), &["-e", "production", "--max-pool-size", "3"]);
     let load = Load::start(agent.address, "/", 16);
     eventually("a full pool", || (agent.pids().len() == 3).then_some(()));
-    // The load itself may have stalled while the pool grew: only the restart is measured.
     load.stop();
+    // What this machine does to the load without any restart, to compare with: undisturbed, and with
+    // three unrelated interpreters starting up, which take the processors as three new processes do.
+    let load = Load::start(agent.address, "/", 16);
+    std::thread::sleep(Duration::from_secs(2));
+    let quiet = load.stop().longest;
+    let load = Load::start(agent.address, "/", 16);
+    for _ in 0..3 {
+        let imports = "import hmac, selectors, traceback, wsgiref.util, importlib.util";
+        let started = std::process::Command::new("python3").args(["-c", imports]).status();
+        assert!(started.unwrap().success());
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let busy = load.stop().longest;
     let load = Load::start(agent.address, "/", 16);
     deploy(dir.path(), "time.sleep(2)", "return answer('new')");
     eventually("new code", || (agent.get("/") == "new").then_some(()));
@@ -29,7 +41,7 @@ fn a_rolling_restart_under_load_fails_no_request_and_pauses_none() {
     });
     let seen = load.stop();
     println!(
-        "rolling restart: {} answered, {} failed, longest stall {:?}",
+        "rolling restart: {} answered, {} failed, longest stall {:?} ({quiet:?} without, {busy:?} beside unrelated interpreters)",
         seen.answered,
         seen.failed.len(),
         seen.longest
