@@ -1,2 +1,41 @@
-//! The agent.
-fn main() {}
+//! `cabrank`: serves web applications through the cabrank application pool.
+//!
+//! The library knows nothing of the operating system; everything that does is here. From the outside
+//! in:
+//!
+//! - [`config`]: the command line, the environment and `cabrank.toml`, and what follows from them;
+//! - [`start`]: the life of one agent, from binding the port to the last process's end;
+//! - [`front`]: the HTTP server, one request through the pool, and the two protocols to the processes;
+//! - [`app`]: application processes: the handshake, the spawner, a process's life and end;
+//! - [`instance_dir`]: the agent's directory, by which tools find it;
+//! - [`admin`]: what the running agent tells `cabrank status` and its like.
+
+mod admin;
+mod app;
+mod config;
+mod failure;
+mod front;
+mod instance_dir;
+mod logging;
+mod start;
+
+use clap::Parser;
+use config::cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Start(args) => start::run(args),
+        Command::Status(args) => admin::client::status(&args),
+        Command::Stop(args) => admin::client::stop(&args),
+        Command::Restart(args) => admin::client::restart(&args),
+        Command::Detach(args) => admin::client::detach(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("cabrank: {failure}");
+            failure.exit_code()
+        }
+    }
+}

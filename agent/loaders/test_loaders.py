@@ -1,0 +1,548 @@
+"""Drive the WSGI and the Node loader as the agent does, and check what they say and serve.
+
+    python3 agent/loaders/test_loaders.py
+
+Each test starts a loader of its own on a socketpair, with an application written for it. The loaders are slow to start (a
+tenth of a second), so a test asks one process several things. Nothing here waits for a fixed time: reads have a deadline,
+and what cannot be read is polled for.
+"""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "..", "..", "examples")
+DEADLINE = 10
+PASSWORD = "jB8sPv2uQm6yRk4xWc9dTf3hLn7gZa5eXo1iUbVtYrE"
+
+
+class Loader:
+    """One loader process, and the agent's end of its socketpair."""
+
+    def __init__(self, command, startup_file, source=None, app_root=None, nonblocking=False, **options):
+        self.root = tempfile.mkdtemp(prefix="cr")
+        self.app_root = app_root or os.path.join(self.root, "app")
+        os.makedirs(self.app_root, exist_ok=True)
+        os.makedirs(os.path.join(self.root, "g", "backends"))
+        if source is not None:
+            with open(os.path.join(self.app_root, startup_file), "w") as file:
+                file.write(textwrap.dedent(source))
+        self.options = {
+            "passenger_root": "/nowhere", "generation_dir": os.path.join(self.root, "g"), "connect_password": PASSWORD,
+            "app_root": self.app_root, "startup_file": startup_file, "a_key_of_the_future": "a: b", **options,
+        }
+        self.channel, theirs = socket.socketpair()
+        theirs.setblocking(not nonblocking)
+        self.channel.settimeout(DEADLINE)
+        self.lines = self.channel.makefile("rb")
+        self.stderr = open(os.path.join(self.root, "stderr"), "w+b")
+        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=self.stderr, cwd=self.app_root,
+                                        start_new_session=True)
+        theirs.close()
+        self.output = b""  # the application's own
+        self.error = None
+        self.ready = {}
+        self.exchange()
+
+    def exchange(self):
+        """The agent's side of the handshake, to `!> Ready` or `!> Error`."""
+        for line in self.lines:
+            if line == b"!> I have control 1.0\n":
+                text = "".join(f"{key}: {value}\n" for key, value in self.options.items())
+                self.channel.sendall(f"You have control 1.0\n{text}\n".encode())
+            elif line == b"!> Error\n":
+                assert self.lines.readline() == b"!> \n"
+                self.error = self.lines.read().decode()
+                return
+            elif line == b"!> Ready\n":
+                for line in iter(self.lines.readline, b"!> \n"):
+                    key, value = line.decode()[3:].rstrip("\n").split(": ", 1)
+                    self.ready[key] = value
+                self.name, address, self.protocol, self.concurrency = self.ready["socket"].split(";")
+                self.path = address[len("unix:"):]
+                return
+            elif line.startswith(b"!> "):
+                raise AssertionError(line)
+            else:
+                self.output += line
+        raise AssertionError("the loader left during the handshake: " + self.read_stderr())
+
+    def read_stderr(self):
+        with open(self.stderr.name) as file:
+            return file.read()
+
+    def connect(self):
+        conn = socket.socket(socket.AF_UNIX)
+        conn.settimeout(DEADLINE)
+        conn.connect(self.path)
+        return conn
+
+    def close(self):
+        self.lines.close()
+        self.channel.close()
+        try:
+            self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.stderr.close()
+        shutil.rmtree(self.root)
+
+
+def head(**variables):
+    pairs = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "PASSENGER_CONNECT_PASSWORD": PASSWORD, **variables}
+    block = "".join(f"{name}\0{value}\0" for name, value in pairs.items() if value is not None).encode("latin-1")
+    return len(block).to_bytes(4, "big") + block
+
+
+class Answer:
+    """What came back over the session protocol; `cut` if the connection was reset instead of ended."""
+
+    def __init__(self, data, cut):
+        self.raw, self.cut = data, cut
+        block, _, self.body = data.partition(b"\r\n\r\n")
+        lines = block.decode("latin-1").split("\r\n")
+        self.status = lines[0]
+        self.headers = dict(line.split(": ", 1) for line in lines[1:])
+
+    @property
+    def short(self):
+        return len(self.body) < int(self.headers["Content-Length"])
+
+
+def session(loader, body=b"", half_close=True, **variables):
+    conn = loader.connect()
+
+    def send():
+        try:
+            conn.sendall(head(**variables) + body)
+            if half_close:
+                conn.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # answered without reading the body
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    data, cut = bytearray(), False
+    try:
+        for chunk in iter(lambda: conn.recv(1 << 16), b""):
+            data += chunk
+    except ConnectionResetError:
+        cut = True
+    sender.join(DEADLINE)
+    conn.close()
+    return Answer(bytes(data), cut)
+
+
+class LoaderTest(unittest.TestCase):
+    def start(self, *args, **options):
+        loader = Loader(self.command, *args, **options)
+        self.addCleanup(loader.close)
+        return loader
+
+    def check_ready(self, loader, kind, protocol, concurrency):
+        self.assertIsNone(loader.error)
+        self.assertEqual((loader.name, loader.protocol, loader.concurrency), ("main", protocol, concurrency))
+        self.assertEqual(loader.ready["pid"], str(loader.process.pid))
+        self.assertRegex(loader.path, rf"/g/backends/{kind}\.{loader.process.pid}-\w+$")
+        self.assertEqual(stat.S_IMODE(os.stat(loader.path).st_mode), 0o600)
+
+    def check_exit(self, loader, code=0):
+        self.assertEqual(loader.process.wait(DEADLINE), code)
+        self.assertFalse(os.path.exists(loader.path))
+
+    def eventually(self, what):
+        deadline = time.monotonic() + DEADLINE
+        while not what():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.005)
+
+
+class Wsgi(LoaderTest):
+    command = [sys.executable, os.path.join(HERE, "wsgi-loader.py")]
+
+    def app(self, source, **options):
+        return self.start("passenger_wsgi.py", source, **options)
+
+    def test_example_through_every_page(self):
+        loader = self.start("passenger_wsgi.py", app_root=os.path.join(EXAMPLES, "wsgi"))
+        self.check_ready(loader, "wsgi", "session", "1")
+        first = session(loader)
+        self.assertEqual(first.status, "Status: 200 OK")
+        self.assertEqual(len(first.body), int(first.headers["Content-Length"]))
+        self.assertIn(f"<strong>{loader.process.pid}</strong>".encode(), first.body)
+        self.assertIn(b"<strong>2</strong> requests", session(loader).body)
+        self.assertEqual(session(loader, REQUEST_METHOD="PING").raw, b"pong")
+        self.assertEqual(session(loader, PATH_INFO="/slow", QUERY_STRING="ms=1").body,
+                         f"{loader.process.pid} slept for 1 ms\n".encode())
+        self.assertIn("404", session(loader, PATH_INFO="/nowhere").status)
+        self.assertIn(b"<form", session(loader, PATH_INFO="/upload").body)
+        self.assertEqual(len(session(loader, PATH_INFO="/stream").body.splitlines()), 10)
+        seen = session(loader, PATH_INFO="/env", HTTPS="on", HTTP_CONTENT_LENGTH="5", HTTP_X_NAME="\xe9")
+        environ = json.loads(seen.body)["environ"]
+        self.assertEqual((environ["HTTP_X_NAME"], environ["wsgi.url_scheme"], environ["CONTENT_LENGTH"]), ("\xe9", "https", "5"))
+        self.assertEqual((environ["SCRIPT_NAME"], environ["wsgi.input_terminated"]), ("", True))
+        self.assertEqual((environ["wsgi.multithread"], environ["wsgi.multiprocess"]), (False, True))
+        self.assertFalse({"PASSENGER_CONNECT_PASSWORD", "HTTP_CONTENT_LENGTH"} & set(environ))
+        self.assertTrue(session(loader, PATH_INFO="/crash").cut)
+        self.assertEqual(loader.process.wait(DEADLINE), -signal.SIGKILL)
+
+    def test_bodies(self):
+        loader = self.start("passenger_wsgi.py", app_root=os.path.join(EXAMPLES, "wsgi"))
+        body = os.urandom(5_000_000)
+        echo = dict(REQUEST_METHOD="POST", PATH_INFO="/upload", CONTENT_TYPE="x/y")
+        answer = session(loader, body, CONTENT_LENGTH=len(body), half_close=False, **echo)
+        self.assertTrue(answer.body == body and answer.headers["Content-Type"] == "x/y" and not answer.cut)
+        self.assertTrue(session(loader, body, **echo).body == body)  # no length: to the end of the stream
+        # Not read by the application; the end of the answer must be a clean one all the same.
+        ignored = session(loader, body, CONTENT_LENGTH=len(body), REQUEST_METHOD="POST")
+        self.assertTrue(ignored.body.endswith(b"</html>\n") and not ignored.cut)
+        # Half a body is not passed off as a whole one: the application gets an exception.
+        self.assertEqual(session(loader, body[:1000], CONTENT_LENGTH=2000, **echo).raw, b"")
+        self.assertFalse(session(loader).cut)
+
+    def test_body_is_streamed_both_ways(self):
+        loader = self.start("passenger_wsgi.py", app_root=os.path.join(EXAMPLES, "wsgi"))
+        with loader.connect() as conn:
+            conn.sendall(head(REQUEST_METHOD="POST", PATH_INFO="/upload", CONTENT_LENGTH=200_000) + bytes(100_000))
+            self.assertIn(b"Status: 200 OK", conn.recv(1 << 16))  # before the second half exists
+            conn.sendall(bytes(100_000))
+            while conn.recv(1 << 16):
+                pass
+
+    def test_refused_connections(self):
+        loader = self.app("def application(e, s): s('200 OK', []); return [b'ok']")
+        for first in (head(PASSENGER_CONNECT_PASSWORD="wrong"), head(PASSENGER_CONNECT_PASSWORD=None),
+                      b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\5a\0b\0c", b"\0\0\0\0", b"\0\0", b"", head(REQUEST_METHOD=""),
+                      head(CONTENT_LENGTH="-1")):
+            with self.subTest(first), loader.connect() as conn:
+                conn.sendall(first)
+                conn.shutdown(socket.SHUT_WR)
+                try:
+                    self.assertEqual(conn.recv(1), b"")
+                except ConnectionResetError:
+                    pass
+        self.assertEqual(session(loader).body, b"ok")
+        self.assertIn("wrong connect password", loader.read_stderr())
+        self.assertNotIn(PASSWORD, loader.read_stderr())
+
+    def test_output_of_the_application_does_not_disturb(self):
+        loader = self.app("""
+            import os, sys
+            print("loading"); print("unfinished", end=""); os.write(1, b" business")
+            sys.stderr.write("to the log\\n")
+            def application(environ, start_response):
+                print("serving")
+                assert sys.stdin.read() == ""
+                start_response("200 OK", [])
+                return [b"ok"]
+        """)
+        self.assertEqual(loader.output.strip(), b"loading\nunfinished business")
+        self.assertEqual(session(loader).body, b"ok")
+        self.assertEqual(loader.lines.readline(), b"serving\n")
+        self.assertIn("to the log", loader.read_stderr())
+
+    def test_module_and_path(self):
+        loader = self.start("entry.py", """
+            import sys, entry, helper
+            assert __name__ == "entry" and entry.__dict__ is globals() and __file__ == sys.path[0] + "/entry.py"
+            def application(e, s): s('200 OK', []); return [helper.TEXT]
+            """, app_root=self.app_with("helper.py", "TEXT = b'from the helper'"), nonblocking=True)
+        self.assertEqual(session(loader).body, b"from the helper")
+
+    def app_with(self, name, source):
+        root = tempfile.mkdtemp(prefix="cr")
+        self.addCleanup(shutil.rmtree, root)
+        with open(os.path.join(root, name), "w") as file:
+            file.write(source)
+        return root
+
+    def test_start_up_script_may_choose_another_interpreter(self):
+        loader = self.app("""
+            import os, sys
+            if "SECOND" not in os.environ:
+                os.environ["SECOND"] = "1"
+                os.execl(sys.executable, sys.executable, *sys.argv)
+            def application(e, s): s('200 OK', []); return [b'ok']
+        """)
+        self.assertEqual(session(loader).body, b"ok")
+
+    def test_applications_that_cannot_be_loaded(self):
+        for source, expected in (
+            ("import no_such_module", 'passenger_wsgi.py", line 1'),
+            ("def application(:", "SyntaxError"),
+            ("app = 1", "does not define `application`"),
+            ("application = 1", "has the type int"),
+            ("import sys; print('!'); sys.exit('gave up')", "SystemExit: gave up"),
+            ("import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); 1/0", "ZeroDivisionError"),
+            (None, "There is no startup file"),
+        ):
+            with self.subTest(source):
+                loader = self.app(source)
+                self.assertIn(expected, loader.error)
+                self.assertNotIn("wsgi-loader.py", loader.error)
+                self.assertEqual(loader.process.wait(DEADLINE), 1)
+        self.assertIn("longer than", self.app("1", generation_dir="/" + "x" * 90).error)
+        self.assertIn("Cannot listen", self.app("application = print", generation_dir="/nowhere").error)
+
+    def test_what_the_application_may_do_wrong(self):
+        loader = self.app("""
+            import os, sys
+            closed = []
+            class Body(list):
+                def close(self): closed.append(1)
+            def application(environ, start_response):
+                path = environ["PATH_INFO"]
+                if path == "/early": raise KeyError("early")
+                if path == "/exit": sys.exit(3)
+                if path == "/split": start_response("200 OK", [("X", "a\\r\\nSet-Cookie: b")])
+                if path == "/name": start_response("200 OK", [("X Y", "a")])
+                if path == "/status": start_response("200 OK\\r\\nX: y", [])
+                if path == "/str": start_response("200 OK", []); return Body(["text"])
+                if path == "/none": return []
+                if path == "/twice": start_response("200 OK", []); start_response("200 OK", []); return []
+                if path == "/long": start_response("200 OK", [("Content-Length", "3")]); return Body([b"abcdef"])
+                if path == "/late": return late(start_response, [])
+                if path == "/late-length": return late(start_response, [("Content-Length", "10")])
+                if path == "/fork" and os.fork() == 0: sys.exit(7)
+                if path == "/fork": start_response("200 OK", []); return [str(os.waitstatus_to_exitcode(os.wait()[1])).encode()]
+                if path == "/closed": start_response("200 OK", []); return [str(len(closed)).encode()]
+            def late(start_response, headers):
+                start_response("200 OK", headers)
+                yield b"begun"
+                raise KeyError("late")
+        """)
+        for path in ("/early", "/exit", "/split", "/name", "/status", "/str", "/none", "/twice"):
+            with self.subTest(path):
+                answer = session(loader, PATH_INFO=path)
+                self.assertEqual(answer.status, "Status: 500 Internal Server Error")
+                self.assertEqual(len(answer.body), int(answer.headers["Content-Length"]))
+                self.assertFalse(answer.cut)
+                self.assertNotIn(b"Error: ", answer.body)  # the details are for the log
+        self.assertIn("KeyError: 'early'", loader.read_stderr())
+        self.assertEqual(session(loader, PATH_INFO="/long").body, b"abc")
+        late = session(loader, PATH_INFO="/late")
+        self.assertEqual((late.body, late.cut), (b"begun", True))
+        self.assertTrue(session(loader, PATH_INFO="/late-length").short)
+        self.assertEqual(session(loader, PATH_INFO="/closed").body, b"2")
+        self.assertEqual(session(loader, PATH_INFO="/fork").body, b"7")  # the child neither answers, serves nor cleans up
+        self.assertTrue(os.path.exists(loader.path))
+
+    def test_what_the_application_may_do_right(self):
+        loader = self.app("""
+            import sys
+            def application(environ, start_response):
+                path = environ["PATH_INFO"]
+                if path == "/write":
+                    write = start_response("200 OK", [("Connection", "close")])
+                    write(b"one "); write(b"two ")
+                    return [b"three"]
+                if path == "/exc_info":
+                    start_response("200 OK", [])
+                    try: raise KeyError
+                    except KeyError: start_response("503 Busy", [("Retry-After", "1")], sys.exc_info())
+                    return [b"sorry"]
+                if path == "/lines":
+                    start_response("200 OK", [])
+                    return [b"|".join(environ["wsgi.input"])]
+                start_response(path[1:], [("Content-Length", "4")] if path[1:] == "200 OK" else [])
+                return iter([b"", b"body"])
+        """)
+        written = session(loader, PATH_INFO="/write")
+        self.assertEqual((written.body, written.headers), (b"one two three", {}))
+        handled = session(loader, PATH_INFO="/exc_info")
+        self.assertEqual((handled.status, handled.body, handled.headers["Content-Length"]), ("Status: 503 Busy", b"sorry", "5"))
+        self.assertEqual(session(loader, b"a\nb", PATH_INFO="/lines", CONTENT_LENGTH="3").body, b"a\n|b")
+        for method, path in (("HEAD", "/200 OK"), ("GET", "/204 No Content"), ("GET", "/304 Not Modified")):
+            answer = session(loader, REQUEST_METHOD=method, PATH_INFO=path)
+            self.assertEqual((answer.status, answer.body, answer.cut), ("Status: " + path[1:], b"", False))
+
+    def test_vanished_client_does_no_harm(self):
+        loader = self.app("""
+            import itertools
+            def application(environ, start_response):
+                start_response("200 OK", [])
+                if environ["PATH_INFO"] == "/endless":
+                    return (bytes(100_000) for _ in itertools.count())
+                return [environ["wsgi.input"].read()]
+        """)
+        for path, size, closing in (("/endless", 0, lambda conn: conn.recv(10)), ("/read", 9, lambda conn: None)):
+            with loader.connect() as conn:
+                conn.sendall(head(PATH_INFO=path, CONTENT_LENGTH=size) + b"part"[:size])
+                closing(conn)
+        self.assertEqual(session(loader, b"alive").body, b"alive")
+        self.assertEqual(loader.read_stderr(), "")
+
+    def test_shutdown(self):
+        source = """
+            import sys, time
+            def application(environ, start_response):
+                print("begun")
+                environ["wsgi.input"].read()
+                start_response("200 OK", [])
+                return [b"finished"]
+        """
+        for order in (lambda channel: channel.sendall(b"x"), lambda channel: channel.shutdown(socket.SHUT_WR)):
+            loader = self.app(source)
+            loader.process.send_signal(signal.SIGINT)
+            self.assertEqual(session(loader).body, b"finished")
+            loader.lines.readline()
+            with loader.connect() as conn:  # a request that runs is finished first
+                conn.sendall(head())
+                self.assertEqual(loader.lines.readline(), b"begun\n")
+                order(loader.channel)
+                conn.shutdown(socket.SHUT_WR)
+                self.assertIn(b"finished", conn.recv(1000))
+            self.check_exit(loader)
+        loader = self.app(source)
+        with loader.connect() as conn:
+            conn.sendall(head())
+            loader.lines.readline()
+            loader.process.terminate()
+            self.check_exit(loader, 128 + signal.SIGTERM)
+
+
+@unittest.skipUnless(shutil.which("node"), "node is not installed")
+class Node(LoaderTest):
+    command = ["node", os.path.join(HERE, "node-loader.js")]
+
+    def app(self, source, **options):
+        return self.start("app.js", source, **options)
+
+    def http(self, loader):
+        conn = http.client.HTTPConnection("localhost")
+        conn.sock = loader.connect()
+        self.addCleanup(conn.close)
+        return conn
+
+    def ask(self, conn, path="/", method="GET", body=None):
+        conn.request(method, path, body)
+        answer = conn.getresponse()
+        return answer.status, answer.read()
+
+    def test_example_through_every_page(self):
+        loader = self.start("app.js", app_root=os.path.join(EXAMPLES, "node"))
+        self.check_ready(loader, "node", "http_session", "0")
+        self.assertIn(b"listening on " + loader.path.encode(), loader.output)  # the callback was called, address() is sane
+        conn = self.http(loader)  # everything over one connection
+        self.assertIn(f"<strong>{loader.process.pid}</strong>".encode(), self.ask(conn)[1])
+        self.assertIn(b"<strong>2</strong> requests", self.ask(conn)[1])
+        self.assertEqual(self.ask(conn, "/slow?ms=1"), (200, f"{loader.process.pid} slept for 1 ms\n".encode()))
+        self.assertEqual(self.ask(conn, "/slow?ms=x")[0], 400)
+        self.assertEqual(self.ask(conn, "/nowhere")[0], 404)
+        self.assertEqual(len(self.ask(conn, "/stream")[1].splitlines()), 10)
+        self.assertEqual(json.loads(self.ask(conn, "/env?a=b")[1])["url"], "/env?a=b")
+        body = os.urandom(5_000_000)
+        loader_conn = self.http(loader)
+        self.assertTrue(self.upload(loader_conn, body) == body)
+        with loader.connect() as vanishing:
+            vanishing.sendall(b"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+        self.assertEqual(self.ask(conn)[0], 200)
+        with self.assertRaises((ConnectionError, http.client.HTTPException)):
+            self.ask(conn, "/crash")
+        self.assertEqual(loader.process.wait(DEADLINE), -signal.SIGKILL)
+
+    def upload(self, conn, body):
+        """The echo begins before the body ends, so somebody has to read meanwhile."""
+        conn.putrequest("POST", "/upload")
+        conn.putheader("Content-Length", str(len(body)))
+        conn.endheaders()
+        sender = threading.Thread(target=conn.send, args=(body,))
+        sender.start()
+        data = conn.getresponse().read()
+        sender.join(DEADLINE)
+        return data
+
+    def test_the_first_server_is_taken_and_a_second_gets_what_it_asks_for(self):
+        loader = self.app("""
+            const http = require('http');
+            if (require.main !== module || module.parent || process.argv[1] !== __filename) throw new Error('not main');
+            process.stdout.write('unfinished');
+            const express = { listen(...args) { return http.createServer((q, s) => s.end('first')).listen(...args); } };
+            const second = http.createServer((q, s) => s.end('second'));
+            const first = express.listen(1, '192.0.2.1', 5, () => {
+              first.keepAliveTimeout = 5;
+              console.log(JSON.stringify([first.keepAliveTimeout, first.headersTimeout, first.requestTimeout, first.listening]));
+              second.listen(0, '127.0.0.1', () => console.log(`port ${second.address().port}`));
+            });
+        """)
+        self.assertEqual(loader.output.strip().replace(b"unfinished", b""), b"[0,0,0,true]")
+        self.assertEqual(self.ask(self.http(loader)), (200, b"first"))
+        port = next(line for line in loader.lines if line.startswith(b"port "))
+        conn = http.client.HTTPConnection("127.0.0.1", int(port.split()[1]), timeout=DEADLINE)
+        self.assertEqual(self.ask(conn), (200, b"second"))
+        conn.close()
+
+    def test_the_application_may_choose_the_server(self):
+        loader = self.app("""
+            const http = require('http');
+            PhusionPassenger.configure({ autoInstall: false });
+            http.createServer((q, s) => s.end('other')).listen(0, () => {
+              http.createServer((q, s) => s.end('chosen')).listen('passenger');
+              try { http.createServer().listen('/passenger'); } catch (error) { console.log(error.message); }
+            });
+        """)
+        self.assertIn(b"another server", loader.output)
+        self.assertEqual(self.ask(self.http(loader)), (200, b"chosen"))
+
+    def test_es_module(self):
+        loader = self.start("app.mjs", """
+            import http from 'node:http';
+            await null;
+            http.createServer((q, s) => s.end('esm')).listen(3000);
+        """)
+        self.assertEqual(self.ask(self.http(loader)), (200, b"esm"))
+
+    def test_applications_that_cannot_be_loaded(self):
+        for source, expected in (
+            ("throw new TypeError('at once')", "app.js:1"),
+            ("const x = ;", "app.js:1"),
+            ("require('./nothing')", "Cannot find module './nothing'"),
+            ("setImmediate(() => { throw new TypeError('soon') })", "TypeError: soon"),
+            ("Promise.reject(new TypeError('promised'))", "TypeError: promised"),
+            ("throw 'a string'", "'a string'"),
+            ("process.exit(0)", "ended with code 0 before it called listen()"),
+            ("console.log('nothing to do')", "ended with code 0 before it called listen()"),
+            ("require('http').createServer().listen(1, () => { throw new Error('in the callback') })", "in the callback"),
+            (None, "There is no startup file"),
+        ):
+            with self.subTest(source):
+                loader = self.app(source)
+                self.assertIn(expected, loader.error)
+                self.assertEqual(loader.process.wait(DEADLINE), 1)
+                self.assertEqual(os.listdir(os.path.join(loader.root, "g", "backends")), [])
+        self.assertIn("longer than", self.app("1", generation_dir="/" + "x" * 90).error)
+        loader = self.start("app.mjs", "await null; throw new TypeError('in a module')")
+        self.assertIn("TypeError: in a module", loader.error)
+
+    def test_shutdown(self):
+        for order in (lambda channel: channel.sendall(b"x"), lambda channel: channel.shutdown(socket.SHUT_WR)):
+            loader = self.app("require('http').createServer((q, s) => s.end('ok')).listen()")
+            loader.process.send_signal(signal.SIGINT)
+            conn = self.http(loader)
+            self.assertEqual(self.ask(conn), (200, b"ok"))
+            order(loader.channel)
+            self.check_exit(loader)
+
+    def test_uncaught_exception_while_serving(self):
+        loader = self.app("require('http').createServer(() => { throw new RangeError('bad') }).listen()")
+        with self.assertRaises((ConnectionError, http.client.HTTPException)):
+            self.ask(self.http(loader))
+        self.check_exit(loader, 1)
+        self.assertIn("RangeError: bad", loader.read_stderr())
+
+
+if __name__ == "__main__":
+    unittest.main()

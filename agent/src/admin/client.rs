@@ -1,0 +1,118 @@
+//! The tools' side: `cabrank status`, `stop`, `restart`, `detach`.
+
+use super::report::Report;
+use super::{Reply, Request, render};
+use crate::config::cli::{DetachArgs, InstanceArgs, StatusArgs};
+use crate::failure::Failure;
+use crate::instance_dir;
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
+    match ask(&args.which, &Request::Status)? {
+        Reply::Status(report) => print(&if args.json {
+            json(&report)?
+        } else {
+            render::text(&report, std::io::stdout().is_terminal())
+        }),
+        other => Err(unexpected(other)),
+    }
+}
+
+pub(crate) fn stop(which: &InstanceArgs) -> Result<(), Failure> {
+    done(which, &Request::Stop)
+}
+
+pub(crate) fn restart(which: &InstanceArgs) -> Result<(), Failure> {
+    done(which, &Request::Restart)
+}
+
+pub(crate) fn detach(args: &DetachArgs) -> Result<(), Failure> {
+    done(&args.which, &Request::Detach { pid: args.pid })
+}
+
+fn json(report: &Report) -> Result<String, Failure> {
+    let mut text =
+        serde_json::to_string_pretty(report).map_err(|e| Failure::other(e.to_string()))?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// A reader that has gone away (`cabrank status | head -1`) is no failure.
+fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::other(e.to_string())),
+        _ => Ok(()),
+    }
+}
+
+fn done(which: &InstanceArgs, request: &Request) -> Result<(), Failure> {
+    match ask(which, request)? {
+        Reply::Done(what) => print(&format!("{what}\n")),
+        other => Err(unexpected(other)),
+    }
+}
+
+fn unexpected(reply: Reply) -> Failure {
+    match reply {
+        Reply::Refused(why) => Failure::other(why),
+        _ => Failure::other("the agent gave an answer to another question. Is it of this version?"),
+    }
+}
+
+fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
+    let (pid, dir) = choose(instance_dir::running(), which.instance)?;
+    talk(&dir, request)
+        .map_err(|e| Failure::other(format!("the agent {pid} does not answer: {e}.")))
+}
+
+/// The instance that is meant.
+fn choose(running: Vec<(u32, PathBuf)>, wanted: Option<u32>) -> Result<(u32, PathBuf), Failure> {
+    let pids = running.iter().map(|(pid, _)| pid.to_string()).collect::<Vec<_>>().join(", ");
+    let mut matching = running.into_iter().filter(|(pid, _)| wanted.is_none_or(|w| w == *pid));
+    match (matching.next(), matching.next(), wanted) {
+        (Some(one), None, _) => Ok(one),
+        (Some(_), Some(_), _) => Err(Failure::usage(format!(
+            "several agents are running: {pids}. Say which with --instance PID."
+        ))),
+        (None, _, Some(pid)) if !pids.is_empty() => {
+            Err(Failure::not_found(format!("no agent {pid} is running. These are: {pids}.")))
+        }
+        (None, ..) => Err(Failure::not_found(
+            "no agent of this user is running. Start one with `cabrank start DIR` \
+             (and the same XDG_RUNTIME_DIR or TMPDIR).",
+        )),
+    }
+}
+
+fn talk(dir: &Path, request: &Request) -> std::io::Result<Reply> {
+    let mut stream = UnixStream::connect(instance_dir::admin_socket(dir))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut text = serde_json::to_string(request)?;
+    text.push('\n');
+    stream.write_all(text.as_bytes())?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_instance_is_taken_and_several_are_listed() {
+        let one = || vec![(5, PathBuf::from("/a"))];
+        let two = || vec![(5, PathBuf::from("/a")), (6, PathBuf::from("/b"))];
+        assert_eq!(choose(one(), None).unwrap().0, 5);
+        assert_eq!(choose(two(), Some(6)).unwrap().0, 6);
+        let message = choose(two(), None).unwrap_err().message;
+        assert!(message.contains("5, 6") && message.contains("--instance"), "{message}");
+        assert_eq!(choose(Vec::new(), None).unwrap_err().kind as u8, 3);
+        assert!(choose(one(), Some(9)).unwrap_err().message.contains("no agent 9"));
+    }
+}

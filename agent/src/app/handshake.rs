@@ -1,0 +1,281 @@
+//! What the agent and a loader say to each other while a process starts.
+//!
+//! ```text
+//! loader   !> I have control 1.0
+//! agent    You have control 1.0
+//! agent    key: value
+//! agent    (an empty line)
+//! loader   !> Ready                                    or   !> Error
+//! loader   !> socket: main;unix:/…/wsgi.1;session;1         !> html: true
+//! loader   !>                                               !>
+//!                                                           free text to the end
+//! ```
+//!
+//! A loader may say the first line again: it has replaced itself, and the exchange starts over. Lines
+//! that do not begin with `!> ` are the application's own output.
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::{Component, PathBuf};
+use std::time::{Duration, Instant};
+
+const HELLO: &str = "I have control 1.0";
+const MAX_LINE: usize = 4096;
+const MAX_ERROR_TEXT: u64 = 256 * 1024;
+const ERROR_TEXT_TIME: Duration = Duration::from_secs(2);
+
+/// What a loader said when its application was ready.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) sockets: Vec<Socket>,
+    pub(crate) pid: Option<u32>,
+}
+
+/// One socket that the process listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Socket {
+    pub(crate) name: String,
+    pub(crate) address: Address,
+    pub(crate) protocol: Protocol,
+    /// 0: any number of sessions at once.
+    pub(crate) concurrency: usize,
+}
+
+/// Where a process listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    Unix(PathBuf),
+    Tcp(SocketAddr),
+}
+
+/// What is spoken on a process's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Session,
+    HttpSession,
+}
+
+/// Why a handshake did not end with `Ready`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The deadline passed.
+    TimedOut,
+    /// The loader closed its side: it died, or was told to give up.
+    HungUp,
+    /// The loader said `Error`.
+    Error { html: bool, text: String },
+    /// The loader said something that the protocol does not have.
+    Protocol(String),
+    /// The channel broke.
+    Io(String),
+}
+
+/// Holds the whole exchange. Returns what the loader said, and what it printed behind it.
+pub(crate) fn perform(
+    control: &UnixStream,
+    keys: &[(&str, String)],
+    deadline: Instant,
+    mut app_said: impl FnMut(&[u8]),
+) -> Result<(Ready, Vec<u8>), Refusal> {
+    let mut lines = Lines { control, deadline, pending: Vec::new() };
+    let mut answered = false;
+    loop {
+        let line = lines.next_of_protocol(&mut app_said)?;
+        match &*line {
+            HELLO => {
+                answered = true;
+                lines.say(&greeting(keys)?)?;
+            }
+            "Ready" if answered => {
+                let ready = read_ready(&mut lines, &mut app_said)?;
+                return Ok((ready, lines.pending));
+            }
+            "Error" => return Err(read_error(&mut lines, &mut app_said)),
+            _ => {
+                return Err(Refusal::Protocol(if answered {
+                    format!("expected `!> Ready` or `!> Error`, got `!> {line}`")
+                } else {
+                    format!("expected `!> {HELLO}`, got `!> {line}`")
+                }));
+            }
+        }
+    }
+}
+
+fn greeting(keys: &[(&str, String)]) -> Result<String, Refusal> {
+    let mut text = String::from("You have control 1.0\n");
+    for (key, value) in keys {
+        // A line break in a value would let it pass for further keys.
+        if value.contains(['\n', '\r', '\0']) {
+            return Err(Refusal::Protocol(format!(
+                "the value of {key} has a line break: {value:?}"
+            )));
+        }
+        text.push_str(&format!("{key}: {value}\n"));
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+fn read_ready(lines: &mut Lines<'_>, app_said: impl FnMut(&[u8])) -> Result<Ready, Refusal> {
+    let mut app_said = app_said;
+    let mut ready = Ready::default();
+    loop {
+        let line = lines.next_of_protocol(&mut app_said)?;
+        if line.is_empty() {
+            break;
+        }
+        let wrong = |why: &str| Refusal::Protocol(format!("{why} in `!> {line}`"));
+        match line.split_once(": ") {
+            Some(("socket", value)) => {
+                ready.sockets.push(parse_socket(value).map_err(|why| wrong(&why))?);
+            }
+            Some(("pid", value)) => {
+                ready.pid = Some(value.parse().map_err(|_| wrong("bad pid"))?);
+            }
+            _ => return Err(wrong("unknown key")),
+        }
+    }
+    if ready.sockets.iter().filter(|s| s.name == "main").count() != 1 {
+        return Err(Refusal::Protocol("the loader did not name exactly one socket `main`".into()));
+    }
+    Ok(ready)
+}
+
+fn read_error(lines: &mut Lines<'_>, mut app_said: impl FnMut(&[u8])) -> Refusal {
+    let mut html = false;
+    loop {
+        match lines.next_of_protocol(&mut app_said) {
+            Ok(line) if line.is_empty() => break,
+            Ok(line) => match line.split_once(": ") {
+                Some(("html", value)) => html = value == "true",
+                _ => return Refusal::Protocol(format!("unknown key in `!> {line}`")),
+            },
+            Err(Refusal::HungUp) => break,
+            Err(other) => return other,
+        }
+    }
+    lines.deadline = lines.deadline.min(Instant::now() + ERROR_TEXT_TIME);
+    // The text that came before the deadline or the bound is better than none.
+    while (lines.pending.len() as u64) < MAX_ERROR_TEXT && lines.more().is_ok() {}
+    Refusal::Error { html, text: String::from_utf8_lossy(&lines.pending).into_owned() }
+}
+
+/// `NAME;ADDRESS;PROTOCOL;CONCURRENCY`
+fn parse_socket(value: &str) -> Result<Socket, String> {
+    let parts: Vec<_> = value.split(';').collect();
+    let [name, address, protocol, concurrency] = parts[..] else {
+        return Err("expected NAME;ADDRESS;PROTOCOL;CONCURRENCY".into());
+    };
+    let protocol = match protocol {
+        "session" => Protocol::Session,
+        "http_session" => Protocol::HttpSession,
+        other => return Err(format!("unknown protocol {other}")),
+    };
+    let concurrency = concurrency.parse().map_err(|_| "bad concurrency".to_owned())?;
+    Ok(Socket { name: name.into(), address: parse_address(address)?, protocol, concurrency })
+}
+
+fn parse_address(address: &str) -> Result<Address, String> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        let path = PathBuf::from(path);
+        let normal =
+            path.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
+        if !path.is_absolute() || !normal {
+            return Err("the socket's path is not absolute and normal".into());
+        }
+        return Ok(Address::Unix(path));
+    }
+    match address.strip_prefix("tcp://").map(str::parse::<SocketAddr>) {
+        Some(Ok(at)) if at.ip().is_loopback() => Ok(Address::Tcp(at)),
+        _ => Err("the address is neither unix:/path nor tcp://127.0.0.1:PORT".into()),
+    }
+}
+
+/// The loader's side, line by line, until the deadline.
+struct Lines<'a> {
+    control: &'a UnixStream,
+    deadline: Instant,
+    /// Read, and not yet given out.
+    pending: Vec<u8>,
+}
+
+impl Lines<'_> {
+    /// The next line of the protocol, without its mark; others are given to `app_said`.
+    fn next_of_protocol(&mut self, mut app_said: impl FnMut(&[u8])) -> Result<String, Refusal> {
+        loop {
+            let line = match self.next() {
+                Ok(line) => line,
+                Err(refusal) => {
+                    if !self.pending.is_empty() {
+                        app_said(&std::mem::take(&mut self.pending));
+                    }
+                    return Err(refusal);
+                }
+            };
+            match line.strip_prefix(b"!> ") {
+                Some(_) if line.len() > MAX_LINE => {
+                    return Err(Refusal::Protocol(format!("a line of more than {MAX_LINE} bytes")));
+                }
+                Some(said) => {
+                    return String::from_utf8(said.to_vec())
+                        .map_err(|_| Refusal::Protocol("a line that is not UTF-8".into()));
+                }
+                None if line.is_empty() => {}
+                None => app_said(&line),
+            }
+        }
+    }
+
+    /// The next line, without its end. One that is too long comes in pieces.
+    fn next(&mut self) -> Result<Vec<u8>, Refusal> {
+        loop {
+            if let Some(end) = self.pending.iter().position(|&b| b == b'\n') {
+                let mut line: Vec<u8> = self.pending.drain(..=end).collect();
+                line.pop();
+                return Ok(line);
+            }
+            if self.pending.len() > MAX_LINE {
+                return Ok(std::mem::take(&mut self.pending));
+            }
+            self.more()?;
+        }
+    }
+
+    fn time_left(&self) -> Result<Duration, Refusal> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(Refusal::TimedOut) } else { Ok(left) }
+    }
+
+    fn more(&mut self) -> Result<(), Refusal> {
+        let mut buffer = [0; 4096];
+        self.control.set_read_timeout(Some(self.time_left()?)).map_err(io_refusal)?;
+        match self.control.read(&mut buffer) {
+            Ok(0) => Err(Refusal::HungUp),
+            Ok(n) => {
+                self.pending.extend_from_slice(&buffer[..n]);
+                Ok(())
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(e) => Err(io_refusal(e)),
+        }
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Refusal> {
+        self.control.set_write_timeout(Some(self.time_left()?)).map_err(io_refusal)?;
+        self.control.write_all(text.as_bytes()).map_err(io_refusal)
+    }
+}
+
+fn io_refusal(e: io::Error) -> Refusal {
+    match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Refusal::TimedOut,
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Refusal::HungUp,
+        _ => Refusal::Io(e.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[path = "handshake_tests.rs"]
+mod tests;

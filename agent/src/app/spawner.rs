@@ -1,0 +1,351 @@
+//! Starts application processes: the pool's [`Spawner`].
+//!
+//! One Unix socketpair is the loader's standard input and output; standard error is a pipe. The
+//! process is started with `std::process::Command` alone: nothing of ours runs between fork and exec.
+//! The newline that must come before anything the loader says (so that unfinished output of a start-up
+//! script cannot hide its first line) is written by the agent into the child's end of the socketpair
+//! before the child exists, so it is certain to come first and needs neither a shell nor a helper.
+
+use super::WeakPool;
+use super::boot_error::BootError;
+use super::children::{Children, kill_group};
+use super::handshake::{self, Address, Ready, Refusal, Socket};
+use super::lifeline;
+use super::output::Output;
+use super::process::{AppInfo, AppProcess};
+use crate::config::Settings;
+use crate::config::app_type::Interpreter;
+use crate::instance_dir::InstanceDir;
+use cabrank::{SpawnError, SpawnRequest, Spawner};
+use rustix::process::Signal;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::net::unix::pipe;
+use tokio::runtime::Handle;
+
+/// How long the output of a process that did not make it is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Spawns the processes of one application.
+pub(crate) struct AppSpawner {
+    settings: Arc<Settings>,
+    instance: PathBuf,
+    generation: PathBuf,
+    loader: PathBuf,
+    children: Arc<Children>,
+    pool: Arc<OnceLock<WeakPool>>,
+    runtime: Handle,
+}
+
+impl AppSpawner {
+    /// Puts the loader into the instance directory. `pool` is filled in once there is one.
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        dir: &InstanceDir,
+        children: Arc<Children>,
+        pool: Arc<OnceLock<WeakPool>>,
+        runtime: Handle,
+    ) -> io::Result<Self> {
+        let loader = dir.path().join(settings.app.loader.file);
+        std::fs::write(&loader, settings.app.loader.source)?;
+        Ok(AppSpawner {
+            instance: dir.path().to_owned(),
+            generation: dir.generation(),
+            settings,
+            loader,
+            children,
+            pool,
+            runtime,
+        })
+    }
+
+    fn start(&self) -> Result<Starting, BootError> {
+        let settings = &self.settings;
+        let (ours, theirs) = UnixStream::pair().map_err(broken)?;
+        (&theirs).write_all(b"\n").map_err(broken)?;
+        let mut command = Command::new(settings.interpreter());
+        command
+            .arg(&self.loader)
+            .current_dir(&settings.app.root)
+            .env("IN_PASSENGER", "1")
+            .env("PYTHONUNBUFFERED", "1")
+            .stdin(OwnedFd::from(theirs.try_clone().map_err(broken)?))
+            .stdout(OwnedFd::from(theirs))
+            .stderr(Stdio::piped())
+            .process_group(0);
+        for name in ["RAILS_ENV", "RACK_ENV", "WSGI_ENV", "NODE_ENV", "PASSENGER_APP_ENV"] {
+            command.env(name, &settings.environment);
+        }
+        let mut child = command.spawn().map_err(|e| self.cannot_start(&e))?;
+        // The command holds the child's end: while it lives, the child's death would not be heard.
+        drop(command);
+        self.children.add(child.id());
+        let output = Arc::new(Output::new(child.id()));
+        let (stderr_open, stderr_ended) = channel();
+        let _in_runtime = self.runtime.enter();
+        if let Some(stderr) = child.stderr.take() {
+            let stderr = pipe::Receiver::from_owned_fd(stderr.into()).map_err(|e| {
+                kill_group(child.id(), Signal::KILL);
+                let _ = lifeline::reap(&mut child, &self.children);
+                broken(e)
+            })?;
+            let output = Arc::clone(&output);
+            self.runtime.spawn(async move {
+                output.forward("stderr", stderr, Vec::new()).await;
+                drop(stderr_open);
+            });
+        }
+        Ok(Starting {
+            child,
+            control: Arc::new(ours),
+            output,
+            stderr_ended: Mutex::new(stderr_ended),
+        })
+    }
+
+    fn cannot_start(&self, e: &io::Error) -> BootError {
+        let option = match self.settings.app.loader.interpreter {
+            Interpreter::Python => "--python",
+            Interpreter::Node => "--nodejs",
+        };
+        BootError::plain(format!(
+            "{} cannot be started: {e}. Install it, or name another with {option}.",
+            self.settings.interpreter().display()
+        ))
+    }
+
+    /// What the loader is told, in the order of the protocol.
+    fn keys(&self, password: &str) -> Vec<(&'static str, String)> {
+        let s = &self.settings;
+        let minutes = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_secs() / 60);
+        vec![
+            ("passenger_root", self.instance.display().to_string()),
+            ("passenger_version", env!("CARGO_PKG_VERSION").into()),
+            ("generation_dir", self.generation.display().to_string()),
+            ("gupid", format!("{minutes:x}-{}", random_characters(11))),
+            ("connect_password", password.into()),
+            ("app_root", s.app.root.display().to_string()),
+            ("app_group_name", s.group_name()),
+            ("app_type", s.app.app_type.name.into()),
+            ("start_command", format!("{}\t{}", s.interpreter().display(), self.loader.display())),
+            ("startup_file", s.app.startup_file.clone()),
+            ("process_title", format!("{}: {}", s.app.app_type.title, s.app.root.display())),
+            ("log_level", format!("{:?}", s.log_level).to_lowercase()),
+            ("start_timeout", s.start_timeout.as_millis().to_string()),
+            ("environment", s.environment.clone()),
+            ("spawn_method", "direct".into()),
+            ("restart_dir", s.restart_dir.display().to_string()),
+        ]
+    }
+
+    fn boot(&self, request: &SpawnRequest) -> Result<AppProcess, BootError> {
+        let deadline = Instant::now() + self.settings.start_timeout;
+        let password = random_characters(43);
+        let starting = self.start()?;
+        // Told to give up: the blocking read below ends at once. Weak, so that the hook does not
+        // keep the channel open beyond the process's life.
+        let channel = Arc::downgrade(&starting.control);
+        request.cancel().on_cancel(move || {
+            if let Some(control) = channel.upgrade() {
+                let _ = control.shutdown(std::net::Shutdown::Both);
+            }
+        });
+        let said = handshake::perform(&starting.control, &self.keys(&password), deadline, |line| {
+            starting.output.line("stdout", line);
+        });
+        let checked = said.and_then(|(ready, rest)| Ok((main_socket(ready)?, rest)));
+        match checked {
+            Ok((socket, rest)) => self.serving(starting, socket, rest, password, request),
+            Err(refusal) => {
+                let cancelled = request.cancel().is_cancelled();
+                Err(self.bury(starting, refusal, cancelled))
+            }
+        }
+    }
+
+    /// The process is ready: hand it to its lifeline.
+    fn serving(
+        &self,
+        starting: Starting,
+        socket: Socket,
+        rest: Vec<u8>,
+        password: String,
+        request: &SpawnRequest,
+    ) -> Result<AppProcess, BootError> {
+        let _in_runtime = self.runtime.enter();
+        let prepared = starting
+            .control
+            .try_clone()
+            .and_then(|control| {
+                control.set_nonblocking(true)?;
+                tokio::net::UnixStream::from_std(control)
+            })
+            .and_then(|control| Ok((control, lifeline::Exit::of(&starting.child)?)));
+        let (control, exit) = match prepared {
+            Ok(both) => both,
+            Err(e) => return Err(self.bury(starting, Refusal::Io(e.to_string()), false)),
+        };
+        let (stdout, control) = control.into_split();
+        let Starting { child, output, control: original, .. } = starting;
+        drop(original);
+        output.take();
+        let info = Arc::new(AppInfo {
+            pid: child.id(),
+            identifier: request.identifier(),
+            address: socket.address,
+            protocol: socket.protocol,
+            concurrency: self.settings.forced_concurrency.unwrap_or(socket.concurrency),
+            password,
+            control,
+            leave: tokio::sync::Notify::new(),
+            hurry: false.into(),
+            exited: false.into(),
+            kept: Mutex::default(),
+        });
+        self.runtime.spawn(async move { output.forward("stdout", stdout, rest).await });
+        self.runtime.spawn(lifeline::hold(
+            child,
+            exit,
+            Arc::clone(&info),
+            Arc::clone(&self.pool),
+            Arc::clone(&self.children),
+        ));
+        Ok(AppProcess(info))
+    }
+
+    /// The process is not to be: its last words, its end, and the error that tells of both.
+    fn bury(&self, starting: Starting, refusal: Refusal, cancelled: bool) -> BootError {
+        let Starting { mut child, control, output, stderr_ended } = starting;
+        let died_by_itself = matches!(refusal, Refusal::HungUp | Refusal::Error { .. });
+        if cancelled || !died_by_itself {
+            kill_group(child.id(), Signal::KILL);
+        }
+        if !cancelled {
+            let ended =
+                stderr_ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let _: Result<(), _> = ended.recv_timeout(LAST_WORDS);
+        }
+        drop(control);
+        let status = self.end(&mut child, died_by_itself && !cancelled);
+        let mut error = BootError::plain(match &refusal {
+            _ if cancelled => "the spawn was cancelled.".to_owned(),
+            Refusal::TimedOut => format!(
+                "the application did not become ready within {} s. \
+                 Raise --start-timeout if it needs longer to boot.",
+                self.settings.start_timeout.as_secs_f64()
+            ),
+            Refusal::HungUp => {
+                format!("the application ended before it was ready ({status}).")
+            }
+            Refusal::Error { .. } => "the application failed to boot.".to_owned(),
+            Refusal::Protocol(why) => format!("the loader broke the handshake protocol: {why}."),
+            Refusal::Io(why) => format!("the loader cannot be talked to: {why}."),
+        });
+        if let Refusal::Error { html, text } = refusal {
+            for line in text.lines() {
+                tracing::info!(pid = child.id(), "App {} error: {line}", child.id());
+            }
+            (error.html, error.message) = (html, text);
+        }
+        error.output = output.take();
+        error
+    }
+
+    /// Reaps the child. One that has hung up is about to exit; what it has to say in its exit status
+    /// is worth a moment.
+    fn end(&self, child: &mut Child, is_leaving: bool) -> String {
+        let deadline = Instant::now() + Duration::from_millis(500);
+        while is_leaving && Instant::now() < deadline && !has_exited(child) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        lifeline::described(lifeline::reap(child, &self.children))
+    }
+}
+
+impl Spawner for AppSpawner {
+    type Process = AppProcess;
+
+    fn spawn(&self, request: &SpawnRequest) -> Result<AppProcess, SpawnError> {
+        self.boot(request).map_err(SpawnError::new)
+    }
+}
+
+/// A process of which we do not know yet whether it will serve.
+struct Starting {
+    child: Child,
+    control: Arc<UnixStream>,
+    output: Arc<Output>,
+    /// Hangs up when standard error has been read to its end.
+    stderr_ended: Mutex<Receiver<()>>,
+}
+
+/// Looks without reaping, so that the number stays the child's.
+fn has_exited(child: &Child) -> bool {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return true };
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
+}
+
+/// The socket that requests go to, after a look whether it is what it should be.
+fn main_socket(ready: Ready) -> Result<Socket, Refusal> {
+    let Some(socket) = ready.sockets.into_iter().find(|s| s.name == "main") else {
+        return Err(Refusal::Protocol("no socket `main`".into()));
+    };
+    if let Address::Unix(path) = &socket.address {
+        let facts = std::fs::symlink_metadata(path)
+            .map_err(|e| Refusal::Protocol(format!("the socket {} : {e}", path.display())))?;
+        if !facts.file_type().is_socket() || facts.uid() != rustix::process::geteuid().as_raw() {
+            return Err(Refusal::Protocol(format!(
+                "{} is not a socket of this user",
+                path.display()
+            )));
+        }
+    }
+    Ok(socket)
+}
+
+fn broken(e: io::Error) -> BootError {
+    BootError::plain(format!("no process can be started: {e}."))
+}
+
+/// Letters and digits from the system's generator.
+fn random_characters(count: usize) -> String {
+    const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut text = String::with_capacity(count);
+    let mut bytes = [0u8; 64];
+    while text.len() < count {
+        // Without flags it waits for the generator at boot and does not fail for so few bytes.
+        let Ok(got) = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        else {
+            continue;
+        };
+        for byte in &bytes[..got] {
+            // 248 = 4 · 62: beyond it some characters would come up more often than others.
+            if *byte < 248 && text.len() < count {
+                text.push(ALPHABET[usize::from(byte % 62)] as char);
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_have_their_length_and_differ() {
+        let (a, b) = (random_characters(43), random_characters(43));
+        assert_eq!((a.len(), b.len()), (43, 43));
+        assert!(a != b && a.bytes().all(|c| c.is_ascii_alphanumeric()));
+    }
+}

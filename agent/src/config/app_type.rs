@@ -1,0 +1,236 @@
+//! The registry of application types: one table, and the search in it.
+//!
+//! An application is recognised by its startup file. A root in which two types match is an error that
+//! names both, not a guess.
+
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+
+/// One kind of application.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct AppType {
+    /// The name for `--app-type`.
+    pub(crate) name: &'static str,
+    /// The file (or directory) whose presence gives the type away.
+    pub(crate) startup_file: &'static str,
+    /// The start of the title that its processes are told to take.
+    pub(crate) title: &'static str,
+    /// What people call it.
+    pub(crate) description: &'static str,
+    /// How to load it; none if this version cannot.
+    pub(crate) loader: Option<Loader>,
+}
+
+/// The program that loads applications of one type.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Loader {
+    /// The name of the file in the instance directory.
+    pub(crate) file: &'static str,
+    /// Its text: part of the binary, so that the binary is all there is to install.
+    pub(crate) source: &'static str,
+    /// Which interpreter runs it.
+    pub(crate) interpreter: Interpreter,
+}
+
+/// The programs that run loaders; each has its option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interpreter {
+    Python,
+    Node,
+}
+
+/// Every type there is.
+pub(crate) const REGISTRY: [AppType; 5] = [
+    AppType {
+        name: "rack",
+        startup_file: "config.ru",
+        title: "RubyApp",
+        description: "Ruby (Rack)",
+        loader: None,
+    },
+    AppType {
+        name: "wsgi",
+        startup_file: "passenger_wsgi.py",
+        title: "PythonApp",
+        description: "Python (WSGI)",
+        loader: Some(Loader {
+            file: "wsgi-loader.py",
+            source: include_str!("../../loaders/wsgi-loader.py"),
+            interpreter: Interpreter::Python,
+        }),
+    },
+    AppType {
+        name: "node",
+        startup_file: "app.js",
+        title: "NodeApp",
+        description: "Node.js",
+        loader: Some(Loader {
+            file: "node-loader.js",
+            source: include_str!("../../loaders/node-loader.js"),
+            interpreter: Interpreter::Node,
+        }),
+    },
+    AppType {
+        name: "classic-rails",
+        startup_file: "config/environment.rb",
+        title: "RailsApp",
+        description: "Ruby on Rails 1 and 2",
+        loader: None,
+    },
+    AppType {
+        name: "meteor",
+        startup_file: ".meteor",
+        title: "MeteorApp",
+        description: "Meteor",
+        loader: None,
+    },
+];
+
+/// An application that can be served.
+#[derive(Clone, Debug)]
+pub(crate) struct App {
+    pub(crate) root: PathBuf,
+    pub(crate) app_type: &'static AppType,
+    pub(crate) loader: &'static Loader,
+    /// The startup file, relative to the root or absolute.
+    pub(crate) startup_file: String,
+}
+
+/// Finds out what is in `root`; the options of the same names override.
+pub(crate) fn find(
+    root: &Path,
+    app_type: Option<&str>,
+    startup_file: Option<&str>,
+) -> Result<App, Failure> {
+    let app_type = match (app_type, startup_file) {
+        (Some(name), _) => by_name(name)?,
+        (None, Some(file)) => by_extension(file)?,
+        (None, None) => by_presence(root)?,
+    };
+    let Some(loader) = &app_type.loader else {
+        let can: Vec<_> = REGISTRY.iter().filter(|t| t.loader.is_some()).map(|t| t.name).collect();
+        return Err(Failure::not_found(format!(
+            "{} is a {} application ({}), which this version cannot serve yet. It serves: {}.",
+            root.display(),
+            app_type.name,
+            app_type.description,
+            can.join(", ")
+        )));
+    };
+    let startup_file = startup_file.unwrap_or(app_type.startup_file).to_owned();
+    if !root.join(&startup_file).is_file() {
+        return Err(Failure::not_found(format!(
+            "there is no startup file {} for a {} application. \
+             Name another with --startup-file, or another type with --app-type.",
+            root.join(&startup_file).display(),
+            app_type.name,
+        )));
+    }
+    Ok(App { root: root.to_owned(), app_type, loader, startup_file })
+}
+
+fn by_name(name: &str) -> Result<&'static AppType, Failure> {
+    REGISTRY.iter().find(|t| t.name == name).ok_or_else(|| {
+        let known: Vec<_> = REGISTRY.iter().map(|t| t.name).collect();
+        Failure::usage(format!(
+            "there is no application type {name:?}. --app-type takes one of: {}.",
+            known.join(", ")
+        ))
+    })
+}
+
+fn by_extension(file: &str) -> Result<&'static AppType, Failure> {
+    let name = match Path::new(file).extension().and_then(|e| e.to_str()) {
+        Some("ru") => "rack",
+        Some("py") => "wsgi",
+        Some("js" | "mjs" | "cjs") => "node",
+        _ => {
+            return Err(Failure::usage(format!(
+                "--startup-file {file} does not tell what kind of application it is. \
+                 Say it with --app-type."
+            )));
+        }
+    };
+    by_name(name)
+}
+
+fn by_presence(root: &Path) -> Result<&'static AppType, Failure> {
+    let found: Vec<_> = REGISTRY.iter().filter(|t| root.join(t.startup_file).exists()).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => {
+            let looked: Vec<_> =
+                REGISTRY.iter().map(|t| format!("{} ({})", t.startup_file, t.name)).collect();
+            Err(Failure::not_found(format!(
+                "there is no application in {}. Looked for: {}. \
+                 Name its directory, or its startup file with --startup-file.",
+                root.display(),
+                looked.join(", ")
+            )))
+        }
+        _ => {
+            let both: Vec<_> =
+                found.iter().map(|t| format!("{} ({})", t.startup_file, t.name)).collect();
+            Err(Failure::not_found(format!(
+                "{} could be more than one kind of application: it has {}. \
+                 Say which with --app-type.",
+                root.display(),
+                both.join(" and ")
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(files: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for f in files {
+            std::fs::write(dir.path().join(f), "").unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn the_startup_file_gives_the_type_away() {
+        let dir = root(&["app.js"]);
+        assert_eq!(find(dir.path(), None, None).unwrap().app_type.name, "node");
+        let dir = root(&["passenger_wsgi.py", "README"]);
+        assert_eq!(find(dir.path(), None, None).unwrap().app_type.name, "wsgi");
+    }
+
+    #[test]
+    fn an_ambiguous_root_names_both_and_the_option() {
+        let dir = root(&["app.js", "passenger_wsgi.py"]);
+        let message = find(dir.path(), None, None).unwrap_err().message;
+        for part in ["app.js", "passenger_wsgi.py", "--app-type"] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert_eq!(find(dir.path(), Some("node"), None).unwrap().app_type.name, "node");
+    }
+
+    #[test]
+    fn an_empty_root_names_what_was_looked_for() {
+        let dir = root(&[]);
+        let failure = find(dir.path(), None, None).unwrap_err();
+        assert!(failure.message.contains("config.ru") && failure.message.contains("app.js"));
+        assert_eq!(failure.kind as u8, 3);
+    }
+
+    #[test]
+    fn what_cannot_be_served_yet_is_said_so() {
+        let dir = root(&["config.ru"]);
+        let message = find(dir.path(), None, None).unwrap_err().message;
+        assert!(message.contains("rack") && message.contains("yet"), "{message}");
+    }
+
+    #[test]
+    fn a_startup_file_tells_its_type_by_its_extension() {
+        let dir = root(&["server.mjs", "run"]);
+        assert_eq!(find(dir.path(), None, Some("server.mjs")).unwrap().app_type.name, "node");
+        assert!(find(dir.path(), None, Some("run")).unwrap_err().message.contains("--app-type"));
+        assert!(find(dir.path(), Some("wsgi"), Some("gone.py")).is_err());
+    }
+}

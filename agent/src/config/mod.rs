@@ -1,0 +1,10 @@
+//! What the agent is told to do: [`cli`] declares the options, [`file`](mod@file) reads
+//! `cabrank.toml`, [`settings`] lays one over the other, [`app_type`] finds out what is to be served.
+
+pub(crate) mod app_type;
+pub(crate) mod cli;
+pub(crate) mod file;
+pub(crate) mod settings;
+pub(crate) mod values;
+
+pub(crate) use settings::Settings;

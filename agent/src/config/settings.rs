@@ -1,0 +1,232 @@
+//! The agent's settings: what was said on the command line, in the environment and in the file, in
+//! this order of precedence, over Passenger's defaults.
+
+use super::app_type::{self, App, Interpreter};
+use super::cli::{Options, StartArgs};
+use super::file;
+use super::values::{LogFormat, LogLevel};
+use crate::failure::Failure;
+use cabrank::{PoolOptions, RestartMode};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Everything an agent is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) app: App,
+    /// Passenger listens on every address; a development server that is not asked to should not be
+    /// open to the network, so the default here is 127.0.0.1.
+    pub(crate) listen: SocketAddr,
+    pub(crate) environment: String,
+    pub(crate) max_pool_size: usize,
+    pub(crate) min_instances: usize,
+    pub(crate) max_instances_per_app: usize,
+    pub(crate) pool_idle_time: Duration,
+    pub(crate) max_requests: usize,
+    pub(crate) max_request_queue_size: usize,
+    pub(crate) forced_concurrency: Option<usize>,
+    pub(crate) python: PathBuf,
+    pub(crate) nodejs: PathBuf,
+    pub(crate) start_timeout: Duration,
+    pub(crate) restart_dir: PathBuf,
+    pub(crate) rolling_restarts: bool,
+    pub(crate) stat_throttle_rate: Duration,
+    pub(crate) max_header_size: usize,
+    /// 0: no limit.
+    pub(crate) max_body: u64,
+    pub(crate) header_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) log_level: LogLevel,
+    pub(crate) log_format: LogFormat,
+}
+
+impl Settings {
+    /// Puts the settings together and finds the application.
+    pub(crate) fn load(args: StartArgs) -> Result<Settings, Failure> {
+        let root = app_root(&args.dir)?;
+        let mut from_line = args.options;
+        if args.no_rolling_restarts {
+            from_line.rolling_restarts = Some(false);
+        }
+        let options = over(from_line, file::read(&root)?);
+        let app =
+            app_type::find(&root, options.app_type.as_deref(), options.startup_file.as_deref())?;
+        Settings::resolve(app, options)
+    }
+
+    fn resolve(app: App, o: Options) -> Result<Settings, Failure> {
+        let environment = o.environment.unwrap_or_else(|| "development".into());
+        if environment.is_empty() || environment.contains(['\n', '\0']) {
+            return Err(Failure::usage(
+                "--environment needs a name, such as development or production.",
+            ));
+        }
+        let seconds = |given: Option<super::values::Seconds>, default: f64| {
+            given.map_or(Duration::from_secs_f64(default), |s| s.0)
+        };
+        let max_header_size = o.max_header_size.unwrap_or(65536);
+        if !(8192..=1 << 20).contains(&max_header_size) {
+            return Err(Failure::usage("--max-header-size must be from 8192 to 1048576 bytes."));
+        }
+        Ok(Settings {
+            app,
+            listen: SocketAddr::new(
+                o.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+                o.port.unwrap_or(3000),
+            ),
+            max_pool_size: o.max_pool_size.map_or(6, usize::from),
+            min_instances: o.min_instances.unwrap_or(1),
+            max_instances_per_app: o.max_instances_per_app.unwrap_or(0),
+            pool_idle_time: seconds(o.pool_idle_time, 300.0),
+            max_requests: o.max_requests.unwrap_or(0),
+            max_request_queue_size: o.max_request_queue_size.unwrap_or(100),
+            forced_concurrency: o.force_max_concurrent_requests_per_process,
+            python: o.python.unwrap_or_else(|| "python3".into()),
+            nodejs: o.nodejs.unwrap_or_else(|| "node".into()),
+            start_timeout: seconds(o.start_timeout, 90.0),
+            restart_dir: o.restart_dir.unwrap_or_else(|| "tmp".into()),
+            rolling_restarts: o
+                .rolling_restarts
+                .unwrap_or(matches!(&*environment, "production" | "staging")),
+            stat_throttle_rate: seconds(o.stat_throttle_rate, 0.05),
+            max_header_size,
+            max_body: o.max_body.unwrap_or(0),
+            header_timeout: seconds(o.header_timeout, 60.0),
+            shutdown_timeout: seconds(o.shutdown_timeout, 60.0),
+            log_level: o.log_level.unwrap_or_default(),
+            log_format: o.log_format.unwrap_or_default(),
+            environment,
+        })
+    }
+
+    /// What the pool is told with each `get`.
+    pub(crate) fn pool_options(&self) -> PoolOptions {
+        let mode =
+            if self.rolling_restarts { RestartMode::Rolling } else { RestartMode::Immediate };
+        PoolOptions::new(&self.app.root)
+            .with_app_group_name(self.group_name())
+            .with_environment(&self.environment)
+            .with_min_processes(self.min_instances)
+            .with_max_requests(self.max_requests)
+            .with_max_queue(self.max_request_queue_size)
+            .with_restart_dir(&self.restart_dir)
+            .with_restart_mode(mode)
+    }
+
+    /// The name of the application's group, as Passenger forms it.
+    pub(crate) fn group_name(&self) -> String {
+        format!("{} ({})", self.app.root.display(), self.environment)
+    }
+
+    /// The interpreter of the application's loader.
+    pub(crate) fn interpreter(&self) -> &Path {
+        match self.app.loader.interpreter {
+            Interpreter::Python => &self.python,
+            Interpreter::Node => &self.nodejs,
+        }
+    }
+
+    /// Whether visitors may see an application's own error output.
+    pub(crate) fn shows_details(&self) -> bool {
+        !matches!(&*self.environment, "production" | "staging")
+    }
+}
+
+fn app_root(dir: &Path) -> Result<PathBuf, Failure> {
+    let unusable = |what: String| {
+        Failure::not_found(format!(
+            "{}: {what}. Name the directory of an application.",
+            dir.display()
+        ))
+    };
+    let root = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
+    if !root.is_dir() {
+        return Err(unusable("this is not a directory".into()));
+    }
+    // A directory one may not look into would otherwise pass for one without an application.
+    std::fs::read_dir(&root).map_err(|e| {
+        Failure::not_found(format!(
+            "{} cannot be read: {e}. Give this user the right to read it.",
+            root.display()
+        ))
+    })?;
+    if root.to_str().is_none_or(|p| p.contains('\n')) {
+        return Err(unusable("its path is not printable text, which the handshake needs".into()));
+    }
+    Ok(root)
+}
+
+/// `first` where it says something, else `second`.
+fn over(first: Options, second: Options) -> Options {
+    macro_rules! each {
+        ($($field:ident)*) => { Options { $($field: first.$field.or(second.$field),)* } };
+    }
+    each!(
+        address port environment max_pool_size min_instances max_instances_per_app pool_idle_time
+        max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
+        startup_file python nodejs start_timeout restart_dir rolling_restarts stat_throttle_rate
+        max_header_size max_body header_timeout shutdown_timeout log_level log_format
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn load(dir: &Path, line: &[&str]) -> Result<Settings, Failure> {
+        let mut words = vec!["cabrank", "start", dir.to_str().unwrap()];
+        words.extend(line);
+        let Command::Start(args) = Cli::try_parse_from(words).unwrap().command else {
+            unreachable!()
+        };
+        Settings::load(*args)
+    }
+
+    fn app(toml: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("app.js"), "").unwrap();
+        std::fs::write(dir.path().join(file::NAME), toml).unwrap();
+        dir
+    }
+
+    #[test]
+    fn defaults_are_passengers() {
+        let s = load(app("").path(), &[]).unwrap();
+        assert_eq!((s.max_pool_size, s.min_instances, s.max_instances_per_app), (6, 1, 0));
+        assert_eq!((s.pool_idle_time, s.start_timeout).0.as_secs(), 300);
+        assert_eq!((s.max_request_queue_size, s.max_requests), (100, 0));
+        assert_eq!(s.listen.to_string(), "127.0.0.1:3000");
+        assert_eq!(s.environment, "development");
+        assert!(!s.rolling_restarts && s.shows_details());
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_file() {
+        let dir = app("max_pool_size = 2\nenvironment = \"production\"\nport = 81\n");
+        let s = load(dir.path(), &["--max-pool-size", "4"]).unwrap();
+        assert_eq!((s.max_pool_size, s.listen.port()), (4, 81));
+        assert!(s.rolling_restarts && !s.shows_details());
+        let s = load(dir.path(), &["--no-rolling-restarts"]).unwrap();
+        assert!(!s.rolling_restarts);
+        let s = load(dir.path(), &["-e", "test", "--rolling-restarts"]).unwrap();
+        assert!(s.rolling_restarts);
+    }
+
+    #[test]
+    fn an_error_in_the_file_names_the_file() {
+        let dir = app("port = 99999\n");
+        let failure = load(dir.path(), &[]).unwrap_err();
+        assert!(failure.message.contains("cabrank.toml:1: bad value for port"), "{failure}");
+        assert_eq!(failure.kind as u8, 2);
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let failure = load(Path::new("/no/such/place"), &[]).unwrap_err();
+        assert!(failure.message.contains("/no/such/place"), "{failure}");
+        assert_eq!(failure.kind as u8, 3);
+    }
+}

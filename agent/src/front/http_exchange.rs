@@ -1,0 +1,186 @@
+//! One request to a process that speaks HTTP itself, over a connection that stays open.
+
+use super::headers::{asks_for_upgrade, remove_hop_by_hop};
+use super::response_body::{HttpBody, ResponseBody};
+use super::upload::Upload;
+use super::{Failed, Inbound, Peer, Reached};
+use crate::app::Session;
+use crate::app::process::Wire;
+use crate::app::stream::AppStream;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::upgrade::OnUpgrade;
+use hyper::{Request, Response, StatusCode, Uri, Version};
+use hyper_util::rt::TokioIo;
+use tokio::sync::watch;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Sends the request over the session and returns the answer when its head is there. `upgrade` is the
+/// client's connection for later, should both sides agree; tunnels end when `closing` changes.
+pub(crate) async fn exchange(
+    mut session: Session,
+    request: &Inbound,
+    upgrade: &mut Option<OnUpgrade>,
+    closing: &watch::Receiver<bool>,
+) -> Result<Response<ResponseBody>, Failed> {
+    let failed =
+        |session, reached, why: String| Err(Failed { session: Some(session), why, reached });
+    let mut sender = match session.wire.take() {
+        Some(Wire::Kept(sender)) => sender,
+        Some(Wire::New(opened)) => {
+            match AppStream::finish(opened, &session.process.address).await {
+                Ok(stream) => match open(stream).await {
+                    Ok(sender) => sender,
+                    Err(e) => return failed(session, Reached::NotTheApp, e.to_string()),
+                },
+                Err(e) => return failed(session, Reached::Nowhere, e.to_string()),
+            }
+        }
+        None => return failed(session, Reached::NotTheApp, "there is no connection".into()),
+    };
+    let upgrading = upgrade.is_some() && asks_for_upgrade(&request.parts.headers);
+    let response = match sender.try_send_request(outbound(request, upgrading)).await {
+        Ok(response) => response,
+        Err(mut e) => {
+            let reached =
+                if e.take_message().is_some() { Reached::NotTheApp } else { Reached::TheApp };
+            let e = e.into_error();
+            let reached =
+                if e.is_parse() { Reached::Verdict(StatusCode::BAD_GATEWAY) } else { reached };
+            return failed(session, reached, e.to_string());
+        }
+    };
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let client = upgrade.take().filter(|_| upgrading);
+        return match client {
+            Some(client) => Ok(tunnel(session, response, client, closing.clone())),
+            None => {
+                let verdict = Reached::Verdict(StatusCode::BAD_GATEWAY);
+                failed(session, verdict, "an upgrade that nobody asked for".into())
+            }
+        };
+    }
+    let (mut parts, incoming) = response.into_parts();
+    remove_hop_by_hop(&mut parts.headers);
+    parts.version = Version::HTTP_11;
+    let body = HttpBody::new(incoming, session, sender);
+    Ok(Response::from_parts(parts, ResponseBody::Http(Box::new(body))))
+}
+
+/// HTTP over a new stream. The connection's task ends when both sides are done with it.
+async fn open(stream: AppStream) -> hyper::Result<SendRequest<Upload>> {
+    let (sender, connection) =
+        http1::Builder::new().max_buf_size(128 * 1024).handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(async move {
+        if let Err(e) = connection.with_upgrades().await {
+            tracing::debug!("a connection to an application process ended: {e}");
+        }
+    });
+    Ok(sender)
+}
+
+fn outbound(request: &Inbound, upgrading: bool) -> Request<Upload> {
+    let parts = &request.parts;
+    let mut out = Request::new(request.upload.clone());
+    *out.method_mut() = parts.method.clone();
+    // The target as it came, without scheme and host if it came with them.
+    *out.uri_mut() = parts.uri.path_and_query().map_or_else(Uri::default, |p| p.clone().into());
+    *out.headers_mut() = outbound_headers(&parts.headers, &parts.uri, &request.peer, upgrading);
+    out
+}
+
+fn outbound_headers(from: &HeaderMap, uri: &Uri, peer: &Peer, upgrading: bool) -> HeaderMap {
+    let mut headers = from.clone();
+    let protocol = headers.get(header::UPGRADE).cloned();
+    remove_hop_by_hop(&mut headers);
+    headers.remove(header::EXPECT); // the front has answered this one itself
+    headers.remove("proxy");
+    if let Some(protocol) = protocol.filter(|_| upgrading) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, protocol);
+    }
+    if !headers.contains_key(header::HOST) {
+        let host = uri.authority().map_or_else(|| peer.local.to_string(), ToString::to_string);
+        if let Ok(host) = HeaderValue::try_from(host) {
+            headers.insert(header::HOST, host);
+        }
+    }
+    let client = peer.remote.ip().to_canonical().to_string();
+    let chain: Vec<_> = headers
+        .get_all(&FORWARDED_FOR)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .chain([&*client])
+        .collect();
+    if let Ok(chain) = HeaderValue::try_from(chain.join(", ")) {
+        headers.insert(FORWARDED_FOR, chain);
+    }
+    headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
+    headers
+}
+
+/// Both sides have agreed to speak something else (WebSockets): bytes are passed both ways until one
+/// side ends it or the agent shuts down. The session is held meanwhile.
+fn tunnel(
+    session: Session,
+    mut response: Response<hyper::body::Incoming>,
+    client: OnUpgrade,
+    mut closing: watch::Receiver<bool>,
+) -> Response<ResponseBody> {
+    let app = hyper::upgrade::on(&mut response);
+    tokio::spawn(async move {
+        let pass = async {
+            let (client, app) = tokio::try_join!(client, app)?;
+            let (mut client, mut app) = (TokioIo::new(client), TokioIo::new(app));
+            tokio::io::copy_bidirectional(&mut client, &mut app).await?;
+            Ok::<(), super::BoxError>(())
+        };
+        tokio::select! {
+            done = pass => if let Err(e) = done {
+                tracing::debug!("an upgraded connection ended: {e}");
+            },
+            _ = closing.wait_for(|closing| *closing) => {}
+        }
+        drop(session);
+    });
+    response.map(|_| ResponseBody::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)], upgrading: bool) -> HeaderMap {
+        let mut from = HeaderMap::new();
+        for (name, value) in pairs {
+            from.append(*name, HeaderValue::from_static(value));
+        }
+        let peer = Peer {
+            remote: "[::ffff:10.0.0.9]:5555".parse().unwrap(),
+            local: "127.0.0.1:3000".parse().unwrap(),
+        };
+        outbound_headers(&from, &Uri::from_static("/"), &peer, upgrading)
+    }
+
+    #[test]
+    fn the_application_learns_who_asked() {
+        let h = headers(&[("x-forwarded-for", "1.1.1.1"), ("host", "a")], false);
+        assert_eq!(h["x-forwarded-for"], "1.1.1.1, 10.0.0.9");
+        assert_eq!(h["x-forwarded-proto"], "http");
+        assert_eq!(headers(&[], false)["host"], "127.0.0.1:3000");
+    }
+
+    #[test]
+    fn an_upgrade_is_passed_on_only_if_it_can_be_done() {
+        let asked = [("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")];
+        let h = headers(&asked, true);
+        assert_eq!(
+            (&h["connection"], &h["upgrade"]),
+            (&HeaderValue::from_static("upgrade"), &HeaderValue::from_static("websocket"))
+        );
+        let h = headers(&asked, false);
+        assert!(!h.contains_key("connection") && !h.contains_key("upgrade"));
+    }
+}

@@ -1,0 +1,250 @@
+//! The body of a response, handed on as it comes. It keeps its session until the application has sent
+//! the end of it, or the client no longer wants it.
+
+use super::BoxError;
+use super::upload::Upload;
+use crate::app::Session;
+use crate::app::stream::AppStream;
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::SendRequest;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncReadExt, ReadHalf};
+use tokio::task::JoinHandle;
+
+/// How much is read at once.
+const CHUNK: usize = 32 * 1024;
+
+/// Every kind of body a client is sent.
+pub(crate) enum ResponseBody {
+    /// Our own words, and empty bodies.
+    Whole(Option<Bytes>),
+    Session(Box<SessionBody>),
+    Http(Box<HttpBody>),
+}
+
+impl ResponseBody {
+    pub(crate) fn empty() -> Self {
+        ResponseBody::Whole(None)
+    }
+}
+
+impl From<String> for ResponseBody {
+    fn from(text: String) -> Self {
+        ResponseBody::Whole(Some(text.into()))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.get_mut() {
+            ResponseBody::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            ResponseBody::Session(body) => {
+                body.poll_chunk(cx).map(|chunk| chunk.map(|c| c.map(Frame::data)))
+            }
+            ResponseBody::Http(body) => body.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ResponseBody::Whole(bytes) => bytes.is_none(),
+            ResponseBody::Session(body) => body.held.is_none() && body.begun.is_empty(),
+            ResponseBody::Http(body) => body.incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ResponseBody::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+            }
+            ResponseBody::Session(body) => match body.left {
+                Some(left) => SizeHint::with_exact(left),
+                None => SizeHint::default(),
+            },
+            ResponseBody::Http(body) => body.incoming.size_hint(),
+        }
+    }
+}
+
+/// The body of an answer in the session protocol.
+pub(crate) struct SessionBody {
+    /// Read, and not yet given out.
+    begun: BytesMut,
+    /// How much of a declared length is still to be given out.
+    left: Option<u64>,
+    /// Until the application's part is over.
+    held: Option<Held>,
+}
+
+/// What is given back when the application's part is over.
+pub(crate) struct Held {
+    pub(crate) session: Session,
+    pub(crate) reader: Reader,
+    /// Only held: dropping it ends it.
+    pub(crate) _pump: Option<Pump>,
+}
+
+/// The side of the connection that is read.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    Whole(AppStream),
+    /// The other half sends the request's body meanwhile.
+    Half(ReadHalf<AppStream>),
+}
+
+impl Reader {
+    pub(crate) async fn read(&mut self, into: &mut BytesMut) -> std::io::Result<usize> {
+        match self {
+            Reader::Whole(stream) => stream.read_buf(into).await,
+            Reader::Half(half) => half.read_buf(into).await,
+        }
+    }
+}
+
+/// The task that sends the request's body; it ends with its exchange.
+#[derive(Debug)]
+pub(crate) struct Pump(pub(crate) JoinHandle<()>);
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl SessionBody {
+    /// `begun` is what came of the body behind the head.
+    pub(crate) fn new(begun: BytesMut, length: Option<u64>, held: Held) -> Self {
+        let mut body = SessionBody { begun, left: length, held: Some(held) };
+        body.release_if_complete();
+        body
+    }
+
+    /// All that was promised is here: the process may serve the next.
+    fn release_if_complete(&mut self) {
+        if let Some(left) = self.left
+            && self.begun.len() as u64 >= left
+        {
+            self.begun.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            self.held = None;
+        }
+    }
+
+    fn give(&mut self) -> Bytes {
+        let chunk = self.begun.split().freeze();
+        if let Some(left) = &mut self.left {
+            *left -= chunk.len() as u64;
+        }
+        chunk
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
+        if !self.begun.is_empty() {
+            return Poll::Ready(Some(Ok(self.give())));
+        }
+        let Some(held) = &mut self.held else { return Poll::Ready(None) };
+        self.begun.reserve(CHUNK);
+        let read = ready!(pin!(held.reader.read(&mut self.begun)).poll(cx));
+        match read {
+            Ok(0) => match self.end_of_input() {
+                Ok(()) => Poll::Ready(None),
+                Err(e) => Poll::Ready(Some(Err(e))),
+            },
+            Ok(_) => {
+                self.release_if_complete();
+                Poll::Ready(Some(Ok(self.give())))
+            }
+            Err(e) => {
+                self.broke_off();
+                Poll::Ready(Some(Err(e.into())))
+            }
+        }
+    }
+
+    /// The process closed the connection. Without a declared length that is how an answer ends, but
+    /// also what a process looks like that was killed in the middle of one.
+    fn end_of_input(&mut self) -> Result<(), BoxError> {
+        let Some(held) = &self.held else { return Ok(()) };
+        if self.left.is_some() || held.session.process.is_dying() {
+            self.broke_off();
+            return Err("the application's answer broke off".into());
+        }
+        self.held = None;
+        Ok(())
+    }
+
+    fn broke_off(&mut self) {
+        if let Some(held) = self.held.take() {
+            let process = &held.session.process;
+            tracing::warn!(pid = process.pid, "App {}: its answer broke off", process.pid);
+            if process.is_dying() {
+                held.session.fail();
+            }
+        }
+    }
+}
+
+/// The body of an answer in HTTP.
+pub(crate) struct HttpBody {
+    incoming: Incoming,
+    held: Option<(Session, SendRequest<Upload>)>,
+}
+
+impl HttpBody {
+    pub(crate) fn new(incoming: Incoming, session: Session, sender: SendRequest<Upload>) -> Self {
+        let mut body = HttpBody { incoming, held: Some((session, sender)) };
+        body.release_if_complete();
+        body
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+        match &frame {
+            Some(Ok(_)) => self.release_if_complete(),
+            None => self.release(),
+            Some(Err(e)) => {
+                if let Some((session, _)) = self.held.take() {
+                    let process = &session.process;
+                    tracing::warn!(
+                        pid = process.pid,
+                        "App {}: its answer broke off: {e}",
+                        process.pid
+                    );
+                    if process.is_dying() {
+                        session.fail();
+                    }
+                }
+            }
+        }
+        Poll::Ready(frame.map(|f| f.map_err(Into::into)))
+    }
+
+    fn release_if_complete(&mut self) {
+        if self.incoming.is_end_stream() {
+            self.release();
+        }
+    }
+
+    /// The connection can serve again, at once or when it has put its last bytes behind it.
+    fn release(&mut self) {
+        let Some((session, mut sender)) = self.held.take() else { return };
+        if sender.is_ready() {
+            session.process.keep(sender);
+        } else {
+            let process = std::sync::Arc::clone(&session.process);
+            tokio::spawn(async move {
+                if sender.ready().await.is_ok() {
+                    process.keep(sender);
+                }
+            });
+        }
+    }
+}

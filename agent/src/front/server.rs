@@ -1,0 +1,116 @@
+//! The HTTP server: accepts connections and speaks HTTP/1.1 with them, until told to stop.
+
+use super::Peer;
+use super::handler::Front;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+/// How many connections may wait to be accepted. The kernel has its own limit below this.
+const BACKLOG: u32 = 4096;
+/// A request with more header fields is refused.
+const MAX_HEADERS: usize = 128;
+
+/// Binds the address. Connections that come from now on wait until they are accepted.
+pub(crate) fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A port whose last owner's connections linger can be taken at once; a living owner's cannot.
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    socket.listen(BACKLOG)
+}
+
+/// The connections that are still open.
+#[derive(Debug)]
+pub(crate) struct Connections(mpsc::Receiver<()>);
+
+impl Connections {
+    /// Returns when the last has been closed. Idle ones are closed when `Front::closing` becomes true.
+    pub(crate) async fn all_closed(mut self) {
+        // Nobody sends: it ends when the last connection's task has dropped its sender.
+        while self.0.recv().await.is_some() {}
+    }
+}
+
+/// Serves until `stop` is done; returns the open connections, to be waited for.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    front: Arc<Front>,
+    stop: impl Future<Output = ()>,
+) -> Connections {
+    let (open, connections) = mpsc::channel(1);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut stop => return Connections(connections),
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, remote)) => {
+                if let Err(e) = attend(stream, remote, Arc::clone(&front), open.clone()) {
+                    tracing::debug!("a connection was lost at once: {e}");
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(e) => {
+                // Out of descriptors, most likely: the connection still waits, so do not spin on it.
+                tracing::error!("no connection can be accepted: {e}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Without the guard that `wait_for` returns, which must not be held across an await.
+async fn until_true(flag: &mut watch::Receiver<bool>) {
+    let _ = flag.wait_for(|set| *set).await;
+}
+
+fn attend(
+    stream: TcpStream,
+    remote: SocketAddr,
+    front: Arc<Front>,
+    open: mpsc::Sender<()>,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let peer = Peer { remote, local: stream.local_addr()? };
+    let settings = Arc::clone(&front.settings);
+    let mut closing = front.closing.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let front = Arc::clone(&front);
+        async move { Ok::<Response<_>, Infallible>(front.handle(peer, request).await) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(
+            (!settings.header_timeout.is_zero()).then_some(settings.header_timeout),
+        )
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(settings.max_header_size);
+    let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    tokio::spawn(async move {
+        let mut connection = std::pin::pin!(connection);
+        let done = tokio::select! {
+            done = &mut connection => done,
+            () = until_true(&mut closing) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(e) = done {
+            tracing::debug!("the connection from {remote} ended: {e}");
+        }
+        drop(open);
+    });
+    Ok(())
+}

@@ -1,0 +1,292 @@
+//! `cabrank start`: the life of one agent.
+//!
+//! Bind the port, boot the application, serve; and in the other direction stop accepting, finish
+//! requests, end the processes, remove the directory. What fails before serving leaves nothing behind.
+
+use crate::admin::server::{self as admin, Admin};
+use crate::app::boot_error::BootError;
+use crate::app::children::Children;
+use crate::app::{AppSpawner, Pool, WeakPool};
+use crate::config::Settings;
+use crate::config::cli::StartArgs;
+use crate::failure::{Failure, Kind};
+use crate::front::handler::Front;
+use crate::front::server;
+use crate::instance_dir::InstanceDir;
+use crate::logging;
+use cabrank::{ApplicationPool, Event, GetError};
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Notify, watch};
+
+/// How long the last processes are waited for after the pool has let go of them: longer than they are
+/// given to leave by themselves.
+const FAREWELL: Duration = Duration::from_secs(12);
+
+/// Runs an agent until it is told to stop.
+pub(crate) fn run(args: Box<StartArgs>) -> Result<(), Failure> {
+    let settings = Arc::new(Settings::load(*args)?);
+    logging::init(settings.log_level, settings.log_format);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("cabrank")
+        .build()
+        .map_err(|e| Failure::other(format!("no threads can be started: {e}.")))?;
+    let done = runtime.block_on(live(settings));
+    // Tasks that are still there belong to connections that were given up.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    done
+}
+
+async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
+    let mut signals = Signals::new().map_err(|e| Failure::other(e.to_string()))?;
+    let listener = server::listen(settings.listen).map_err(|e| address_failure(&settings, &e))?;
+    let address = listener.local_addr().map_err(|e| address_failure(&settings, &e))?;
+    let dir = InstanceDir::create()?;
+    let children = Arc::new(Children::default());
+    let pool = build_pool(&settings, &dir, &children)?;
+    let options = settings.pool_options();
+    let admin_socket = admin::listen(&dir.admin_socket())
+        .map_err(|e| Failure::other(format!("the tools' socket cannot be opened: {e}.")))?;
+    tokio::spawn(admin::serve(
+        admin_socket,
+        Arc::new(Admin {
+            pool: pool.clone(),
+            options: options.clone(),
+            settings: Arc::clone(&settings),
+            address,
+            since: Instant::now(),
+            stop: Arc::clone(&signals.stop),
+        }),
+    ));
+    let agent = Agent { settings, pool, children, dir };
+    let booted = tokio::select! {
+        booted = agent.pool.get_async(&options) => Some(booted.map(drop)),
+        () = signals.next() => None,
+    };
+    match booted {
+        Some(Ok(())) => agent.serve(listener, address, options, &mut signals).await,
+        None => {
+            agent.end(Instant::now(), &mut signals).await;
+            Ok(())
+        }
+        Some(Err(error)) => {
+            let failure = boot_failure(&error);
+            agent.end(Instant::now(), &mut signals).await;
+            Err(failure)
+        }
+    }
+}
+
+/// What is to be ended again.
+struct Agent {
+    settings: Arc<Settings>,
+    pool: Pool,
+    children: Arc<Children>,
+    dir: InstanceDir,
+}
+
+impl Agent {
+    async fn serve(
+        self,
+        listener: TcpListener,
+        address: SocketAddr,
+        options: cabrank::PoolOptions,
+        signals: &mut Signals,
+    ) -> Result<(), Failure> {
+        greet(&self.settings, address);
+        let (close, closing) = watch::channel(false);
+        let front = Arc::new(Front {
+            pool: self.pool.clone(),
+            options,
+            settings: Arc::clone(&self.settings),
+            closing,
+        });
+        let connections = server::serve(listener, front, signals.next()).await;
+        tracing::info!("shutting down: finishing the requests there are");
+        let deadline = Instant::now() + self.settings.shutdown_timeout;
+        close.send_replace(true);
+        let finished = tokio::time::timeout_at(deadline.into(), connections.all_closed());
+        tokio::select! {
+            finished = finished => if finished.is_err() {
+                tracing::warn!(
+                    "requests were still open after {} s (--shutdown-timeout) and were cut off",
+                    self.settings.shutdown_timeout.as_secs_f64()
+                );
+            },
+            () = signals.next() => return Err(self.end_at_once()),
+        }
+        if self.end(deadline, signals).await {
+            tracing::info!("shut down");
+            Ok(())
+        } else {
+            Err(Failure::other("ended at once by a second signal."))
+        }
+    }
+
+    /// Ends the processes and removes the directory; false if a signal cut it short.
+    async fn end(self, deadline: Instant, signals: &mut Signals) -> bool {
+        let pool = self.pool.clone();
+        let close = tokio::task::spawn_blocking(move || {
+            pool.close();
+            pool.wait_closed(deadline.saturating_duration_since(Instant::now()))
+        });
+        let gone = async {
+            let drained = close.await.unwrap_or(false);
+            if !drained
+                && tokio::time::timeout_at(deadline.into(), self.children.all_gone()).await.is_err()
+            {
+                self.children.kill_all();
+            }
+            if tokio::time::timeout(FAREWELL, self.children.all_gone()).await.is_err() {
+                self.children.kill_all();
+            }
+        };
+        let in_order = tokio::select! {
+            () = gone => true,
+            () = signals.next() => false,
+        };
+        if !in_order {
+            self.end_at_once();
+        }
+        in_order
+    }
+
+    fn end_at_once(&self) -> Failure {
+        self.children.kill_all();
+        self.dir.remove();
+        Failure::other("ended at once by a second signal.")
+    }
+}
+
+fn build_pool(
+    settings: &Arc<Settings>,
+    dir: &InstanceDir,
+    children: &Arc<Children>,
+) -> Result<Pool, Failure> {
+    let own: Arc<OnceLock<WeakPool>> = Arc::default();
+    let spawner = AppSpawner::new(
+        Arc::clone(settings),
+        dir,
+        Arc::clone(children),
+        Arc::clone(&own),
+        Handle::current(),
+    )
+    .map_err(|e| Failure::other(format!("the loader cannot be written: {e}.")))?;
+    let pool = ApplicationPool::builder(spawner)
+        .max(settings.max_pool_size)
+        .max_per_app(settings.max_instances_per_app)
+        .max_idle_time(settings.pool_idle_time)
+        .drain_timeout(settings.shutdown_timeout)
+        .stat_throttle(settings.stat_throttle_rate)
+        .restart_files(|path| path.metadata()?.modified())
+        .observer(log_event)
+        .build()
+        .map_err(|e| Failure::other(e.to_string()))?;
+    let _ = own.set(pool.downgrade());
+    Ok(pool)
+}
+
+fn log_event(event: &Event) {
+    match event {
+        Event::Spawned { group, pid, .. } => {
+            tracing::info!(pid, "{group}: process {} is ready", pid.unwrap_or(0));
+        }
+        Event::SpawnFailed { group, error, retry_in, .. } => {
+            tracing::error!(
+                "{group}: {error} (next try not before {:.1} s)",
+                retry_in.as_secs_f64()
+            );
+        }
+        Event::Detached { group, pid, reason, .. } => {
+            tracing::info!(pid, "{group}: process {} leaves: {reason}", pid.unwrap_or(0));
+        }
+        Event::Restarting { group, mode, .. } => {
+            tracing::info!("{group}: restarting ({mode:?})");
+        }
+        _ => {}
+    }
+}
+
+fn greet(settings: &Settings, address: SocketAddr) {
+    let kind = settings.app.app_type.description;
+    tracing::info!(
+        "serving {} ({kind}, {}) at http://{address}",
+        settings.app.root.display(),
+        settings.environment
+    );
+    if io::stdout().is_terminal() {
+        println!(
+            "\n  cabrank {}\n\n  Application  {} ({kind})\n  Environment  {}\n  URL          \
+             http://{address}\n  PID          {}\n\n  Ctrl-C stops.\n",
+            env!("CARGO_PKG_VERSION"),
+            settings.app.root.display(),
+            settings.environment,
+            std::process::id()
+        );
+    }
+}
+
+fn address_failure(settings: &Settings, e: &io::Error) -> Failure {
+    let at = settings.listen;
+    let remedy = match e.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another program listens there: stop it, or choose another with --port"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "ports below 1024 need special rights: choose another with --port"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine does not have the address: choose another with --address"
+        }
+        _ => "choose another with --address and --port",
+    };
+    let message = format!("cannot listen on port {} of {}: {e}; {remedy}.", at.port(), at.ip());
+    Failure::new(Kind::Address, message)
+}
+
+fn boot_failure(error: &GetError) -> Failure {
+    let boot = match error {
+        GetError::Spawn(error) => error.cause().downcast_ref::<BootError>(),
+        _ => None,
+    };
+    let message = match boot {
+        Some(boot) if !boot.details().is_empty() => {
+            let said = boot.details().replace('\n', "\n  ");
+            format!("{} It said:\n\n  {said}", boot.summary)
+        }
+        Some(boot) => boot.summary.clone(),
+        None => error.to_string(),
+    };
+    Failure::new(Kind::Boot, message)
+}
+
+/// The ways of being told to stop: SIGTERM, SIGINT, `cabrank stop`.
+struct Signals {
+    term: Signal,
+    int: Signal,
+    stop: Arc<Notify>,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Signals {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            stop: Arc::default(),
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+            () = self.stop.notified() => {}
+        }
+    }
+}

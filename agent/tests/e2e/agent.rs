@@ -1,0 +1,206 @@
+//! A running agent, and small applications for it.
+
+use crate::http::Client;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// Asks until the answer is there.
+#[track_caller]
+pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + LONG;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub(crate) fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name)
+}
+
+/// An application in a temporary directory.
+pub(crate) fn app(file: &str, text: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("tmp")).unwrap();
+    fs::write(dir.path().join(file), text).unwrap();
+    dir
+}
+
+/// A WSGI application: `body` is the inside of `application(environ, start_response)`; `head` runs when
+/// it is loaded.
+pub(crate) fn wsgi(head: &str, body: &str) -> TempDir {
+    app("passenger_wsgi.py", &wsgi_text(head, body))
+}
+
+pub(crate) fn wsgi_text(head: &str, body: &str) -> String {
+    let body = body.replace('\n', "\n    ");
+    format!(
+        "import os, sys, time\n{head}\n\ndef application(environ, start_response):\n    \
+         path = environ['PATH_INFO']\n    def answer(text, status='200 OK'):\n        \
+         start_response(status, [('Content-Type', 'text/plain')])\n        \
+         return [str(text).encode()]\n    {body}\n"
+    )
+}
+
+pub(crate) fn node(body: &str) -> TempDir {
+    app("app.js", &format!("const http = require('http');\n{body}\n"))
+}
+
+/// The binary with an environment of its own.
+pub(crate) fn command(runtime: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cabrank"));
+    command.args(arguments).env("XDG_RUNTIME_DIR", runtime).stdin(Stdio::null());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CABRANK_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(runtime: &Path, arguments: &[&str]) -> Output {
+    command(runtime, arguments).output().unwrap()
+}
+
+/// An agent; it is ended with the value.
+pub(crate) struct Agent {
+    child: Child,
+    pub(crate) runtime: TempDir,
+    pub(crate) address: SocketAddr,
+    log: Arc<Mutex<String>>,
+}
+
+impl Agent {
+    /// Starts one and returns when it serves.
+    #[track_caller]
+    pub(crate) fn start(dir: &Path, options: &[&str]) -> Agent {
+        let runtime = tempfile::tempdir().unwrap();
+        let mut arguments = vec!["start", dir.to_str().unwrap(), "--port", "0"];
+        arguments.extend(options);
+        let mut child = command(runtime.path(), &arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let log = Arc::new(Mutex::new(String::new()));
+        let (stderr, kept) = (child.stderr.take().unwrap(), Arc::clone(&log));
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut kept = kept.lock().unwrap();
+                kept.push_str(&line);
+                kept.push('\n');
+            }
+        });
+        // From here on it is ended whatever happens.
+        let mut agent = Agent { child, runtime, address: ([0, 0, 0, 0], 0).into(), log };
+        agent.address = eventually("the agent serves", || {
+            let log = agent.log();
+            assert!(agent.child.try_wait().unwrap().is_none(), "the agent ended:\n{log}");
+            let (_, rest) = log.split_once(" at http://")?;
+            rest.split(|c: char| c.is_whitespace() || c == '"').next()?.parse().ok()
+        });
+        agent
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(self.address).unwrap()
+    }
+    /// A GET over a connection of its own.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> String {
+        let reply = self.client().get(path).unwrap();
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        reply.text()
+    }
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+    #[track_caller]
+    pub(crate) fn logs(&self, part: &str) {
+        eventually(&format!("{part:?} in the log"), || self.log().contains(part).then_some(()));
+    }
+    pub(crate) fn status(&self) -> Value {
+        let out = run(self.runtime.path(), &["status", "--json"]);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice(&out.stdout).unwrap()
+    }
+    /// The processes in the pool.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let status = self.status();
+        let processes = status["groups"][0]["processes"].as_array().cloned().unwrap_or_default();
+        processes.iter().map(|p| p["pid"].as_u64().unwrap() as u32).collect()
+    }
+    pub(crate) fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        eventually("the agent ends", || self.child.try_wait().unwrap())
+    }
+    /// Every process whose parent is the agent.
+    pub(crate) fn children(&self) -> Vec<u32> {
+        children_of(self.pid())
+    }
+    /// Resident memory, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if self.child.try_wait().unwrap().is_none() {
+            signal(self.pid(), "TERM");
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while self.child.try_wait().unwrap().is_none() {
+                if Instant::now() > deadline {
+                    let _ = self.child.kill();
+                    let _ = self.child.wait();
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        if std::thread::panicking() {
+            eprintln!("--- the agent's log ---\n{}", self.log());
+        }
+    }
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    // An error means that it has gone, which the caller will see.
+    let _ =
+        Command::new("kill").args(["-s", name, &pid.to_string()]).stderr(Stdio::null()).status();
+}
+
+/// Alive, and not only waiting to be reaped.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    stat(pid).is_some_and(|(state, _)| state != "Z")
+}
+
+fn stat(pid: u32) -> Option<(String, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}
+
+pub(crate) fn children_of(parent: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .filter(|&pid| stat(pid).is_some_and(|(_, p)| p == parent))
+        .collect()
+}

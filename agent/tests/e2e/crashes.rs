@@ -1,0 +1,102 @@
+//! Processes die, and nobody notices; the agent dies, and its processes go with it.
+
+use crate::agent::{Agent, eventually, is_alive, node, signal, wsgi};
+use crate::http::Load;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_process_killed_between_requests_is_replaced() {
+    let apps = [
+        wsgi("", "return answer(os.getpid())"),
+        node("http.createServer((q, s) => s.end(String(process.pid))).listen(0);"),
+    ];
+    for dir in apps {
+        let agent = Agent::start(dir.path(), &[]);
+        let mut client = agent.client();
+        for _ in 0..3 {
+            let pid: u32 = client.get("/").unwrap().text().parse().unwrap();
+            signal(pid, "KILL");
+            let reply = client.get("/").unwrap();
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            assert_ne!(reply.text(), pid.to_string());
+        }
+        agent.logs("ended unexpectedly: signal: 9");
+    }
+}
+
+#[test]
+fn a_crash_is_noticed_without_a_request() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let agent = Agent::start(dir.path(), &[]);
+    let pid: u32 = agent.get("/").parse().unwrap();
+    signal(pid, "KILL");
+    eventually("replaced in the background", || {
+        let pids = agent.pids();
+        (pids.len() == 1 && pids[0] != pid).then_some(())
+    });
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "a zombie");
+}
+
+#[test]
+fn no_get_fails_while_processes_are_killed_under_load() {
+    let apps = [
+        ("wsgi", wsgi("", "return answer('ok')")),
+        ("node", node("http.createServer((q, s) => s.end('ok')).listen(0);")),
+    ];
+    for (name, dir) in apps {
+        let agent = Agent::start(dir.path(), &["--max-pool-size", "3", "--min-instances", "2"]);
+        let load = Load::start(agent.address, "/", 16);
+        let end = Instant::now() + Duration::from_secs(4);
+        let mut killed = 0;
+        while Instant::now() < end {
+            // Not the only one there is: a request is tried five times, and one that is met by a kill
+            // each time, because every process is killed as soon as it is up, would fail in the end.
+            let pids = agent.pids();
+            if pids.len() > 1 {
+                signal(pids[killed % pids.len()], "KILL");
+                killed += 1;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let seen = load.stop();
+        println!(
+            "{name}: {} answered, {} failed, {killed} processes killed, longest {:?}",
+            seen.answered,
+            seen.failed.len(),
+            seen.longest
+        );
+        assert!(seen.failed.is_empty(), "{:?}", seen.failed);
+        assert!(seen.answered > 100 && killed > 5);
+    }
+}
+
+#[test]
+fn a_request_that_kills_its_process_does_not_kill_the_pool() {
+    let dir = wsgi(
+        "import signal",
+        "if path == '/crash': os.kill(os.getpid(), signal.SIGKILL)\nreturn answer('ok')",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    assert_eq!(agent.client().get("/crash").unwrap().status, 502);
+    // Not idempotent: asked once only.
+    assert_eq!(agent.client().request("POST", "/crash", &[], b"x").unwrap().status, 502);
+    assert_eq!(agent.get("/"), "ok");
+}
+
+#[test]
+fn application_processes_end_with_a_killed_agent() {
+    let apps = [
+        wsgi("", "return answer(os.getpid())"),
+        node("http.createServer((q, s) => s.end(String(process.pid))).listen(0);"),
+    ];
+    for dir in apps {
+        let mut agent = Agent::start(dir.path(), &["--min-instances", "2"]);
+        eventually("two processes", || (agent.pids().len() == 2).then_some(()));
+        let pids = agent.pids();
+        agent.signal("KILL");
+        agent.ended();
+        for pid in pids {
+            eventually("the process ends", || (!is_alive(pid)).then_some(()));
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! HTTP in its finer points: bodies of every kind, limits, broken answers, upgrades.
+
+use crate::agent::{Agent, app, eventually, node, wsgi};
+use std::io::{Read, Write};
+
+const ECHO: &str = "length = 0\n\
+     stream = environ['wsgi.input']\n\
+     while True:\n    piece = stream.read(65536)\n    if not piece: break\n    length += len(piece)\n\
+     return answer(length)";
+
+#[test]
+fn a_chunked_request_reaches_the_application_whole() {
+    let apps = [
+        wsgi("", ECHO),
+        node(
+            "http.createServer((q, s) => { let n = 0; q.on('data', d => n += d.length);\n\
+             q.on('end', () => s.end(String(n))); }).listen(0);",
+        ),
+    ];
+    for dir in apps {
+        let agent = Agent::start(dir.path(), &[]);
+        let mut client = agent.client();
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+        for _ in 0..100 {
+            client.send(b"1000\r\n").unwrap();
+            client.send(&[b'x'; 0x1000]).unwrap();
+            client.send(b"\r\n").unwrap();
+        }
+        client.send(b"0\r\n\r\n").unwrap();
+        let reply = client.reply("POST").unwrap();
+        assert_eq!((reply.status, reply.text()), (200, (100 * 0x1000).to_string()));
+    }
+}
+
+#[test]
+fn a_large_upload_is_streamed_in_bounded_memory() {
+    let dir = wsgi("", &format!("time.sleep(0.3)\n{ECHO}"));
+    let agent = Agent::start(dir.path(), &[]);
+    let body = vec![7; 64 << 20];
+    let before = agent.memory();
+    let mut client = agent.client();
+    client
+        .send(
+            format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len())
+                .as_bytes(),
+        )
+        .unwrap();
+    let mut most = 0;
+    for piece in body.chunks(1 << 20) {
+        client.send(piece).unwrap();
+        most = most.max(agent.memory());
+    }
+    assert_eq!(client.reply("PUT").unwrap().text(), body.len().to_string());
+    let grown = most.saturating_sub(before) >> 10;
+    println!("64 MB uploaded; the agent grew by at most {grown} KB");
+    assert!(grown < 8 << 10, "{grown} KB");
+}
+
+#[test]
+fn answers_without_body_are_right() {
+    let dir = wsgi(
+        "",
+        "if path == '/204':\n    start_response('204 No Content', [])\n    return []\n\
+         if path == '/304':\n    start_response('304 Not Modified', [('ETag', '\"x\"')])\n    return []\n\
+         return answer('some text')",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    let mut client = agent.client();
+    // One connection: a body where none belongs would be taken for the next answer.
+    let head = client.request("HEAD", "/", &[], b"").unwrap();
+    assert_eq!((head.status, head.header("transfer-encoding")), (200, None));
+    for status in [204, 304] {
+        let reply = client.get(&format!("/{status}")).unwrap();
+        assert_eq!((reply.status, reply.body.len()), (status, 0));
+    }
+    let reply = client.get("/").unwrap();
+    assert_eq!(reply.text(), "some text");
+    assert!(reply.header("date").is_some() && reply.header("status").is_none());
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_never_taken_for_whole() {
+    let dir = wsgi(
+        "import signal",
+        "def pieces():\n    yield b'x' * 1000\n    os.kill(os.getpid(), signal.SIGKILL)\n    yield b'y'\n\
+         headers = [('Content-Length', '5000')] if path == '/length' else []\n\
+         start_response('200 OK', headers)\nreturn pieces()",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    for path in ["/length", "/close"] {
+        assert!(agent.client().get(path).is_err(), "{path}");
+    }
+    agent.logs("broke off");
+}
+
+#[test]
+fn limits_are_kept() {
+    let dir = wsgi("", ECHO);
+    let agent = Agent::start(
+        dir.path(),
+        &["--max-body", "1000", "--max-header-size", "8192", "--header-timeout", "0.3"],
+    );
+    let large = agent.client().request("POST", "/", &[], &[b'x'; 1001]).unwrap();
+    assert_eq!(large.status, 413);
+    let just = agent.client().request("POST", "/", &[], &[b'x'; 1000]).unwrap();
+    assert_eq!(just.text(), "1000");
+    let mut chunked = agent.client();
+    chunked
+        .send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n")
+        .unwrap();
+    chunked.send(&[b'x'; 2000]).unwrap();
+    assert_eq!(chunked.reply("POST").unwrap().status, 413);
+
+    let long = "x".repeat(20_000);
+    let reply = agent.client().request("GET", "/", &[("X", &long)], b"").unwrap();
+    assert_eq!(reply.status, 431);
+    assert_eq!(agent.client().get("/a%00b").unwrap().status, 400);
+
+    let mut slow = agent.client();
+    slow.send(b"GET / HTTP/1.1\r\nHost:").unwrap();
+    let mut rest = Vec::new();
+    slow.stream.read_to_end(&mut rest).unwrap(); // the agent hangs up
+}
+
+#[test]
+fn headers_reach_the_application_and_httpoxy_does_not() {
+    let dir = wsgi("", "return answer('\\n'.join(f'{k}={v}' for k, v in sorted(environ.items())))");
+    let agent = Agent::start(dir.path(), &[]);
+    let headers = [("X-One", "1"), ("Proxy", "evil"), ("X_One", "2"), ("Cookie", "a=b")];
+    let reply = agent.client().request("GET", "/a%20b?c=d", &headers, b"").unwrap();
+    let text = reply.text();
+    for line in [
+        "PATH_INFO=/a b\n",
+        "QUERY_STRING=c=d\n",
+        "REQUEST_URI=/a%20b?c=d\n",
+        "HTTP_X_ONE=1\n",
+        "HTTP_COOKIE=a=b\n",
+        "REMOTE_ADDR=127.0.0.1\n",
+        "SERVER_NAME=test\n",
+    ] {
+        assert!(text.contains(line), "{line}{text}");
+    }
+    assert!(!text.contains("HTTP_PROXY") && !text.contains("CONNECT_PASSWORD"), "{text}");
+}
+
+#[test]
+fn an_upgrade_passes_through_both_ways() {
+    let dir = node(
+        "const server = http.createServer((q, s) => s.end('plain'));\n\
+         server.on('upgrade', (q, socket) => {\n\
+           socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: echo\\r\\n' +\n\
+             'Connection: Upgrade\\r\\n\\r\\n');\n\
+           socket.on('data', d => socket.write('echo ' + d)); });\nserver.listen(0);",
+    );
+    let mut agent = Agent::start(dir.path(), &[]);
+    assert_eq!(agent.get("/"), "plain");
+    let mut client = agent.client();
+    let reply =
+        client.request("GET", "/", &[("Connection", "Upgrade"), ("Upgrade", "echo")], b"").unwrap();
+    assert_eq!((reply.status, reply.header("upgrade")), (101, Some("echo")));
+    for word in ["one", "two"] {
+        client.stream.get_mut().write_all(word.as_bytes()).unwrap();
+        let mut echo = [0; 8];
+        client.stream.read_exact(&mut echo).unwrap();
+        assert_eq!(echo, format!("echo {word}").as_bytes());
+    }
+    // A tunnel has no end of its own that a shutdown could wait for.
+    agent.signal("TERM");
+    assert!(agent.ended().success());
+}
+
+#[test]
+fn connections_to_a_node_process_are_kept() {
+    let dir = node(
+        "let n = 0; const s = http.createServer((q, r) => r.end(String(n)));\n\
+         s.on('connection', () => n++); s.listen(0);",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    let mut client = agent.client();
+    for _ in 0..50 {
+        client.get("/").unwrap();
+    }
+    let opened: usize = client.get("/").unwrap().text().parse().unwrap();
+    assert!(opened <= 3, "{opened} connections for 51 requests");
+}
+
+#[test]
+fn what_the_application_prints_becomes_log_lines() {
+    let dir = wsgi(
+        "print('loading')",
+        "print('to stdout')\nprint('to stderr', file=sys.stderr)\nreturn answer('ok')",
+    );
+    let agent = Agent::start(dir.path(), &["--log-format", "json"]);
+    agent.get("/");
+    let pid = agent.pids()[0];
+    agent.logs(&format!("App {pid} stdout: loading"));
+    agent.logs(&format!("App {pid} stdout: to stdout"));
+    agent.logs(&format!("App {pid} stderr: to stderr"));
+    for line in agent.log().lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+}
+
+#[test]
+fn a_loader_that_re_executes_itself_is_served() {
+    let dir = app(
+        "passenger_wsgi.py",
+        "import os, sys\n\
+         if 'AGAIN' not in os.environ:\n    os.environ['AGAIN'] = '1'\n    \
+         os.execl(sys.executable, sys.executable, *sys.argv)\n\
+         def application(environ, start_response):\n    \
+         start_response('200 OK', [])\n    return [b'second']\n",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    assert_eq!(agent.get("/"), "second");
+    eventually("one process", || (agent.children().len() == 1).then_some(()));
+}

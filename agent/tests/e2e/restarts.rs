@@ -1,0 +1,118 @@
+//! New code: rolling without a failed request or a pause, and what happens if it does not boot.
+
+use crate::agent::{Agent, eventually, wsgi, wsgi_text};
+use crate::http::Load;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+fn deploy(dir: &Path, head: &str, body: &str) {
+    fs::write(dir.join("passenger_wsgi.py"), wsgi_text(head, body)).unwrap();
+    // Time stamps of files move with the kernel's tick: a second touch within one would not be seen.
+    std::thread::sleep(Duration::from_millis(20));
+    fs::write(dir.join("tmp/restart.txt"), "").unwrap();
+}
+
+#[test]
+fn a_rolling_restart_under_load_fails_no_request_and_pauses_none() {
+    let dir = wsgi("", "return answer('old')");
+    let agent = Agent::start(dir.path(), &["-e", "production", "--max-pool-size", "3"]);
+    let load = Load::start(agent.address, "/", 16);
+    eventually("a full pool", || (agent.pids().len() == 3).then_some(()));
+    load.stop();
+    // What this machine does to the load without any restart, to compare with: undisturbed, and with
+    // three unrelated interpreters starting up, which take the processors as three new processes do.
+    let load = Load::start(agent.address, "/", 16);
+    std::thread::sleep(Duration::from_secs(2));
+    let quiet = load.stop().longest;
+    let load = Load::start(agent.address, "/", 16);
+    for _ in 0..3 {
+        let imports = "import hmac, selectors, traceback, wsgiref.util, importlib.util";
+        let started = std::process::Command::new("python3").args(["-c", imports]).status();
+        assert!(started.unwrap().success());
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let busy = load.stop().longest;
+    let load = Load::start(agent.address, "/", 16);
+    deploy(dir.path(), "time.sleep(2)", "return answer('new')");
+    eventually("new code", || (agent.get("/") == "new").then_some(()));
+    eventually("only new code", || {
+        (!agent.status()["groups"][0]["restarting"].as_bool()?).then_some(())
+    });
+    let seen = load.stop();
+    println!(
+        "rolling restart: {} answered, {} failed, longest stall {:?} ({quiet:?} without, {busy:?} beside unrelated interpreters)",
+        seen.answered,
+        seen.failed.len(),
+        seen.longest
+    );
+    assert!(seen.failed.is_empty(), "{:?}", seen.failed);
+    assert!(seen.texts.contains("old") && seen.texts.contains("new"));
+    // The app takes 2 s to boot: nobody may have waited for that. (Other tests share the processors;
+    // the figure printed above, from a run of its own, is the one that counts.)
+    assert!(seen.longest < Duration::from_millis(1000), "{:?}", seen.longest);
+}
+
+#[test]
+fn a_restart_is_seen_within_100_ms_under_load() {
+    let dir = wsgi("", "return answer('old')");
+    let agent = Agent::start(dir.path(), &["-e", "production"]);
+    let load = Load::start(agent.address, "/", 2);
+    deploy(dir.path(), "", "return answer('new')");
+    let touched = std::time::Instant::now();
+    agent.logs("restarting");
+    println!("a restart was seen after {:?}", touched.elapsed());
+    load.stop();
+}
+
+#[test]
+fn a_version_that_cannot_boot_is_not_deployed() {
+    let dir = wsgi("", "return answer('old')");
+    let agent = Agent::start(dir.path(), &["-e", "production"]);
+    let load = Load::start(agent.address, "/", 16);
+    deploy(dir.path(), "raise RuntimeError('no database')", "return answer('new')");
+    agent.logs("no database");
+    let error = eventually("the error in the status", || {
+        agent.status()["groups"][0]["last_error"].as_str().map(str::to_owned)
+    });
+    assert!(error.contains("no database"), "{error}");
+    let seen = load.stop();
+    println!("broken deployment: {} answered, {} failed", seen.answered, seen.failed.len());
+    assert!(seen.failed.is_empty(), "{:?}", seen.failed);
+    assert_eq!(seen.texts.into_iter().collect::<Vec<_>>(), ["old"]);
+
+    deploy(dir.path(), "", "return answer('mended')");
+    eventually("mended", || (agent.get("/") == "mended").then_some(()));
+}
+
+#[test]
+fn in_development_a_restart_is_immediate_and_an_error_is_shown() {
+    let dir = wsgi("", "return answer('old')");
+    let agent = Agent::start(dir.path(), &[]);
+    assert_eq!(agent.get("/"), "old");
+    deploy(dir.path(), "", "return answer('new')");
+    eventually("new code", || (agent.get("/") == "new").then_some(()));
+
+    deploy(dir.path(), "raise RuntimeError('<no database>')", "");
+    let page = eventually("an error page", || {
+        let reply = agent.client().request("GET", "/", &[("Accept", "text/html")], b"").unwrap();
+        (reply.status == 500).then(|| reply.text())
+    });
+    assert!(page.contains("RuntimeError: &lt;no database&gt;") && page.contains("<html"), "{page}");
+    let plain = agent.client().get("/").unwrap();
+    assert!(plain.text().contains("RuntimeError: <no database>"), "{}", plain.text());
+    agent.logs("RuntimeError: <no database>");
+}
+
+#[test]
+fn in_production_the_error_page_gives_nothing_away() {
+    let dir = wsgi("", "return answer('old')");
+    let agent = Agent::start(dir.path(), &["-e", "production", "--no-rolling-restarts"]);
+    deploy(dir.path(), "raise RuntimeError('SECRET')", "");
+    let page = eventually("an error page", || {
+        let reply = agent.client().get("/").unwrap();
+        (reply.status == 500).then(|| reply.text())
+    });
+    assert!(!page.contains("SECRET"), "{page}");
+    agent.logs("SECRET");
+}

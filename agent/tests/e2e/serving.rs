@@ -1,0 +1,112 @@
+//! Applications are served: both examples, in parallel, and `status` shows it.
+
+use crate::agent::{Agent, eventually, example, run, wsgi};
+use crate::http::Client;
+
+#[test]
+fn both_examples_answer() {
+    for (name, word) in [("wsgi", "WSGI"), ("node", "Node")] {
+        let agent = Agent::start(&example(name), &[]);
+        assert!(agent.get("/").contains(word));
+        let body = b"echo, echo".repeat(1000);
+        let reply = agent.client().request("POST", "/upload", &[], &body).unwrap();
+        assert_eq!((reply.status, reply.body), (200, body));
+        assert!(agent.get("/stream").lines().count() >= 10);
+    }
+}
+
+#[test]
+fn parallel_slow_requests_are_answered_by_different_processes_and_status_shows_them() {
+    let app = wsgi("", "time.sleep(0.5)\nreturn answer(os.getpid())");
+    let agent = Agent::start(app.path(), &[]);
+    let address = agent.address;
+    let ask =
+        || std::thread::spawn(move || Client::connect(address).unwrap().get("/").unwrap().text());
+    let (one, two) = (ask(), ask());
+    eventually("two processes at work", || {
+        let status = agent.status();
+        let processes = status["groups"][0]["processes"].as_array()?.clone();
+        (processes.len() == 2 && status["active"] == 2).then_some(())
+    });
+    assert_ne!(one.join().unwrap(), two.join().unwrap());
+
+    let text = run(agent.runtime.path(), &["status"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    for pid in agent.pids() {
+        assert!(text.contains(&pid.to_string()), "{text}");
+    }
+    for word in ["Max pool size", "PID", "Sessions", "Processed", "Memory", "(development)"] {
+        assert!(text.contains(word), "{text}");
+    }
+    assert!(!text.contains('\x1b'), "colour in a pipe");
+}
+
+#[test]
+fn idle_processes_leave_down_to_the_minimum() {
+    let app = wsgi("", "time.sleep(0.2)\nreturn answer(os.getpid())");
+    let agent = Agent::start(app.path(), &["--pool-idle-time", "0.5", "--max-pool-size", "3"]);
+    let address = agent.address;
+    let threads: Vec<_> = (0..3)
+        .map(|_| std::thread::spawn(move || Client::connect(address).unwrap().get("/").unwrap()))
+        .collect();
+    eventually("more than the minimum", || (agent.pids().len() > 1).then_some(()));
+    threads.into_iter().for_each(|t| assert_eq!(t.join().unwrap().status, 200));
+    eventually("only the minimum", || (agent.pids().len() == 1).then_some(()));
+    eventually("the others are gone", || (agent.children().len() == 1).then_some(()));
+}
+
+#[test]
+fn min_instances_are_started() {
+    let app = wsgi("", "return answer(os.getpid())");
+    let agent = Agent::start(app.path(), &["--min-instances", "3"]);
+    eventually("three processes", || (agent.pids().len() == 3).then_some(()));
+}
+
+#[test]
+fn a_full_queue_is_answered_with_503_and_retry_after() {
+    let app = wsgi("", "time.sleep(1)\nreturn answer('done')");
+    let agent =
+        Agent::start(app.path(), &["--max-pool-size", "1", "--max-request-queue-size", "1"]);
+    let address = agent.address;
+    let ask = || {
+        std::thread::spawn(move || {
+            let reply = Client::connect(address).unwrap().get("/").unwrap();
+            let retry = reply.header("retry-after").map(str::to_owned);
+            (reply.status, retry)
+        })
+    };
+    let threads: Vec<_> = (0..4).map(|_| ask()).collect();
+    let replies: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+    let full = replies.iter().filter(|(status, _)| *status == 503).count();
+    assert_eq!(full, 2, "{replies:?}");
+    assert!(replies.iter().all(|(s, retry)| (*s == 503) == retry.is_some()), "{replies:?}");
+}
+
+#[test]
+fn a_client_that_leaves_gives_its_place_back() {
+    let app = wsgi("", "time.sleep(0.6)\nreturn answer('done')");
+    let agent = Agent::start(app.path(), &["--max-pool-size", "1"]);
+    let mut first = agent.client();
+    first.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut waiting = agent.client();
+    waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("one waits", || (agent.status()["requests_in_queue"] == 1).then_some(()));
+    drop(waiting);
+    eventually("none waits", || (agent.status()["requests_in_queue"] == 0).then_some(()));
+    assert_eq!(first.reply("GET").unwrap().status, 200);
+}
+
+#[test]
+fn detach_and_restart_by_command() {
+    let app = wsgi("", "return answer(os.getpid())");
+    let agent = Agent::start(app.path(), &["-e", "production"]);
+    let first = agent.get("/");
+    let out = run(agent.runtime.path(), &["detach", &first]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let second = agent.get("/");
+    assert_ne!(first, second);
+    assert!(run(agent.runtime.path(), &["restart"]).status.success());
+    eventually("new processes", || (agent.get("/") != second).then_some(()));
+    let out = run(agent.runtime.path(), &["detach", "1"]);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("no process 1"));
+}

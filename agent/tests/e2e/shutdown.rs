@@ -1,0 +1,85 @@
+//! The end of an agent: in good order, by force, and what it leaves behind (nothing).
+
+use crate::agent::{Agent, eventually, is_alive, run, wsgi};
+use std::fs;
+
+fn nothing_left(agent: &Agent, pids: &[u32]) {
+    let left: Vec<_> = fs::read_dir(agent.runtime.path()).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    for &pid in pids {
+        assert!(!is_alive(pid), "{pid} lives");
+    }
+}
+
+#[test]
+fn sigterm_lets_a_slow_request_finish() {
+    for signal in ["TERM", "INT"] {
+        let dir = wsgi("", "time.sleep(0.7)\nreturn answer('finished')");
+        let mut agent = Agent::start(dir.path(), &[]);
+        let pids = agent.pids();
+        let mut idle = agent.client();
+        let mut client = agent.client();
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
+        agent.signal(signal);
+        assert_eq!(client.reply("GET").unwrap().text(), "finished");
+        assert!(agent.ended().success());
+        assert!(idle.get("/").is_err(), "an idle connection was not closed");
+        nothing_left(&agent, &pids);
+    }
+}
+
+#[test]
+fn a_request_beyond_the_deadline_is_cut_off() {
+    let dir = wsgi("", "time.sleep(30)\nreturn answer('never')");
+    let mut agent = Agent::start(dir.path(), &["--shutdown-timeout", "0.3"]);
+    let pids = agent.pids();
+    let mut client = agent.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
+    agent.signal("TERM");
+    assert!(agent.ended().success());
+    agent.logs("--shutdown-timeout");
+    nothing_left(&agent, &pids);
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let dir = wsgi("", "time.sleep(30)\nreturn answer('never')");
+    let mut agent = Agent::start(dir.path(), &[]);
+    let pids = agent.pids();
+    let mut client = agent.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
+    agent.signal("TERM");
+    agent.logs("shutting down");
+    agent.signal("TERM");
+    assert_eq!(agent.ended().code(), Some(1));
+    eventually("the processes end", || pids.iter().all(|p| !is_alive(*p)).then_some(()));
+    nothing_left(&agent, &pids);
+}
+
+#[test]
+fn stop_by_command() {
+    let dir = wsgi("", "return answer('ok')");
+    let mut agent = Agent::start(dir.path(), &[]);
+    let pids = agent.pids();
+    assert!(run(agent.runtime.path(), &["stop"]).status.success());
+    assert!(agent.ended().success());
+    nothing_left(&agent, &pids);
+}
+
+#[test]
+fn a_process_that_does_not_want_to_leave_is_made_to() {
+    let dir = wsgi(
+        "import signal, threading",
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
+         threading.Thread(target=time.sleep, args=(60,)).start()\nreturn answer('ok')",
+    );
+    let mut agent = Agent::start(dir.path(), &[]);
+    agent.get("/");
+    let pids = agent.pids();
+    agent.signal("TERM");
+    assert!(agent.ended().success());
+    nothing_left(&agent, &pids);
+}
