@@ -4,29 +4,47 @@
 //! `cargo bench --bench get` runs each case and prints the ratios of medians in the end. The cases
 //! are interleaved in short rounds, because machines are shared and noisy.
 
-use cabrank::in_memory::{InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, Lease, PoolOptions};
+use cabrank::{
+    ApplicationPool, ConnectError, Lease, PoolOptions, Process, ShutDown, SpawnError, SpawnRequest,
+    Spawner,
+};
 use criterion::{Criterion, criterion_group};
 use std::hint::black_box;
 use std::time::Instant;
 
-type Pool = ApplicationPool<InMemorySpawner>;
+/// Processes that cost nothing, so that what is measured is the pool.
+struct Free;
+
+impl Spawner for Free {
+    type Process = Free;
+    fn spawn(&self, _: &SpawnRequest) -> Result<Free, SpawnError> {
+        Ok(Free)
+    }
+}
+
+impl Process for Free {
+    type Connection = ();
+    fn connect(&self) -> Result<(), ConnectError> {
+        Ok(())
+    }
+    fn shut_down(&self, _: ShutDown) {}
+}
+
+type Pool = ApplicationPool<Free>;
 
 /// A pool that is asked for one group, and has `others` processes more, idle or busy.
 struct Case {
     pool: Pool,
     options: PoolOptions,
     // They keep the other processes busy.
-    _sessions: Vec<Lease<InMemorySpawner>>,
+    _sessions: Vec<Lease<Free>>,
 }
 
 impl Case {
     fn new(others: usize, busy: bool) -> Case {
-        let spawner = InMemorySpawner::new();
-        let pool = ApplicationPool::builder(spawner.clone()).max(others + 8).build();
+        let pool = ApplicationPool::builder(Free).max(others + 8).build();
         let pool = pool.expect("a valid pool");
         let crowd = PoolOptions::new("/crowd").with_max_queue(0);
-        spawner.always("/crowd", Spawn::ready());
         let mut sessions = Vec::with_capacity(others);
         for _ in 0..others {
             sessions.push(pool.checkout(&crowd).expect("a session"));

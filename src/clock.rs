@@ -18,12 +18,30 @@ use std::time::{Duration, Instant};
 pub(crate) struct Time(u64);
 
 impl Time {
+    #[inline]
+    pub(crate) fn plus_span(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
     pub(crate) fn plus(self, d: Duration) -> Time {
         Time(self.0.saturating_add(ticks(d)))
     }
     /// How long after `earlier` this is; zero if it is not after it.
     pub(crate) fn since(self, earlier: Time) -> Duration {
         coarsetime::Duration::from_ticks(self.0.saturating_sub(earlier.0)).into()
+    }
+}
+
+/// A length of time in the same ticks: for what is added on a hot path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span(u64);
+
+impl Span {
+    pub(crate) fn new(d: Duration) -> Self {
+        Span(ticks(d))
+    }
+    #[inline]
+    pub(crate) fn is_zero(self) -> bool {
+        self.0 == 0
     }
 }
 
@@ -58,6 +76,7 @@ impl Clock {
         Clock(Kind::Monotonic(coarsetime::Instant::now()))
     }
 
+    #[inline]
     pub(crate) fn now(&self) -> Time {
         match &self.0 {
             Kind::Monotonic(origin) => {

@@ -14,22 +14,28 @@ pub(crate) const MAX_RANK: usize = 262_143;
 #[derive(Debug)]
 pub(crate) struct Ranked<L> {
     lists: Vec<List<L>>,
-    occupied: [Vec<u64>; 3],
+    /// Which of the first 64 ranks are occupied: all that most processes ever have.
+    low: u64,
+    /// Which of all ranks are, by levels: what the bits of one level's words stand for are the words
+    /// of the level before.
+    levels: [Vec<u64>; 3],
     len: usize,
 }
 
 impl<L> Default for Ranked<L> {
     fn default() -> Self {
-        Ranked { lists: Vec::new(), occupied: [vec![0], vec![0], vec![0]], len: 0 }
+        Ranked { lists: Vec::new(), low: 0, levels: [const { Vec::new() }; 3], len: 0 }
     }
 }
 
 impl<L> Ranked<L> {
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The first element of the lowest rank.
+    #[inline]
     pub(crate) fn first(&self) -> Option<Key> {
         let rank = self.lowest()?;
         self.lists[rank].front()
@@ -41,14 +47,17 @@ impl<L> Ranked<L> {
     }
 
     /// Before all others of its rank.
+    #[inline]
     pub(crate) fn push_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
         self.list(rank).push_front(slab, key);
     }
     /// Behind all others of its rank.
+    #[inline]
     pub(crate) fn push_back<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
         self.list(rank).push_back(slab, key);
     }
     /// Removes an element that was pushed with this rank.
+    #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
         let rank = rank.min(MAX_RANK);
         self.lists[rank].remove(slab, key);
@@ -67,17 +76,27 @@ impl<L> Ranked<L> {
         ranks.flat_map(|(rank, list)| list.iter(slab).map(move |key| (rank, key)))
     }
 
+    #[inline]
     fn list(&mut self, rank: usize) -> &mut List<L> {
         let rank = rank.min(MAX_RANK);
         if rank >= self.lists.len() {
-            self.lists.resize_with(rank + 1, List::default);
+            self.grow(rank);
         }
-        self.occupy(rank);
+        if rank < 64 {
+            self.low |= 1 << rank;
+        } else {
+            self.occupy(rank);
+        }
         self.len += 1;
         &mut self.lists[rank]
     }
+    #[cold]
+    fn grow(&mut self, rank: usize) {
+        self.lists.resize_with(rank + 1, List::default);
+    }
+    #[cold]
     fn occupy(&mut self, mut at: usize) {
-        for level in &mut self.occupied {
+        for level in &mut self.levels {
             let (word, bit) = (at / 64, at % 64);
             if word >= level.len() {
                 level.resize(word + 1, 0);
@@ -86,8 +105,17 @@ impl<L> Ranked<L> {
             at = word;
         }
     }
-    fn vacate(&mut self, mut at: usize) {
-        for level in &mut self.occupied {
+    #[inline]
+    fn vacate(&mut self, rank: usize) {
+        if rank < 64 {
+            self.low &= !(1 << rank);
+        } else {
+            self.vacate_high(rank);
+        }
+    }
+    #[cold]
+    fn vacate_high(&mut self, mut at: usize) {
+        for level in &mut self.levels {
             let (word, bit) = (at / 64, at % 64);
             level[word] &= !(1 << bit);
             if level[word] != 0 {
@@ -96,16 +124,21 @@ impl<L> Ranked<L> {
             at = word;
         }
     }
+    #[inline]
     fn lowest(&self) -> Option<usize> {
+        if self.low != 0 {
+            return Some(self.low.trailing_zeros() as usize);
+        }
         self.descend(|word| word.trailing_zeros() as usize)
     }
     fn highest(&self) -> Option<usize> {
-        self.descend(|word| 63 - word.leading_zeros() as usize)
+        let high = self.descend(|word| 63 - word.leading_zeros() as usize);
+        high.or_else(|| (self.low != 0).then(|| 63 - self.low.leading_zeros() as usize))
     }
     fn descend(&self, bit: impl Fn(u64) -> usize) -> Option<usize> {
-        if self.len == 0 {
+        if self.levels[2].first().is_none_or(|&top| top == 0) {
             return None;
         }
-        Some(self.occupied.iter().rev().fold(0, |at, level| at * 64 + bit(level[at])))
+        Some(self.levels.iter().rev().fold(0, |at, level| at * 64 + bit(level[at])))
     }
 }

@@ -16,10 +16,12 @@ pub(crate) struct Key(NonZeroU32);
 impl Key {
     /// # Panics
     /// At 2³² − 1 entries.
+    #[inline]
     pub(crate) fn new(index: usize) -> Key {
         let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
         Key(number.expect("fewer than 2³² - 1 entries"))
     }
+    #[inline]
     pub(crate) fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -34,6 +36,7 @@ pub(crate) struct Links {
 }
 
 impl Links {
+    #[inline]
     pub(crate) fn is_linked(&self) -> bool {
         self.linked
     }
@@ -64,20 +67,25 @@ impl<L> List<L> {
     pub(crate) const fn new() -> Self {
         List { front: None, back: None, len: 0, name: PhantomData }
     }
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.front.is_none()
     }
+    #[inline]
     pub(crate) fn front(&self) -> Option<Key> {
         self.front
     }
 
+    #[inline]
     pub(crate) fn push_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
         let next = self.front;
         self.link(slab, key, None, next);
     }
+    #[inline]
     pub(crate) fn push_back<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
         let prev = self.back;
         self.link(slab, key, prev, None);
@@ -87,6 +95,7 @@ impl<L> List<L> {
         self.remove(slab, key);
         Some(key)
     }
+    #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
         let Links { prev, next, linked } = std::mem::take(slab[key.index()].links_mut());
         debug_assert!(linked, "{key:?} is in no such list");
@@ -105,6 +114,7 @@ impl<L> List<L> {
         std::iter::successors(self.front, |key| Self::after(slab, *key))
     }
 
+    #[inline]
     fn link<T: Linked<L>>(
         &mut self,
         slab: &mut Slab<T>,
@@ -120,6 +130,7 @@ impl<L> List<L> {
         self.len += 1;
     }
     /// What follows `at`: its link, or the front of the list.
+    #[inline]
     fn next_of<'a, T: Linked<L>>(
         &'a mut self,
         slab: &'a mut Slab<T>,
@@ -128,6 +139,7 @@ impl<L> List<L> {
         at.map_or(&mut self.front, |key| &mut slab[key.index()].links_mut().next)
     }
     /// What precedes `at`: its link, or the back of the list.
+    #[inline]
     fn prev_of<'a, T: Linked<L>>(
         &'a mut self,
         slab: &'a mut Slab<T>,

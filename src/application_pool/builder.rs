@@ -7,7 +7,7 @@ use super::snapshot::Totals;
 use super::spawner::Spawner;
 use super::state::{BACK_OFF_STEPS, Limits, State};
 use super::{ApplicationPool, Inner, Observer};
-use crate::clock::{Clock, Tick};
+use crate::clock::{Clock, Span, Tick};
 use crate::ranked::Ranked;
 use crate::slab_list::List;
 use crate::sync::{Condvar, Mutex};
@@ -150,7 +150,7 @@ impl<S: Spawner> Builder<S> {
         let mut state = State::new(self.clock.clone(), limits);
         state.max = self.max;
         state.max_per_app = self.max_per_app;
-        state.max_idle_time = self.max_idle_time;
+        state.max_idle_time = Span::new(self.max_idle_time);
         state.max_draining = self.max_draining;
         state.cleaner_runs = self.cleaner;
         state.waiting_for_end = usize::from(self.cleaner);
@@ -188,7 +188,7 @@ impl<S: Spawner> State<S> {
             inactive_apps: List::default(),
             waiting: 0,
             waiters: Waiters::default(),
-            max_idle_time: Duration::ZERO,
+            max_idle_time: Span::default(),
             processes: Slab::new(),
             by_identifier: HashMap::default(),
             next_identifier: 0,

@@ -21,7 +21,7 @@ impl<S: Spawner> State<S> {
     pub(crate) fn clean(&mut self, fx: &mut Effects<S>) {
         let now = self.clock.now();
         while let Some(key) = self.next_idle()
-            && now >= self.process(key).last_used.plus(self.max_idle_time)
+            && now >= self.process(key).last_used.plus_span(self.max_idle_time)
         {
             let group = self.process(key).group;
             self.detach_process(key, DetachReason::Idle, fx);
@@ -42,7 +42,8 @@ impl<S: Spawner> State<S> {
 
     /// When there is something to do again.
     pub(crate) fn next_due(&self) -> Option<Time> {
-        let idle = self.next_idle().map(|key| self.process(key).last_used.plus(self.max_idle_time));
+        let idle =
+            self.next_idle().map(|key| self.process(key).last_used.plus_span(self.max_idle_time));
         let drain = self.draining.front().map(|key| self.process(key).drain_deadline);
         let back_off = self.next_back_off().map(|(until, _)| until);
         [idle, drain, back_off].into_iter().flatten().min()

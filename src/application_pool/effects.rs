@@ -9,7 +9,7 @@ use super::event::Event;
 use super::process_info::Entry;
 use super::spawner::{CancelToken, Process, ShutDown, Spawner};
 use super::spawning::SpawnOrder;
-use super::{Inner, WorksFor, contained, release};
+use super::{Inner, WorksFor, contained, release, release_entry};
 use crate::sync::Arc;
 use crate::wait_queue::Wake;
 
@@ -78,6 +78,9 @@ impl<S: Spawner> Effects<S> {
     pub(crate) fn run(self, pool: &std::sync::Arc<Inner<S>>) {
         if self.first.is_some() || !self.rest.is_empty() {
             self.run_all(pool);
+        } else {
+            // Nothing to drop: an empty list has allocated nothing.
+            std::mem::forget(self);
         }
     }
     #[cold]
@@ -103,7 +106,7 @@ impl<S: Spawner> Effect<S> {
             Effect::Wake(wake) => wake.wake(),
             Effect::Dispose(entry, how) => {
                 let _ = contained(|| entry.process.shut_down(how));
-                release(entry);
+                release_entry(entry);
             }
             Effect::Unwanted(process) => {
                 let _ = contained(|| process.shut_down(ShutDown::Drained));

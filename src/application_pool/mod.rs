@@ -71,7 +71,7 @@ use session::Ending;
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use session::{Ending, Found};
 
-use crate::clock::{Clock, Deadline, Tick};
+use crate::clock::{Clock, Deadline, Span, Tick};
 use crate::slab_list::Key;
 use crate::sync::{Condvar, Mutex, has_failed};
 use checkout::{Asker, Checkout};
@@ -145,8 +145,19 @@ pub(crate) fn contained<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
 }
 
 /// Drops something foreign: its panic has nobody to be told to.
+#[inline]
 pub(crate) fn release<T>(foreign: T) {
-    let _ = contained(|| drop(foreign));
+    if std::mem::needs_drop::<T>() {
+        let _ = contained(|| drop(foreign));
+    }
+}
+
+/// Drops a reference to a process; the process, if it has left meanwhile and this was the last.
+#[inline]
+pub(crate) fn release_entry<S: Spawner>(entry: crate::sync::Arc<process_info::Entry<S>>) {
+    if let Some(last) = crate::sync::Arc::into_inner(entry) {
+        release(last);
+    }
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> String {
@@ -468,7 +479,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// For how long a process may be idle before it is shut down; zero: for ever.
     pub fn set_max_idle_time(&self, max_idle_time: Duration) {
         self.inner().critical(|state, fx| {
-            state.max_idle_time = max_idle_time;
+            state.max_idle_time = Span::new(max_idle_time);
             if let Some(due) = state.next_due() {
                 state.is_due(due, fx);
             }

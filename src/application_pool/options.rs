@@ -151,6 +151,7 @@ impl PoolOptions {
         &self.0.environment
     }
     /// The minimum of processes.
+    #[inline]
     pub fn min_processes(&self) -> usize {
         self.0.min_processes
     }
@@ -163,6 +164,7 @@ impl PoolOptions {
         self.0.use_global_queue
     }
     /// How a restart is carried out.
+    #[inline]
     pub fn restart_mode(&self) -> RestartMode {
         self.0.restart_mode
     }
@@ -177,12 +179,15 @@ impl PoolOptions {
         self.0.app_root.join(dir)
     }
 
+    #[inline]
     pub(crate) fn same(&self, other: &PoolOptions) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
+    #[inline]
     pub(crate) fn group_hint(&self) -> usize {
         self.0.group_hint.load(Ordering::Relaxed)
     }
+    #[inline]
     pub(crate) fn set_group_hint(&self, key: usize) {
         self.0.group_hint.store(key, Ordering::Relaxed);
     }

@@ -10,9 +10,9 @@ use super::effects::Effects;
 use super::event::DetachReason;
 use super::group::End;
 use super::process_info::{Entry, Place};
-use super::release;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
+use super::{release, release_entry};
 use crate::sync::{Arc, Weak, has_failed};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -105,7 +105,7 @@ impl<S: Spawner> State<S> {
             self.settle(group_key, fx);
         } else {
             if idle && !self.max_idle_time.is_zero() {
-                let due = info.last_used.plus(self.max_idle_time);
+                let due = info.last_used.plus_span(self.max_idle_time);
                 self.refresh(group_key);
                 if self.evictable > 0 {
                     self.is_due(due, fx);
@@ -155,7 +155,7 @@ impl<S: Spawner> Lease<S> {
         let entry = self.entry.take().expect("taken only by those who consume the lease");
         let info = Arc::downgrade(&entry);
         let session = Session { identifier: entry.identifier, info, connection: Some(connection) };
-        release(entry);
+        release_entry(entry);
         session
     }
     /// Closes the session: one request more is processed. The same as dropping the lease.
@@ -172,7 +172,7 @@ impl<S: Spawner> Lease<S> {
         if let Some(entry) = self.entry.take() {
             session_has_been_closed(&entry, end);
             // It may be the last reference to a process that has left meanwhile.
-            release(entry);
+            release_entry(entry);
         }
     }
 }
@@ -223,7 +223,7 @@ impl<S: Spawner> Session<S> {
             Some(entry) => {
                 let found = session_has_been_closed(&entry, end);
                 // It may be the last reference to a process that has left meanwhile.
-                release(entry);
+                release_entry(entry);
                 found
             }
             None => Found::Null,

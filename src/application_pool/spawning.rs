@@ -178,7 +178,7 @@ impl<S: Spawner> State<S> {
         self.mutate_count(self.count + 1);
         self.refresh(order.group);
         if !self.max_idle_time.is_zero() && self.evictable > 0 {
-            self.is_due(now.plus(self.max_idle_time), fx);
+            self.is_due(now.plus_span(self.max_idle_time), fx);
         }
     }
 

@@ -12,7 +12,7 @@ use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
 use super::restart_files::Look;
 use super::snapshot::Totals;
 use super::spawner::{Identifier, Spawner};
-use crate::clock::{Clock, Time};
+use crate::clock::{Clock, Span, Time};
 use crate::ranked::Ranked;
 use crate::slab_list::{Key, List};
 use crate::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) waiting: usize,
     pub(crate) waiters: Waiters<Outcome<S>>,
     /// The text's `MAX_IDLE_TIME`; zero: never.
-    pub(crate) max_idle_time: Duration,
+    pub(crate) max_idle_time: Span,
 
     pub(crate) processes: Slab<ProcessInfo<S>>,
     pub(crate) by_identifier: HashMap<Identifier, Key>,
@@ -209,6 +209,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Recounts what depends on the group's numbers.
+    #[inline]
     pub(crate) fn refresh(&mut self, key: Key) {
         let group = &mut self.groups[key.index()];
         let above = group.size.saturating_sub(group.min_processes());
@@ -219,13 +220,17 @@ impl<S: Spawner> State<S> {
         let staying = group.size - group.processes.retiring();
         let surplus = (staying > 0).then(|| staying.saturating_sub(group.min_processes()));
         if surplus != group.surplus {
-            let before = std::mem::replace(&mut group.surplus, surplus);
-            if let Some(rank) = before {
-                self.by_surplus.remove(&mut self.groups, key, rank);
-            }
-            if let Some(rank) = surplus {
-                self.by_surplus.push_back(&mut self.groups, key, rank);
-            }
+            self.rank_by_surplus(key, surplus);
+        }
+    }
+    #[cold]
+    fn rank_by_surplus(&mut self, key: Key, surplus: Option<usize>) {
+        let before = std::mem::replace(&mut self.group_mut(key).surplus, surplus);
+        if let Some(rank) = before {
+            self.by_surplus.remove(&mut self.groups, key, rank);
+        }
+        if let Some(rank) = surplus {
+            self.by_surplus.push_back(&mut self.groups, key, rank);
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::{Arc, Weak};
 
 /// Whether a model has failed and unwinds: nothing that is dropped then may take another step.
+#[inline]
 pub(crate) const fn has_failed() -> bool {
     false
 }
@@ -19,6 +20,7 @@ impl Flag {
     pub(crate) fn raise(&self) {
         self.0.store(true, std::sync::atomic::Ordering::Relaxed);
     }
+    #[inline]
     pub(crate) fn is_raised(&self) -> bool {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
