@@ -62,12 +62,6 @@ impl Rig {
     pub(super) fn idle(&self, app: &PoolOptions) {
         thread::inline(|| drop(self.pool.get(app)));
     }
-    /// Closes the pool and waits until nothing is left of it.
-    pub(super) fn end(&self) {
-        self.pool.close();
-        assert!(self.pool.wait_closed(DRAIN));
-        assert_eq!(self.pool.counts(), crate::Counts::default());
-    }
     pub(super) fn counts(&self) -> (usize, usize) {
         let counts = self.pool.counts();
         (counts.active, counts.count)

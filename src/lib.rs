@@ -34,6 +34,11 @@
 #[cfg(test)]
 extern crate self as cabrank;
 
+/// The README's code compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod application_pool;
 mod clock;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]

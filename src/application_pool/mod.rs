@@ -106,6 +106,8 @@ pub(crate) struct Inner<S: Spawner> {
 crate::sync::thread::thread_local! {
     /// The pools for which this thread spawns or carries out effects: what it has still to do for
     /// them may be what closing one of them waits for.
+    // loom's macro takes no `const` block.
+    #[allow(clippy::missing_const_for_thread_local)]
     static WORKS_FOR: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 

@@ -85,12 +85,21 @@ fn search(name: &str, run: impl Fn() + Send + Sync + 'static) {
         let config = shuttle::Config::default();
         let run = run.clone();
         if uniform {
-            let scheduler = shuttle::scheduler::UrwRandomScheduler::new(each);
+            let scheduler = shuttle::scheduler::UrwRandomScheduler::new_from_seed(seed(), each);
             shuttle::Runner::new(scheduler, config).run(move || run());
         } else {
-            let scheduler = shuttle::scheduler::RandomScheduler::new(each);
+            let scheduler = shuttle::scheduler::RandomScheduler::new_from_seed(seed(), each);
             shuttle::Runner::new(scheduler, config).run(move || run());
         }
+    }
+}
+
+/// Fixed, so that the outcomes reached are the same in every run: `CABRANK_SEED` gives others.
+#[cfg(not(feature = "loom"))]
+fn seed() -> u64 {
+    match std::env::var("CABRANK_SEED") {
+        Ok(text) => text.parse().expect("CABRANK_SEED is a number"),
+        Err(_) => 1,
     }
 }
 
