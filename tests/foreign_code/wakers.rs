@@ -1,0 +1,61 @@
+//! Wakers of tasks that wait.
+
+use crate::common::{Rig, app};
+use crate::{ON_PURPOSE, assert_usable, call_back};
+use cabrank::WeakPool;
+use cabrank::in_memory::InMemorySpawner;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+/// Calls the pool back, and then panics if it is told to.
+struct Meddling {
+    pool: WeakPool<InMemorySpawner>,
+    panics: bool,
+    wakes: Arc<AtomicUsize>,
+}
+
+impl Wake for Meddling {
+    fn wake(self: Arc<Self>) {
+        if let Some(pool) = self.pool.upgrade() {
+            call_back(&pool);
+        }
+        self.wakes.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics, "{ON_PURPOSE}");
+    }
+}
+
+impl Drop for Meddling {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            call_back(&pool);
+        }
+    }
+}
+
+#[test]
+fn a_waker_may_call_the_pool_back_or_panic() {
+    for panics in [false, true] {
+        let rig = Rig::new(|b| b.max(1));
+        let busy = rig.get(&app("x"));
+        let wakes = Arc::new(AtomicUsize::new(0));
+        let meddling = || {
+            let (pool, wakes) = (rig.pool.downgrade(), wakes.clone());
+            Waker::from(Arc::new(Meddling { pool, panics, wakes }))
+        };
+        let (mut first, mut second) = (rig.task(&app("x")), rig.task(&app("x")));
+        assert!(first.poll_with(&meddling()).is_none());
+        // Replaced by another: the former is dropped.
+        assert!(first.poll_with(&meddling()).is_none());
+        assert!(second.poll_with(&meddling()).is_none());
+        busy.close();
+        assert_eq!(wakes.load(Ordering::SeqCst), 1);
+        // Served, and gives it up: the second is woken on the way.
+        drop(first);
+        assert_eq!(wakes.load(Ordering::SeqCst), 2);
+        drop(second.poll().expect("it is ready").expect("a session"));
+        rig.pool.detach_group("/srv/other");
+        rig.eventually(|c| c.waiting == 0 && c.spawning == 0);
+        assert_usable(&rig);
+    }
+}

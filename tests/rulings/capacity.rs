@@ -1,0 +1,308 @@
+//! Who may spawn, and who waits for whom (E3, E4, E11, E18, E20, E25).
+
+use crate::common::files::Files;
+use crate::common::{Getting, Rig, SECOND, app, soon};
+use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::{ApplicationPool, DetachReason, Event, GetError, ManualClock};
+use cabrank::{ProcessState, ShutDown, WeakPool};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// In the text the spawn for X takes no room, so Y's process comes on top.
+#[test]
+fn e03_a_spawn_in_flight_takes_its_room() {
+    let rig = Rig::new(|b| b.max(2));
+    let first = rig.get(&app("x"));
+    rig.spawner.next(Spawn::ready().held());
+    let second = rig.queue_get(&app("x"));
+    rig.await_spawns(2);
+    let y = rig.queue_get(&app("y"));
+    assert_eq!(rig.pool.counts().spawning, 1);
+    rig.spawner.release();
+    let second = second.session();
+    assert_eq!((rig.counts(), rig.pool.counts().spawning), ((2, 2), 0));
+    first.close();
+    drop(y.session());
+    assert_eq!(rig.pool.counts().count, 2);
+    drop(second);
+}
+
+#[test]
+fn e03_a_newcomer_is_disposed_of_when_the_maximum_was_lowered_meanwhile() {
+    for lower_the_pools in [true, false] {
+        let rig = Rig::new(|b| b.max(2));
+        let first = rig.get(&app("x"));
+        rig.spawner.next(Spawn::ready().held());
+        let second = rig.queue_get(&app("x"));
+        rig.await_spawns(2);
+        match lower_the_pools {
+            true => rig.pool.set_max(1).expect("one is a valid maximum"),
+            false => rig.pool.set_max_per_app(1),
+        }
+        rig.spawner.release();
+        rig.until(|| rig.spawner.shut_down() == [(2, ShutDown::Drained)]);
+        rig.eventually(|c| c.spawning == 0);
+        assert_eq!(rig.counts(), (1, 1));
+        first.close();
+        assert_eq!(second.session().pid(), 1);
+        assert_eq!(rig.spawner.begun(), 2);
+    }
+}
+
+#[test]
+fn e04_a_hanging_first_spawn_blocks_nobody_else() {
+    let rig = Rig::new(|b| b);
+    rig.spawner.next(Spawn::hang());
+    let hanging = rig.queue_get(&app("x"));
+    rig.await_spawns(1);
+    rig.get(&app("y")).close();
+    assert_eq!(rig.group(&app("x")).waiting, 1);
+    assert!(rig.pool.detach_group("/srv/y"));
+    assert!(hanging.is_pending());
+    let pool = rig.pool.clone();
+    soon(move || pool.close());
+    assert!(matches!(hanging.error(), GetError::Closed));
+}
+
+#[test]
+fn e04_every_get_that_waited_for_the_first_spawn_is_told_its_error() {
+    let rig = Rig::new(|b| b);
+    rig.spawner.next(Spawn::fail("no database").held());
+    let waiting = [rig.queue_get(&app("x")), rig.queue_get(&app("x")), rig.queue_get(&app("x"))];
+    rig.spawner.release();
+    for getting in waiting {
+        let error = getting.error();
+        assert!(matches!(&error, GetError::Spawn(e) if e.to_string() == "no database"));
+    }
+    assert_eq!(rig.spawner.begun(), 1);
+}
+
+/// No system gives a thread a stack of that size.
+#[test]
+fn e11_a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
+    let hands = ManualClock::new();
+    let builder = ApplicationPool::builder(InMemorySpawner::new()).clock(hands.clock());
+    let pool = builder.max(1).spawner_stack_size(usize::MAX).build().expect("a valid pool");
+    for failures in 1..=3 {
+        let theirs = pool.clone();
+        let error = Getting::start(move || theirs.get(&app("x"))).error();
+        assert!(
+            matches!(&error, GetError::Spawn(e) if e.to_string().contains("thread")),
+            "{error}"
+        );
+        let snapshot = pool.snapshot();
+        assert_eq!((snapshot.spawning, snapshot.count, snapshot.waiting), (0, 0, 0));
+        assert_eq!(snapshot.totals.spawns_failed, failures, "it is tried anew each time");
+        hands.advance(100 * SECOND);
+    }
+    pool.close();
+    assert!(pool.wait_closed(SECOND));
+}
+
+/// The order is given up before its thread is started, and a second one takes its place.
+#[test]
+fn e11_the_order_after_one_whose_thread_cannot_be_started_is_carried_out() {
+    let files = Files::default();
+    let restart_txt = app("x").restart_dir().join("restart.txt");
+    let weak: Arc<OnceLock<WeakPool<InMemorySpawner>>> = Arc::default();
+    let (theirs, again, touched) = (weak.clone(), files.clone(), restart_txt.clone());
+    let tried = AtomicBool::new(false);
+    let builder = ApplicationPool::builder(InMemorySpawner::new()).restart_files(files.look_up());
+    let builder = builder.max(1).spawner_stack_size(usize::MAX).observer(move |event| {
+        if matches!(event, Event::Restarting { .. })
+            && !tried.swap(true, Ordering::SeqCst)
+            && let Some(pool) = theirs.get().and_then(WeakPool::upgrade)
+        {
+            again.touch(&touched);
+            assert!(matches!(pool.try_get(&app("x")), Err(GetError::WouldBlock)));
+        }
+    });
+    let pool = builder.build().expect("a valid pool");
+    weak.set(pool.downgrade()).expect("set once");
+    let get = || {
+        let pool = pool.clone();
+        Getting::start(move || pool.get(&app("x"))).error()
+    };
+    get();
+    files.touch(&restart_txt);
+    assert!(matches!(get(), GetError::Spawn(_)));
+    assert_eq!((pool.counts().spawning, pool.counts().waiting), (0, 0));
+    assert_eq!(pool.snapshot().groups[0].generation, 2);
+}
+
+/// In the text `active` never falls below `max` while each process has a session at any moment.
+#[test]
+fn e18_a_new_group_is_served_although_private_queues_keep_everybody_busy() {
+    let rig = Rig::new(|b| b.max(1));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    let first = rig.get(&app("x"));
+    let second = rig.get(&app("x"));
+    let y = rig.queue_get(&app("y"));
+    // The sessions overlap, so the process would never become idle if it took more.
+    first.close();
+    assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
+    assert_eq!(rig.group(&app("x")).processes[0].state, ProcessState::Retiring);
+    let x = rig.queue_get(&app("x"));
+    assert!(y.is_pending());
+    second.close();
+    let y = y.session();
+    assert_eq!(rig.next_detached(), (1, DetachReason::Evicted));
+    assert!(x.is_pending());
+    y.close();
+    drop(x.session());
+}
+
+#[test]
+fn e18_who_makes_room_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
+    let rig = Rig::new(|b| b.max(4));
+    for root in ["/srv/a", "/srv/b"] {
+        rig.spawner.always(root, Spawn::ready().concurrency(0));
+    }
+    let (a, b) = (app("a").with_min_processes(2), app("b"));
+    let mut sessions = vec![rig.get(&a)];
+    rig.eventually(|c| c.count == 2);
+    sessions.push(rig.get(&a));
+    for count in [3, 4] {
+        sessions.push(rig.get(&b));
+        rig.eventually(|c| c.count == count && c.spawning == 0);
+        sessions.push(rig.get(&b));
+    }
+    sessions.push(rig.get(&b));
+    // Of B, one process has three sessions and the other two.
+    let load = |rig: &Rig| -> Vec<_> {
+        rig.group(&b).processes.iter().map(|p| (p.sessions, p.state)).collect()
+    };
+    let loads: Vec<usize> = load(&rig).iter().map(|(sessions, _)| *sessions).collect();
+    let least = loads.iter().position(|&n| n == *loads.iter().min().expect("two")).expect("one");
+    assert_ne!(loads[0], loads[1]);
+    let y = rig.queue_get(&app("y"));
+    assert_eq!(load(&rig)[least].1, ProcessState::Retiring);
+    assert_eq!(load(&rig)[1 - least].1, ProcessState::Busy);
+    assert!(rig.group(&a).processes.iter().all(|p| p.state == ProcessState::Busy));
+    drop(sessions);
+    drop(y.session());
+}
+
+#[test]
+fn e18_a_process_that_need_not_make_room_any_more_takes_sessions_again() {
+    let rig = Rig::new(|b| b.max(1));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    let _busy = rig.get(&app("x"));
+    let mut y = rig.task(&app("y"));
+    assert!(y.poll().is_none());
+    assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
+    let x = rig.queue_get(&app("x"));
+    drop(y);
+    assert_eq!(x.session().pid(), 1, "who waits is served at once");
+    assert_eq!(rig.pool.try_get(&app("x")).expect("it takes sessions").pid(), 1);
+}
+
+/// O34 is the case of `set_max` with two waiters of one group.
+#[test]
+fn e20_raising_the_maximum_serves_the_groups_in_the_order_in_which_they_waited() {
+    let rig = Rig::new(|b| b.max(1));
+    let busy = rig.get(&app("x"));
+    let waiting = ["a", "b", "c"].map(|name| rig.queue_get(&app(name)));
+    rig.pool.set_max(3).expect("three is a valid maximum");
+    let [a, b, c] = waiting;
+    let (a, b) = (a.session(), b.session());
+    rig.eventually(|c| c.spawning == 0);
+    assert!(c.is_pending());
+    assert_eq!((rig.counts(), rig.pool.counts().waiting), ((3, 3), 1));
+    drop((a, b, busy));
+    drop(c.session());
+}
+
+/// The text has no such operation, and nobody would be woken by it.
+#[test]
+fn e20_raising_a_groups_maximum_wakes_who_waits_for_it() {
+    let rig = Rig::new(|b| b.max(4).max_per_app(1));
+    let (_x, _y) = (rig.get(&app("x")), rig.get(&app("y")));
+    let first = rig.queue_get(&app("x"));
+    let second = rig.queue_get(&app("x"));
+    assert_eq!(rig.pool.counts().spawning, 0);
+    rig.pool.set_max_per_app(2);
+    let _first = first.session();
+    rig.eventually(|c| c.spawning == 0);
+    assert!(second.is_pending());
+    assert_eq!(rig.spawner.begun(), 3);
+    rig.pool.set_max_per_app(0);
+    drop(second.session());
+}
+
+#[test]
+fn e20_a_shortened_idle_time_counts_at_once() {
+    let rig = Rig::new(|b| b.max_idle_time(1000 * SECOND));
+    rig.idle(&app("x"), 1);
+    rig.clock.advance(20 * SECOND);
+    assert_eq!(rig.counts(), (0, 1));
+    rig.pool.set_max_idle_time(10 * SECOND);
+    rig.eventually(|c| c.count == 0);
+}
+
+#[test]
+fn e25_a_spawn_waits_for_a_drain_when_too_many_drain() {
+    let rig = Rig::new(|b| b.max(1).max_draining(1));
+    let first = rig.get(&app("x"));
+    rig.pool.detach(first.identifier());
+    let second = rig.get(&app("x"));
+    assert_eq!((rig.counts(), rig.pool.counts().draining), ((1, 1), 1));
+    rig.pool.detach(second.identifier());
+    let third = rig.queue_get(&app("x"));
+    assert_eq!((rig.counts(), rig.pool.counts().draining), ((0, 0), 2));
+    assert_eq!(rig.pool.counts().spawning, 0, "two drain: there is no room for a third process");
+    second.close();
+    drop(third.session());
+    assert_eq!(rig.pool.counts().draining, 1);
+    drop(first);
+}
+
+/// The default: as many may drain as may serve.
+#[test]
+fn e25_as_many_drain_as_there_may_be() {
+    let rig = Rig::new(|b| b.max(2));
+    let old: Vec<_> = (0..2).map(|_| rig.get(&app("x"))).collect();
+    rig.touch(&app("x"));
+    let new: Vec<_> = (0..2).map(|_| rig.get(&app("x"))).collect();
+    assert_eq!((rig.counts(), rig.pool.counts().draining), ((2, 2), 2));
+    rig.touch(&app("x"));
+    let newest = rig.queue_get(&app("x"));
+    assert_eq!((rig.pool.counts().spawning, rig.pool.counts().draining), (0, 4));
+    drop(old);
+    drop(newest.session());
+    drop(new);
+}
+
+/// Where none may drain, an idle process still makes room by leaving.
+#[test]
+fn e25_eviction_makes_room_where_none_may_drain() {
+    let rig = Rig::new(|b| b.max(1).max_draining(0));
+    rig.idle(&app("x"), 1);
+    assert_eq!(rig.get(&app("y")).request("hello"), "hello from /srv/y");
+    let busy = rig.get(&app("y"));
+    rig.pool.detach(busy.identifier());
+    let waiting = rig.queue_get(&app("x"));
+    assert_eq!((rig.pool.counts().spawning, rig.pool.counts().draining), (0, 1));
+    busy.close();
+    drop(waiting.session());
+}
+
+#[test]
+fn e20_lowering_a_groups_maximum_holds_its_waiters_back() {
+    let rig = Rig::new(|b| b.max(2));
+    let (x, y) = (rig.get(&app("x")), rig.get(&app("y")));
+    let waiting = rig.queue_get(&app("x"));
+    let other = rig.queue_get(&app("y"));
+    rig.pool.set_max_per_app(1);
+    rig.pool.set_max(4).expect("four is a valid maximum");
+    assert_eq!(
+        (rig.spawner.begun(), rig.pool.counts().waiting),
+        (2, 2),
+        "there is room, not for them"
+    );
+    y.close();
+    drop(other.session());
+    x.close();
+    drop(waiting.session());
+    assert_eq!(rig.spawner.begun(), 2);
+}

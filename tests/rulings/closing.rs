@@ -1,0 +1,226 @@
+//! The end of a pool (E32).
+
+use crate::common::{Door, Rig, SECOND, SOON, app, before_long, soon};
+use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
+use cabrank::{ApplicationPool, DetachReason, GetError, ManualClock, ShutDown};
+use cabrank::{SpawnError, SpawnRequest, Spawner};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+#[test]
+fn e32_closing_tells_the_waiters_at_once_and_lets_sessions_finish() {
+    let rig = Rig::new(|b| b.max(2));
+    let (busy, session) = (rig.get(&app("x")), rig.get(&app("y")));
+    let thread = rig.queue_get(&app("y"));
+    let mut task = rig.task(&app("x"));
+    assert!(task.poll().is_none());
+
+    rig.pool.close();
+    assert!(matches!(thread.error(), GetError::Closed));
+    assert_eq!(task.wakes(), 1);
+    assert!(matches!(task.poll(), Some(Err(GetError::Closed))));
+    assert_eq!((rig.counts(), rig.pool.counts().draining), ((0, 0), 2));
+    assert!(rig.pool.snapshot().closed);
+
+    assert_eq!(busy.request("hello"), "hello from /srv/x");
+    assert!(!rig.pool.wait_closed(Duration::ZERO), "sessions are open");
+    let pid = busy.pid();
+    busy.close();
+    assert_eq!(rig.spawner.shut_down().last(), Some(&(pid, ShutDown::Drained)));
+    drop(session);
+    let pool = rig.pool.clone();
+    assert!(soon(move || pool.wait_closed(SECOND)));
+}
+
+#[test]
+fn e32_closing_shuts_idle_processes_down_and_says_so() {
+    let rig = Rig::new(|b| b);
+    let pids = rig.idle(&app("x"), 2);
+    rig.pool.close();
+    assert_eq!(rig.gone(), pids);
+    assert_eq!(rig.next_detached().1, DetachReason::Closed);
+    assert_eq!(rig.next_detached().1, DetachReason::Closed);
+    assert!(rig.spawner.processes().is_empty(), "dropped, too");
+}
+
+#[test]
+fn e32_a_closed_pool_serves_nobody_and_closing_it_again_does_nothing() {
+    let rig = Rig::new(|b| b);
+    rig.idle(&app("x"), 1);
+    rig.pool.close();
+    let before = rig.pool.snapshot();
+    rig.pool.close();
+    assert!(matches!(rig.start_get(&app("x")).error(), GetError::Closed));
+    assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::Closed)));
+    assert!(matches!(rig.pool.try_checkout(&app("x")), Err(GetError::Closed)));
+    assert!(matches!(rig.task(&app("x")).poll(), Some(Err(GetError::Closed))));
+    rig.pool.set_max(10).expect("ten is a valid maximum");
+    rig.clock.advance(1000 * SECOND);
+    rig.pool.clean();
+    let after = rig.pool.snapshot();
+    assert_eq!((after.totals, after.count), (before.totals, 0));
+    assert_eq!(rig.spawner.begun(), 1);
+}
+
+#[test]
+fn e32_closing_waits_until_the_spawns_have_ended() {
+    let rig = Rig::new(|b| b);
+    let door = Door::default();
+    let theirs = door.clone();
+    rig.spawner.on_call(move |call| {
+        if call == Call::Spawn {
+            theirs.pass();
+        }
+    });
+    let getting = rig.start_get(&app("x"));
+    door.await_arrivals(1);
+    let pool = rig.pool.clone();
+    let closing = std::thread::spawn(move || pool.close());
+    assert!(matches!(getting.error(), GetError::Closed));
+    assert!(!closing.is_finished(), "the spawn has not ended");
+    assert!(!rig.pool.wait_closed(Duration::ZERO));
+    door.open();
+    let pool = rig.pool.clone();
+    soon(move || closing.join()).expect("closing does not panic");
+    assert!(soon(move || pool.wait_closed(SECOND)));
+    assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)], "nobody wants it");
+}
+
+/// The text's destructor is not written down; the original joins its threads.
+#[test]
+fn e32_the_last_handle_closes_the_pool_and_the_others_do_not() {
+    let rig = Rig::new(|b| b);
+    let pids = rig.idle(&app("x"), 1);
+    let busy = rig.get(&app("y"));
+    let Rig { pool, spawner, .. } = rig;
+    let (weak, other) = (pool.downgrade(), pool.clone());
+    drop(pool);
+    assert!(!other.snapshot().closed);
+    drop(weak.upgrade().expect("there is a handle"));
+    assert_eq!(spawner.shut_down(), []);
+    drop(other);
+    assert_eq!(spawner.shut_down(), [(pids[0], ShutDown::Drained)]);
+    assert!(weak.upgrade().is_none());
+    assert_eq!(busy.request("hello"), "hello from /srv/y");
+    busy.close();
+    assert_eq!(spawner.shut_down().len(), 2);
+}
+
+#[test]
+fn e32_the_last_handle_does_not_wait_for_a_spawn() {
+    let rig = Rig::new(|b| b);
+    rig.spawner.next(Spawn::hang());
+    assert!(rig.pool.try_get(&app("x")).is_err());
+    rig.await_spawns(1);
+    let (pool, begun) = (rig.pool, rig.spawner.begun());
+    soon(move || drop(pool));
+    assert_eq!(begun, 1);
+}
+
+/// It would wait for itself.
+#[test]
+fn e32_a_spawner_may_close_its_pool() {
+    let rig = Rig::new(|b| b);
+    let (weak, closed) = (rig.pool.downgrade(), Arc::new(AtomicUsize::new(0)));
+    let returned = closed.clone();
+    rig.spawner.on_call(move |call| {
+        if call == Call::Spawn
+            && let Some(pool) = weak.upgrade()
+        {
+            pool.close();
+            returned.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    assert!(matches!(rig.start_get(&app("x")).error(), GetError::Closed));
+    let pool = rig.pool.clone();
+    assert!(soon(move || pool.wait_closed(SECOND)));
+    assert_eq!(closed.load(Ordering::SeqCst), 1);
+    assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)]);
+}
+
+#[test]
+fn e32_waiting_for_the_end_ends_at_its_deadline() {
+    // The cleaner would end the session's drain in that time.
+    let rig = Rig::without_cleaner(|b| b);
+    let session = rig.get(&app("x"));
+    rig.pool.close();
+    let pool = rig.pool.clone();
+    let waiting = std::thread::spawn(move || pool.wait_closed(5 * SECOND));
+    // However often it has to be moved until the other has begun to wait.
+    let deadline = std::time::Instant::now() + SOON;
+    while !waiting.is_finished() {
+        assert!(std::time::Instant::now() < deadline, "the wait ends");
+        rig.clock.advance(SECOND);
+        std::thread::yield_now();
+    }
+    assert!(!waiting.join().expect("no panic"));
+    drop(session);
+}
+
+/// What a closing process frees is not given to those who wait.
+#[test]
+fn e32_closing_spawns_nothing() {
+    let rig = Rig::new(|b| b.max(1));
+    let busy = rig.get(&app("x"));
+    let waiting: Vec<_> = (0..8).map(|n| rig.queue_get(&app(&format!("y{n}")))).collect();
+    rig.pool.close();
+    for getting in waiting {
+        assert!(matches!(getting.error(), GetError::Closed));
+    }
+    assert_eq!(rig.spawner.begun(), 1);
+    drop(busy);
+}
+
+/// It waits for the spawns, and a session that is open beside them is no reason to wait longer.
+#[test]
+fn e32_closing_does_not_wait_for_sessions() {
+    for _ in 0..10 {
+        let rig = Rig::new(|b| b);
+        let session = rig.get(&app("x"));
+        let door = Door::default();
+        let theirs = door.clone();
+        rig.spawner.on_call(move |call| {
+            if call == Call::Spawn {
+                theirs.pass();
+            }
+        });
+        let getting = rig.start_get(&app("y"));
+        door.await_arrivals(1);
+        let pool = rig.pool.clone();
+        let closing = std::thread::spawn(move || pool.close());
+        assert!(matches!(getting.error(), GetError::Closed));
+        door.open();
+        soon(move || closing.join()).expect("closing does not panic");
+        assert!(!rig.pool.wait_closed(Duration::ZERO));
+        drop(session);
+    }
+}
+
+/// Neither the cleaner's thread nor anything else keeps what is left of a closed pool.
+#[test]
+fn e32_nothing_is_left_of_a_pool_after_its_last_session() {
+    struct Owned(InMemorySpawner, #[expect(dead_code, reason = "it is counted")] Arc<()>);
+    impl Spawner for Owned {
+        type Process = <InMemorySpawner as Spawner>::Process;
+        fn spawn(&self, request: &SpawnRequest) -> Result<Self::Process, SpawnError> {
+            self.0.spawn(request)
+        }
+    }
+    for close_it in [true, false] {
+        let owner = Arc::new(());
+        // Time stands still: nothing can be left to a deadline.
+        let hands = ManualClock::new();
+        let spawner = Owned(InMemorySpawner::new(), owner.clone());
+        let builder = ApplicationPool::builder(spawner).clock(hands.clock());
+        let pool = builder.build().expect("a valid pool");
+        let session = pool.get(&app("x")).expect("a session");
+        if close_it {
+            pool.close();
+        }
+        drop(pool);
+        assert_eq!(session.request("hello"), "hello from /srv/x");
+        session.close();
+        before_long(|| Arc::strong_count(&owner) == 1);
+    }
+}

@@ -1,0 +1,127 @@
+//! Detaching, and the spawns and sessions that are under way meanwhile (E2, E12, E13).
+
+use crate::common::{Door, Rig, SECOND, app};
+use cabrank::in_memory::{Call, Spawn};
+use cabrank::{DetachReason, ProcessState, ShutDown};
+
+/// The text joins the spawner's thread under the lock that this thread needs to end.
+#[test]
+fn e02_a_restart_while_spawning_is_no_deadlock() {
+    let rig = Rig::new(|b| b.max(2));
+    let first = rig.get(&app("x"));
+    rig.spawner.next(Spawn::hang());
+    let second = rig.queue_get(&app("x"));
+    rig.await_spawns(2);
+    rig.touch(&app("x"));
+    let third = rig.start_get(&app("x"));
+    let (second, third) = (second.session(), third.session());
+    assert!(second.pid() != first.pid() && third.pid() != first.pid());
+    assert_eq!((rig.counts(), rig.pool.counts().draining), ((2, 2), 1));
+}
+
+#[test]
+fn e02_an_idle_process_is_reaped_while_its_group_spawns() {
+    let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().held());
+    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 1), 1));
+    rig.clock.advance(10 * SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (0, 0));
+    rig.spawner.release();
+    rig.eventually(|c| c.count == 1 && c.spawning == 0);
+}
+
+#[test]
+fn e02_an_idle_process_is_evicted_while_its_group_spawns() {
+    let rig = Rig::new(|b| b.max(2));
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::hang());
+    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 1), 1));
+    rig.await_spawns(2);
+    let y = rig.get(&app("y"));
+    assert_eq!(y.request("hello"), "hello from /srv/y");
+    assert_eq!(rig.next_detached(), (1, DetachReason::Evicted));
+    assert_eq!((rig.counts(), rig.pool.counts().spawning), ((1, 1), 1));
+}
+
+/// The spawner did not hear that its process is not wanted any more.
+#[test]
+fn e12_a_process_spawned_for_a_group_that_is_gone_is_shut_down() {
+    let rig = Rig::new(|b| b);
+    let door = Door::default();
+    let theirs = door.clone();
+    rig.spawner.on_call(move |call| {
+        if call == Call::Spawn {
+            theirs.pass();
+        }
+    });
+    // Nobody waits: nothing is spawned in its place.
+    assert!(rig.pool.try_get(&app("x")).is_err());
+    door.await_arrivals(1);
+    assert!(rig.pool.detach_group("/srv/x"));
+    assert_eq!(rig.pool.counts().spawning, 1, "it counts until it has ended");
+    door.open();
+    rig.until(|| rig.spawner.shut_down() == [(1, ShutDown::Drained)]);
+    assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 0), 0));
+    rig.until(|| rig.spawner.processes().is_empty());
+}
+
+#[test]
+fn e13_a_detached_process_finishes_its_sessions_and_gets_no_more() {
+    let rig = Rig::new(|b| b.max(2));
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    let (first, second) = (rig.get(&app("x")), rig.get(&app("x")));
+    assert_eq!(first.pid(), second.pid());
+    rig.eventually(|c| c.spawning == 0);
+    assert!(rig.pool.detach(first.identifier()));
+    assert_eq!(rig.next_detached(), (1, DetachReason::Requested));
+    assert_ne!(rig.get(&app("x")).pid(), 1);
+    first.close();
+    assert_eq!(second.request("hello"), "hello from /srv/x");
+    assert_eq!(rig.spawner.shut_down(), []);
+    second.close();
+    assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)]);
+}
+
+#[test]
+fn e13_a_drain_ends_at_its_deadline() {
+    let rig = Rig::without_cleaner(|b| b.drain_timeout(60 * SECOND));
+    let session = rig.get(&app("x"));
+    rig.pool.detach(session.identifier());
+    rig.clock.advance(59 * SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.group(&app("x")).processes[0].state, ProcessState::Draining);
+    assert_eq!(rig.spawner.shut_down(), []);
+    rig.clock.advance(SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::DeadlinePassed)]);
+    assert_eq!(rig.pool.counts().draining, 0);
+    // What is closed after that is nobody's any more.
+    let before = rig.pool.snapshot();
+    session.close();
+    assert_eq!(rig.pool.snapshot(), before);
+    assert_eq!(rig.spawner.shut_down().len(), 1);
+}
+
+/// The default of the deadline, kept by the cleaner's own thread.
+#[test]
+fn e13_a_drain_ends_by_itself_after_a_minute() {
+    let rig = Rig::new(|b| b);
+    let session = rig.get(&app("x"));
+    rig.pool.detach(session.identifier());
+    rig.clock.advance(60 * SECOND);
+    rig.until(|| rig.spawner.shut_down() == [(1, ShutDown::DeadlinePassed)]);
+    rig.eventually(|c| c.draining == 0);
+}
+
+#[test]
+fn e13_a_process_that_broke_its_session_is_detached() {
+    let rig = Rig::new(|b| b);
+    rig.get(&app("x")).fail();
+    assert_eq!(rig.next_detached(), (1, DetachReason::Failed));
+    assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)]);
+    assert_eq!(rig.pool.snapshot().totals.processed, 0);
+}

@@ -1,0 +1,66 @@
+//! When idle processes are reaped (E30). That the cleaner sleeps while there is nothing to do is in
+//! `tests/quiet_cleaner.rs`: to measure it takes a process of one's own.
+
+use crate::common::{Rig, SECOND, app};
+use cabrank::DetachReason;
+use std::time::Duration;
+
+/// The text sleeps whole periods, so a process may idle for twice the limit.
+#[test]
+fn e30_a_process_is_reaped_when_it_is_due_and_not_before() {
+    let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
+    let [first, second] = [rig.get(&app("x")), rig.get(&app("x"))];
+    first.close();
+    rig.clock.advance(4 * SECOND);
+    second.close();
+    rig.clock.advance(6 * SECOND - Duration::from_millis(1));
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (0, 2));
+    rig.clock.advance(Duration::from_millis(1));
+    rig.pool.clean();
+    assert_eq!(rig.pids(&app("x")), [2]);
+    rig.clock.advance(4 * SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (0, 0));
+    assert_eq!(rig.next_detached(), (1, DetachReason::Idle));
+    assert_eq!(rig.next_detached(), (2, DetachReason::Idle));
+}
+
+#[test]
+fn e30_the_cleaners_thread_reaps_each_when_it_is_due() {
+    let rig = Rig::new(|b| b.max_idle_time(10 * SECOND));
+    let [first, second] = [rig.get(&app("x")), rig.get(&app("x"))];
+    first.close();
+    rig.clock.advance(4 * SECOND);
+    second.close();
+    rig.clock.advance(6 * SECOND);
+    rig.eventually(|c| c.count == 1);
+    assert_eq!(rig.pids(&app("x")), [2]);
+    rig.clock.advance(4 * SECOND);
+    rig.eventually(|c| c.count == 0);
+}
+
+#[test]
+fn e30_use_begins_the_idle_time_anew() {
+    let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
+    rig.idle(&app("x"), 1);
+    rig.clock.advance(9 * SECOND);
+    rig.idle(&app("x"), 1);
+    rig.clock.advance(9 * SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (0, 1));
+    let busy = rig.get(&app("x"));
+    rig.clock.advance(1000 * SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (1, 1), "what is busy is not idle");
+    drop(busy);
+}
+
+#[test]
+fn e30_without_a_limit_nothing_is_reaped() {
+    let rig = Rig::without_cleaner(|b| b.max_idle_time(Duration::ZERO));
+    rig.idle(&app("x"), 1);
+    rig.clock.advance(1_000_000 * SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (0, 1));
+}
