@@ -22,7 +22,7 @@
 //!
 //! # Where things are
 //! - [`application_pool`]: the algorithm, in the order and with the names of its pseudocode.
-//! - [`in_memory`]: a scriptable spawner, for the tests of those who use the library (feature
+//! - `in_memory`: a scriptable spawner, for the tests of those who use the library (feature
 //!   `in-memory`).
 //! - [`Clock`] and [`ManualClock`]: monotonic time, and time moved by a test.
 //!

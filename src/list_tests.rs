@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
 struct Element {
-    links: Links,
+    one: Links,
     other: Links,
 }
 linked!(
     /// The list under test.
-    Tested, Element, links
+    Tested, Element, one
 );
 linked!(
     /// A second list of the same elements.

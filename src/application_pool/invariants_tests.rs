@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 type TheState = State<InMemorySpawner>;
+type Break = fn(&mut TheState);
 
 /// Group a: two idle processes and a busy one, and one that drains. Group c: backs off.
 fn with_state(spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
@@ -67,7 +68,7 @@ fn info(s: &mut TheState, key: Key) -> &mut super::process_info::ProcessInfo<InM
 }
 
 /// Every invariant's name, and how it is broken.
-fn breaks() -> Vec<(&'static str, fn(&mut TheState))> {
+fn breaks() -> Vec<(&'static str, Break)> {
     vec![
         ("INV-GROUP-NAME", |s| {
             let (key, other) = (idle(s), group(s, "/c"));
