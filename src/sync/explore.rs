@@ -5,6 +5,7 @@
 
 use super::trace;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,25 +40,32 @@ pub(crate) fn explore(
             model(&outcomes);
         }
     };
-    let result = catch_unwind(AssertUnwindSafe(|| search(name, run)));
+    let result = catch_unwind(AssertUnwindSafe(|| search(run)));
     let count = executions.load(Ordering::Relaxed);
     if let Err(panic) = result {
-        eprintln!("{}", trace::render(name, count));
+        say(&trace::render(name, count));
+        #[cfg(not(feature = "loom"))]
+        say(&format!("replay: CABRANK_REPLAY=<schedule> cargo test --features shuttle {name}"));
         resume_unwind(panic);
     }
     let seen = outcomes.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let _one_line_at_a_time = trace::stdout();
-    println!("model {name}: {count} executions, {HOW}, {:.2?}, {seen:?}", begun.elapsed());
+    say(&format!("model {name}: {count} executions, {HOW}, {:.2?}, {seen:?}", begun.elapsed()));
     let reached: Vec<&str> = seen.keys().map(String::as_str).collect();
     let mut wanted = expected.to_vec();
     wanted.sort_unstable();
     assert_eq!(reached, wanted, "{name}: outcomes reached, and outcomes there are");
 }
 
+/// Prints past the test harness, which keeps what a test that passes prints to itself.
+fn say(text: &str) {
+    // Nobody reads it: then nobody is told.
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 #[cfg(feature = "loom")]
 const HOW: &str = "every interleaving";
 #[cfg(feature = "loom")]
-fn search(_name: &str, run: impl Fn() + Send + Sync + 'static) {
+fn search(run: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000;
     // No bound on preemptions, permutations or time: each of them ends a search in silence.
@@ -70,17 +78,13 @@ fn search(_name: &str, run: impl Fn() + Send + Sync + 'static) {
 #[cfg(not(feature = "loom"))]
 const HOW: &str = "random and uniform random walk";
 #[cfg(not(feature = "loom"))]
-fn search(name: &str, run: impl Fn() + Send + Sync + 'static) {
+fn search(run: impl Fn() + Send + Sync + 'static) {
     let run = Arc::new(run);
     if let Ok(schedule) = std::env::var("CABRANK_REPLAY") {
         shuttle::replay(move || run(), &schedule);
         return;
     }
     let each = schedules() / 2;
-    eprintln!(
-        "a failing schedule of {name} replays with: \
-         CABRANK_REPLAY=<schedule> cargo test --features shuttle {name}"
-    );
     for uniform in [false, true] {
         let config = shuttle::Config::default();
         let run = run.clone();

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 use std::panic::Location;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 struct Event {
     thread: usize,
@@ -72,10 +71,4 @@ pub(crate) fn render(name: &str, execution: u64) -> String {
         }
         out
     })
-}
-
-/// Serialises what the tests print.
-pub(super) fn stdout() -> MutexGuard<'static, ()> {
-    static LOCK: Mutex<()> = Mutex::new(());
-    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
