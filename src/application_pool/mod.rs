@@ -180,9 +180,7 @@ impl<S: Spawner> Inner<S> {
         let result = {
             let mut state = self.state.lock();
             let result = section(&mut state, &mut fx);
-            state.disposing += fx.disposals;
-            #[cfg(debug_assertions)]
-            state.assert_invariants();
+            state.end_section(&fx);
             result
         };
         fx.run(self);
@@ -210,7 +208,7 @@ impl<S: Spawner> Inner<S> {
         let outcome = {
             let mut state = self.state.lock();
             let condvar = state.waiters.condvar(waiter);
-            loop {
+            let outcome = loop {
                 if let Some(outcome) = state.waiters.take(waiter) {
                     break Some(outcome);
                 }
@@ -219,9 +217,10 @@ impl<S: Spawner> Inner<S> {
                     break None;
                 }
                 self.clock.wait(&condvar, &mut state, deadline);
-            }
+            };
+            state.end_section(&fx);
+            outcome
         };
-        // No invariant changes by leaving; the next section asserts them.
         fx.run(self);
         outcome
     }
@@ -243,6 +242,14 @@ impl<S: Spawner> Inner<S> {
 }
 
 impl<S: Spawner> State<S> {
+    /// What every critical section ends with.
+    #[inline]
+    fn end_section(&mut self, fx: &Effects<S>) {
+        self.disposing += fx.disposals;
+        #[cfg(debug_assertions)]
+        self.assert_invariants();
+    }
+
     /// A waiter that has not been served gives up.
     fn leave_queue(
         &mut self,
