@@ -6,7 +6,7 @@ const README: &str = include_str!("README.md");
 
 const SOURCES: [&str; 22] = [
     include_str!("async_get.rs"),
-    include_str!("quiet_cleaner.rs"),
+    include_str!("real_clock.rs"),
     include_str!("conformance/limits.rs"),
     include_str!("conformance/restart_files.rs"),
     include_str!("conformance/restarts.rs"),

@@ -1,5 +1,5 @@
 //! When idle processes are reaped (E30). That the cleaner sleeps while there is nothing to do is in
-//! `tests/quiet_cleaner.rs`: to measure it takes a process of one's own.
+//! `tests/real_clock.rs`: to measure it takes a process of one's own.
 
 use crate::common::{Rig, SECOND, app};
 use cabrank::DetachReason;

@@ -40,6 +40,23 @@ fn e26_the_back_off_doubles_up_to_its_cap_and_success_ends_it() {
     assert_eq!(rig.next_back_off(), SECOND, "from the beginning");
 }
 
+/// Gets that share a busy process would like another, and must not cause one attempt each.
+#[test]
+fn e26_a_group_that_backs_off_does_not_spawn_for_those_it_serves() {
+    let rig = Rig::without_cleaner(|b| b);
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::fail("no database"));
+    let mut sessions = vec![rig.get(&app("x")), rig.get(&app("x"))];
+    rig.next_back_off();
+    for _ in 0..5 {
+        sessions.push(rig.get(&app("x")));
+        assert_eq!(rig.pool.counts().spawning, 0);
+    }
+    rig.clock.advance(SECOND);
+    sessions.push(rig.get(&app("x")));
+    assert_eq!(rig.next_back_off(), 2 * SECOND, "the next attempt");
+}
+
 /// Nobody need ask again for that: the cleaner knows when it ends.
 #[test]
 fn e26_who_waits_is_given_a_spawn_when_the_back_off_ends() {
@@ -195,6 +212,19 @@ fn e26_a_detached_group_begins_anew_though_it_drains() {
     rig.next_back_off();
     assert!(rig.pool.detach_group("/srv/y"));
     drop(rig.get(&app("y")));
+    drop(busy);
+}
+
+/// Whoever waits for it goes on with what comes after: so it is not forgotten.
+#[test]
+fn e28_the_minimum_is_refilled_after_the_group_was_detached_under_a_waiter() {
+    let rig = Rig::new(|b| b.max(2));
+    let x = app("x").with_min_processes(2);
+    let busy = [rig.get(&x), rig.get(&x)];
+    let waiting = rig.queue_get(&x);
+    assert!(rig.pool.detach_group("/srv/x"));
+    drop(waiting.session());
+    rig.eventually(|c| c.count == 2 && c.draining == 2);
     drop(busy);
 }
 

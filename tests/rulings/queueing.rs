@@ -2,8 +2,9 @@
 
 use crate::common::{Getting, Rig, SECOND, app, before_long};
 use cabrank::in_memory::{InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, BuildError, GetError};
+use cabrank::{ApplicationPool, BuildError, Event, GetError};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 #[test]
 fn e17_gets_are_served_first_come_first_served() {
@@ -61,6 +62,33 @@ fn e17_only_who_can_proceed_is_woken() {
     first.close();
     let wakes: Vec<usize> = tasks.iter().map(|task| task.wakes()).collect();
     assert_eq!(wakes, [1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn e17_a_get_that_waited_says_for_how_long() {
+    let rig = Rig::new(|b| b.max(1));
+    let busy = rig.get(&app("x"));
+    let thread = rig.queue_get(&app("x"));
+    rig.clock.advance(3 * SECOND);
+    busy.close();
+    let session = thread.session();
+    assert_eq!(next_wait(&rig), Duration::ZERO, "for the first process, in no time");
+    assert_eq!(next_wait(&rig), 3 * SECOND);
+    let mut task = rig.task(&app("x"));
+    assert!(task.poll().is_none());
+    rig.clock.advance(2 * SECOND);
+    session.close();
+    assert!(task.poll().expect("it is ready").is_ok());
+    assert_eq!(next_wait(&rig), 2 * SECOND);
+    assert_eq!(rig.pool.snapshot().totals.waited, 3);
+}
+
+#[track_caller]
+fn next_wait(rig: &Rig) -> Duration {
+    rig.event(|event| match event {
+        Event::Waited { group, waited } if &**group == "/srv/x" => Some(*waited),
+        _ => None,
+    })
 }
 
 #[test]
@@ -126,7 +154,7 @@ fn e19_a_get_without_time_does_not_wait() {
     let rig = Rig::new(|b| b.max(1));
     let _busy = rig.get(&app("x"));
     let pool = rig.pool.clone();
-    let get = Getting::start(move || pool.get_timeout(&app("x"), std::time::Duration::ZERO));
+    let get = Getting::start(move || pool.get_timeout(&app("x"), Duration::ZERO));
     assert!(matches!(get.error(), GetError::TimedOut));
     assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
     assert!(matches!(rig.pool.try_checkout(&app("x")), Err(GetError::WouldBlock)));

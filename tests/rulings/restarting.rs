@@ -1,6 +1,6 @@
 //! When a group restarts, and what a failed restart leaves (E22, E23, E24, E34 immediate).
 
-use crate::common::{Rig, SECOND, app};
+use crate::common::{Rig, SECOND, app, before_long};
 use cabrank::in_memory::{Call, Spawn};
 use cabrank::{DetachReason, Event, GetError, RestartMode};
 use std::path::{Path, PathBuf};
@@ -115,6 +115,27 @@ fn e24_a_get_looks_once_however_often_it_tries() {
     let mut looked = rig.files.take_look_ups();
     looked.sort();
     assert_eq!(looked, once);
+}
+
+/// A later attempt finds a process that this very get has asked for.
+#[test]
+fn e24_a_get_restarts_once_however_often_it_tries() {
+    let rig = Rig::new(|b| b);
+    let x = app("x").with_min_processes(2);
+    rig.idle(&x, 1);
+    rig.eventually(|c| c.count == 2);
+    rig.files.touch(Path::new("/srv/x/tmp/always_restart.txt"));
+    let (weak, spawner, once) = (rig.pool.downgrade(), rig.spawner.clone(), AtomicBool::new(true));
+    rig.spawner.on_call(move |call| {
+        if call == Call::Connect && once.swap(false, Ordering::SeqCst) {
+            let pool = weak.upgrade().expect("a handle is held");
+            before_long(|| pool.counts().count == 2);
+            spawner.processes().iter().find(|p| p.pid() == 3).expect("the new one").kill();
+        }
+    });
+    // The other new one, or the one that refills the minimum.
+    assert!(rig.get(&x).pid() > 3);
+    assert_eq!(rig.group(&x).generation, 1);
 }
 
 /// In the text each waiter that is woken kills the group again, and none is ever served.

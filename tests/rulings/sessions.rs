@@ -300,6 +300,18 @@ fn e33_among_idle_ones_the_most_recently_freed_is_chosen() {
     assert_eq!(rig.get(&app("x")).pid(), pid);
 }
 
+/// The text adds it to the front.
+#[test]
+fn e33_among_idle_ones_a_newcomer_comes_first() {
+    let rig = Rig::new(|b| b);
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().held());
+    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    rig.spawner.release();
+    rig.eventually(|c| c.count == 2);
+    assert_eq!(rig.get(&app("x")).pid(), 2);
+}
+
 #[test]
 fn e33_among_equally_busy_ones_they_take_turns() {
     let rig = Rig::new(|b| b.max(3));

@@ -3,9 +3,9 @@
 
 mod common;
 
-use cabrank::ApplicationPool;
-use cabrank::in_memory::InMemorySpawner;
-use common::{app, before_long};
+use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::{ApplicationPool, ShutDown};
+use common::{Getting, Pool, app, before_long};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -14,6 +14,87 @@ const LIMIT: Duration = Duration::from_millis(50);
 
 /// One pool at a time, so that there is one cleaner.
 static ALONE: Mutex<()> = Mutex::new(());
+
+/// A pool whose cleaner has nothing to do, and sleeps, when `due` gives it something.
+fn asleep_until(
+    configure: impl FnOnce(cabrank::Builder<InMemorySpawner>) -> cabrank::Builder<InMemorySpawner>,
+    due: impl FnOnce(&Pool, &InMemorySpawner),
+) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let spawner = InMemorySpawner::new();
+    let builder = configure(ApplicationPool::builder(spawner.clone()));
+    let pool = builder.build().expect("a valid pool");
+    sleep(LIMIT);
+    due(&pool, &spawner);
+}
+
+#[test]
+fn e30_the_cleaner_wakes_for_a_session_that_was_closed() {
+    asleep_until(
+        |b| b.max_idle_time(LIMIT),
+        |pool, _| {
+            let busy = pool.get(&app("x")).expect("a session");
+            sleep(3 * LIMIT);
+            drop(busy);
+            before_long(|| pool.counts().count == 0);
+        },
+    );
+}
+
+#[test]
+fn e30_the_cleaner_wakes_for_a_process_born_in_the_background() {
+    asleep_until(
+        |b| b.max_idle_time(LIMIT),
+        |pool, spawner| {
+            spawner.always("/srv/x", Spawn::ready().concurrency(0));
+            let busy = [pool.get(&app("x")), pool.get(&app("x"))];
+            before_long(|| spawner.begun() == 2 && pool.counts().spawning == 0);
+            before_long(|| pool.counts().count == 1);
+            drop(busy);
+        },
+    );
+}
+
+#[test]
+fn e30_the_cleaner_wakes_for_a_shortened_idle_time() {
+    asleep_until(
+        |b| b,
+        |pool, _| {
+            drop(pool.get(&app("x")).expect("a session"));
+            sleep(LIMIT);
+            pool.set_max_idle_time(LIMIT);
+            before_long(|| pool.counts().count == 0);
+        },
+    );
+}
+
+#[test]
+fn e13_the_cleaner_wakes_for_the_deadline_of_a_drain() {
+    asleep_until(
+        |b| b.drain_timeout(LIMIT).max_idle_time(Duration::ZERO),
+        |pool, spawner| {
+            let busy = pool.get(&app("x")).expect("a session");
+            pool.detach(busy.identifier());
+            before_long(|| spawner.shut_down() == [(1, ShutDown::DeadlinePassed)]);
+            drop(busy);
+        },
+    );
+}
+
+#[test]
+fn e26_the_cleaner_wakes_for_the_end_of_a_back_off() {
+    asleep_until(
+        |b| b.back_off(LIMIT, LIMIT).max_idle_time(Duration::ZERO),
+        |pool, spawner| {
+            let busy = pool.get(&app("x")).expect("a session");
+            spawner.next(Spawn::fail("no database"));
+            let theirs = pool.clone();
+            let waiting = Getting::start(move || theirs.get(&app("x")));
+            assert_eq!(waiting.session().pid(), 2);
+            drop(busy);
+        },
+    );
+}
 
 /// What was protected by a minimum is due as soon as the minimum is lowered: the cleaner, which had
 /// nothing to do, must be told.
