@@ -29,7 +29,7 @@ impl<L> Default for Ranked<L> {
 }
 
 impl<L> Ranked<L> {
-    #[inline]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -67,7 +67,8 @@ impl<L> Ranked<L> {
         }
     }
 
-    /// By rank, lowest first. For the invariants and for pictures: not O(1).
+    /// By rank, lowest first. For the invariants: not O(1).
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn iter<'a, T: Linked<L>>(
         &'a self,
         slab: &'a Slab<T>,

@@ -78,6 +78,7 @@ impl<T> Default for Waiters<T> {
 
 impl<T> Waiters<T> {
     /// How many are there, resolved ones included.
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
     }

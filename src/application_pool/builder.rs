@@ -210,7 +210,9 @@ impl<S: Spawner> State<S> {
             cleaner_sleeps_until: None,
             cleaner_runs: false,
             totals: Totals::default(),
+            #[cfg(any(test, debug_assertions))]
             ceiling: 0,
+            #[cfg(any(test, debug_assertions))]
             live_ceiling: 0,
         }
     }

@@ -39,6 +39,7 @@ pub(crate) enum End {
 }
 
 impl Processes {
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
         self.open.len() + self.full.len() + self.retiring.len()
     }
@@ -82,6 +83,7 @@ impl Processes {
     }
 
     /// In the order of the text. For the invariants: not O(1).
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn iter<'a, S: Spawner>(
         &'a self,
         slab: &'a Slab<ProcessInfo<S>>,

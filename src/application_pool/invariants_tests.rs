@@ -189,6 +189,8 @@ fn every_invariant_has_its_break() {
     assert_eq!(broken, named);
 }
 
+/// Builds with debug assertions only: others do not look.
+#[cfg(debug_assertions)]
 #[test]
 #[should_panic(expected = "INV-COUNT does not hold")]
 fn a_critical_section_that_breaks_one_panics_with_its_name() {

@@ -95,7 +95,9 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) totals: Totals,
 
     /// What `count + reserved` and the number alive may be, though `max` was lowered meanwhile.
+    #[cfg(any(test, debug_assertions))]
     pub(crate) ceiling: usize,
+    #[cfg(any(test, debug_assertions))]
     pub(crate) live_ceiling: usize,
 }
 
