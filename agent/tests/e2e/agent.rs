@@ -61,7 +61,9 @@ pub(crate) fn node(body: &str) -> TempDir {
 /// The binary with an environment of its own.
 pub(crate) fn command(runtime: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cabrank"));
-    command.args(arguments).env("XDG_RUNTIME_DIR", runtime).stdin(Stdio::null());
+    // Both places in which the tools look for agents: others of this machine are not this test's.
+    command.args(arguments).env("XDG_RUNTIME_DIR", runtime).env("TMPDIR", runtime);
+    command.stdin(Stdio::null());
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CABRANK_")) {
         command.env_remove(name);
     }
