@@ -33,17 +33,55 @@ impl BootError {
     }
 }
 
-/// One line: the summary, and the last thing the application said, which in a traceback is the error
-/// itself.
+/// One line: the summary, and of what the application said the error itself: the last line that names
+/// one, for Python puts it below the traceback and JavaScript above the stack; else the last line.
 impl fmt::Display for BootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary)?;
         let said = if self.message.trim().is_empty() { &self.output } else { &self.message };
-        match said.lines().rev().find(|l| !l.trim().is_empty()) {
+        let lines = || said.lines().rev().filter(|l| !l.trim().is_empty());
+        match lines().find(|l| names_an_error(l)).or_else(|| lines().next()) {
             Some(last) if !self.html => write!(f, " Its last words: {}", last.trim()),
             _ => Ok(()),
         }
     }
 }
 
+/// `SyntaxError: …`, `app.ConfigError`, `TypeError [ERR_INVALID_ARG_TYPE]: …`
+fn names_an_error(line: &str) -> bool {
+    let name = line.split(": ").next().unwrap_or_default().trim_end_matches(':');
+    let name = name.split_once(" [").map_or(name, |(name, _)| name);
+    name.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_'))
+        && ["Error", "Exception", "Exit", "Interrupt"].iter().any(|end| name.ends_with(end))
+}
+
 impl std::error::Error for BootError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_is_found_below_a_traceback_and_above_a_stack() {
+        for (said, last) in [
+            (
+                "Traceback:\n  File \"a.py\", line 1\nModuleNotFoundError: No module named 'x'\n",
+                "ModuleNotFoundError: No module named 'x'",
+            ),
+            (
+                "/a/app.js:2\n\nSyntaxError: Unexpected end of input\n    at addChunk (node:x:1)\n",
+                "SyntaxError: Unexpected end of input",
+            ),
+            (
+                "TypeError [ERR_X]: bad: worse\n    at f (a.js:1)\n  code: 'ERR_X'\n}\n",
+                "TypeError [ERR_X]: bad: worse",
+            ),
+            ("app.ConfigError\n\n", "app.ConfigError"),
+            ("Error: one\nstill thinking\n", "Error: one"),
+            ("no Error: here\n bye \n", "bye"),
+        ] {
+            let error = BootError { message: said.into(), ..BootError::plain("It failed.") };
+            assert_eq!(error.to_string(), format!("It failed. Its last words: {last}"));
+        }
+    }
+}

@@ -149,6 +149,9 @@ pub(crate) struct Options {
     /// How long a client may take for the head of a request, and idle between two [default: 60]
     #[arg(long, env = "CABRANK_HEADER_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) header_timeout: Option<Seconds>,
+    /// How long a client may pause within a body that it sends or is sent; 0: any time [default: 60]
+    #[arg(long, env = "CABRANK_CLIENT_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
+    pub(crate) client_timeout: Option<Seconds>,
     /// How long a shutdown waits for requests [default: 60]
     #[arg(long, env = "CABRANK_SHUTDOWN_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) shutdown_timeout: Option<Seconds>,

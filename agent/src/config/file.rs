@@ -51,7 +51,7 @@ fn unknown_key(line: &str, known: &str) -> String {
     let known: Vec<_> = known.split(", ").map(|k| k.trim_matches('`')).collect();
     let nearest = known.iter().min_by_key(|k| distance(k, key));
     match nearest {
-        Some(k) if distance(k, key) <= 3 => {
+        Some(k) if distance(k, key) <= key.len() / 3 => {
             format!("unknown key {key}. Did you mean {k}? (`cabrank start --help` lists them all.)")
         }
         _ => format!("unknown key {key}. Remove it; the keys are: {}.", known.join(", ")),
@@ -92,6 +92,7 @@ mod tests {
         assert!(e.starts_with("2: unknown key max_pool_sice. Did you mean max_pool_size?"), "{e}");
         let e = parse("completely_different = 3\n").unwrap_err();
         assert!(e.contains("the keys are:") && e.contains("max_pool_size"), "{e}");
+        assert!(!parse("dir = 3\n").unwrap_err().contains("Did you mean"));
     }
 
     #[test]

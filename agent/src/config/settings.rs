@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     /// 0: no limit.
     pub(crate) max_body: u64,
     pub(crate) header_timeout: Duration,
+    /// Zero: endless.
+    pub(crate) client_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
@@ -93,6 +95,7 @@ impl Settings {
             max_header_size,
             max_body: o.max_body.unwrap_or(0),
             header_timeout: seconds(o.header_timeout, 60.0),
+            client_timeout: seconds(o.client_timeout, 60.0),
             shutdown_timeout: seconds(o.shutdown_timeout, 60.0),
             log_level: o.log_level.unwrap_or_default(),
             log_format: o.log_format.unwrap_or_default(),
@@ -166,7 +169,7 @@ fn over(first: Options, second: Options) -> Options {
         address port environment max_pool_size min_instances max_instances_per_app pool_idle_time
         max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
         startup_file python nodejs start_timeout restart_dir rolling_restarts stat_throttle_rate
-        max_header_size max_body header_timeout shutdown_timeout log_level log_format
+        max_header_size max_body header_timeout client_timeout shutdown_timeout log_level log_format
     )
 }
 

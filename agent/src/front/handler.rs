@@ -39,7 +39,7 @@ impl Front {
         let mut upgrade = super::headers::asks_for_upgrade(request.headers())
             .then(|| hyper::upgrade::on(&mut request));
         let (parts, body) = request.into_parts();
-        let upload = Upload::new(body, self.settings.max_body);
+        let upload = Upload::new(body, self.settings.max_body, self.settings.client_timeout);
         let inbound = Inbound { parts, upload, peer };
         let trouble = match self.unacceptable(&inbound) {
             Some(trouble) => trouble,
@@ -114,8 +114,8 @@ fn settle(inbound: &Inbound, failed: Failed, again: bool) -> Trouble {
             session.process.drop_kept();
         }
     }
-    if inbound.upload.is_too_large() {
-        return Trouble::Refused(StatusCode::PAYLOAD_TOO_LARGE, "see --max-body".into());
+    if let Some((status, why)) = inbound.upload.broke() {
+        return Trouble::Refused(*status, why.clone()); // the client's doing, not the application's
     }
     if reached == Reached::Verdict(StatusCode::BAD_REQUEST) {
         return Trouble::Refused(StatusCode::BAD_REQUEST, why);

@@ -2,6 +2,7 @@
 
 use super::Peer;
 use super::handler::Front;
+use super::patience::PatientStream;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -97,6 +98,7 @@ fn attend(
         )
         .max_headers(MAX_HEADERS)
         .max_buf_size(settings.max_header_size);
+    let stream = PatientStream::new(stream, settings.client_timeout);
     let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
     tokio::spawn(async move {
         let mut connection = std::pin::pin!(connection);

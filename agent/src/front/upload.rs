@@ -2,14 +2,19 @@
 //!
 //! It is behind a counted reference because an attempt that fails takes its request with it, while the
 //! body must still be there for the next attempt, untouched.
+//!
+//! A client that stops sending in the middle is waited for only so long: it holds a process.
 
 use super::BoxError;
+use crate::front::patience::Patience;
 use bytes::Bytes;
+use hyper::StatusCode;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 /// A handle to the body; clones are the same body.
 #[derive(Clone, Debug)]
@@ -17,38 +22,51 @@ pub(crate) struct Upload(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    body: Mutex<Incoming>,
+    source: Mutex<Source>,
     /// 0: no limit.
     max: u64,
     taken: AtomicU64,
     touched: AtomicBool,
-    too_large: AtomicBool,
+    /// Why it broke off, as the client is told.
+    broke: OnceLock<(StatusCode, String)>,
+}
+
+#[derive(Debug)]
+struct Source {
+    body: Incoming,
+    patience: Patience,
 }
 
 impl Upload {
-    pub(crate) fn new(body: Incoming, max: u64) -> Self {
+    /// `pause` is how long the client may send nothing; zero: any time.
+    pub(crate) fn new(body: Incoming, max: u64, pause: Duration) -> Self {
         Upload(Arc::new(Inner {
-            body: Mutex::new(body),
+            source: Mutex::new(Source { body, patience: Patience::of(pause) }),
             max,
             taken: 0.into(),
             touched: false.into(),
-            too_large: false.into(),
+            broke: OnceLock::new(),
         }))
     }
-    fn body(&self) -> std::sync::MutexGuard<'_, Incoming> {
-        self.0.body.lock().unwrap_or_else(PoisonError::into_inner)
+    fn source(&self) -> std::sync::MutexGuard<'_, Source> {
+        self.0.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Whether any of it has been asked for: from then on it cannot be sent again.
     pub(crate) fn is_touched(&self) -> bool {
         self.0.touched.load(Ordering::Acquire)
     }
-    /// Whether it broke off because it was larger than allowed.
-    pub(crate) fn is_too_large(&self) -> bool {
-        self.0.too_large.load(Ordering::Acquire)
+    /// If it broke off: the status that tells the client why, and the reason in words.
+    pub(crate) fn broke(&self) -> Option<&(StatusCode, String)> {
+        self.0.broke.get()
+    }
+    fn break_off(&self, status: StatusCode, why: String) -> BoxError {
+        let error = why.clone().into();
+        let _ = self.0.broke.set((status, why));
+        error
     }
     /// Whether its declared length is larger than allowed.
     pub(crate) fn declares_too_much(&self) -> bool {
-        self.0.max > 0 && self.body().size_hint().lower() > self.0.max
+        self.0.max > 0 && self.source().body.size_hint().lower() > self.0.max
     }
 }
 
@@ -61,23 +79,39 @@ impl Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         self.0.touched.store(true, Ordering::Release);
-        let frame = ready!(Pin::new(&mut *self.body()).poll_frame(cx));
-        let Some(frame) = frame else { return Poll::Ready(None) };
-        let frame = frame?;
+        let mut source = self.source();
+        let Source { body, patience } = &mut *source;
+        let polled = Pin::new(body).poll_frame(cx);
+        let frame = ready!(patience.judge(cx, polled));
+        drop(source);
+        let frame = match frame {
+            Ok(None) => return Poll::Ready(None),
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(e))) => {
+                let error = self.break_off(StatusCode::BAD_REQUEST, e.to_string());
+                return Poll::Ready(Some(Err(error)));
+            }
+            Err(waited) => {
+                let why = format!("no byte of the body came for {} s", waited.as_secs_f64());
+                let error = self.break_off(StatusCode::REQUEST_TIMEOUT, why);
+                return Poll::Ready(Some(Err(error)));
+            }
+        };
         let size = frame.data_ref().map_or(0, |d| d.len() as u64);
         let taken = self.0.taken.fetch_add(size, Ordering::Relaxed) + size;
         if self.0.max > 0 && taken > self.0.max {
-            self.0.too_large.store(true, Ordering::Release);
-            return Poll::Ready(Some(Err("the body is larger than --max-body".into())));
+            let why = format!("the limit is {} bytes", self.0.max);
+            let error = self.break_off(StatusCode::PAYLOAD_TOO_LARGE, why);
+            return Poll::Ready(Some(Err(error)));
         }
         Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body().is_end_stream()
+        self.source().body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body().size_hint()
+        self.source().body.size_hint()
     }
 }

@@ -123,6 +123,52 @@ fn limits_are_kept() {
 }
 
 #[test]
+fn a_client_that_stops_does_not_hold_a_process() {
+    let apps = [
+        wsgi("", &format!("if path == '/big': return answer('x' * (64 << 20))\n{ECHO}")),
+        node(
+            "http.createServer((q, s) => {\n\
+               if (q.url === '/big') return s.end('x'.repeat(64 << 20));\n\
+               let n = 0; q.on('data', d => n += d.length); q.on('end', () => s.end(String(n)));\n\
+             }).listen(0);",
+        ),
+    ];
+    for dir in apps {
+        let only = "--force-max-concurrent-requests-per-process=1";
+        let options = ["--max-pool-size", "1", only, "--client-timeout", "0.3"];
+        let agent = Agent::start(dir.path(), &options);
+        let mut sends = agent.client();
+        sends.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab").unwrap();
+        assert_eq!(sends.reply("POST").unwrap().status, 408);
+        let mut takes = agent.client();
+        takes.send(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
+        assert_eq!(agent.client().request("POST", "/", &[], b"abc").unwrap().text(), "3");
+        assert!(takes.reply("GET").is_err(), "it was not cut off");
+    }
+}
+
+#[test]
+fn a_body_that_breaks_off_is_the_clients_fault() {
+    let apps = [
+        wsgi("", ECHO),
+        node(
+            "http.createServer((q, s) => {\n\
+        q.on('data', () => {}); q.on('end', () => s.end('whole')); }).listen(0);",
+        ),
+    ];
+    for dir in apps {
+        let agent = Agent::start(dir.path(), &[]);
+        let mut client = agent.client();
+        client
+            .send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n")
+            .unwrap();
+        assert_eq!(client.reply("POST").unwrap().status, 400);
+        assert!(!agent.log().contains("no answer"), "{}", agent.log());
+    }
+}
+
+#[test]
 fn headers_reach_the_application_and_httpoxy_does_not() {
     let dir = wsgi("", "return answer('\\n'.join(f'{k}={v}' for k, v in sorted(environ.items())))");
     let agent = Agent::start(dir.path(), &[]);
