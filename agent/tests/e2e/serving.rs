@@ -17,7 +17,7 @@ fn both_examples_answer() {
 
 #[test]
 fn parallel_slow_requests_are_answered_by_different_processes_and_status_shows_them() {
-    let app = wsgi("", "time.sleep(0.5)\nreturn answer(os.getpid())");
+    let app = wsgi("", "time.sleep(4)\nreturn answer(os.getpid())");
     let agent = Agent::start(app.path(), &[]);
     let address = agent.address;
     let ask =
