@@ -5,7 +5,7 @@ use super::error::GetError;
 use super::group::End;
 use super::options::PoolOptions;
 use super::process_info::Entry;
-use super::restart_files::Look;
+use super::restart_files::{LastSeen, Look};
 use super::spawner::Spawner;
 use super::spawning::Kind;
 use super::state::State;
@@ -116,9 +116,9 @@ impl<S: Spawner> State<S> {
     fn needs_restart(&mut self, key: Key, look: &Look) -> bool {
         let group = self.group_mut(key);
         let changed = match group.seen.get_mut(&look.dir) {
-            Some(seen) => seen.has_changed(look.restart),
+            Some(seen) => seen.has_changed(look),
             None => {
-                group.seen.insert(look.dir.clone(), look.restart);
+                group.seen.insert(look.dir.clone(), LastSeen::new(look));
                 false
             }
         };

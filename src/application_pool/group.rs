@@ -7,7 +7,7 @@
 use super::error::SpawnError;
 use super::options::PoolOptions;
 use super::process_info::{ByAge, InGroup, Place, ProcessInfo};
-use super::restart_files::Seen;
+use super::restart_files::LastSeen;
 use super::spawner::{CancelToken, Identifier, Spawner};
 use crate::clock::Time;
 use crate::ranked::Ranked;
@@ -144,7 +144,7 @@ pub(crate) struct Group {
     pub(crate) reload_pending: bool,
     /// What was last seen of the restart file in each directory that its gets name: two application
     /// roots may share a group.
-    pub(crate) seen: HashMap<PathBuf, Seen>,
+    pub(crate) seen: HashMap<PathBuf, LastSeen>,
 
     /// Failed spawns in a row.
     pub(crate) failures: u32,

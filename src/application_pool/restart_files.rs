@@ -10,6 +10,7 @@ use crate::sync::Mutex;
 use foldhash::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Gives a file's time of modification.
@@ -28,8 +29,34 @@ pub(crate) enum Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) dir: PathBuf,
+    /// When it was made, by a count of beginnings and ends of looks.
+    pub(crate) began: u64,
+    pub(crate) ended: u64,
     pub(crate) always: bool,
     pub(crate) restart: Seen,
+}
+
+/// What a group saw last of one directory's restart file.
+#[derive(Debug)]
+pub(crate) struct LastSeen {
+    seen: Seen,
+    ended: u64,
+}
+
+impl LastSeen {
+    pub(crate) fn new(look: &Look) -> Self {
+        LastSeen { seen: look.restart, ended: look.ended }
+    }
+
+    /// Whether the look asks for a restart. Looks are made without the lock, so one may arrive after a
+    /// later one: only a look that began after the last one had ended is news.
+    pub(crate) fn has_changed(&mut self, look: &Look) -> bool {
+        if look.began < self.ended {
+            return false;
+        }
+        self.ended = look.ended;
+        self.seen.has_changed(look.restart)
+    }
 }
 
 impl Seen {
@@ -49,12 +76,14 @@ impl Seen {
 pub(crate) struct RestartFiles {
     look_up: Box<LookUp>,
     throttle: Duration,
+    count: AtomicU64,
     recent: Mutex<HashMap<PathBuf, (Time, Look)>>,
 }
 
 impl RestartFiles {
     pub(crate) fn new(look_up: Box<LookUp>, throttle: Duration) -> Self {
-        RestartFiles { look_up, throttle, recent: Mutex::new(HashMap::default()) }
+        let recent = Mutex::new(HashMap::default());
+        RestartFiles { look_up, throttle, count: AtomicU64::new(0), recent }
     }
 
     /// Looks, or says what was seen less than the throttle's time ago.
@@ -80,13 +109,15 @@ impl RestartFiles {
             super::contained(|| (self.look_up)(&dir.join(name)))
                 .unwrap_or_else(|_| Err(io::Error::other("the look-up panicked")))
         };
+        let began = self.count.fetch_add(1, Ordering::SeqCst);
         let always = look_up("always_restart.txt").is_ok();
         let restart = match look_up("restart.txt") {
             Ok(time) => Seen::Modified(time),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Seen::Absent,
             Err(_) => Seen::Unreadable,
         };
-        Look { dir, always, restart }
+        let ended = self.count.fetch_add(1, Ordering::SeqCst);
+        Look { dir, began, ended, always, restart }
     }
 }
 
@@ -107,5 +138,25 @@ mod tests {
         assert!(seen.has_changed(t(1)), "created again");
         assert!(!seen.has_changed(Seen::Unreadable));
         assert!(!seen.has_changed(t(1)), "readable again, unchanged");
+    }
+
+    /// One get looks, is held up, and arrives after a later one has begun the restart: as the stress
+    /// test found, that counted as another change, and one touch restarted up to three times.
+    #[test]
+    fn a_look_that_is_overtaken_is_no_news() {
+        let modified = |s| Seen::Modified(SystemTime::UNIX_EPOCH + Duration::from_secs(s));
+        let look = |began, ended, s| Look {
+            dir: PathBuf::new(),
+            began,
+            ended,
+            always: false,
+            restart: modified(s),
+        };
+        let mut last = LastSeen::new(&look(0, 1, 1));
+        assert!(last.has_changed(&look(4, 5, 2)), "touched");
+        assert!(!last.has_changed(&look(2, 3, 1)), "a look from before the touch");
+        assert!(!last.has_changed(&look(3, 6, 1)), "one that began before the other had ended");
+        assert!(!last.has_changed(&look(7, 8, 2)), "nothing new");
+        assert!(last.has_changed(&look(9, 10, 1)), "put back");
     }
 }

@@ -9,7 +9,7 @@ use super::error::SpawnError;
 use super::group::{BackingOff, BySurplus, Group, Want, Wanting};
 use super::options::PoolOptions;
 use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
-use super::restart_files::Look;
+use super::restart_files::{LastSeen, Look};
 use super::snapshot::Totals;
 use super::spawner::{Identifier, Spawner};
 use crate::clock::{Clock, Span, Time};
@@ -180,7 +180,7 @@ impl<S: Spawner> State<S> {
                 let name: std::sync::Arc<str> = options.app_group_name().into();
                 let mut group = Group::new(name.clone(), options.clone());
                 if let Some(look) = look {
-                    group.seen.insert(look.dir.clone(), look.restart);
+                    group.seen.insert(look.dir.clone(), LastSeen::new(look));
                 }
                 let key = Key::new(self.groups.insert(group));
                 self.group_by_name.insert(name, key);
