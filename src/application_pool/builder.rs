@@ -2,6 +2,7 @@
 
 use super::error::BuildError;
 use super::event::Event;
+use super::foreign::Foreign;
 use super::restart_files::{LookUp, RestartFiles};
 use super::snapshot::Totals;
 use super::spawner::Spawner;
@@ -156,11 +157,11 @@ impl<S: Spawner> Builder<S> {
         state.waiting_for_end = usize::from(self.cleaner);
         let throttle = self.stat_throttle;
         let inner = Arc::new(Inner {
-            spawner: self.spawner,
+            spawner: Foreign::new(self.spawner),
             state: Mutex::new(state),
             clock: self.clock,
             restart_files: self.restart_files.map(|look_up| RestartFiles::new(look_up, throttle)),
-            observer: self.observer,
+            observer: self.observer.map(Foreign::new),
             spawner_stack_size: self.spawner_stack_size,
             cleaner_signal: Condvar::new(),
             closed_signal: Condvar::new(),

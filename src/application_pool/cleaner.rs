@@ -5,12 +5,13 @@
 //! processes that no minimum protects and that have been idle for `max_idle_time`; processes that
 //! drain for too long (E13); groups whose back-off ends and that want a process (E26, E28).
 
+use super::Inner;
 use super::effects::Effects;
 use super::event::DetachReason;
+use super::foreign::contained;
 use super::process_info::Inactive;
 use super::spawner::{ShutDown, Spawner};
 use super::state::State;
-use super::{Inner, contained};
 use crate::clock::{Deadline, Time};
 use crate::slab_list::{Key, List};
 use std::sync::Arc;

@@ -6,10 +6,11 @@
 
 use super::error::SpawnError;
 use super::event::Event;
+use super::foreign::{Foreign, contained, release};
 use super::process_info::Entry;
 use super::spawner::{CancelToken, Process, ShutDown, Spawner};
 use super::spawning::SpawnOrder;
-use super::{Inner, WorksFor, contained, release, release_entry};
+use super::{Inner, WorksFor};
 use crate::sync::Arc;
 use crate::wait_queue::Wake;
 
@@ -19,7 +20,7 @@ pub(crate) enum Effect<S: Spawner> {
     /// A process has left the pool: shut it down, and drop it.
     Dispose(Arc<Entry<S>>, ShutDown),
     /// A process was spawned that nobody wants any more (erratum E12).
-    Unwanted(S::Process),
+    Unwanted(Foreign<S::Process>),
     /// The pool's last reference to an error that its spawner made.
     Bury(SpawnError),
     Cancel(CancelToken),
@@ -106,11 +107,9 @@ impl<S: Spawner> Effect<S> {
             Effect::Wake(wake) => wake.wake(),
             Effect::Dispose(entry, how) => {
                 let _ = contained(|| entry.process.shut_down(how));
-                release_entry(entry);
             }
             Effect::Unwanted(process) => {
                 let _ = contained(|| process.shut_down(ShutDown::Drained));
-                release(process);
             }
             Effect::Bury(error) => release(error),
             Effect::Cancel(token) => token.cancel(),

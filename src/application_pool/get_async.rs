@@ -7,6 +7,7 @@
 
 use super::checkout::{Asker, Checkout};
 use super::error::GetError;
+use super::foreign::release;
 use super::options::PoolOptions;
 use super::restart_files::Look;
 use super::session::{Ending, Lease, Session};
@@ -39,7 +40,10 @@ impl<S: Spawner> ApplicationPool<S> {
                 Err(error) if error.is_local() || attempt == MAX_ATTEMPTS => {
                     return Err(GetError::Connect(error));
                 }
-                Err(_) => attempt += 1,
+                Err(error) => {
+                    release(error);
+                    attempt += 1;
+                }
             }
         }
     }
@@ -90,9 +94,10 @@ impl<S: Spawner> Future for Turn<S> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome<S>> {
         let waiter = self.waiter.expect("not polled after completion");
-        // Cloned before the lock and dropped after it: both are foreign code.
+        // Cloned before the lock and dropped after it: both are foreign code. If the clone panics, who
+        // polls is told: the waker is theirs, and nothing has happened yet.
         let mut waker = Some(cx.waker().clone());
-        let (outcome, _former) = self.pool.critical(|state, _| {
+        let (outcome, former) = self.pool.critical(|state, _| {
             let outcome = state.waiters.take(waiter);
             let former = match (&outcome, waker.take_if(|_| outcome.is_none())) {
                 (None, Some(waker)) => state.waiters.set_waker(waiter, waker),
@@ -100,6 +105,8 @@ impl<S: Spawner> Future for Turn<S> {
             };
             (outcome, former)
         });
+        release(former);
+        release(waker);
         match outcome {
             Some(outcome) => {
                 self.waiter = None;
@@ -114,10 +121,14 @@ impl<S: Spawner> Drop for Turn<S> {
     fn drop(&mut self) {
         let Some(waiter) = self.waiter.take().filter(|_| !has_failed()) else { return };
         let group = self.group;
-        let (outcome, _waker) =
-            self.pool.critical(|state, fx| state.leave_queue(group, waiter, fx));
-        if let Some(Outcome::Serve(entry)) = outcome {
-            Lease::new(entry).end(Ending::Unused);
+        let (outcome, waker) = self.pool.critical(|state, fx| state.leave_queue(group, waiter, fx));
+        release(waker);
+        match outcome {
+            Some(Outcome::Serve(entry)) => {
+                Lease::new(entry).end(Ending::Unused);
+            }
+            Some(Outcome::SpawnFailed(error)) => release(error),
+            Some(Outcome::Closed) | None => {}
         }
     }
 }

@@ -41,6 +41,7 @@ mod detach;
 mod effects;
 mod error;
 mod event;
+mod foreign;
 mod get_async;
 mod group;
 #[cfg(feature = "in-memory")]
@@ -76,12 +77,11 @@ use crate::slab_list::Key;
 use crate::sync::{Condvar, Mutex, has_failed};
 use checkout::{Asker, Checkout};
 use effects::Effects;
+use foreign::{Foreign, contained, release};
 use restart_files::RestartFiles;
 use state::{Outcome, State};
-use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -92,11 +92,11 @@ type Observer = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// What all handles share.
 pub(crate) struct Inner<S: Spawner> {
-    spawner: S,
+    spawner: Foreign<S>,
     state: Mutex<State<S>>,
     clock: Clock,
     restart_files: Option<RestartFiles>,
-    observer: Option<Observer>,
+    observer: Option<Foreign<Observer>>,
     spawner_stack_size: Option<usize>,
     cleaner_signal: Condvar,
     /// A closed pool has nothing left.
@@ -129,43 +129,6 @@ impl Drop for WorksFor {
     fn drop(&mut self) {
         WORKS_FOR.with(|pools| pools.borrow_mut().pop());
     }
-}
-
-/// Calls foreign code; a panic becomes its message.
-pub(crate) fn contained<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
-    catch_unwind(AssertUnwindSafe(foreign)).map_err(|payload| {
-        let message = panic_message(&*payload);
-        #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-        if !message.starts_with(in_memory::SCRIPTED) {
-            // A model's assertion, or the tool's own report of a deadlock: not for us to contain.
-            std::panic::resume_unwind(payload);
-        }
-        // What was thrown is foreign, too, and may panic when it is dropped.
-        std::mem::forget(payload);
-        message
-    })
-}
-
-/// Drops something foreign: its panic has nobody to be told to.
-#[inline]
-pub(crate) fn release<T>(foreign: T) {
-    if std::mem::needs_drop::<T>() {
-        let _ = contained(|| drop(foreign));
-    }
-}
-
-/// Drops a reference to a process; the process, if it has left meanwhile and this was the last.
-#[inline]
-pub(crate) fn release_entry<S: Spawner>(entry: crate::sync::Arc<process_info::Entry<S>>) {
-    if let Some(last) = crate::sync::Arc::into_inner(entry) {
-        release(last);
-    }
-}
-
-fn panic_message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a value that is no text".to_owned())
 }
 
 impl<S: Spawner> Inner<S> {
@@ -448,7 +411,10 @@ impl<S: Spawner> ApplicationPool<S> {
                 Err(error) if error.is_local() || attempt == MAX_ATTEMPTS => {
                     return Err(GetError::Connect(error));
                 }
-                Err(_) => attempt += 1,
+                Err(error) => {
+                    release(error);
+                    attempt += 1;
+                }
             }
         }
     }

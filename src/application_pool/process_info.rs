@@ -1,6 +1,7 @@
 //! One process as the pool sees it: the pseudocode's `ProcessInfo`.
 
 use super::Inner;
+use super::foreign::Foreign;
 use super::spawner::{Identifier, Spawner};
 use crate::clock::Time;
 use crate::slab_list::{Key, Links, linked};
@@ -11,7 +12,7 @@ use crate::sync::{Arc, Flag};
 /// The pool holds it strongly for as long as the process is in its data, a [`Lease`](super::Lease)
 /// while somebody connects, a [`Session`](super::Session) weakly.
 pub(crate) struct Entry<S: Spawner> {
-    pub(crate) process: S::Process,
+    pub(crate) process: Foreign<S::Process>,
     pub(crate) identifier: Identifier,
     pub(crate) pid: Option<u32>,
     /// Where the `ProcessInfo` is, as long as `gone` is false.

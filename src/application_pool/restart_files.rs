@@ -4,6 +4,7 @@
 //! critical section (erratum E24); what it saw is compared with what the group saw last, under the
 //! lock. The library does no I/O of its own: the look-up is a function that the user gives.
 
+use super::foreign::{Foreign, contained, release};
 use super::options::PoolOptions;
 use crate::clock::{Clock, Time};
 use crate::sync::Mutex;
@@ -74,7 +75,7 @@ impl Seen {
 
 /// The look-up, and what it found lately.
 pub(crate) struct RestartFiles {
-    look_up: Box<LookUp>,
+    look_up: Foreign<Box<LookUp>>,
     throttle: Duration,
     count: AtomicU64,
     recent: Mutex<HashMap<PathBuf, (Time, Look)>>,
@@ -83,7 +84,7 @@ pub(crate) struct RestartFiles {
 impl RestartFiles {
     pub(crate) fn new(look_up: Box<LookUp>, throttle: Duration) -> Self {
         let recent = Mutex::new(HashMap::default());
-        RestartFiles { look_up, throttle, count: AtomicU64::new(0), recent }
+        RestartFiles { look_up: Foreign::new(look_up), throttle, count: AtomicU64::new(0), recent }
     }
 
     /// Looks, or says what was seen less than the throttle's time ago.
@@ -104,20 +105,24 @@ impl RestartFiles {
     }
 
     fn look_now(&self, dir: PathBuf) -> Look {
-        let look_up = |name: &str| {
-            // A look-up that panics has seen nothing.
-            super::contained(|| (self.look_up)(&dir.join(name)))
-                .unwrap_or_else(|_| Err(io::Error::other("the look-up panicked")))
-        };
         let began = self.count.fetch_add(1, Ordering::SeqCst);
-        let always = look_up("always_restart.txt").is_ok();
-        let restart = match look_up("restart.txt") {
-            Ok(time) => Seen::Modified(time),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Seen::Absent,
-            Err(_) => Seen::Unreadable,
-        };
+        let always = self.see(&dir.join("always_restart.txt"));
+        let restart = self.see(&dir.join("restart.txt"));
         let ended = self.count.fetch_add(1, Ordering::SeqCst);
-        Look { dir, began, ended, always, restart }
+        Look { dir, began, ended, always: matches!(always, Seen::Modified(_)), restart }
+    }
+
+    fn see(&self, file: &Path) -> Seen {
+        match contained(|| (self.look_up)(file)) {
+            Ok(Ok(time)) => Seen::Modified(time),
+            Ok(Err(error)) => {
+                let absent = error.kind() == io::ErrorKind::NotFound;
+                release(error);
+                if absent { Seen::Absent } else { Seen::Unreadable }
+            }
+            // A look-up that panics has seen nothing.
+            Err(_) => Seen::Unreadable,
+        }
     }
 }
 

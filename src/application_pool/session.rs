@@ -8,11 +8,11 @@
 
 use super::effects::Effects;
 use super::event::DetachReason;
+use super::foreign::release;
 use super::group::End;
 use super::process_info::{Entry, Place};
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
-use super::{release, release_entry};
 use crate::sync::{Arc, Weak, has_failed};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -154,9 +154,7 @@ impl<S: Spawner> Lease<S> {
     pub fn connected(mut self, connection: <S::Process as Process>::Connection) -> Session<S> {
         let entry = self.entry.take().expect("taken only by those who consume the lease");
         let info = Arc::downgrade(&entry);
-        let session = Session { identifier: entry.identifier, info, connection: Some(connection) };
-        release_entry(entry);
-        session
+        Session { identifier: entry.identifier, info, connection: Some(connection) }
     }
     /// Closes the session: one request more is processed. The same as dropping the lease.
     pub fn close(self) {}
@@ -171,8 +169,6 @@ impl<S: Spawner> Lease<S> {
     pub(crate) fn end(&mut self, end: Ending) {
         if let Some(entry) = self.entry.take() {
             session_has_been_closed(&entry, end);
-            // It may be the last reference to a process that has left meanwhile.
-            release_entry(entry);
         }
     }
 }
@@ -220,12 +216,7 @@ impl<S: Spawner> Session<S> {
         // foreign code and may panic; the session is counted down all the same.
         release(connection);
         match self.info.upgrade() {
-            Some(entry) => {
-                let found = session_has_been_closed(&entry, end);
-                // It may be the last reference to a process that has left meanwhile.
-                release_entry(entry);
-                found
-            }
+            Some(entry) => session_has_been_closed(&entry, end),
             None => Found::Null,
         }
     }

@@ -270,9 +270,9 @@ fn put_together(
         group.app_root = raw.options.app_root().to_owned();
         group.environment = raw.options.environment().to_owned();
         group.backing_off = raw.back_off_until.map(|until| until.since(now));
-        group.last_error = raw
-            .last_error
-            .map(|error| super::contained(|| error.to_string()).unwrap_or_else(|panic| panic));
+        group.last_error = raw.last_error.map(|error| {
+            super::foreign::contained(|| error.to_string()).unwrap_or_else(|panic| panic)
+        });
         while let Some((_, process)) = processes.next_if(|(key, _)| *key == raw.key) {
             group.processes.push(process);
         }

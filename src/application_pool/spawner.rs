@@ -4,6 +4,7 @@
 //! become errors of that call, and it may call the pool back.
 
 use super::error::{ConnectError, SpawnError};
+use super::foreign::{Foreign, contained};
 use super::options::PoolOptions;
 use crate::sync::{Arc, Condvar, Mutex};
 use std::fmt;
@@ -129,7 +130,7 @@ struct Token {
 #[derive(Default)]
 struct TokenState {
     cancelled: bool,
-    hooks: Vec<Box<dyn FnOnce() + Send>>,
+    hooks: Vec<Foreign<Box<dyn FnOnce() + Send>>>,
 }
 
 impl CancelToken {
@@ -148,7 +149,7 @@ impl CancelToken {
         };
         self.0.cancelled.notify_all();
         for hook in hooks {
-            let _ = super::contained(hook);
+            let _ = contained(hook.into_inner());
         }
     }
 
@@ -170,7 +171,7 @@ impl CancelToken {
         {
             let mut state = self.0.state.lock();
             if !state.cancelled {
-                state.hooks.push(Box::new(hook));
+                state.hooks.push(Foreign::new(Box::new(hook)));
                 return;
             }
         }

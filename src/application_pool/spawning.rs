@@ -9,12 +9,13 @@
 use super::effects::{Effect, Effects};
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
+use super::foreign::{Foreign, contained};
 use super::group::{End, Group, Spawning};
 use super::options::PoolOptions;
 use super::process_info::{Entry, Place, ProcessInfo};
-use super::spawner::{CancelToken, Identifier, Process, SpawnRequest, Spawner};
+use super::spawner::{CancelToken, Identifier, Process, ShutDown, SpawnRequest, Spawner};
 use super::state::State;
-use super::{Inner, WorksFor, contained};
+use super::{Inner, WorksFor};
 use crate::slab_list::{Key, Links};
 use crate::sync::{Arc, Flag, has_failed, thread};
 use std::sync::{Mutex, PoisonError};
@@ -41,7 +42,7 @@ pub(crate) struct SpawnOrder {
 
 /// A process that is ready, and what it said of itself.
 pub(crate) struct Newcomer<P> {
-    process: P,
+    process: Foreign<P>,
     concurrency: usize,
     pid: Option<u32>,
 }
@@ -304,11 +305,19 @@ impl<S: Spawner> Inner<S> {
             if order.reload {
                 self.spawner.reload(&order.options);
             }
-            let process = self.spawner.spawn(&request)?;
-            let (concurrency, pid) = (process.concurrency(), process.pid());
-            Ok(Newcomer { process, concurrency, pid })
+            self.spawner.spawn(&request)
         });
-        spawned
-            .unwrap_or_else(|panic| Err(SpawnError::new(format!("the spawner panicked: {panic}"))))
+        let process = match spawned {
+            Ok(spawned) => Foreign::new(spawned?),
+            Err(panic) => return Err(SpawnError::new(format!("the spawner panicked: {panic}"))),
+        };
+        match contained(|| (process.concurrency(), process.pid())) {
+            Ok((concurrency, pid)) => Ok(Newcomer { process, concurrency, pid }),
+            Err(panic) => {
+                // It lives, and nobody else will shut it down.
+                let _ = contained(|| process.shut_down(ShutDown::Drained));
+                Err(SpawnError::new(format!("the process panicked: {panic}")))
+            }
+        }
     }
 }

@@ -105,6 +105,140 @@ fn an_error_may_call_the_pool_back_or_panic_when_it_is_dropped() {
     soon(move || drop(pool));
 }
 
+/// A value that panics when it is dropped.
+#[derive(Debug)]
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("{ON_PURPOSE} when it is dropped");
+    }
+}
+
+impl fmt::Display for PanicsWhenDropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("panics when it is dropped")
+    }
+}
+
+impl Error for PanicsWhenDropped {}
+
+/// As was found: the panic took the spawner thread with it, and with that the group's next order and
+/// what it had reserved. The group never spawned again.
+#[test]
+fn a_hook_that_panics_when_it_is_dropped_loses_no_spawn() {
+    struct Hooked(InMemorySpawner);
+    impl Spawner for Hooked {
+        type Process = <InMemorySpawner as Spawner>::Process;
+        fn spawn(&self, request: &SpawnRequest) -> Result<Self::Process, SpawnError> {
+            for value in [PanicsWhenDropped, PanicsWhenDropped] {
+                request.cancel().on_cancel(move || drop(value));
+            }
+            self.0.spawn(request)
+        }
+    }
+    let spawner = InMemorySpawner::new();
+    let pool = ApplicationPool::builder(Hooked(spawner.clone())).build().expect("a valid pool");
+    let theirs = pool.clone();
+    let x = app("x").with_min_processes(3);
+    assert!(soon(move || theirs.get(&x).is_ok()));
+    before_long(|| pool.counts().count == 3 && pool.counts().spawning == 0);
+    // One that is given up, too.
+    spawner.next(Spawn::hang());
+    assert!(pool.try_get(&app("y")).is_err());
+    before_long(|| spawner.begun() == 4);
+    let theirs = pool.clone();
+    soon(move || theirs.close());
+    assert!(soon(move || pool.wait_closed(common::SOON)));
+}
+
+/// An error of `connect` that the get does not pass on, and one of a look-up.
+#[test]
+fn an_error_of_connect_or_of_a_look_up_may_panic_when_it_is_dropped() {
+    struct Crashed(Arc<AtomicUsize>);
+    impl Process for Crashed {
+        type Connection = ();
+        fn connect(&self) -> Result<(), ConnectError> {
+            match self.0.fetch_add(1, Ordering::SeqCst) {
+                0..3 => Err(ConnectError::process(PanicsWhenDropped)),
+                _ => Ok(()),
+            }
+        }
+        fn shut_down(&self, _: ShutDown) {}
+    }
+    struct Crashing(Arc<AtomicUsize>);
+    impl Spawner for Crashing {
+        type Process = Crashed;
+        fn spawn(&self, _: &SpawnRequest) -> Result<Crashed, SpawnError> {
+            Ok(Crashed(self.0.clone()))
+        }
+    }
+    for asynchronously in [false, true] {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let builder = ApplicationPool::builder(Crashing(calls.clone()));
+        let builder = builder.restart_files(|_| Err(std::io::Error::other(PanicsWhenDropped)));
+        let pool = builder.build().expect("a valid pool");
+        let theirs = pool.clone();
+        assert!(soon(move || match asynchronously {
+            true => common::task::block_on(theirs.get_async(&app("x"))).is_ok(),
+            false => theirs.get(&app("x")).is_ok(),
+        }));
+        assert_eq!(calls.load(Ordering::SeqCst), 4);
+        before_long(|| pool.counts().count == 1);
+    }
+}
+
+/// The task had been told, and was dropped before it heard.
+#[test]
+fn an_error_that_a_dropped_task_was_told_may_panic_when_it_is_dropped() {
+    struct Failing(common::Door);
+    impl Spawner for Failing {
+        type Process = Plain;
+        fn spawn(&self, _: &SpawnRequest) -> Result<Plain, SpawnError> {
+            self.0.pass();
+            Err(SpawnError::new(PanicsWhenDropped))
+        }
+    }
+    let door = common::Door::default();
+    let builder = ApplicationPool::builder(Failing(door.clone())).cleaner(false);
+    let pool = builder.build().expect("a valid pool");
+    let theirs = pool.clone();
+    let mut task =
+        common::task::Task::new(async move { theirs.get_async(&app("x")).await.map(drop) });
+    assert!(task.poll().is_none());
+    door.open();
+    before_long(|| task.wakes() == 1);
+    // The pool's own reference goes first, so that the task's is the last.
+    pool.detach_group("/srv/x");
+    drop(task);
+    assert_eq!(pool.counts().waiting, 0);
+}
+
+/// The spawner, the observer and the look-up belong to the pool, and end with it.
+#[test]
+fn what_the_pool_was_built_with_may_panic_when_it_is_dropped() {
+    struct Fragile(Option<PanicsWhenDropped>);
+    impl Spawner for Fragile {
+        type Process = Plain;
+        fn spawn(&self, _: &SpawnRequest) -> Result<Plain, SpawnError> {
+            let _ = &self.0;
+            Ok(Plain)
+        }
+    }
+    let (observers, look_ups) = (PanicsWhenDropped, PanicsWhenDropped);
+    let builder = ApplicationPool::builder(Fragile(Some(PanicsWhenDropped)))
+        .cleaner(false)
+        .observer(move |_| {
+            let _ = &observers;
+        })
+        .restart_files(move |_| {
+            let _ = &look_ups;
+            Err(std::io::ErrorKind::NotFound.into())
+        });
+    let pool = builder.build().expect("a valid pool");
+    drop(pool);
+}
+
 /// A hook of the token runs when the spawn is told to give up, on the thread that tells it.
 #[test]
 fn a_hook_of_a_cancelled_spawn_may_call_the_pool_back_or_panic() {

@@ -3,6 +3,9 @@
 use crate::common::{Door, Rig, app, before_long, soon};
 use crate::{ON_PURPOSE, assert_usable, call_back};
 use cabrank::in_memory::{Call, Spawn};
+use cabrank::{
+    ApplicationPool, ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
+};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -138,6 +141,51 @@ fn a_process_that_nobody_wants_may_panic_twice_as_well() {
     door.open();
     rig.until(|| rig.gone() == [1] && rig.spawner.processes().is_empty());
     assert_usable(&rig);
+}
+
+/// It is alive, and nobody but the pool could shut it down.
+#[test]
+fn a_process_that_panics_when_it_is_asked_of_itself_is_shut_down() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum During {
+        Concurrency,
+        Pid,
+    }
+    struct Shy(During, Arc<AtomicUsize>);
+    impl Process for Shy {
+        type Connection = ();
+        fn connect(&self) -> Result<(), ConnectError> {
+            Ok(())
+        }
+        fn concurrency(&self) -> usize {
+            assert!(self.0 != During::Concurrency, "{ON_PURPOSE}");
+            1
+        }
+        fn pid(&self) -> Option<u32> {
+            assert!(self.0 != During::Pid, "{ON_PURPOSE}");
+            None
+        }
+        fn shut_down(&self, _: ShutDown) {
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    struct Shies(During, Arc<AtomicUsize>);
+    impl Spawner for Shies {
+        type Process = Shy;
+        fn spawn(&self, _: &SpawnRequest) -> Result<Shy, SpawnError> {
+            Ok(Shy(self.0, self.1.clone()))
+        }
+    }
+    for during in [During::Concurrency, During::Pid] {
+        let shut_down = Arc::new(AtomicUsize::new(0));
+        let pool = ApplicationPool::builder(Shies(during, shut_down.clone())).build();
+        let pool = pool.expect("a valid pool");
+        let theirs = pool.clone();
+        let error = soon(move || theirs.get(&app("x")).map(drop).expect_err("no process"));
+        assert!(error.to_string().contains(ON_PURPOSE), "{error}");
+        assert_eq!(shut_down.load(Ordering::SeqCst), 1);
+        soon(move || pool.close());
+    }
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! Foreign code and foreign values: what the user gave, and the pool calls and drops.
+//!
+//! A panic in it is caught where it is called, and becomes an error of that call; it poisons nothing
+//! and keeps nothing else from happening (rule 7). To drop a user's value is to call foreign code, so
+//! what the pool keeps of the user's is kept as a [`Foreign`], whose drop is contained.
+
+use std::any::Any;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Calls foreign code; a panic becomes its message.
+pub(crate) fn contained<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(foreign)).map_err(|payload| {
+        let message = panic_message(&*payload);
+        #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+        if !message.starts_with(super::in_memory::SCRIPTED) {
+            // A model's assertion, or the tool's own report of a deadlock: not for us to contain.
+            std::panic::resume_unwind(payload);
+        }
+        // What was thrown is foreign, too, and may panic when it is dropped.
+        std::mem::forget(payload);
+        message
+    })
+}
+
+/// Drops something foreign: its panic has nobody to be told to.
+#[inline]
+pub(crate) fn release<T>(foreign: T) {
+    if std::mem::needs_drop::<T>() {
+        let _ = contained(|| drop(foreign));
+    }
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a value that is no text".to_owned())
+}
+
+/// A value of the user's. Whoever drops it, wherever: a panic of its drop goes no further.
+pub(crate) struct Foreign<T>(
+    /// Absent only once it has been taken out.
+    Option<T>,
+);
+
+impl<T> Foreign<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Foreign(Some(value))
+    }
+    pub(crate) fn into_inner(mut self) -> T {
+        self.0.take().expect("taken only here, and when it is dropped")
+    }
+}
+
+impl<T> Deref for Foreign<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("taken only by those who consume it")
+    }
+}
+
+impl<T> Drop for Foreign<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.0.take() {
+            release(value);
+        }
+    }
+}
