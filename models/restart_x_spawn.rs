@@ -7,6 +7,8 @@
 //! is served, by new code, whether the spawn had ended (its process is detached) or not.
 
 use super::rig::*;
+use crate::in_memory::Call;
+use crate::sync::Mutex;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,10 +29,20 @@ fn restart_x_spawn() {
             })
         });
         rig.spawner.always("/a", unlimited());
+        let deployment = std::sync::Arc::new(Mutex::new(()));
+        let seen = deployment.clone();
+        rig.spawner.on_call(move |call| {
+            if call == Call::Spawn {
+                drop(seen.lock());
+            }
+        });
         let first = rig.session(&app("a"));
         // All are busy: this one is served at once, and begins a spawn.
         let second = rig.pool.get(&app("a")).expect("a session");
         assert_eq!(second.pid(), 1);
+        // The deployment, ordered against the spawn's look at the code, which has just been made when
+        // the spawner calls: what is no step for the tool is not interleaved.
+        drop(deployment.lock());
         rig.spawner.set_code("/a", "new");
         touched.store(2, Ordering::SeqCst);
         let third = rig.pool.get(&app("a")).expect("a session");

@@ -123,15 +123,6 @@ impl<T> Arc<T> {
         Weak { step: this.step.clone(), value: std::sync::Arc::downgrade(value) }
     }
 }
-impl<T> Arc<T> {
-    /// The value, if this was the last reference.
-    pub(crate) fn into_inner(mut this: Self) -> Option<T> {
-        let value = this.value.take();
-        // The drop of `this` is the step.
-        drop(this);
-        std::sync::Arc::into_inner(value?)
-    }
-}
 impl<T> Clone for Arc<T> {
     fn clone(&self) -> Self {
         Arc { step: self.step.clone(), value: self.value.clone() }

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""No model passes by accident: plants each fault of faults.toml in a copy of the sources, and says
+which models catch it.
+
+    python3 models/faults.py             every fault, under loom
+    python3 models/faults.py restart     only those with this in their name
+    python3 models/faults.py --tool shuttle
+
+A fault takes away one line that a model guards. It is caught if the models named beside it fail; each
+is run by itself. Exits with 1 if one is not caught, or no longer fits the source.
+Needs Python 3.11.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COPY = ROOT / "target" / "faults"
+COPIED = ["src", "models", "benches", "examples", "tests", "Cargo.lock", "README.md"]
+
+
+def copy_sources():
+    COPY.mkdir(parents=True, exist_ok=True)
+    for name in COPIED:
+        source, copy = ROOT / name, COPY / name
+        if copy.is_dir():
+            shutil.rmtree(copy)
+        if source.is_dir():
+            shutil.copytree(source, copy)
+        elif source.exists():
+            shutil.copy2(source, copy)
+    # A package by itself: the other members of the workspace are not needed.
+    manifest = (ROOT / "Cargo.toml").read_text()
+    lines = ["members = []" if line.startswith("members") else line for line in manifest.splitlines()]
+    (COPY / "Cargo.toml").write_text("\n".join(lines) + "\n")
+
+
+def run(tool, *args, seconds):
+    command = ["cargo", "test", "--quiet", "--features", tool, "--lib", *args]
+    environment = dict(os.environ, CARGO_TARGET_DIR=str(COPY / "target"), RUST_BACKTRACE="0")
+    try:
+        done = subprocess.run(
+            command, cwd=COPY, env=environment, timeout=seconds,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return None, ""
+    return done.returncode, done.stdout
+
+
+def reason(output):
+    """What the failing model said, in one line."""
+    lines = output.splitlines()
+    for at, line in enumerate(lines):
+        if "panicked at" in line and at + 1 < len(lines):
+            said = lines[at + 1].strip()
+            if said:
+                return said[:90]
+    return "no panic"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("names", nargs="*", help="only faults with one of these in their name")
+    parser.add_argument("--tool", choices=["loom", "shuttle"], default="loom")
+    parser.add_argument("--seconds", type=int, default=180, help="for each model")
+    options = parser.parse_args()
+
+    faults = tomllib.loads((ROOT / "models" / "faults.toml").read_text())["fault"]
+    if options.names:
+        faults = [f for f in faults if any(name in f["name"] for name in options.names)]
+    copy_sources()
+    wrong = 0
+    print(f"{'fault':<58} {'model':<34} {'caught':<8} how", flush=True)
+    for fault in faults:
+        path = COPY / fault["file"]
+        source = path.read_text()
+        find, replace = fault["find"], fault["replace"]
+        if source.count(find) != 1:
+            print(f"{fault['name']:<58} fits {source.count(find)} places of {fault['file']}, not 1")
+            wrong += 1
+            continue
+        path.write_text(source.replace(find, replace))
+        code, output = run(options.tool, "--no-run", seconds=600)
+        if code != 0:
+            print(f"{fault['name']:<58} does not build:\n{output}")
+            wrong += 1
+        for model in fault["models"] if code == 0 else []:
+            begun = time.monotonic()
+            # Without the part before `::`, another model's name may begin like this one's.
+            code, output = run(options.tool, f"{model}::{model}", "--", "--exact", seconds=options.seconds) \
+                if "::" in model else run(options.tool, model, seconds=options.seconds)
+            took = f"{time.monotonic() - begun:.1f} s"
+            if code is None:
+                caught, how = "NO", f"not within {options.seconds} s"
+            elif code == 0:
+                caught, how = "NO", "the model passes"
+            elif "running 0 tests" in output and "FAILED" not in output:
+                caught, how = "NO", "there is no such model"
+            else:
+                caught, how = "yes", f"{reason(output)} ({took})"
+            wrong += caught == "NO"
+            print(f"{fault['name']:<58} {model:<34} {caught:<8} {how}", flush=True)
+        path.write_text(source)
+    print(f"{len(faults)} faults, {wrong} not caught")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
