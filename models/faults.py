@@ -76,6 +76,11 @@ def main():
     if options.names:
         faults = [f for f in faults if any(name in f["name"] for name in options.names)]
     copy_sources()
+    code, output = run(options.tool, "--", "--list", seconds=900)
+    if code != 0:
+        sys.exit(output)
+    tests = [line.removesuffix(": test") for line in output.splitlines() if line.endswith(": test")]
+    paths = {path.rsplit("::", 1)[-1]: path for path in tests}
     wrong = 0
     print(f"{'fault':<58} {'model':<34} {'caught':<8} how", flush=True)
     for fault in faults:
@@ -93,16 +98,12 @@ def main():
             wrong += 1
         for model in fault["models"] if code == 0 else []:
             begun = time.monotonic()
-            # Without the part before `::`, another model's name may begin like this one's.
-            code, output = run(options.tool, f"{model}::{model}", "--", "--exact", seconds=options.seconds) \
-                if "::" in model else run(options.tool, model, seconds=options.seconds)
+            code, output = run(options.tool, paths[model], "--", "--exact", seconds=options.seconds)
             took = f"{time.monotonic() - begun:.1f} s"
             if code is None:
                 caught, how = "NO", f"not within {options.seconds} s"
             elif code == 0:
                 caught, how = "NO", "the model passes"
-            elif "running 0 tests" in output and "FAILED" not in output:
-                caught, how = "NO", "there is no such model"
             else:
                 caught, how = "yes", f"{reason(output)} ({took})"
             wrong += caught == "NO"

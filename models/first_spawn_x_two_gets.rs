@@ -1,8 +1,8 @@
 //! Two gets meet in an empty group of a pool for one process.
 //!
-//! Guards that the first process, too, is spawned without the lock and with its capacity reserved
-//! (errata E3, E4), and that the gets are served in the order in which they queued up (E17). Without
-//! the reservation there would be two spawns. Asserted: one spawn, both are served by its process.
+//! Guards that the first process, too, is spawned without the lock (erratum E4), that a group with a
+//! spawn in flight wants no other (`State::wants`), and that both gets are served by it, one after the
+//! other (E17). Asserted: one spawn, and both are served by its process.
 
 use super::rig::*;
 

@@ -11,13 +11,32 @@
 
 mod rig;
 
+mod always_restart_x_waiter;
 mod background_spawn_x_get;
+mod cancel_x_spawn_failure;
 mod clean_x_get;
+mod clean_x_session_close;
+mod cleaner_x_becoming_idle;
+mod close_x_close;
 mod close_x_waiter;
+mod connect_failure_x_close;
+mod eviction_x_get;
 mod first_spawn_x_two_gets;
 mod get_x_session_close;
+mod hanging_spawn_x_other_group;
+mod minimum_x_detach;
+mod newcomer_x_waiters;
+mod queue_bound_x_close;
+mod restart_x_failing_spawn;
 mod restart_x_spawn;
+mod rolling_restart_x_close;
 mod session_close_x_detach;
+mod session_close_x_pool_drop;
+mod set_max_x_waiter;
+mod spawn_x_close;
+mod spawn_x_detach;
+mod spawn_x_new_group;
+mod thread_failure_x_waiter;
 mod two_groups_x_eviction;
 mod waiter_x_cancel;
 mod waiter_x_time_out;

@@ -7,7 +7,6 @@
 //! is served, by new code, whether the spawn had ended (its process is detached) or not.
 
 use super::rig::*;
-use crate::in_memory::Call;
 use crate::sync::Mutex;
 use std::io;
 use std::path::Path;

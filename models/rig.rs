@@ -1,8 +1,8 @@
 //! What the models share: a pool whose every foreign call re-enters it, and a set-up that is not
 //! explored.
 
-use crate::in_memory::{InMemorySpawner, Spawn};
-use crate::sync::thread;
+use crate::in_memory::InMemorySpawner;
+use crate::sync::{Condvar, Mutex, thread};
 use crate::{ApplicationPool, Builder, ManualClock, PoolOptions, Session};
 use std::future::Future;
 use std::pin::pin;
@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 pub(super) use crate::application_pool::{Ending, Found};
+pub(super) use crate::in_memory::{Call, Spawn};
 pub(super) use crate::sync::explore::explore;
 pub(super) use crate::sync::thread::spawn;
 
@@ -42,14 +43,19 @@ impl Rig {
     /// Lets every foreign call re-enter the pool. Each is one more step to be interleaved, so models
     /// of three actors do without.
     pub(super) fn reentrant(self) -> Self {
+        self.reentrant_and(|_| {})
+    }
+    /// The same, and then does `more`.
+    pub(super) fn reentrant_and(self, more: impl Fn(Call) + Send + Sync + 'static) -> Self {
         let weak = self.pool.downgrade();
-        self.spawner.on_call(move |_| {
+        self.spawner.on_call(move |call| {
             // Foreign code may call the pool: it would not come back if the lock were held.
             if !crate::sync::has_failed()
                 && let Some(pool) = weak.upgrade()
             {
                 pool.counts();
             }
+            more(call);
         });
         self
     }
@@ -62,9 +68,47 @@ impl Rig {
     pub(super) fn idle(&self, app: &PoolOptions) {
         thread::inline(|| drop(self.pool.get(app)));
     }
+    /// How many restarts the group has seen.
+    pub(super) fn generation(&self, app: &PoolOptions) -> u64 {
+        let groups = self.pool.snapshot().groups;
+        let group = groups.into_iter().find(|group| group.name == app.app_group_name());
+        group.expect("it was asked for").generation
+    }
+    /// Closes the pool and waits until nothing is left; the numbers of the processes that were shut
+    /// down, each once.
+    pub(super) fn end(self) -> Vec<u32> {
+        self.pool.close();
+        assert!(self.pool.wait_closed(DRAIN), "nothing is left of a closed pool");
+        let mut gone: Vec<u32> = self.spawner.shut_down().iter().map(|(pid, _)| *pid).collect();
+        gone.sort_unstable();
+        assert!(gone.is_sorted_by(|a, b| a < b), "shut down twice: {gone:?}");
+        gone
+    }
     pub(super) fn counts(&self) -> (usize, usize) {
         let counts = self.pool.counts();
         (counts.active, counts.count)
+    }
+}
+
+/// Counts something, and lets a model wait for it: what comes about on the pool's own threads has
+/// nobody who could be joined.
+#[derive(Clone)]
+pub(super) struct Bell(Arc<(Mutex<usize>, Condvar)>);
+
+impl Bell {
+    pub(super) fn new() -> Self {
+        Bell(Arc::new((Mutex::new(0), Condvar::new())))
+    }
+    pub(super) fn ring(&self) {
+        *self.0.0.lock() += 1;
+        self.0.1.notify_all();
+    }
+    /// Waits until it has rung `n` times in all.
+    pub(super) fn wait(&self, n: usize) {
+        let mut rung = self.0.0.lock();
+        while *rung < n {
+            self.0.1.wait(&mut rung);
+        }
     }
 }
 
@@ -83,14 +127,14 @@ pub(super) fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Out
 
 /// Runs a future on this thread.
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
-    struct Parker(crate::sync::Mutex<bool>, crate::sync::Condvar);
+    struct Parker(Mutex<bool>, Condvar);
     impl Wake for Parker {
         fn wake(self: Arc<Self>) {
             *self.0.lock() = true;
             self.1.notify_one();
         }
     }
-    let parker = Arc::new(Parker(crate::sync::Mutex::new(false), crate::sync::Condvar::new()));
+    let parker = Arc::new(Parker(Mutex::new(false), Condvar::new()));
     let waker = Waker::from(parker.clone());
     let mut future = pin!(future);
     loop {

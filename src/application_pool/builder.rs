@@ -153,8 +153,6 @@ impl<S: Spawner> Builder<S> {
         state.max_per_app = self.max_per_app;
         state.max_idle_time = Span::new(self.max_idle_time);
         state.max_draining = self.max_draining;
-        state.cleaner_runs = self.cleaner;
-        state.waiting_for_end = usize::from(self.cleaner);
         let throttle = self.stat_throttle;
         let inner = Arc::new(Inner {
             spawner: Foreign::new(self.spawner),

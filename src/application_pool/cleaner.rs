@@ -100,6 +100,10 @@ pub(crate) fn cleaner<S: Spawner>(pool: Arc<Inner<S>>) {
 
 impl<S: Spawner> Inner<S> {
     pub(crate) fn start_cleaner(self: &Arc<Self>) -> std::io::Result<()> {
+        self.critical(|state, _| {
+            state.cleaner_runs = true;
+            state.waiting_for_end += 1;
+        });
         let pool = self.clone();
         crate::sync::thread::start("cabrank cleaner", None, move || {
             // Nothing foreign runs in it that is not contained; a panic here is a broken invariant.

@@ -178,9 +178,6 @@ impl<S: Spawner> State<S> {
         for key in keys {
             self.settle(key, fx);
         }
-        if self.cleaner_runs {
-            fx.push(Effect::WakeCleaner);
-        }
         self.notify_if_over(fx);
     }
 }

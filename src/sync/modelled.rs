@@ -190,7 +190,7 @@ pub(crate) mod thread {
         if stack_size == Some(usize::MAX) {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
         }
-        if INLINE.get() {
+        if INLINE.get() > 0 {
             f();
         } else {
             super::about_to("start thread").done();
@@ -200,15 +200,16 @@ pub(crate) mod thread {
     }
 
     std::thread_local! {
-        static INLINE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+        // Of all the model's threads together: both tools run them on one.
+        static INLINE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
     /// Runs `f` with every thread that it starts run to its end where it is started: for the part
     /// of a model that comes before the race, so that it is not explored.
     pub(crate) fn inline<R>(f: impl FnOnce() -> R) -> R {
-        INLINE.set(true);
+        INLINE.set(INLINE.get() + 1);
         let result = f();
-        INLINE.set(false);
+        INLINE.set(INLINE.get() - 1);
         result
     }
 

@@ -1,0 +1,31 @@
+//! Processes are detached while the group's minimum is being made good (erratum E28).
+//!
+//! Guards that `State::wants` asks for more below the minimum, after every loss. As the text has it, the
+//! minimum is looked at when the group is made, and never again. Asserted: without another get, there
+//! are as many spawns as it takes to have the minimum back.
+
+use super::rig::*;
+
+#[test]
+fn minimum_x_detach() {
+    explore("minimum_x_detach", &["made good"], |outcomes| {
+        let made = Bell::new();
+        let theirs = made.clone();
+        let rig = Rig::new(|b| b.max(2));
+        rig.spawner.on_call(move |call| {
+            if call == Call::Spawn {
+                theirs.ring();
+            }
+        });
+        let two = app("a").with_min_processes(2);
+        rig.idle(&two);
+        let identifiers: Vec<_> =
+            rig.spawner.processes().iter().map(|process| process.identifier()).collect();
+        assert_eq!(identifiers.len(), 2, "the minimum");
+        for identifier in identifiers {
+            assert!(rig.pool.detach(identifier));
+        }
+        made.wait(4);
+        outcomes.note("made good");
+    });
+}

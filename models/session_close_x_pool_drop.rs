@@ -1,0 +1,26 @@
+//! The last handle of the pool is dropped while a session is closed (errata E13, E32).
+//!
+//! Guards that a pool that is dropped lets its sessions finish (`State::close` drains busy processes)
+//! and that the close of the last one shuts its process down (`end_drain` in `State::close_session`).
+//! Without the latter, the process outlives the pool. Asserted: the process is shut down once, with no
+//! session open.
+
+use super::rig::*;
+use crate::ShutDown;
+
+#[test]
+fn session_close_x_pool_drop() {
+    let ways = ["Draining", "Live"];
+    explore("session_close_x_pool_drop", &ways, |outcomes| {
+        let Rig { pool, spawner, clock: _ } = Rig::new(|b| b.max(1)).reentrant();
+        let mut session = {
+            let pool = pool.clone();
+            crate::sync::thread::inline(move || pool.get(&app("a"))).expect("a session")
+        };
+        let closer = spawn(move || session.end(Ending::Closed));
+        drop(pool);
+        let found: Found = closer.join().expect("no panic");
+        outcomes.note(format!("{found:?}"));
+        assert_eq!(spawner.shut_down(), [(1, ShutDown::Drained)]);
+    });
+}
