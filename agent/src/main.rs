@@ -8,7 +8,8 @@
 //! - [`front`]: the HTTP server, one request through the pool, and the two protocols to the processes;
 //! - [`app`]: application processes: the handshake, the spawner, a process's life and end;
 //! - [`instance_dir`]: the agent's directory, by which tools find it;
-//! - [`admin`]: what the running agent tells `cabrank status` and its like.
+//! - [`admin`]: what the running agent tells `cabrank status` and its like;
+//! - [`logging`]: events on their way to standard error, through a queue ([`log_queue`]).
 
 mod admin;
 mod app;
@@ -16,6 +17,7 @@ mod config;
 mod failure;
 mod front;
 mod instance_dir;
+mod log_queue;
 mod logging;
 mod start;
 
@@ -31,11 +33,13 @@ fn main() -> ExitCode {
         Command::Restart(args) => admin::client::restart(&args),
         Command::Detach(args) => admin::client::detach(&args),
     };
-    match done {
+    let code = match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("cabrank: {failure}");
+            logging::last_word(&format!("cabrank: {failure}"));
             failure.exit_code()
         }
-    }
+    };
+    logging::flush();
+    code
 }

@@ -7,6 +7,7 @@ mod agent;
 mod http;
 
 mod crashes;
+mod logs;
 mod protocol;
 mod restarts;
 mod serving;
