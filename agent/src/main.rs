@@ -4,7 +4,8 @@
 //! in:
 //!
 //! - [`config`]: the command line, the environment and `cabrank.toml`, and what follows from them;
-//! - [`start`]: the life of one agent, from binding the port to the last process's end;
+//! - [`start`]: the life of one agent, from binding the port to the last process's end, and the
+//!   [`signals`] that tell it to stop;
 //! - [`front`]: the HTTP server, one request through the pool, and the two protocols to the processes;
 //! - [`app`]: application processes: the handshake, the spawner, a process's life and end;
 //! - [`instance_dir`]: the agent's directory, by which tools find it;
@@ -19,6 +20,7 @@ mod front;
 mod instance_dir;
 mod log_queue;
 mod logging;
+mod signals;
 mod start;
 
 use clap::Parser;

@@ -14,6 +14,7 @@ use crate::front::handler::Front;
 use crate::front::server;
 use crate::instance_dir::InstanceDir;
 use crate::logging;
+use crate::signals::Signals;
 use cabrank::{ApplicationPool, Event, GetError};
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -21,8 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// How long the last processes are waited for after the pool has let go of them: longer than they are
 /// given to leave by themselves.
@@ -267,29 +267,4 @@ fn boot_failure(error: &GetError) -> Failure {
         None => error.to_string(),
     };
     Failure::new(Kind::Boot, message)
-}
-
-/// The ways of being told to stop: SIGTERM, SIGINT, `cabrank stop`.
-struct Signals {
-    term: Signal,
-    int: Signal,
-    stop: Arc<Notify>,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Signals {
-            term: signal(SignalKind::terminate())?,
-            int: signal(SignalKind::interrupt())?,
-            stop: Arc::default(),
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.int.recv() => {}
-            () = self.stop.notified() => {}
-        }
-    }
 }

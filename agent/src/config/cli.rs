@@ -19,7 +19,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the application in a directory until SIGTERM or Ctrl-C
+    /// Serve the application in a directory until a signal or `cabrank stop`
     #[command(after_help = AFTER_START)]
     Start(Box<StartArgs>),
     /// Show what a running agent's pool holds
@@ -39,6 +39,9 @@ over the file.
 
 The application is booted before the first request is taken. If that fails, `start` prints why and
 ends with exit code 5. A version that fails to boot later, after a restart, is answered with a page.
+
+SIGTERM, SIGINT (Ctrl-C), SIGQUIT and SIGHUP (unless it is ignored, as under nohup) end it in good
+order; a second one ends it at once.
 
 Exit codes: see `cabrank --help`.";
 

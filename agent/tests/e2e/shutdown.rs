@@ -1,7 +1,10 @@
 //! The end of an agent: in good order, by force, and what it leaves behind (nothing).
 
-use crate::agent::{Agent, eventually, is_alive, run, wsgi};
+use crate::agent::{Agent, eventually, is_alive, run, start_command, wsgi};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
 
 fn nothing_left(agent: &Agent, pids: &[u32]) {
     let left: Vec<_> = fs::read_dir(agent.runtime.path()).unwrap().flatten().collect();
@@ -12,10 +15,11 @@ fn nothing_left(agent: &Agent, pids: &[u32]) {
 }
 
 #[test]
-fn sigterm_lets_a_slow_request_finish() {
-    for signal in ["TERM", "INT"] {
+fn each_signal_that_ends_it_lets_a_slow_request_finish() {
+    for signal in ["TERM", "INT", "HUP", "QUIT"] {
         let dir = wsgi("", "time.sleep(0.7)\nreturn answer('finished')");
-        let mut agent = Agent::start(dir.path(), &[]);
+        let (command, runtime) = with_sighup("SIG_DFL", dir.path());
+        let mut agent = Agent::start_by(command, runtime);
         let pids = agent.pids();
         let mut idle = agent.client();
         let mut client = agent.client();
@@ -27,6 +31,41 @@ fn sigterm_lets_a_slow_request_finish() {
         assert!(idle.get("/").is_err(), "an idle connection was not closed");
         nothing_left(&agent, &pids);
     }
+}
+
+/// An agent that is born with SIGHUP as it is said here, whatever these tests are run under.
+fn with_sighup(action: &str, dir: &Path) -> (Command, TempDir) {
+    let runtime = tempfile::tempdir().unwrap();
+    let agent = start_command(runtime.path(), dir, &[]);
+    let script = format!(
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.{action}); \
+         os.execv(sys.argv[1], sys.argv[1:])"
+    );
+    let mut command = Command::new("python3");
+    command.args(["-c", &script]).arg(agent.get_program()).args(agent.get_args());
+    for (name, value) in agent.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    (command, runtime)
+}
+
+#[test]
+fn sighup_that_was_ignored_at_the_start_stays_ignored() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let (command, runtime) = with_sighup("SIG_IGN", dir.path());
+    let mut agent = Agent::start_by(command, runtime);
+    let pids = agent.pids();
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
+    let ignored = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap().trim();
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 1, 1, "SigIgn: {ignored}");
+    agent.signal("HUP");
+    assert_eq!(agent.get("/"), pids[0].to_string());
+    agent.signal("TERM");
+    assert!(agent.ended().success());
+    nothing_left(&agent, &pids);
 }
 
 #[test]
