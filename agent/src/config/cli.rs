@@ -41,7 +41,7 @@ The application is booted before the first request is taken. If that fails, `sta
 ends with exit code 5. A version that fails to boot later, after a restart, is answered with a page.
 
 SIGTERM, SIGINT (Ctrl-C), SIGQUIT and SIGHUP (unless it is ignored, as under nohup) end it in good
-order; a second one ends it at once.
+order; one more that comes half a second later or after that ends it at once.
 
 Exit codes: see `cabrank --help`.";
 

@@ -173,10 +173,13 @@ impl Agent {
     pub(crate) fn signal(&self, name: &str) {
         signal(self.pid(), name);
     }
+    pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn ended(&mut self) -> ExitStatus {
-        eventually("the agent ends", || self.child.try_wait().unwrap())
+        eventually("the agent ends", || self.has_ended())
     }
     /// Every process whose parent is the agent.
     pub(crate) fn children(&self) -> Vec<u32> {
