@@ -7,6 +7,7 @@ mod agent;
 mod http;
 
 mod crashes;
+mod hosts;
 mod logs;
 mod protocol;
 mod restarts;
