@@ -23,12 +23,11 @@ mod logging;
 mod signals;
 mod start;
 
-use clap::Parser;
 use config::cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let done = match Cli::read().command {
         Command::Start(args) => start::run(args),
         Command::Status(args) => admin::client::status(&args),
         Command::Stop(args) => admin::client::stop(&args),
