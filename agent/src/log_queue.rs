@@ -216,6 +216,26 @@ mod tests {
         queue.flush(LONG); // the rest has failed
     }
 
+    #[test]
+    fn a_sink_that_is_busy_is_asked_again() {
+        struct Busy(Vec<u8>, bool);
+        impl Write for Busy {
+            fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+                self.1 = !self.1;
+                if self.1 {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                self.0.write(&text[..text.len().min(2)])
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut busy = Busy(Vec::new(), false);
+        assert_eq!(write_all(&mut busy, b"three\n"), b"");
+        assert_eq!(busy.0, b"three\n");
+    }
+
     /// Fails until it is told not to.
     struct Broken(PipeWriter, std::sync::mpsc::Receiver<()>, bool);
 

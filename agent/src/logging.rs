@@ -27,7 +27,9 @@ pub(crate) fn init(level: LogLevel, format: LogFormat) -> io::Result<()> {
         .with_max_level(level)
         .with_writer(|| &QUEUE)
         .with_ansi(io::stderr().is_terminal())
-        .with_target(false);
+        .with_target(false)
+        // It would print them to standard error itself.
+        .log_internal_errors(false);
     // An error here means that a subscriber is set already: then that one serves.
     let _ = match format {
         LogFormat::Text => builder.try_init(),
