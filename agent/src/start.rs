@@ -14,15 +14,15 @@ use crate::front::handler::Front;
 use crate::front::server;
 use crate::instance_dir::InstanceDir;
 use crate::logging;
+use crate::signals::Signals;
 use cabrank::{ApplicationPool, Event, GetError};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// How long the last processes are waited for after the pool has let go of them: longer than they are
 /// given to leave by themselves.
@@ -31,12 +31,13 @@ const FAREWELL: Duration = Duration::from_secs(12);
 /// Runs an agent until it is told to stop.
 pub(crate) fn run(args: Box<StartArgs>) -> Result<(), Failure> {
     let settings = Arc::new(Settings::load(*args)?);
-    logging::init(settings.log_level, settings.log_format);
+    let no_threads = |e| Failure::other(format!("no threads can be started: {e}."));
+    logging::init(settings.log_level, settings.log_format).map_err(no_threads)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("cabrank")
         .build()
-        .map_err(|e| Failure::other(format!("no threads can be started: {e}.")))?;
+        .map_err(no_threads)?;
     let done = runtime.block_on(live(settings));
     // Tasks that are still there belong to connections that were given up.
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -221,14 +222,16 @@ fn greet(settings: &Settings, address: SocketAddr) {
         settings.environment
     );
     if io::stdout().is_terminal() {
-        println!(
+        let greeting = format!(
             "\n  cabrank {}\n\n  Application  {} ({kind})\n  Environment  {}\n  URL          \
-             http://{address}\n  PID          {}\n\n  Ctrl-C stops.\n",
+             http://{address}\n  PID          {}\n\n  Ctrl-C stops.\n\n",
             env!("CARGO_PKG_VERSION"),
             settings.app.root.display(),
             settings.environment,
             std::process::id()
         );
+        // A terminal may be stopped (Ctrl-S) or gone: neither is a reason not to serve.
+        tokio::task::spawn_blocking(move || io::stdout().write_all(greeting.as_bytes()));
     }
 }
 
@@ -264,29 +267,4 @@ fn boot_failure(error: &GetError) -> Failure {
         None => error.to_string(),
     };
     Failure::new(Kind::Boot, message)
-}
-
-/// The ways of being told to stop: SIGTERM, SIGINT, `cabrank stop`.
-struct Signals {
-    term: Signal,
-    int: Signal,
-    stop: Arc<Notify>,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Signals {
-            term: signal(SignalKind::terminate())?,
-            int: signal(SignalKind::interrupt())?,
-            stop: Arc::default(),
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.int.recv() => {}
-            () = self.stop.notified() => {}
-        }
-    }
 }

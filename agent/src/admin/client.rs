@@ -32,7 +32,7 @@ pub(crate) fn restart(which: &InstanceArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn detach(args: &DetachArgs) -> Result<(), Failure> {
-    done(&args.which, &Request::Detach { pid: args.pid })
+    done(&args.which, &Request::Detach { pid: args.pid.0 })
 }
 
 fn json(report: &Report) -> Result<String, Failure> {
@@ -65,7 +65,7 @@ fn unexpected(reply: Reply) -> Failure {
 }
 
 fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
-    let (pid, dir) = choose(instance_dir::running(), which.instance)?;
+    let (pid, dir) = choose(instance_dir::running(), which.instance.map(|pid| pid.0))?;
     talk(&dir, request)
         .map_err(|e| Failure::other(format!("the agent {pid} does not answer: {e}.")))
 }

@@ -1,12 +1,13 @@
 //! The command line. The options of `start` are one struct for all three sources: clap fills it from
 //! the command line and the environment, serde from `cabrank.toml`.
 
-use super::values::{LogFormat, LogLevel, Seconds};
+use super::values::{
+    Address, AtLeastOne, BodySize, Count, HeadSize, LogFormat, LogLevel, Pid, Port, Seconds,
+};
 use crate::failure::EXIT_CODES;
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Deserialize;
-use std::net::IpAddr;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Serves web applications through a pool of processes.
@@ -17,9 +18,43 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// From the command line and the environment; ends the program if there is something wrong.
+    pub(crate) fn read() -> Cli {
+        let matches = Cli::declaration().try_get_matches();
+        matches.and_then(|m| Cli::from_arg_matches(&m)).unwrap_or_else(|e| with_origin(e).exit())
+    }
+
+    fn declaration() -> clap::Command {
+        // A number below 0 is a bad value, to be told what is a good one, and not an unknown option.
+        Cli::command().mut_subcommands(|c| {
+            c.mut_args(|arg| {
+                let takes_values = arg.get_action().takes_values();
+                arg.allow_negative_numbers(takes_values)
+            })
+        })
+    }
+}
+
+/// Says so if a bad value is from the environment: who never wrote `--port` would look for it in vain.
+fn with_origin(mut error: clap::Error) -> clap::Error {
+    let (Some(ContextValue::String(option)), Some(ContextValue::String(value))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return error;
+    };
+    let name = option.split(['=', '[', ' ']).next().unwrap_or_default().trim_start_matches('-');
+    let variable = format!("CABRANK_{}", name.replace('-', "_").to_uppercase());
+    if std::env::var_os(&variable).is_some_and(|v| v == **value) {
+        let tip = format!("the value is that of the environment variable {variable}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the application in a directory until SIGTERM or Ctrl-C
+    /// Serve the application in a directory until a signal or `cabrank stop`
     #[command(after_help = AFTER_START)]
     Start(Box<StartArgs>),
     /// Show what a running agent's pool holds
@@ -39,6 +74,9 @@ over the file.
 
 The application is booted before the first request is taken. If that fails, `start` prints why and
 ends with exit code 5. A version that fails to boot later, after a restart, is answered with a page.
+
+SIGTERM, SIGINT (Ctrl-C), SIGQUIT and SIGHUP (unless it is ignored, as under nohup) end it in good
+order; one more that comes half a second later or after that ends it at once.
 
 Exit codes: see `cabrank --help`.";
 
@@ -61,32 +99,32 @@ pub(crate) struct StartArgs {
 pub(crate) struct Options {
     /// The address to listen on [default: 127.0.0.1]
     #[arg(long, short, env = "CABRANK_ADDRESS", value_name = "IP")]
-    pub(crate) address: Option<IpAddr>,
+    pub(crate) address: Option<Address>,
     /// The port to listen on; 0 takes a free one [default: 3000]
     #[arg(long, short, env = "CABRANK_PORT", value_name = "PORT")]
-    pub(crate) port: Option<u16>,
+    pub(crate) port: Option<Port>,
     /// The environment that the application runs in [default: development]
     #[arg(long, short, env = "CABRANK_ENVIRONMENT", value_name = "NAME")]
     pub(crate) environment: Option<String>,
 
     /// How many application processes there may be [default: 6]
     #[arg(long, env = "CABRANK_MAX_POOL_SIZE", value_name = "N", help_heading = "Pool")]
-    pub(crate) max_pool_size: Option<NonZeroUsize>,
+    pub(crate) max_pool_size: Option<AtLeastOne>,
     /// How many processes are kept even if idle [default: 1]
     #[arg(long, env = "CABRANK_MIN_INSTANCES", value_name = "N", help_heading = "Pool")]
-    pub(crate) min_instances: Option<usize>,
+    pub(crate) min_instances: Option<Count>,
     /// How many processes one application may have; 0: no limit [default: 0]
     #[arg(long, env = "CABRANK_MAX_INSTANCES_PER_APP", value_name = "N", help_heading = "Pool")]
-    pub(crate) max_instances_per_app: Option<usize>,
+    pub(crate) max_instances_per_app: Option<Count>,
     /// After how many idle seconds a process leaves; 0: never [default: 300]
     #[arg(long, env = "CABRANK_POOL_IDLE_TIME", value_name = "SECONDS", help_heading = "Pool")]
     pub(crate) pool_idle_time: Option<Seconds>,
     /// After how many requests a process is replaced; 0: never [default: 0]
     #[arg(long, env = "CABRANK_MAX_REQUESTS", value_name = "N", help_heading = "Pool")]
-    pub(crate) max_requests: Option<usize>,
+    pub(crate) max_requests: Option<Count>,
     /// How many requests may wait for a process; 0: no limit [default: 100]
     #[arg(long, env = "CABRANK_MAX_REQUEST_QUEUE_SIZE", value_name = "N", help_heading = "Pool")]
-    pub(crate) max_request_queue_size: Option<usize>,
+    pub(crate) max_request_queue_size: Option<Count>,
     /// How many requests each process is given at once, whatever it says itself; 0: any number
     #[arg(
         long,
@@ -94,7 +132,7 @@ pub(crate) struct Options {
         value_name = "N",
         help_heading = "Pool"
     )]
-    pub(crate) force_max_concurrent_requests_per_process: Option<usize>,
+    pub(crate) force_max_concurrent_requests_per_process: Option<Count>,
 
     /// rack, wsgi or node [default: by the startup file in DIR]
     #[arg(long, env = "CABRANK_APP_TYPE", value_name = "TYPE", help_heading = "Application")]
@@ -142,10 +180,10 @@ pub(crate) struct Options {
 
     /// How large the head of a request may be [default: 65536]
     #[arg(long, env = "CABRANK_MAX_HEADER_SIZE", value_name = "BYTES", help_heading = "Limits")]
-    pub(crate) max_header_size: Option<usize>,
+    pub(crate) max_header_size: Option<HeadSize>,
     /// How large the body of a request may be; 0: no limit [default: 0]
     #[arg(long, env = "CABRANK_MAX_BODY", value_name = "BYTES", help_heading = "Limits")]
-    pub(crate) max_body: Option<u64>,
+    pub(crate) max_body: Option<BodySize>,
     /// How long a client may take for the head of a request, and idle between two [default: 60]
     #[arg(long, env = "CABRANK_HEADER_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) header_timeout: Option<Seconds>,
@@ -169,7 +207,7 @@ pub(crate) struct Options {
 pub(crate) struct InstanceArgs {
     /// The pid of the agent, if several run
     #[arg(long, value_name = "PID")]
-    pub(crate) instance: Option<u32>,
+    pub(crate) instance: Option<Pid>,
 }
 
 #[derive(Debug, Args)]
@@ -184,7 +222,7 @@ pub(crate) struct StatusArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DetachArgs {
     /// The process id, as `status` shows it
-    pub(crate) pid: u32,
+    pub(crate) pid: Pid,
     #[command(flatten)]
     pub(crate) which: InstanceArgs,
 }
@@ -192,16 +230,15 @@ pub(crate) struct DetachArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_declaration_is_sound() {
-        Cli::command().debug_assert();
+        Cli::declaration().debug_assert();
     }
 
     #[test]
     fn every_option_is_also_a_variable_of_its_name() {
-        let mut cli = Cli::command();
+        let mut cli = Cli::declaration();
         let start = cli.find_subcommand_mut("start").unwrap();
         for arg in start.get_arguments() {
             let id = arg.get_id().as_str();

@@ -27,28 +27,51 @@ fn parse(text: &str) -> Result<Options, String> {
         let start = error.span().map_or(0, |s| s.start).min(text.len());
         let line_number = text[..start].matches('\n').count() + 1;
         let line = text.lines().nth(line_number - 1).unwrap_or_default();
-        let message = error.message();
-        // serde's own word for it, with the keys there are behind it.
-        let remedy = match message.split_once(", expected one of ") {
-            Some((problem, keys)) if problem.starts_with("unknown field") => {
-                return format!("{line_number}: {}", unknown_key(line, keys));
-            }
-            _ => "Correct the value, or remove the line to get the default",
-        };
-        match line.split_once('=') {
-            Some((key, _)) => format!(
-                "{line_number}: bad value for {}: {message}. {remedy} (`cabrank start --help` lists \
-                 what each option takes).",
-                key.trim()
-            ),
-            None => format!("{line_number}: {message}. Each line is `key = value`."),
-        }
+        format!("{line_number}: {}", in_words(error.message(), line))
     })
 }
 
-fn unknown_key(line: &str, known: &str) -> String {
-    let key = line.split('=').next().unwrap_or_default().trim();
-    let known: Vec<_> = known.split(", ").map(|k| k.trim_matches('`')).collect();
+/// What is wrong and what to do, in the file's words instead of those of the parser and of serde.
+fn in_words(message: &str, line: &str) -> String {
+    let (problem, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+    let pair = line.split_once('=').map(|(k, v)| (k.trim(), v.trim()));
+    let Some((key, value)) = pair.filter(|(key, _)| !key.is_empty()) else {
+        return match line.trim() {
+            section if section.starts_with('[') => {
+                format!("there are no sections here. Remove {section}; all keys are of one level.")
+            }
+            _ => format!("{problem}. Each line is `key = value`."),
+        };
+    };
+    let why = match (problem, expected) {
+        ("duplicate key", _) => {
+            return format!("{key} is there twice. Remove one of the two lines.");
+        }
+        (_, keys) if problem.starts_with("unknown field") => return unknown_key(key, keys),
+        _ if value.is_empty() => "there is no value".to_owned(),
+        ("wanted string or table", _) | (_, "a string" | "path string") => {
+            "must be text in quotes".to_owned()
+        }
+        (_, "a boolean") => "must be true or false".to_owned(),
+        (_, "`\"`" | "`'`") => "the closing quote is missing".to_owned(),
+        (_, rule)
+            if ["invalid type", "invalid value", "unknown variant"]
+                .iter()
+                .any(|start| problem.starts_with(start)) =>
+        {
+            format!("must be {rule}")
+        }
+        _ => problem.to_owned(),
+    };
+    format!(
+        "bad value for {key}: {why}. Correct the value, or remove the line to get the default \
+         (`cabrank start --help` lists what each option takes)."
+    )
+}
+
+fn unknown_key(key: &str, known: &str) -> String {
+    let known: Vec<_> =
+        known.trim_start_matches("one of ").split(", ").map(|k| k.trim_matches('`')).collect();
     let nearest = known.iter().min_by_key(|k| distance(k, key));
     match nearest {
         Some(k) if distance(k, key) <= key.len() / 3 => {
@@ -81,7 +104,7 @@ mod tests {
     #[test]
     fn keys_are_the_options_with_underscores() {
         let o = parse("max_pool_size = 3\npool_idle_time = 0.5\nlog_format = \"json\"\n").unwrap();
-        assert_eq!(o.max_pool_size.unwrap().get(), 3);
+        assert_eq!(o.max_pool_size.unwrap().0, 3);
         assert_eq!(o.pool_idle_time.unwrap().0, Duration::from_millis(500));
         assert!(o.port.is_none());
     }

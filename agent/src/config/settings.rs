@@ -61,29 +61,27 @@ impl Settings {
         let environment = o.environment.unwrap_or_else(|| "development".into());
         if environment.is_empty() || environment.contains(['\n', '\0']) {
             return Err(Failure::usage(
-                "--environment needs a name, such as development or production.",
+                "the environment needs a name, such as development or production (--environment, \
+                 CABRANK_ENVIRONMENT, or environment in cabrank.toml).",
             ));
         }
         let seconds = |given: Option<super::values::Seconds>, default: f64| {
             given.map_or(Duration::from_secs_f64(default), |s| s.0)
         };
-        let max_header_size = o.max_header_size.unwrap_or(65536);
-        if !(8192..=1 << 20).contains(&max_header_size) {
-            return Err(Failure::usage("--max-header-size must be from 8192 to 1048576 bytes."));
-        }
+        let count = |given: Option<super::values::Count>, default| given.map_or(default, |c| c.0);
         Ok(Settings {
             app,
             listen: SocketAddr::new(
-                o.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-                o.port.unwrap_or(3000),
+                o.address.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |a| a.0),
+                o.port.map_or(3000, |p| p.0),
             ),
-            max_pool_size: o.max_pool_size.map_or(6, usize::from),
-            min_instances: o.min_instances.unwrap_or(1),
-            max_instances_per_app: o.max_instances_per_app.unwrap_or(0),
+            max_pool_size: o.max_pool_size.map_or(6, |n| n.0),
+            min_instances: count(o.min_instances, 1),
+            max_instances_per_app: count(o.max_instances_per_app, 0),
             pool_idle_time: seconds(o.pool_idle_time, 300.0),
-            max_requests: o.max_requests.unwrap_or(0),
-            max_request_queue_size: o.max_request_queue_size.unwrap_or(100),
-            forced_concurrency: o.force_max_concurrent_requests_per_process,
+            max_requests: count(o.max_requests, 0),
+            max_request_queue_size: count(o.max_request_queue_size, 100),
+            forced_concurrency: o.force_max_concurrent_requests_per_process.map(|c| c.0),
             python: o.python.unwrap_or_else(|| "python3".into()),
             nodejs: o.nodejs.unwrap_or_else(|| "node".into()),
             start_timeout: seconds(o.start_timeout, 90.0),
@@ -92,8 +90,8 @@ impl Settings {
                 .rolling_restarts
                 .unwrap_or(matches!(&*environment, "production" | "staging")),
             stat_throttle_rate: seconds(o.stat_throttle_rate, 0.05),
-            max_header_size,
-            max_body: o.max_body.unwrap_or(0),
+            max_header_size: o.max_header_size.map_or(65536, |s| s.0),
+            max_body: o.max_body.map_or(0, |s| s.0),
             header_timeout: seconds(o.header_timeout, 60.0),
             client_timeout: seconds(o.client_timeout, 60.0),
             shutdown_timeout: seconds(o.shutdown_timeout, 60.0),

@@ -1,30 +1,86 @@
-//! Values of options that need more than a number: parsed from text for the command line and the
-//! environment, and from TOML for the file, by the same rules.
+//! Values of options: parsed from text for the command line and the environment, and from TOML for the
+//! file, by the same rules and with the same words for what is wrong.
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use std::fmt;
+use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// How many of something; the limit is there to tell a slip from a wish.
+pub(crate) type Count = Whole<usize, 0, 1_000_000_000>;
+/// The same for what there must be one of.
+pub(crate) type AtLeastOne = Whole<usize, 1, 1_000_000_000>;
+pub(crate) type Port = Whole<u16, 0, 65_535>;
+/// Linux gives no process a larger number.
+pub(crate) type Pid = Whole<u32, 1, 4_194_304>;
+/// The smallest buffer that hyper takes, and what nobody needs more of.
+pub(crate) type HeadSize = Whole<usize, 8192, 1_048_576>;
+/// Up to a pebibyte.
+pub(crate) type BodySize = Whole<u64, 0, { 1 << 50 }>;
+
+/// A whole number in bounds that its errors name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Whole<T, const MIN: u64, const MAX: u64>(pub(crate) T);
+
+impl<T: TryFrom<u64>, const MIN: u64, const MAX: u64> Whole<T, MIN, MAX> {
+    fn checked(number: u64) -> Option<Self> {
+        let in_bounds = Some(number).filter(|n| (MIN..=MAX).contains(n));
+        in_bounds.and_then(|n| T::try_from(n).ok()).map(Whole)
+    }
+    fn rule() -> String {
+        format!("a whole number from {MIN} to {MAX}")
+    }
+}
+
+impl<T: TryFrom<u64>, const MIN: u64, const MAX: u64> FromStr for Whole<T, MIN, MAX> {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse().ok();
+        number.and_then(Self::checked).ok_or_else(|| format!("must be {}", Self::rule()))
+    }
+}
+
+impl<'de, T: TryFrom<u64>, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<T, MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V<T, const MIN: u64, const MAX: u64>(PhantomData<T>);
+        impl<T: TryFrom<u64>, const MIN: u64, const MAX: u64> Visitor<'_> for V<T, MIN, MAX> {
+            type Value = Whole<T, MIN, MAX>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&Self::Value::rule())
+            }
+            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Self::Value, E> {
+                let value = u64::try_from(v).ok().and_then(Self::Value::checked);
+                value.ok_or_else(|| E::invalid_value(Unexpected::Signed(v), &self))
+            }
+            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Self::Value, E> {
+                let value = Self::Value::checked(v);
+                value.ok_or_else(|| E::invalid_value(Unexpected::Unsigned(v), &self))
+            }
+        }
+        d.deserialize_any(V(PhantomData))
+    }
+}
 
 /// A time in seconds; fractions are allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Seconds(pub(crate) Duration);
 
 impl Seconds {
-    fn checked(seconds: f64) -> Result<Self, String> {
+    const RULE: &str = "a number of seconds from 0 to 1000000000";
+
+    fn checked(seconds: f64) -> Option<Self> {
         // A billion seconds are 31 years: more is a slip, and would overflow when added to a clock.
-        if (0.0..=1e9).contains(&seconds) {
-            Ok(Seconds(Duration::from_secs_f64(seconds)))
-        } else {
-            Err("must be a number of seconds from 0 to 1000000000".into())
-        }
+        (0.0..=1e9).contains(&seconds).then(|| Seconds(Duration::from_secs_f64(seconds)))
     }
 }
 
 impl FromStr for Seconds {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        Seconds::checked(text.parse().unwrap_or(f64::NAN))
+        let seconds = text.parse().ok();
+        seconds.and_then(Seconds::checked).ok_or_else(|| format!("must be {}", Self::RULE))
     }
 }
 
@@ -34,19 +90,41 @@ impl<'de> Deserialize<'de> for Seconds {
         impl Visitor<'_> for V {
             type Value = Seconds;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of seconds")
+                f.write_str(Seconds::RULE)
             }
             fn visit_i64<E: de::Error>(self, v: i64) -> Result<Seconds, E> {
-                Seconds::checked(v as f64).map_err(E::custom)
+                self.visit_f64(v as f64)
             }
             fn visit_u64<E: de::Error>(self, v: u64) -> Result<Seconds, E> {
-                Seconds::checked(v as f64).map_err(E::custom)
+                self.visit_f64(v as f64)
             }
             fn visit_f64<E: de::Error>(self, v: f64) -> Result<Seconds, E> {
-                Seconds::checked(v).map_err(E::custom)
+                Seconds::checked(v).ok_or_else(|| E::invalid_value(Unexpected::Float(v), &self))
             }
         }
         d.deserialize_any(V)
+    }
+}
+
+/// Where to listen.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Address(pub(crate) IpAddr);
+
+impl FromStr for Address {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        text.parse().map(Address).map_err(|_| {
+            "must be an IP address, such as 127.0.0.1 for this machine only or 0.0.0.0 for all \
+             networks; the port is another option"
+        })
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        text.parse()
     }
 }
 
@@ -82,5 +160,19 @@ mod tests {
         for bad in ["-1", "NaN", "inf", "1e12", "soon", ""] {
             assert!(bad.parse::<Seconds>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn whole_numbers_keep_to_their_bounds() {
+        assert_eq!("0".parse::<Port>().unwrap().0, 0);
+        assert_eq!("65535".parse::<Port>().unwrap().0, 65535);
+        assert_eq!("1".parse::<AtLeastOne>().unwrap().0, 1);
+        for bad in ["65536", "-1", "1.5", "", "x", "99999999999999999999"] {
+            assert!(bad.parse::<Port>().is_err(), "{bad}");
+        }
+        assert_eq!(
+            "0".parse::<AtLeastOne>().unwrap_err(),
+            "must be a whole number from 1 to 1000000000"
+        );
     }
 }

@@ -38,12 +38,16 @@ impl Front {
     ) -> Response<ResponseBody> {
         let mut upgrade = super::headers::asks_for_upgrade(request.headers())
             .then(|| hyper::upgrade::on(&mut request));
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let host = super::host::settle(&mut parts);
         let upload = Upload::new(body, self.settings.max_body, self.settings.client_timeout);
         let inbound = Inbound { parts, upload, peer };
-        let trouble = match self.unacceptable(&inbound) {
-            Some(trouble) => trouble,
-            None => match self.answer(&inbound, &mut upgrade).await {
+        let acceptable = host
+            .map_err(|why| Trouble::Refused(StatusCode::BAD_REQUEST, why.to_owned()))
+            .and_then(|()| self.acceptable(&inbound));
+        let trouble = match acceptable {
+            Err(trouble) => trouble,
+            Ok(()) => match self.answer(&inbound, &mut upgrade).await {
                 Ok(response) => return response,
                 Err(trouble) => trouble,
             },
@@ -51,16 +55,16 @@ impl Front {
         error_page::respond(&trouble, &inbound.parts.headers, self.settings.shows_details())
     }
 
-    fn unacceptable(&self, inbound: &Inbound) -> Option<Trouble> {
+    fn acceptable(&self, inbound: &Inbound) -> Result<(), Trouble> {
         if inbound.parts.method == Method::CONNECT {
             let why = "this is not a proxy".to_owned();
-            return Some(Trouble::Refused(StatusCode::METHOD_NOT_ALLOWED, why));
+            return Err(Trouble::Refused(StatusCode::METHOD_NOT_ALLOWED, why));
         }
         if inbound.upload.declares_too_much() {
             let why = format!("the limit is {} bytes", self.settings.max_body);
-            return Some(Trouble::Refused(StatusCode::PAYLOAD_TOO_LARGE, why));
+            return Err(Trouble::Refused(StatusCode::PAYLOAD_TOO_LARGE, why));
         }
-        None
+        Ok(())
     }
 
     async fn answer(

@@ -87,11 +87,11 @@ fn outbound(request: &Inbound, upgrading: bool) -> Request<Upload> {
     *out.method_mut() = parts.method.clone();
     // The target as it came, without scheme and host if it came with them.
     *out.uri_mut() = parts.uri.path_and_query().map_or_else(Uri::default, |p| p.clone().into());
-    *out.headers_mut() = outbound_headers(&parts.headers, &parts.uri, &request.peer, upgrading);
+    *out.headers_mut() = outbound_headers(&parts.headers, &request.peer, upgrading);
     out
 }
 
-fn outbound_headers(from: &HeaderMap, uri: &Uri, peer: &Peer, upgrading: bool) -> HeaderMap {
+fn outbound_headers(from: &HeaderMap, peer: &Peer, upgrading: bool) -> HeaderMap {
     let mut headers = from.clone();
     let protocol = headers.get(header::UPGRADE).cloned();
     remove_hop_by_hop(&mut headers);
@@ -102,8 +102,8 @@ fn outbound_headers(from: &HeaderMap, uri: &Uri, peer: &Peer, upgrading: bool) -
         headers.insert(header::UPGRADE, protocol);
     }
     if !headers.contains_key(header::HOST) {
-        let host = uri.authority().map_or_else(|| peer.local.to_string(), ToString::to_string);
-        if let Ok(host) = HeaderValue::try_from(host) {
+        // HTTP/1.0 does not ask for one, but we speak 1.1 with the application, which does.
+        if let Ok(host) = HeaderValue::try_from(peer.local.to_string()) {
             headers.insert(header::HOST, host);
         }
     }
@@ -161,7 +161,7 @@ mod tests {
             remote: "[::ffff:10.0.0.9]:5555".parse().unwrap(),
             local: "127.0.0.1:3000".parse().unwrap(),
         };
-        outbound_headers(&from, &Uri::from_static("/"), &peer, upgrading)
+        outbound_headers(&from, &peer, upgrading)
     }
 
     #[test]

@@ -98,9 +98,8 @@ fn protocol(version: Version) -> &'static str {
 }
 
 fn server_name(parts: &Parts, peer: &Peer) -> Vec<u8> {
-    let host = parts.uri.authority().map(|a| a.as_str()).or_else(|| {
-        parts.headers.get(header::HOST).and_then(|h| h.to_str().ok()).filter(|h| !h.is_empty())
-    });
+    let host = parts.headers.get(header::HOST).and_then(|h| h.to_str().ok());
+    let host = host.filter(|h| !h.is_empty());
     match host {
         // The colon of an IPv6 address is inside its brackets.
         Some(host) => match host.rsplit_once(':') {

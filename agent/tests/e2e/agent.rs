@@ -3,7 +3,7 @@
 use crate::http::Client;
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, PipeWriter};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -70,6 +70,13 @@ pub(crate) fn command(runtime: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// `cabrank start` on a free port.
+pub(crate) fn start_command(runtime: &Path, dir: &Path, options: &[&str]) -> Command {
+    let mut command = command(runtime, &["start", dir.to_str().unwrap(), "--port", "0"]);
+    command.args(options);
+    command
+}
+
 /// Runs a command to its end.
 pub(crate) fn run(runtime: &Path, arguments: &[&str]) -> Output {
     command(runtime, arguments).output().unwrap()
@@ -88,9 +95,14 @@ impl Agent {
     #[track_caller]
     pub(crate) fn start(dir: &Path, options: &[&str]) -> Agent {
         let runtime = tempfile::tempdir().unwrap();
-        let mut arguments = vec!["start", dir.to_str().unwrap(), "--port", "0"];
-        arguments.extend(options);
-        let mut child = command(runtime.path(), &arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let command = start_command(runtime.path(), dir, options);
+        Agent::start_by(command, runtime)
+    }
+
+    /// The same by a command of the test's own making.
+    #[track_caller]
+    pub(crate) fn start_by(mut command: Command, runtime: TempDir) -> Agent {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let (stderr, kept) = (child.stderr.take().unwrap(), Arc::clone(&log));
         std::thread::spawn(move || {
@@ -107,6 +119,22 @@ impl Agent {
             assert!(agent.child.try_wait().unwrap().is_none(), "the agent ended:\n{log}");
             let (_, rest) = log.split_once(" at http://")?;
             rest.split(|c: char| c.is_whitespace() || c == '"').next()?.parse().ok()
+        });
+        agent
+    }
+
+    /// One whose log goes to `stderr`, for the test to read or not; its address is asked for.
+    #[track_caller]
+    pub(crate) fn start_logging_to(stderr: PipeWriter, dir: &Path, options: &[&str]) -> Agent {
+        let runtime = tempfile::tempdir().unwrap();
+        let child = start_command(runtime.path(), dir, options).stderr(stderr).spawn().unwrap();
+        let address = ([0, 0, 0, 0], 0).into();
+        let mut agent = Agent { child, runtime, address, log: Arc::default() };
+        agent.address = eventually("the agent serves", || {
+            assert!(agent.child.try_wait().unwrap().is_none(), "the agent ended");
+            let out = run(agent.runtime.path(), &["status", "--json"]);
+            let status: Value = serde_json::from_slice(&out.stdout).ok()?;
+            status["address"].as_str()?.parse().ok()
         });
         agent
     }
@@ -145,10 +173,13 @@ impl Agent {
     pub(crate) fn signal(&self, name: &str) {
         signal(self.pid(), name);
     }
+    pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn ended(&mut self) -> ExitStatus {
-        eventually("the agent ends", || self.child.try_wait().unwrap())
+        eventually("the agent ends", || self.has_ended())
     }
     /// Every process whose parent is the agent.
     pub(crate) fn children(&self) -> Vec<u32> {

@@ -7,6 +7,8 @@ mod agent;
 mod http;
 
 mod crashes;
+mod hosts;
+mod logs;
 mod protocol;
 mod restarts;
 mod serving;

@@ -1,0 +1,79 @@
+//! Which host a request is for: said once and clearly, or refused (RFC 9112, 3.2 and 3.2.2).
+
+use crate::agent::{Agent, node, wsgi};
+use tempfile::TempDir;
+
+/// Two applications that answer with host and path, as they are told them.
+fn apps() -> [TempDir; 2] {
+    [
+        wsgi(
+            "",
+            "host = environ.get('HTTP_HOST', '-')\n\
+             return answer(f\"{host} {environ['SERVER_NAME']} {environ['REQUEST_URI']}\")",
+        ),
+        node(
+            "http.createServer((q, s) => {\n\
+               const host = q.headers.host, name = host.replace(/:[0-9]+$/, '');\n\
+               s.end(`${host} ${name} ${q.url}`); }).listen(0);",
+        ),
+    ]
+}
+
+#[test]
+fn a_request_without_a_host_or_with_several_is_refused() {
+    for dir in apps() {
+        let agent = Agent::start(dir.path(), &[]);
+        for wrong in [
+            "GET / HTTP/1.1\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nHost: a\r\n",
+            "GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n",
+            "GET http://a/ HTTP/1.1\r\n",
+            "GET http://a/ HTTP/1.1\r\nHost: a\r\nHost: a\r\n",
+            "GET / HTTP/1.1\r\nHost: a, b\r\n",
+            "GET / HTTP/1.1\r\nHost: a/b\r\n",
+            "GET / HTTP/1.1\r\nHost: me@a\r\n",
+            "GET / HTTP/1.1\r\nHost: :80\r\n",
+        ] {
+            let mut client = agent.client();
+            client.send(format!("{wrong}\r\n").as_bytes()).unwrap();
+            let reply = client.reply("GET").unwrap();
+            assert_eq!(reply.status, 400, "{wrong:?}: {}", reply.text());
+            assert!(reply.text().contains("Host"), "{wrong:?}: {}", reply.text());
+        }
+    }
+}
+
+#[test]
+fn the_application_learns_the_host_that_is_meant() {
+    for dir in apps() {
+        let agent = Agent::start(dir.path(), &[]);
+        for (request, told) in [
+            ("GET /x HTTP/1.1\r\nHost: a.example:81\r\n", "a.example:81 a.example /x"),
+            ("GET /x HTTP/1.1\r\nHost: [::1]:81\r\n", "[::1]:81 [::1] /x"),
+            ("GET /x HTTP/1.0\r\nHost: a\r\n", "a a /x"),
+            // The target of an absolute form counts, whatever the header says.
+            ("GET http://example.org/x?y HTTP/1.1\r\nHost: b\r\n", "example.org example.org /x?y"),
+            ("GET http://example.org:81 HTTP/1.1\r\nHost:\r\n", "example.org:81 example.org /"),
+            ("GET http://me:pw@example.org/ HTTP/1.1\r\nHost: b\r\n", "example.org example.org /"),
+            ("GET http://example.org/ HTTP/1.0\r\n", "example.org example.org /"),
+        ] {
+            let mut client = agent.client();
+            client.send(format!("{request}Connection: keep-alive\r\n\r\n").as_bytes()).unwrap();
+            let reply = client.reply("GET").unwrap();
+            assert_eq!((reply.status, &*reply.text()), (200, told), "{request:?}");
+        }
+    }
+}
+
+#[test]
+fn a_client_of_http_1_0_may_leave_the_host_out() {
+    for dir in apps() {
+        let agent = Agent::start(dir.path(), &[]);
+        let mut client = agent.client();
+        client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").unwrap();
+        let reply = client.reply("GET").unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert!(reply.text().contains(" 127.0.0.1 /"), "{}", reply.text());
+    }
+}

@@ -1,0 +1,110 @@
+//! The log has a reader of its own pace, or none: the agent serves and ends all the same.
+
+use crate::agent::{Agent, eventually, start_command, wsgi};
+use std::io::{BufRead, BufReader};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const LINES: usize = 40_000;
+
+/// An application of which `/print` prints several megabytes: more than any pipe holds.
+fn noisy() -> TempDir {
+    wsgi(
+        "",
+        &format!(
+            "if path == '/print':\n    for i in range({LINES}): print('x' * 100, i)\n\
+             if path == '/end': print('the end')\nreturn answer('ok')"
+        ),
+    )
+}
+
+/// Ends it by SIGTERM: in good order and soon.
+#[track_caller]
+fn ends_in_good_order(agent: &mut Agent) {
+    let begun = Instant::now();
+    agent.signal("TERM");
+    assert_eq!(agent.ended().code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(std::fs::read_dir(agent.runtime.path()).unwrap().count(), 0, "something was left");
+}
+
+#[test]
+fn a_log_that_nobody_reads_stops_nothing() {
+    let dir = noisy();
+    let (unread, stderr) = std::io::pipe().unwrap();
+    let mut agent = Agent::start_logging_to(stderr, dir.path(), &[]);
+    for _ in 0..3 {
+        assert_eq!(agent.get("/print"), "ok");
+    }
+    assert_eq!(agent.status()["requests_in_queue"], 0);
+    ends_in_good_order(&mut agent);
+    drop(unread);
+}
+
+#[test]
+fn a_log_whose_reader_has_gone_stops_nothing() {
+    let dir = noisy();
+    let (reader, stderr) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut agent = Agent::start_logging_to(stderr, dir.path(), &[]);
+    for _ in 0..3 {
+        assert_eq!(agent.get("/print"), "ok");
+    }
+    ends_in_good_order(&mut agent);
+}
+
+#[test]
+fn lines_that_are_lost_are_counted_and_told() {
+    for format in ["text", "json"] {
+        let dir = noisy();
+        let (reader, stderr) = std::io::pipe().unwrap();
+        let options = ["--log-format", format, "--log-level", "info"];
+        let mut agent = Agent::start_logging_to(stderr, dir.path(), &options);
+        assert_eq!(agent.get("/print"), "ok");
+        let log = Arc::new(Mutex::new(String::new()));
+        let kept = Arc::clone(&log);
+        let read = std::thread::spawn(move || {
+            for line in BufReader::new(reader).lines().map_while(Result::ok) {
+                kept.lock().unwrap().push_str(&(line + "\n"));
+            }
+        });
+        let logs = |part: &str| {
+            eventually(part, || log.lock().unwrap().contains(part).then_some(()));
+        };
+        logs("log lines lost: ");
+        // What it prints comes in order: with this line, all others have been dealt with.
+        agent.get("/end");
+        logs("the end");
+        ends_in_good_order(&mut agent);
+        read.join().unwrap();
+        let text = log.lock().unwrap();
+        let seen = text.lines().filter(|l| l.contains(": xxxx")).count();
+        let notices: Vec<_> = text.split("log lines lost: ").skip(1).collect();
+        let lost: usize = notices
+            .iter()
+            .map(|rest| rest.split('.').next().unwrap().parse::<usize>().unwrap())
+            .sum();
+        assert_eq!(seen + lost, LINES);
+        if format == "json" {
+            text.lines().for_each(|l| drop(serde_json::from_str::<serde_json::Value>(l).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn the_last_word_does_not_wait_for_a_reader_either() {
+    let dir = wsgi(
+        &format!("for i in range({LINES}): print('x' * 100, i)\nraise RuntimeError('no')"),
+        "",
+    );
+    let runtime = tempfile::tempdir().unwrap();
+    let (unread, stderr) = std::io::pipe().unwrap();
+    let mut child = start_command(runtime.path(), dir.path(), &[]).stderr(stderr).spawn().unwrap();
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        eventually("the agent ends", || child.try_wait().unwrap())
+    }));
+    let _ = child.kill();
+    assert_eq!(ended.unwrap().code(), Some(5));
+    drop(unread);
+}
