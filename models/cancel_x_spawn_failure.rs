@@ -9,7 +9,7 @@ use crate::GetError;
 
 #[test]
 fn cancel_x_spawn_failure() {
-    explore("cancel_x_spawn_failure", &["gave up", "was told"], |outcomes| {
+    explore_small("cancel_x_spawn_failure", &["gave up", "was told"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         rig.spawner.always("/a", Spawn::fail("no database"));
         let app = app("a");

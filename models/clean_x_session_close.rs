@@ -8,7 +8,7 @@ use super::rig::*;
 
 #[test]
 fn clean_x_session_close() {
-    explore("clean_x_session_close", &["busy at the pass", "idle at the pass"], |outcomes| {
+    explore_small("clean_x_session_close", &["busy at the pass", "idle at the pass"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let session = rig.session(&app("a"));
         rig.clock.advance(IDLE);

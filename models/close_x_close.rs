@@ -7,7 +7,7 @@ use super::rig::*;
 
 #[test]
 fn close_x_close() {
-    explore("close_x_close", &["closed"], |outcomes| {
+    explore_small("close_x_close", &["closed"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();

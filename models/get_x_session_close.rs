@@ -9,7 +9,7 @@ use super::rig::*;
 
 #[test]
 fn get_x_session_close() {
-    explore("get_x_session_close", &["at once", "after waiting"], |outcomes| {
+    explore_small("get_x_session_close", &["at once", "after waiting"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();

@@ -20,6 +20,8 @@ mod cleaner_x_becoming_idle;
 mod close_x_close;
 mod close_x_waiter;
 mod connect_failure_x_close;
+#[cfg(not(feature = "loom"))]
+mod crowd;
 mod eviction_x_get;
 mod first_spawn_x_two_gets;
 mod get_x_session_close;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub(super) use crate::application_pool::{Ending, Found};
 pub(super) use crate::in_memory::{Call, Spawn};
-pub(super) use crate::sync::explore::explore;
+pub(super) use crate::sync::explore::{explore, explore_small};
 pub(super) use crate::sync::thread::spawn;
 
 pub(super) type Pool = ApplicationPool<InMemorySpawner>;

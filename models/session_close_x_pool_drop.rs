@@ -11,7 +11,7 @@ use crate::ShutDown;
 #[test]
 fn session_close_x_pool_drop() {
     let ways = ["Draining", "Live"];
-    explore("session_close_x_pool_drop", &ways, |outcomes| {
+    explore_small("session_close_x_pool_drop", &ways, |outcomes| {
         let Rig { pool, spawner, clock: _ } = Rig::new(|b| b.max(1)).reentrant();
         let mut session = {
             let pool = pool.clone();

@@ -6,7 +6,7 @@ use super::rig::*;
 /// session is closed, which here comes after it. Asserted: it is served by a second process.
 #[test]
 fn set_max_x_waiter() {
-    explore("set_max_x_waiter", &["raised first", "waited"], |outcomes| {
+    explore_small("set_max_x_waiter", &["raised first", "waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();

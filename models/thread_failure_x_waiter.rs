@@ -9,7 +9,7 @@ use crate::GetError;
 
 #[test]
 fn thread_failure_x_waiter() {
-    explore("thread_failure_x_waiter", &["both waited", "one waited"], |outcomes| {
+    explore_small("thread_failure_x_waiter", &["both waited", "one waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1).spawner_stack_size(usize::MAX)).reentrant();
         let pool = rig.pool.clone();
         let other = spawn(move || pool.get(&app("a")).map(drop));

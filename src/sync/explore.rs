@@ -29,16 +29,43 @@ pub(crate) fn explore(
     expected: &[&str],
     model: impl Fn(&Outcomes) + Send + Sync + 'static,
 ) {
+    explore_by(name, HOW, search, expected, Arc::new(model));
+}
+
+/// The same for a model so small that shuttle, too, can go through every schedule: it reduces nothing,
+/// so what it finds is held against loom's reductions.
+pub(crate) fn explore_small(
+    name: &str,
+    expected: &[&str],
+    model: impl Fn(&Outcomes) + Send + Sync + 'static,
+) {
+    let model = Arc::new(model);
+    explore_by(name, HOW, search, expected, model.clone());
+    #[cfg(not(feature = "loom"))]
+    if std::env::var_os("CABRANK_REPLAY").is_none() {
+        explore_by(name, "every schedule", search_all, expected, model);
+    }
+}
+
+type Run = Box<dyn Fn() + Send + Sync>;
+
+fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
+    name: &str,
+    how: &str,
+    search: impl FnOnce(Run),
+    expected: &[&str],
+    model: Arc<M>,
+) {
     let outcomes = Outcomes::default();
     let executions = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
-    let run = {
+    let run: Run = {
         let (outcomes, executions) = (outcomes.clone(), executions.clone());
-        move || {
+        Box::new(move || {
             trace::clear();
             executions.fetch_add(1, Ordering::Relaxed);
             model(&outcomes);
-        }
+        })
     };
     let result = catch_unwind(AssertUnwindSafe(|| search(run)));
     let count = executions.load(Ordering::Relaxed);
@@ -49,7 +76,7 @@ pub(crate) fn explore(
         resume_unwind(panic);
     }
     let seen = outcomes.0.lock().unwrap_or_else(PoisonError::into_inner);
-    say(&format!("model {name}: {count} executions, {HOW}, {:.2?}, {seen:?}", begun.elapsed()));
+    say(&format!("model {name}: {count} executions, {how}, {:.2?}, {seen:?}", begun.elapsed()));
     let reached: Vec<&str> = seen.keys().map(String::as_str).collect();
     let mut wanted = expected.to_vec();
     wanted.sort_unstable();
@@ -65,7 +92,7 @@ fn say(text: &str) {
 #[cfg(feature = "loom")]
 const HOW: &str = "every interleaving";
 #[cfg(feature = "loom")]
-fn search(run: impl Fn() + Send + Sync + 'static) {
+fn search(run: Run) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000;
     // No bound on preemptions, permutations or time: each of them ends a search in silence.
@@ -78,7 +105,7 @@ fn search(run: impl Fn() + Send + Sync + 'static) {
 #[cfg(not(feature = "loom"))]
 const HOW: &str = "random and uniform random walk";
 #[cfg(not(feature = "loom"))]
-fn search(run: impl Fn() + Send + Sync + 'static) {
+fn search(run: Run) {
     let run = Arc::new(run);
     if let Ok(schedule) = std::env::var("CABRANK_REPLAY") {
         shuttle::replay(move || run(), &schedule);
@@ -96,6 +123,12 @@ fn search(run: impl Fn() + Send + Sync + 'static) {
             shuttle::Runner::new(scheduler, config).run(move || run());
         }
     }
+}
+
+#[cfg(not(feature = "loom"))]
+fn search_all(run: Run) {
+    let scheduler = shuttle::scheduler::DfsScheduler::new(None, false);
+    shuttle::Runner::new(scheduler, shuttle::Config::default()).run(run);
 }
 
 /// Fixed, so that the outcomes reached are the same in every run: `CABRANK_SEED` gives others.
