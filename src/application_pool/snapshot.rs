@@ -1,6 +1,7 @@
 //! One consistent picture of the pool.
 
 use super::Inner;
+use super::foreign::{contained, release};
 use super::process_info::{Place, ProcessInfo};
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
@@ -271,7 +272,10 @@ fn put_together(
         group.environment = raw.options.environment().to_owned();
         group.backing_off = raw.back_off_until.map(|until| until.since(now));
         group.last_error = raw.last_error.map(|error| {
-            super::foreign::contained(|| error.to_string()).unwrap_or_else(|panic| panic)
+            let shown = contained(|| error.to_string()).unwrap_or_else(|panic| panic);
+            // The pool's own reference may have gone meanwhile.
+            release(error);
+            shown
         });
         while let Some((_, process)) = processes.next_if(|(key, _)| *key == raw.key) {
             group.processes.push(process);
