@@ -291,3 +291,22 @@ fn a_client_that_was_told_no_before_it_sent_its_body_is_not_waited_for() {
     client.stream.read_to_end(&mut rest).unwrap();
     assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
 }
+
+#[test]
+fn an_answer_may_have_many_header_fields_whatever_the_application_is_written_in() {
+    let apps = [
+        wsgi(
+            "",
+            "start_response('200 OK', [(f'X-{i}', 'x') for i in range(200)])\nreturn [b'many']",
+        ),
+        node(
+            "http.createServer((q, s) => { for (let i = 0; i < 200; i++) s.setHeader('X-' + i, 'x');\n\
+             s.end('many'); }).listen(0);",
+        ),
+    ];
+    for dir in apps {
+        let agent = Agent::start(dir.path(), &[]);
+        let reply = agent.client().get("/").unwrap();
+        assert_eq!((reply.status, reply.header("x-199")), (200, Some("x")), "{}", reply.text());
+    }
+}
