@@ -112,6 +112,14 @@ impl AppSpawner {
     }
 
     fn cannot_start(&self, e: &io::Error) -> BootError {
+        let root = &self.settings.app.root;
+        // The system says the same of a program that is not there and of a directory to start it in.
+        if e.kind() == io::ErrorKind::NotFound && !root.is_dir() {
+            return BootError::plain(format!(
+                "the application's directory {} is gone. Put it back, or stop this agent.",
+                root.display()
+            ));
+        }
         let option = match self.settings.app.loader.interpreter {
             Interpreter::Python => "--python",
             Interpreter::Node => "--nodejs",

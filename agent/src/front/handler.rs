@@ -1,6 +1,7 @@
 //! One request: through the pool to a process, and again if that process turned out to be dying.
 
 use super::error_page::{self, Trouble};
+use super::leftover::Outbound;
 use super::response_body::ResponseBody;
 use super::upload::Upload;
 use super::{Failed, Inbound, Peer, Reached, http_exchange, session_exchange};
@@ -9,6 +10,7 @@ use crate::app::handshake::Protocol;
 use crate::config::Settings;
 use cabrank::PoolOptions;
 use hyper::body::Incoming;
+use hyper::header;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use std::sync::Arc;
@@ -35,7 +37,9 @@ impl Front {
         &self,
         peer: Peer,
         mut request: Request<Incoming>,
-    ) -> Response<ResponseBody> {
+    ) -> Response<Outbound> {
+        // Asked whether to send its body and told no, a client sends something else next.
+        let waits_to_be_asked = request.headers().contains_key(header::EXPECT);
         let mut upgrade = super::headers::asks_for_upgrade(request.headers())
             .then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
@@ -45,14 +49,19 @@ impl Front {
         let acceptable = host
             .map_err(|why| Trouble::Refused(StatusCode::BAD_REQUEST, why.to_owned()))
             .and_then(|()| self.acceptable(&inbound));
-        let trouble = match acceptable {
-            Err(trouble) => trouble,
-            Ok(()) => match self.answer(&inbound, &mut upgrade).await {
-                Ok(response) => return response,
-                Err(trouble) => trouble,
-            },
+        let answered = match acceptable {
+            Err(trouble) => Err(trouble),
+            Ok(()) => self.answer(&inbound, &mut upgrade).await,
         };
-        error_page::respond(&trouble, &inbound.parts.headers, self.settings.shows_details())
+        let response = answered.unwrap_or_else(|trouble| {
+            let with_details = self.settings.shows_details();
+            error_page::respond(&trouble, &inbound.parts.headers, with_details)
+        });
+        let is_wanted = match response.body() {
+            ResponseBody::Http(_) => true, // what it answered early the application may go on reading
+            _ => waits_to_be_asked && !inbound.upload.is_touched(),
+        };
+        response.map(|body| Outbound::new(body, (!is_wanted).then_some(inbound.upload)))
     }
 
     fn acceptable(&self, inbound: &Inbound) -> Result<(), Trouble> {

@@ -2,6 +2,7 @@
 
 use super::headers::{asks_for_upgrade, remove_hop_by_hop};
 use super::response_body::{HttpBody, ResponseBody};
+use super::session_codec::{MAX_HEAD, MAX_HEADERS};
 use super::upload::Upload;
 use super::{Failed, Inbound, Peer, Reached};
 use crate::app::Session;
@@ -71,8 +72,12 @@ pub(crate) async fn exchange(
 
 /// HTTP over a new stream. The connection's task ends when both sides are done with it.
 async fn open(stream: AppStream) -> hyper::Result<SendRequest<Upload>> {
-    let (sender, connection) =
-        http1::Builder::new().max_buf_size(128 * 1024).handshake(TokioIo::new(stream)).await?;
+    // The same bounds as in the other protocol.
+    let (sender, connection) = http1::Builder::new()
+        .max_buf_size(MAX_HEAD)
+        .max_headers(MAX_HEADERS)
+        .handshake(TokioIo::new(stream))
+        .await?;
     tokio::spawn(async move {
         if let Err(e) = connection.with_upgrades().await {
             tracing::debug!("a connection to an application process ended: {e}");

@@ -4,13 +4,15 @@
 //! takes one request through the pool, again if the process it met was dying; [`session_exchange`] and
 //! [`http_exchange`] are the two ways of talking to a process, with [`session_codec`] for the bytes of
 //! the first. Bodies are streamed both ways ([`upload`], [`response_body`]), and clients waited for with
-//! [`patience`]; [`error_page`] is what is said when there is no answer.
+//! [`patience`]; [`error_page`] is what is said when there is no answer, and [`leftover`] sees to it that
+//! a client that is still sending can read what it is told.
 
 pub(crate) mod error_page;
 pub(crate) mod handler;
 pub(crate) mod headers;
 pub(crate) mod host;
 pub(crate) mod http_exchange;
+pub(crate) mod leftover;
 pub(crate) mod patience;
 pub(crate) mod response_body;
 pub(crate) mod server;

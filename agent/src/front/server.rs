@@ -12,12 +12,16 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 /// How many connections may wait to be accepted. The kernel has its own limit below this.
 const BACKLOG: u32 = 4096;
+/// How long a shutdown waits for the rest of a connection's first head: long enough for one that is on
+/// its way, too short for a client that never ends it to hold the shutdown up.
+const LAST_HEAD: Duration = Duration::from_secs(1);
 /// A request with more header fields is refused.
 const MAX_HEADERS: usize = 128;
 
@@ -87,7 +91,10 @@ fn attend(
     let peer = Peer { remote, local: stream.local_addr()? };
     let settings = Arc::clone(&front.settings);
     let mut closing = front.closing.clone();
+    let begun = Arc::new(AtomicBool::new(false));
+    let has_begun = Arc::clone(&begun);
     let service = service_fn(move |request: Request<Incoming>| {
+        begun.store(true, Ordering::Relaxed);
         let front = Arc::clone(&front);
         async move { Ok::<Response<_>, Infallible>(front.handle(peer, request).await) }
     });
@@ -106,7 +113,11 @@ fn attend(
             done = &mut connection => done,
             () = until_true(&mut closing) => {
                 connection.as_mut().graceful_shutdown();
-                connection.await
+                match tokio::time::timeout(LAST_HEAD, connection.as_mut()).await {
+                    Ok(done) => done,
+                    Err(_) if has_begun.load(Ordering::Relaxed) => connection.await,
+                    Err(_) => Ok(()),
+                }
             }
         };
         if let Err(e) = done {

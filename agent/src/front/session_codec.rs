@@ -8,7 +8,8 @@ use hyper::{StatusCode, Version};
 
 /// The head of a reply may be this long; Passenger's own limit for Ruby.
 pub(crate) const MAX_HEAD: usize = 128 * 1024;
-const MAX_HEADERS: usize = 256;
+/// And have so many fields.
+pub(crate) const MAX_HEADERS: usize = 256;
 
 /// The request's head: u32 big-endian length, then names and values, each ended by NUL.
 ///

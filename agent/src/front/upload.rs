@@ -10,6 +10,7 @@ use crate::front::patience::Patience;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -35,13 +36,16 @@ struct Inner {
 struct Source {
     body: Incoming,
     patience: Patience,
+    /// The rest is read for nobody. Who sent it on until now may be polled once more, and must not take
+    /// the wake-up that the reader waits for.
+    is_abandoned: bool,
 }
 
 impl Upload {
     /// `pause` is how long the client may send nothing; zero: any time.
     pub(crate) fn new(body: Incoming, max: u64, pause: Duration) -> Self {
         Upload(Arc::new(Inner {
-            source: Mutex::new(Source { body, patience: Patience::of(pause) }),
+            source: Mutex::new(Source { body, patience: Patience::of(pause), is_abandoned: false }),
             max,
             taken: 0.into(),
             touched: false.into(),
@@ -64,6 +68,12 @@ impl Upload {
         let _ = self.0.broke.set((status, why));
         error
     }
+    /// Reads what is left of it to the end, for nobody.
+    pub(crate) async fn discard(self) {
+        self.source().is_abandoned = true;
+        let next = |cx: &mut Context<'_>| Pin::new(&mut self.source().body).poll_frame(cx);
+        while let Some(Ok(_)) = poll_fn(next).await {}
+    }
     /// Whether its declared length is larger than allowed.
     pub(crate) fn declares_too_much(&self) -> bool {
         self.0.max > 0 && self.source().body.size_hint().lower() > self.0.max
@@ -80,7 +90,10 @@ impl Body for Upload {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         self.0.touched.store(true, Ordering::Release);
         let mut source = self.source();
-        let Source { body, patience } = &mut *source;
+        let Source { body, patience, is_abandoned } = &mut *source;
+        if *is_abandoned {
+            return Poll::Ready(Some(Err("nobody wants the rest of it".into())));
+        }
         let polled = Pin::new(body).poll_frame(cx);
         let frame = ready!(patience.judge(cx, polled));
         drop(source);

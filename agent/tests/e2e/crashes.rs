@@ -103,3 +103,18 @@ fn application_processes_end_with_a_killed_agent() {
         }
     }
 }
+
+#[test]
+fn a_directory_that_is_gone_is_not_blamed_on_the_interpreter() {
+    let dir = wsgi("", "return answer('here')");
+    let agent = Agent::start(dir.path(), &[]);
+    let first = agent.pids()[0];
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    crate::agent::signal(first, "KILL");
+    let text = eventually("an error", || {
+        let reply = agent.client().get("/").unwrap();
+        (reply.status == 500).then(|| reply.text())
+    });
+    assert!(text.contains(dir.path().to_str().unwrap()), "{text}");
+    assert!(!text.contains("--python"), "{text}");
+}

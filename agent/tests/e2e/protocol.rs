@@ -261,3 +261,52 @@ fn a_loader_that_re_executes_itself_is_served() {
     assert_eq!(agent.get("/"), "second");
     eventually("one process", || (agent.children().len() == 1).then_some(()));
 }
+
+#[test]
+fn a_client_that_is_still_sending_can_read_why_its_upload_is_refused() {
+    let login = wsgi("", "return answer('log in first', '401 Unauthorized')");
+    let agent = Agent::start(login.path(), &[]);
+    let small = Agent::start(login.path(), &["--max-body", "1000"]);
+    // More than the sockets between have room for: it is all read, or the client learns nothing.
+    let body = vec![b'x'; 16 << 20];
+    for (agent, status) in [(&agent, 401), (&small, 413)] {
+        let mut client = agent.client();
+        for _ in 0..20 {
+            let reply = client.request("POST", "/", &[], &body).unwrap();
+            assert_eq!(reply.status, status);
+        }
+        assert_eq!(client.get("/").unwrap().status, 401, "the connection serves on");
+    }
+}
+
+#[test]
+fn a_client_that_was_told_no_before_it_sent_its_body_is_not_waited_for() {
+    let login = wsgi("", "return answer('')");
+    let agent = Agent::start(login.path(), &["--max-body", "1000"]);
+    let mut client = agent.client();
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n";
+    client.send(head.as_bytes()).unwrap();
+    assert_eq!(client.reply("POST").unwrap().status, 413);
+    let mut rest = Vec::new();
+    client.stream.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
+}
+
+#[test]
+fn an_answer_may_have_many_header_fields_whatever_the_application_is_written_in() {
+    let apps = [
+        wsgi(
+            "",
+            "start_response('200 OK', [(f'X-{i}', 'x') for i in range(200)])\nreturn [b'many']",
+        ),
+        node(
+            "http.createServer((q, s) => { for (let i = 0; i < 200; i++) s.setHeader('X-' + i, 'x');\n\
+             s.end('many'); }).listen(0);",
+        ),
+    ];
+    for dir in apps {
+        let agent = Agent::start(dir.path(), &[]);
+        let reply = agent.client().get("/").unwrap();
+        assert_eq!((reply.status, reply.header("x-199")), (200, Some("x")), "{}", reply.text());
+    }
+}

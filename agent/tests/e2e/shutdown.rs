@@ -33,6 +33,24 @@ fn each_signal_that_ends_it_lets_a_slow_request_finish() {
     }
 }
 
+#[test]
+fn a_head_that_never_ends_does_not_hold_it_up() {
+    let dir = wsgi("", "return answer('here')");
+    let mut agent = Agent::start(dir.path(), &[]);
+    let mut halves = [agent.client(), agent.client()];
+    halves[0].get("/").unwrap();
+    for client in &mut halves {
+        client.send(b"GET / HTTP/1.1\r\nHo").unwrap();
+    }
+    // Accepted after those two: once it is answered, they are being read.
+    agent.get("/");
+    let asked = std::time::Instant::now();
+    agent.signal("TERM");
+    assert!(agent.ended().success());
+    // --shutdown-timeout and --header-timeout are 60 s.
+    assert!(asked.elapsed().as_secs() < 20, "{:?}", asked.elapsed());
+}
+
 /// An agent that is born with SIGHUP as it is said here, whatever these tests are run under.
 fn with_sighup(action: &str, dir: &Path) -> (Command, TempDir) {
     let runtime = tempfile::tempdir().unwrap();
