@@ -1,0 +1,78 @@
+//! Explores every configuration as ruled, to the last state: every invariant in every state, every step
+//! property in every step, no deadlock, and what comes about in the end. The figures are pinned: if
+//! the machine changes, so do they, and whoever changes it looks twice.
+//!
+//! The larger ones: `cargo test -p cabrank-spec --test exploration -- --include-ignored --nocapture`.
+
+use cabrank_spec::configurations::{Named, all};
+use cabrank_spec::exploration::check;
+use std::collections::BTreeSet;
+use std::io::Write;
+
+/// Name, states, steps, depth.
+const PINNED: &[(&str, usize, usize, usize)] = &[
+    ("two-global", 277_590, 2_054_064, 27),
+    ("two-private", 306_600, 2_269_592, 29),
+    ("two-minimum", 134_699, 890_499, 27),
+    ("two-restarts", 50_158, 286_010, 25),
+    ("two-rolling", 688_808, 4_239_343, 39),
+    ("two-groups-detached", 413_323, 3_817_601, 32),
+    ("two-connecting", 31_409, 295_620, 19),
+    ("one-global", 204_282, 2_008_908, 23),
+    ("one-private", 285_880, 2_865_064, 26),
+    ("one-concurrent", 12_062, 80_586, 24),
+    ("one-rolling", 180_758, 1_556_888, 39),
+    ("three-global", 199_642, 1_194_880, 24),
+    ("three-private", 166_858, 1_100_728, 26),
+    ("three-detached", 136_935, 1_192_896, 22),
+    ("three-restarts", 322_430, 1_503_020, 25),
+    ("three-draining", 5024, 22_974, 15),
+];
+
+fn explore(which: impl Fn(&Named) -> bool) {
+    for Named { name, about, config, .. } in all().into_iter().filter(which) {
+        let report = check(&config).unwrap_or_else(|story| panic!("{name}: {about}\n{story}"));
+        let found = (name, report.states, report.steps, report.depth);
+        // Past the test harness, which shows what failed only.
+        let _ = writeln!(
+            std::io::stderr(),
+            "{name}: {} states, {} steps, depth {}, {:.1} s; {} liveness properties, {:.1} s ({about})",
+            report.states,
+            report.steps,
+            report.depth,
+            report.time.as_secs_f64(),
+            report.liveness.len(),
+            report.liveness_time.as_secs_f64(),
+        );
+        let pinned = PINNED.iter().find(|pinned| pinned.0 == name);
+        assert_eq!(pinned, Some(&found), "the figures have changed");
+    }
+}
+
+#[test]
+fn two_groups() {
+    explore(|named| named.name.starts_with("two") && !named.deep);
+}
+
+#[test]
+fn one_group() {
+    explore(|named| named.name.starts_with("one") && !named.deep);
+}
+
+#[test]
+fn three_groups() {
+    explore(|named| named.name.starts_with("three") && !named.deep);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn deep() {
+    explore(|named| named.deep);
+}
+
+#[test]
+fn every_configuration_is_pinned() {
+    let names: BTreeSet<_> = all().iter().filter(|n| !n.deep).map(|named| named.name).collect();
+    let pinned: BTreeSet<_> = PINNED.iter().map(|pinned| pinned.0).collect();
+    assert_eq!(names, pinned);
+}
