@@ -32,7 +32,7 @@ impl Pool {
             self.settle(group);
         }
 
-        if self.written(E4) && self.groups[group].size == 0 {
+        if self.written(E4) && self.groups[group].processes.is_empty() {
             return self.first_process(client, waits);
         }
         // Who waits already comes first (E17).

@@ -115,6 +115,10 @@ impl Pool {
             self.lock = Lock::Joining(group);
             return self.tell(Event::LockHeld);
         }
+        if self.written(E3) {
+            // As the text has it, nothing is reserved that would have to outlive the interruption.
+            self.spawns.retain(|spawn| spawn.ticket != ticket);
+        }
         self.tell(Event::GivenUp { ticket });
     }
 

@@ -7,6 +7,7 @@ pub mod cleaner;
 pub mod configuration;
 pub mod configurations;
 pub mod detach;
+pub mod errata;
 pub mod exploration;
 pub mod fairness;
 pub mod get;

@@ -1,8 +1,7 @@
 //! The machine: which actions are possible, and what each does.
 
-use crate::configuration::Config;
+use crate::configuration::{Config, ProcessId};
 use crate::pool::{Action, At, Lock, Pool, SpawnResult};
-use crate::rules::Erratum::*;
 use crate::session::Ending;
 
 impl Pool {
@@ -27,7 +26,7 @@ impl Pool {
     fn client_acts(&self, client: usize, out: &mut Vec<Action>) {
         let env = &self.config().environment;
         let give_up = |out: &mut Vec<Action>| {
-            if env.give_up && !self.written(E19) {
+            if env.give_up {
                 out.push(Action::GiveUp { client });
             }
         };
@@ -163,6 +162,17 @@ impl Pool {
 }
 
 impl Action {
+    /// The same action, where processes and spawns have other names.
+    pub fn renamed(self, name: impl Fn(ProcessId) -> ProcessId) -> Action {
+        match self {
+            Action::SpawnEnds { ticket, result } => {
+                Action::SpawnEnds { ticket: name(ticket), result }
+            }
+            Action::Detach { process } => Action::Detach { process: name(process) },
+            other => other,
+        }
+    }
+
     /// Whether the action is one that the pool or its clients do of themselves: they come back from a
     /// wait, connect, close their sessions, spawns end, time passes, the cleaner runs. All others,
     /// a new get included, need never happen.

@@ -15,14 +15,20 @@ use crate::rules::Erratum::*;
 impl Pool {
     /// Brings the pool into its normal form.
     pub fn normal(&mut self) {
+        self.normal_and_names();
+    }
+
+    /// The same. Gives what processes and spawns were called before: the first of these is 1 now.
+    pub fn normal_and_names(&mut self) -> Vec<ProcessId> {
         self.told.clear();
         self.totals = Totals::default();
+        self.orphans = self.orphans.min(1);
         self.normal_clients();
         self.normal_times();
         self.normal_generations();
         self.normal_files();
         self.normal_order();
-        self.renumber();
+        self.renumber()
     }
 
     fn normal_clients(&mut self) {
@@ -135,7 +141,7 @@ impl Pool {
     }
 
     /// By group; within a group the attached by age, those that drain by deadline, spawns in flight.
-    fn renumber(&mut self) {
+    fn renumber(&mut self) -> Vec<ProcessId> {
         let drains = |p: ProcessId| self.draining.iter().position(|&d| d == p);
         let key = |p: &crate::pool::Process| {
             (
@@ -178,5 +184,6 @@ impl Pool {
                 process.iter_mut().for_each(new);
             }
         }
+        names
     }
 }

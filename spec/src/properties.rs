@@ -93,6 +93,12 @@ step_properties! {
             }
             _ => true,
         };
+    "PROP-RESTART-LOSS" "no restart detaches a process when there is no restart.txt (E23)"
+        |before, _, after| detached(after).all(|(_, group, reason)| {
+            let options = before.options(group);
+            reason != Reason::Restarted || !restarts(after, group) || options.always_restart
+                || before.files[options.restart_dir].is_some()
+        });
     "PROP-RESTART-ONCE" "no get restarts its group after it has waited (E24)"
         |_, action, after| !matches!(action, Action::Retry { .. })
             || !after.told.iter().any(|event| matches!(event, Event::Restarting { .. }));

@@ -39,7 +39,7 @@ impl Pool {
         let g = &mut self.groups[group];
         g.failures = 0;
         g.generation += 1;
-        g.outdated = g.size;
+        g.outdated = g.processes.len();
         g.reload_pending = true;
         self.tell(Event::Restarting { group });
         match self.options(group).restart_mode {

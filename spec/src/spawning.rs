@@ -95,7 +95,12 @@ impl Pool {
         let (group, now) = (spawn.group, self.now);
         // As written it is never set, and time begins long before this pool does.
         let never: Time = now - 1_000_000;
+        let written_e4 = self.written(E4);
         let g = &mut self.groups[group];
+        if written_e4 && g.detached {
+            // Another object: what the last one counted is forgotten.
+            (g.size, g.idle) = (0, 0);
+        }
         (g.known, g.detached) = (true, false);
         g.size += 1;
         g.idle += 1;

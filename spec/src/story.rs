@@ -15,21 +15,27 @@ pub fn tell(config: &Config, counterexample: &Counterexample<Action>) -> String 
     for (number, action) in counterexample.actions.iter().enumerate() {
         pool = told(&mut story, &format!("{}.", number + 1), &pool, action);
     }
-    if !counterexample.for_ever.is_empty() {
-        let _ = writeln!(story, "And then, over and over again:\n");
-        for action in &counterexample.for_ever {
-            pool = told(&mut story, "*", &pool, action);
-        }
+    let liveness = crate::properties::Liveness::named(counterexample.what).is_some();
+    match counterexample.for_ever.is_empty() {
+        true if liveness => story += "And then nothing more need happen.\n\n",
+        true => {}
+        false => story += "And then, over and over again:\n\n",
+    }
+    for action in &counterexample.for_ever {
+        pool = told(&mut story, "*", &pool, action);
     }
     let _ = writeln!(story, "=> {}", verdict(counterexample.what));
     story
 }
 
+/// One step. A counterexample is made of steps between normal forms, in which names change; a story
+/// keeps them.
 fn told(story: &mut String, number: &str, pool: &Pool, action: &Action) -> Pool {
-    let mut next = pool.step(action);
-    let _ = writeln!(story, "{number} {}", sentence(pool, action, &next));
+    let names = pool.clone().normal_and_names();
+    let action = action.renamed(|id| names[id - 1]);
+    let next = pool.step(&action);
+    let _ = writeln!(story, "{number} {}", sentence(pool, &action, &next));
     let _ = writeln!(story, "{}", draw(&next));
-    next.normal();
     next
 }
 
@@ -297,7 +303,11 @@ fn draw_group(pool: &Pool, id: GroupId, picture: &mut String) {
 fn draw_process(pool: &Pool, process: &Process) -> String {
     let has = |at: At| at.process() == Some(process.identifier);
     let clients = pool.clients.iter().enumerate().filter(|(_, client)| has(client.at));
-    let clients: Vec<String> = clients.map(|(id, _)| format!("client {}", id + 1)).collect();
+    let named = |(id, client): (usize, &crate::pool::Client)| match client.at {
+        At::Connecting(_) => format!("client {} connecting", id + 1),
+        _ => format!("client {}", id + 1),
+    };
+    let clients: Vec<String> = clients.map(named).collect();
     let mut says = format!("[p{}", process.identifier);
     if clients.len() != process.sessions {
         let _ = write!(says, " {} session{}", process.sessions, plural(process.sessions));
