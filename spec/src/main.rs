@@ -1,5 +1,8 @@
 //! `erratum E2` tells a story, `list` lists what there is, `check NAME` explores a configuration.
 
+#[cfg(feature = "explore")]
+mod explorer;
+
 use cabrank_spec::configurations::{self, Named};
 use cabrank_spec::errata::{self, Status};
 use cabrank_spec::exploration;
@@ -101,6 +104,16 @@ fn check(which: impl Fn(&Named) -> bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+#[cfg(feature = "explore")]
+fn explore(name: &str, address: &str) -> ExitCode {
+    use stateright::Model;
+    let Some(named) = configurations::named(name) else { return ExitCode::FAILURE };
+    println!("{name} at http://{address}");
+    explorer::Explored(named.config).checker().serve(address);
+    ExitCode::SUCCESS
+}
+
+#[cfg(not(feature = "explore"))]
 fn explore(_: &str, _: &str) -> ExitCode {
     fail("the explorer is a feature: cargo run -p cabrank-spec --features explore -- explore NAME")
 }
