@@ -2,7 +2,7 @@
 //!
 //! It visits every state that a [`Machine`] can reach, in its normal form, and looks for a state in which
 //! something does not hold, a step that does what no step may, and a state in which everybody is stuck.
-//! What it keeps of a state is its [key](key), which is all of it: two states are taken for the same
+//! What it keeps of a state is its [key], which is all of it: two states are taken for the same
 //! only if they are.
 
 use std::collections::HashMap;

@@ -2,8 +2,8 @@
 //!
 //! The text has two branches: the group has processes, or it has none. As ruled there is one path: the
 //! least busy process with room, if nobody is before us; else a place in the group's queue, and what
-//! the group needs is seen to by [`settle`](Pool::settle). The text's second branch, which spawns
-//! under the lock, is [`first_process`](Pool::first_process) (E4 as written).
+//! the group needs is seen to by `settle`. The text's second branch, which spawns
+//! under the lock, is `first_process` (E4 as written).
 //!
 //! Errata: E1 (what an idle process changes), E4, E17 (who comes first), E19 (the bound of the queue),
 //! E27 (a group that backs off), E33 (the choice). Invariants: INV-EXACT-WAKE-UP,

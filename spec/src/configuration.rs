@@ -4,7 +4,7 @@
 //! A [`Config`] is a closed world: the groups, the clients and what they may ask for, and which
 //! of the things that no client does may happen. What may happen may happen at any time and any number
 //! of times: there are no budgets to run out of, so what is found to hold holds for ever, and the
-//! space stays finite because the machine's [normal form](crate::Pool::normal) forgets what no longer
+//! space stays finite because the machine's [normal form](crate::pool::Pool::normal) forgets what no longer
 //! matters.
 
 use crate::rules::Rules;

@@ -1,7 +1,7 @@
 //! The text's `mutate_active`, `mutate_count` and `mutate_max`, and who is told.
 //!
 //! In the text a mutator wakes everybody who might be able to proceed, and each looks again. As ruled a
-//! number only changes, and every action ends with [`settle`](Pool::settle), which hands what has
+//! number only changes, and every action ends with `settle`, which hands what has
 //! become available to whoever has waited for it longest (E17): first the group's own gets, then the
 //! groups that want capacity.
 //!

@@ -37,7 +37,7 @@ pub struct Group {
     /// The text's `detached`: it is not found there (E8).
     pub detached: bool,
     /// Idle ones first, then by sessions, in the end those that take no more; see
-    /// [`Pool::insert`](crate::Pool).
+    /// `Pool::insert`.
     pub processes: Vec<ProcessId>,
     /// How many they are.
     pub size: usize,

@@ -81,3 +81,31 @@ fn every_configuration_is_pinned() {
     let pinned: BTreeSet<_> = PINNED.iter().map(|pinned| pinned.0).collect();
     assert_eq!(names, pinned);
 }
+
+/// `1234567` as the README writes it.
+fn readable(n: usize) -> String {
+    let digits = n.to_string();
+    let places = digits.chars().enumerate().map(|(at, digit)| {
+        let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
+        format!("{}{digit}", if comma { "," } else { "" })
+    });
+    places.collect()
+}
+
+#[test]
+fn the_readme_has_the_figures() {
+    let readme = include_str!("../README.md");
+    let row = |name: &str| readme.lines().find(|line| line.starts_with(&format!("| `{name}`")));
+    for &(name, states, steps, depth) in PINNED {
+        let figures = format!("| {} | {} | {depth} |", readable(states), readable(steps));
+        assert!(row(name).is_some_and(|row| row.ends_with(&figures)), "{name}: {figures}");
+    }
+    for deep in [false, true] {
+        let names: Vec<_> = all().into_iter().filter(|n| n.deep == deep).map(|n| n.name).collect();
+        let of = |p: &&(&str, usize, usize, usize)| names.contains(&p.0);
+        let states: usize = PINNED.iter().filter(of).map(|p| p.1).sum();
+        let steps: usize = PINNED.iter().filter(of).map(|p| p.2).sum();
+        assert!(readme.contains(&format!("{} states", readable(states))), "{states}");
+        assert!(readme.contains(&readable(steps)), "{steps}");
+    }
+}
