@@ -1,0 +1,65 @@
+//! The text's `cleaner`, and what else time brings.
+//!
+//! One pass does what is due: it shuts down processes that no minimum protects and that have been idle
+//! for `MAX_IDLE_TIME`, ends drains whose deadline has come (E13), and lets groups that have backed off
+//! spawn again (E26, E28). As ruled it runs when the next thing is due, and not at all while nothing is
+//! (E30): [`next_due`](Pool::next_due).
+//!
+//! Errata: E5, E29, E30. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER; PROP-IDLE-TIME, PROP-IDLE-BOUND.
+
+use crate::configuration::{GroupId, ProcessId, Time};
+use crate::pool::{Pool, Reason};
+use crate::rules::Erratum::*;
+
+impl Pool {
+    /// One pass.
+    pub(crate) fn clean(&mut self) {
+        while let Some(process) = self.idle_too_long() {
+            let group = self.process(process).group;
+            self.detach_process(process, Reason::Idle);
+            self.settle(group);
+        }
+        while let Some(&process) = self.draining.first()
+            && self.now >= self.process(process).drain_deadline
+        {
+            self.end_drain(process);
+        }
+        while let Some((until, group)) = self.next_back_off()
+            && self.now >= until
+        {
+            self.end_back_off(group);
+            self.settle(group);
+        }
+    }
+
+    fn idle_too_long(&self) -> Option<ProcessId> {
+        let process = self.next_idle().filter(|_| self.max_idle_time > 0)?;
+        (self.now >= self.idle_since(process) + self.max_idle_time).then_some(process)
+    }
+    fn idle_since(&self, process: ProcessId) -> Time {
+        self.process(process).last_used
+    }
+
+    /// When the cleaner has something to do again.
+    pub fn next_due(&self) -> Option<Time> {
+        let idle = self.next_idle().filter(|_| self.max_idle_time > 0);
+        let idle = idle.map(|process| self.idle_since(process) + self.max_idle_time);
+        let drain = self.draining.first().map(|&process| self.process(process).drain_deadline);
+        let back_off = self.next_back_off().map(|(until, _)| until);
+        [idle, drain, back_off].into_iter().flatten().min()
+    }
+    /// Whether the cleaner has something to do now, and is awake to do it.
+    pub fn is_due(&self) -> bool {
+        // As written it sleeps whole periods, and wakes whether there is something to do or not.
+        let awake =
+            !self.written(E30) || self.max_idle_time == 0 || self.now % self.max_idle_time == 0;
+        awake && self.next_due().is_some_and(|due| due <= self.now)
+    }
+
+    fn next_back_off(&self) -> Option<(Time, GroupId)> {
+        let step = |group: GroupId| self.back_off_step(self.groups[group].failures);
+        let ends =
+            self.backing_off.iter().filter_map(|&g| Some((self.groups[g].back_off_until?, g)));
+        ends.min_by_key(|&(until, group)| (until, step(group)))
+    }
+}

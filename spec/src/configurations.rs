@@ -1,0 +1,232 @@
+//! The pools that are explored, as ruled.
+//!
+//! Each is a closed world (see [`configuration`](crate::configuration)) small enough to be explored to
+//! the last state. The three shapes are those in which what goes wrong between groups, within one
+//! group, and among those that have none, shows; each with a global queue and with private ones; and
+//! each with the things that may happen to it in the combinations that meet in the algorithm: failures
+//! with time and the cleaner; restarts; detaches; limits raised and lowered; gets that give up.
+
+use crate::configuration::{Config, Environment, Options};
+
+/// A configuration with a name.
+pub struct Named {
+    /// Its name, for the command line.
+    pub name: &'static str,
+    /// What is special about it.
+    pub about: &'static str,
+    /// Whether it takes too long for every run of the tests.
+    pub deep: bool,
+    /// Itself.
+    pub config: Config,
+}
+
+/// The configuration of this name.
+pub fn named(name: &str) -> Option<Named> {
+    all().into_iter().find(|configuration| configuration.name == name)
+}
+
+fn global(n: usize) -> Vec<Options> {
+    ["a", "b", "c"][..n].iter().map(|name| Options::new(name)).collect()
+}
+fn private(n: usize) -> Vec<Options> {
+    global(n).into_iter().map(Options::private).collect()
+}
+fn rolling(groups: Vec<Options>) -> Vec<Options> {
+    groups.into_iter().map(Options::rolling).collect()
+}
+fn rolling_first(mut groups: Vec<Options>) -> Vec<Options> {
+    groups[0] = groups[0].clone().rolling();
+    groups
+}
+fn first_min(mut groups: Vec<Options>, min: usize) -> Vec<Options> {
+    groups[0].min_processes = min;
+    groups
+}
+
+/// Spawns fail, time passes, the cleaner runs.
+fn failures(env: &mut Environment) {
+    env.spawns_fail = true;
+    env.time = true;
+}
+fn restarts(env: &mut Environment) {
+    env.touch = true;
+}
+fn detaches(env: &mut Environment) {
+    env.detach = true;
+}
+fn limits(env: &mut Environment) {
+    env.set_max = vec![1, 2, 3];
+}
+fn lowered(env: &mut Environment) {
+    env.set_max = vec![1, 2];
+}
+fn giving_up(env: &mut Environment) {
+    env.give_up = true;
+}
+fn idle(config: &mut Config) {
+    config.max_idle_time = 1;
+}
+
+/// All of them.
+pub fn all() -> Vec<Named> {
+    let new = |name, about, deep, config| Named { name, about, deep, config };
+    let two = |groups| Config::new(groups, 2, 3);
+    let one = |groups| Config::new(groups, 3, 4);
+    let three = |groups| Config::new(groups, 2, 3);
+    vec![
+        // Two groups, max 2, three clients.
+        new(
+            "two-global",
+            "2 groups, max 2, 3 clients, global queue: failures, cleaner, detaches, max 1 and 2",
+            false,
+            two(global(2)).with(failures).with(detaches).with(lowered).but(idle),
+        ),
+        new(
+            "two-private",
+            "the same with private queues",
+            false,
+            two(private(2)).with(failures).with(detaches).with(lowered).but(idle),
+        ),
+        new(
+            "two-global-deep",
+            "two-global, and gets give up, and max is 1 to 3",
+            true,
+            two(global(2)).with(failures).with(detaches).with(giving_up).with(limits).but(idle),
+        ),
+        new(
+            "two-private-deep",
+            "two-private, and gets give up, and max is 1 to 3",
+            true,
+            two(private(2)).with(failures).with(detaches).with(giving_up).with(limits).but(idle),
+        ),
+        new(
+            "two-minimum",
+            "one of the two groups keeps a minimum of 1: failures, cleaner, detaches",
+            false,
+            two(first_min(global(2), 1)).with(failures).with(detaches).but(idle),
+        ),
+        new(
+            "two-restarts",
+            "2 groups that share a directory, immediate restarts, failures",
+            false,
+            two(private(2)).with(restarts).with(|env| env.spawns_fail = true),
+        ),
+        new(
+            "two-restarts-deep",
+            "two-restarts, and time passes, and restart.txt is deleted",
+            true,
+            two(private(2)).with(failures).with(restarts).with(|env| env.delete = true),
+        ),
+        new(
+            "two-rolling",
+            "2 groups that share a directory, rolling restarts, restart.txt is deleted",
+            false,
+            two(rolling(global(2))).with(restarts).with(|env| env.delete = true),
+        ),
+        new(
+            "two-rolling-deep",
+            "2 groups, one of them restarting one by one, failures, time",
+            true,
+            two(rolling_first(global(2))).with(failures).with(restarts),
+        ),
+        new(
+            "two-groups-detached",
+            "groups are detached and forgotten, the pool is closed; failures",
+            false,
+            two(global(2)).with(failures).with(|env| {
+                env.detach_group = true;
+                env.close = true;
+            }),
+        ),
+        new(
+            "two-connecting",
+            "connecting is a step of its own and fails, by either side; sessions break; giving up",
+            false,
+            two(private(2)).but(|config| config.connects = true).with(giving_up).with(|env| {
+                env.processes_fail = true;
+                env.clients_fail = true;
+                env.try_get = true;
+            }),
+        ),
+        // One group, max 3, four clients.
+        new(
+            "one-global",
+            "1 group, max 3, 4 clients, global queue: failures, cleaner, detaches, max and max_per_app",
+            false,
+            one(first_min(global(1), 1)).with(failures).with(detaches).with(limits).but(idle).with(
+                |env| {
+                    env.set_max_per_app = vec![0, 2];
+                },
+            ),
+        ),
+        new(
+            "one-private",
+            "the same with a private queue",
+            false,
+            one(first_min(private(1), 1))
+                .with(failures)
+                .with(detaches)
+                .with(limits)
+                .but(idle)
+                .with(|env| {
+                    env.set_max_per_app = vec![0, 2];
+                }),
+        ),
+        new(
+            "one-concurrent",
+            "two sessions at once and three in all for each process, a queue of two, detaches",
+            false,
+            one(vec![Options {
+                concurrency: 2,
+                max_requests: 3,
+                max_queue: 2,
+                ..Options::new("a")
+            }])
+            .with(detaches)
+            .with(giving_up),
+        ),
+        new(
+            "one-rolling",
+            "rolling restarts of up to three processes, at least two, failures, time; three clients",
+            false,
+            Config::new(rolling(first_min(global(1), 2)), 3, 3).with(failures).with(restarts),
+        ),
+        new(
+            "one-rolling-deep",
+            "the same with four clients",
+            true,
+            one(rolling(first_min(global(1), 2))).with(failures).with(restarts),
+        ),
+        // Three groups, max 2, three clients.
+        new(
+            "three-global",
+            "3 groups, max 2, 3 clients, global queue: failures, cleaner",
+            false,
+            three(global(3)).with(failures).but(idle),
+        ),
+        new(
+            "three-private",
+            "the same with private queues",
+            false,
+            three(private(3)).with(failures).but(idle),
+        ),
+        new(
+            "three-detached",
+            "3 groups, private queues: detaches, giving up, max 1 to 3",
+            false,
+            three(private(3)).with(detaches).with(giving_up).with(limits),
+        ),
+        new(
+            "three-restarts",
+            "3 groups that share a directory, immediate restarts",
+            false,
+            three(global(3)).with(restarts),
+        ),
+        new(
+            "three-draining",
+            "3 groups, max 2, nothing may drain beyond max: detaches",
+            false,
+            three(private(3)).with(detaches).but(|config| config.max_draining = Some(0)),
+        ),
+    ]
+}

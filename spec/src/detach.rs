@@ -1,0 +1,165 @@
+//! The text's `detach_without_lock` and `detach_group_without_lock`, and what it leaves open: a
+//! process that is detached while it has sessions drains (E13), and the pool that is closed lets go of
+//! everything (E32).
+//!
+//! Errata: E2 (nothing is joined), E6 (whose name), E9 (size), E13, E25, E32. Invariants: INV-GROUP-SIZE,
+//! INV-GROUP-ACCESSIBLE, INV-PROCESS-ACCESSIBLE, INV-DRAINING, INV-CLOSED; PROP-DRAIN-ENDS.
+
+use crate::configuration::{GroupId, ProcessId};
+use crate::pool::{At, Event, Failure, Lock, Pool, Reason};
+use crate::rules::Erratum::*;
+
+impl Pool {
+    /// Detaches the process with this identifier, if it is attached.
+    pub(crate) fn detach_without_lock(&mut self, identifier: ProcessId) {
+        let Some(process) = self.find(identifier).filter(|p| !p.detached) else { return };
+        let group = process.group;
+        self.detach_process(identifier, Reason::Requested);
+        self.settle(group);
+    }
+
+    /// Takes an attached process out of its group. Idle, it is gone; else it drains.
+    pub(crate) fn detach_process(&mut self, identifier: ProcessId, reason: Reason) {
+        let process = self.process(identifier);
+        let (group, busy) = (process.group, process.sessions > 0);
+        let outdated = process.generation < self.groups[group].generation;
+        self.tell(Event::Detached { process: identifier, group, reason, busy });
+
+        self.remove(identifier);
+        self.condemned.retain(|&p| p != identifier);
+        let g = &mut self.groups[group];
+        g.size -= 1;
+        g.outdated -= usize::from(outdated);
+        if busy {
+            self.mutate_active(self.active - 1);
+        } else {
+            self.groups[group].idle -= 1;
+            self.inactive_apps.retain(|&p| p != identifier);
+        }
+        self.mutate_count(self.count - 1);
+        self.totals.detached += 1;
+
+        if busy {
+            let deadline = self.now + self.config().drain_timeout;
+            let info = self.process_mut(identifier);
+            info.detached = true;
+            info.condemned = false;
+            info.drain_deadline = deadline;
+            if !self.written(E13) {
+                self.draining.push(identifier);
+            }
+        } else {
+            self.is_gone(identifier);
+        }
+        self.refresh(group);
+        if self.written(E4) && self.groups[group].processes.is_empty() {
+            self.detach_empty_group(group, reason);
+        }
+    }
+
+    /// E4 as written: a group without processes is no group.
+    fn detach_empty_group(&mut self, group: GroupId, reason: Reason) {
+        self.give_up_spawn(group);
+        self.groups[group].detached = true;
+        let under_the_name_of = match reason {
+            Reason::Evicted(Some(requester)) if self.written(E6) => requester,
+            _ => group,
+        };
+        self.groups[under_the_name_of].known = false;
+    }
+
+    /// A draining process has no session left, or its time is up.
+    pub(crate) fn end_drain(&mut self, identifier: ProcessId) {
+        let group = self.process(identifier).group;
+        self.draining.retain(|&p| p != identifier);
+        self.is_gone(identifier);
+        self.settle(group);
+    }
+
+    /// The process has left for good; who still has a session with it will find that out.
+    fn is_gone(&mut self, identifier: ProcessId) {
+        self.processes.retain(|p| p.identifier != identifier);
+        for client in &mut self.clients {
+            match &mut client.at {
+                At::Connecting(process) | At::InSession(process)
+                    if *process == Some(identifier) =>
+                {
+                    *process = None;
+                }
+                _ => {}
+            }
+        }
+        self.tell(Event::Gone { process: identifier });
+    }
+
+    /// Detaches every process of the group, oldest first, and gives up its spawn; gets that wait go on
+    /// waiting, for what comes after.
+    pub(crate) fn detach_group_without_lock(&mut self, group: GroupId, reason: Reason) {
+        let size = self.groups[group].size;
+        while let Some(&oldest) = self.groups[group].processes.iter().min() {
+            self.detach_process(oldest, reason);
+        }
+        if self.written(E9) {
+            self.groups[group].size = size;
+        }
+        self.give_up_spawn(group);
+    }
+
+    /// The spawn in flight is nobody's any more. Its reservation stays until it has ended, for its
+    /// process lives.
+    pub(crate) fn give_up_spawn(&mut self, group: GroupId) {
+        let Some(ticket) = self.groups[group].spawning.take() else { return };
+        if self.written(E2) {
+            // It is waited for, and it waits for the lock.
+            self.groups[group].spawning = Some(ticket);
+            self.lock = Lock::Joining(group);
+            return self.tell(Event::LockHeld);
+        }
+        if self.written(E3) {
+            // As the text has it, nothing is reserved that would have to outlive the interruption.
+            self.spawns.retain(|spawn| spawn.ticket != ticket);
+        }
+        self.tell(Event::GivenUp { ticket });
+    }
+
+    /// Detaches the group with this name and forgets it.
+    pub(crate) fn detach_group(&mut self, group: GroupId) {
+        if !self.groups[group].known {
+            return;
+        }
+        self.detach_group_without_lock(group, Reason::Requested);
+        self.begin_anew(group);
+        // Those who wait are served by what comes after.
+        self.groups[group].forgotten = self.groups[group].queue.is_empty();
+        self.settle(group);
+    }
+
+    /// Forgets what the group has learnt: its failures, and what it saw of its restart file.
+    fn begin_anew(&mut self, group: GroupId) {
+        self.end_back_off(group);
+        let g = &mut self.groups[group];
+        (g.failures, g.last_error) = (0, false);
+        (g.reload_pending, g.seen) = (false, None);
+    }
+
+    /// The pool takes no more gets, and lets go of everything.
+    pub(crate) fn close(&mut self) {
+        if self.closed {
+            return;
+        }
+        self.closed = true;
+        if self.written(E32) {
+            return;
+        }
+        let groups: Vec<GroupId> =
+            (0..self.groups.len()).filter(|&g| self.groups[g].known).collect();
+        for &group in &groups {
+            self.resolve_all(group, Failure::Closed);
+            self.detach_group_without_lock(group, Reason::Closed);
+            self.begin_anew(group);
+        }
+        for group in groups {
+            self.settle(group);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Diagrams that are drawn by the machine: what its processes and its gets go through is collected from
+//! every step of an exploration, so that no arrow is missing and none is invented. They are stored in
+//! `diagrams/`, shown below, and compared by a test.
+//!
+//! # A process
+#![doc = concat!("```mermaid\n", include_str!("../diagrams/process.mmd"), "```")]
+//!
+//! # A get
+#![doc = concat!("```mermaid\n", include_str!("../diagrams/get.mmd"), "```")]
+//!
+//! # Two gets, one process
+#![doc = concat!("```mermaid\n", include_str!("../diagrams/sequence.mmd"), "```")]
+
+use crate::checker::{Search, explore};
+use crate::configuration::{Config, Options};
+use crate::pool::{Action, At, Event, Place, Pool, SpawnResult};
+use crate::story;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+type Arrows = BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>>;
+
+/// The worlds that are looked at: between them everything happens.
+fn worlds() -> Vec<Config> {
+    let private =
+        vec![Options { max_requests: 2, ..Options::new("a").private() }, Options::new("b")];
+    let everything = Config::new(private, 1, 2).but(|config| {
+        (config.connects, config.max_idle_time, config.max_attempts) = (true, 1, 2);
+    });
+    let bounded = vec![Options { max_queue: 1, ..Options::new("a").rolling() }];
+    vec![
+        everything.with(|env| {
+            (env.spawns_fail, env.time, env.detach) = (true, true, true);
+            (env.processes_fail, env.clients_fail, env.give_up) = (true, true, true);
+        }),
+        Config::new(bounded, 1, 3)
+            .with(|env| (env.close, env.try_get, env.touch) = (true, true, true)),
+        Config::new(vec![Options::new("a").private()], 1, 2).with(|env| env.touch = true),
+    ]
+}
+
+/// The name of each diagram's file, and what must be in it.
+pub fn all() -> Vec<(&'static str, String)> {
+    let (mut processes, mut gets) = (Arrows::new(), Arrows::new());
+    for world in worlds() {
+        collect(&world, &mut processes, &mut gets);
+    }
+    vec![("process.mmd", draw(&processes)), ("get.mmd", draw(&gets)), ("sequence.mmd", sequence())]
+}
+
+fn collect(world: &Config, processes: &mut Arrows, gets: &mut Arrows) {
+    let found = RefCell::new((processes, gets));
+    let look = |before: &Pool, action: &Action, after: &Pool| {
+        let (processes, gets) = &mut *found.borrow_mut();
+        let why = name(action);
+        let ids = before.processes.iter().chain(&after.processes).map(|p| p.identifier);
+        for id in ids.collect::<BTreeSet<_>>() {
+            let was_spawn = before.spawns.iter().any(|spawn| spawn.ticket == id);
+            let from = before
+                .find(id)
+                .map_or(if was_spawn { "spawned" } else { "?" }, |p| state(before, p));
+            let to = after.find(id).map_or("gone", |p| state(after, p));
+            if from != to {
+                processes.entry((from, to)).or_default().insert(why);
+            }
+        }
+        for client in 0..before.clients.len() {
+            let (from, to) = (at(before.clients[client].at), at(after.clients[client].at));
+            if from != to {
+                gets.entry((from, to)).or_default().insert(why);
+            }
+        }
+        None
+    };
+    let search = Search { broken_step: &look, ..Search::<Config>::nothing() };
+    assert!(explore(world, &search).is_ok(), "nothing is looked for");
+}
+
+fn state(pool: &Pool, process: &crate::pool::Process) -> &'static str {
+    match pool.place(process) {
+        Place::Draining => "draining",
+        Place::Retiring => "retiring",
+        _ if process.sessions > 0 => "active",
+        _ => "idle",
+    }
+}
+
+fn at(at: At) -> &'static str {
+    match at {
+        At::Out => "out",
+        At::Waiting(_) => "waiting",
+        At::Again => "again",
+        At::Spawning => "spawning",
+        At::Connecting(_) => "connecting",
+        At::InSession(_) => "in_session",
+    }
+}
+
+fn name(action: &Action) -> &'static str {
+    use Action::*;
+    match action {
+        Get { .. } | TryGet { .. } => "get",
+        Retry { .. } => "again",
+        Connected { .. } => "connected",
+        ConnectFails { .. } => "connect fails",
+        GiveUp { .. } => "give up",
+        CloseSession { .. } => "close session",
+        SessionFails { .. } => "session fails",
+        SpawnEnds { result: SpawnResult::Process, .. } => "spawn is ready",
+        SpawnEnds { .. } => "spawn fails",
+        Touch { .. } | Delete { .. } => "restart.txt",
+        Detach { .. } | DetachGroup { .. } => "detach",
+        SetMax(_) | SetMaxPerApp(_) | SetMaxIdleTime(_) => "limits",
+        Tick => "time",
+        Clean => "cleaner",
+        ClosePool => "close pool",
+    }
+}
+
+fn draw(arrows: &Arrows) -> String {
+    let mut diagram = String::from("stateDiagram-v2\n");
+    for ((from, to), why) in arrows {
+        let end =
+            |name: &'static str| if name == "spawned" || name == "gone" { "[*]" } else { name };
+        let why: Vec<&str> = why.iter().copied().collect();
+        let _ = writeln!(diagram, "    {} --> {}: {}", end(from), end(to), why.join(", "));
+    }
+    diagram
+}
+
+/// Two gets for a group without processes, in a pool of one.
+fn sequence() -> String {
+    let mut pool = Pool::new(Config::new(vec![Options::new("a")], 1, 2));
+    let mut diagram =
+        String::from("sequenceDiagram\n    participant client 1\n    participant client 2\n");
+    diagram += "    participant pool\n    participant spawner\n";
+    let actions = [
+        Action::Get { client: 0, group: 0 },
+        Action::Get { client: 1, group: 0 },
+        Action::SpawnEnds { ticket: 1, result: SpawnResult::Process },
+        Action::CloseSession { client: 0 },
+        Action::CloseSession { client: 1 },
+    ];
+    for action in actions {
+        let who = match action {
+            Action::SpawnEnds { .. } => "spawner".to_owned(),
+            Action::Get { client, .. } | Action::CloseSession { client } => {
+                format!("client {}", client + 1)
+            }
+            _ => "pool".to_owned(),
+        };
+        let before = pool.clone();
+        pool.apply(&action);
+        let mut silent = pool.clone();
+        silent.told.clear();
+        let _ =
+            writeln!(diagram, "    {who}->>pool: {}", story::sentence(&before, &action, &silent));
+        for event in &pool.told {
+            let _ = match event {
+                Event::Served { client, process } => {
+                    writeln!(diagram, "    pool-->>client {}: p{process}", client + 1)
+                }
+                Event::SpawnBegun { ticket, .. } => {
+                    writeln!(diagram, "    pool->>spawner: spawn p{ticket}")
+                }
+                Event::Waits { client } => {
+                    writeln!(diagram, "    Note over client {}: waits", client + 1)
+                }
+                _ => Ok(()),
+            };
+        }
+    }
+    diagram
+}

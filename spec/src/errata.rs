@@ -1,0 +1,243 @@
+//! What becomes of each erratum in this machine: which promise it breaks, and in which world.
+//!
+//! An erratum is isolated where that is possible: everything as ruled, but for this one. Two need a
+//! second one as written, for their rule has no place without it. Three cannot be said in a machine
+//! whose steps are whole critical sections, and two are not wrong: they are properties that hold.
+
+use crate::checker::{Counterexample, Ended, Search, explore};
+use crate::configuration::{Config, Options};
+use crate::exploration;
+use crate::invariants::Invariant;
+use crate::pool::{Action, Pool};
+use crate::properties::{self, Liveness, StepProperty};
+use crate::rules::{Erratum, Rules};
+
+/// What becomes of an erratum here.
+pub enum Status {
+    /// As ruled but for these, something does not hold in this world.
+    Shown {
+        /// What does not hold: an invariant, a property, or `deadlock`.
+        breaks: &'static str,
+        /// What is as written.
+        written: &'static [Erratum],
+        /// Where.
+        world: Box<Config>,
+    },
+    /// It is not wrong: this holds as written and as ruled.
+    Holds {
+        /// What does.
+        property: &'static str,
+        /// Why it is in the list of errata.
+        why: &'static str,
+    },
+    /// It cannot be said here.
+    CannotBeSaid {
+        /// Why not, and where it is said.
+        why: &'static str,
+    },
+}
+
+/// One erratum's status.
+pub fn status(erratum: Erratum) -> Status {
+    use Erratum::*;
+    let shown = |breaks, written, world| Status::Shown { breaks, written, world: Box::new(world) };
+    let a = || vec![Options::new("a")];
+    let private_a = || vec![Options::new("a").private()];
+    let ab = || vec![Options::new("a"), Options::new("b")];
+    match erratum {
+        E1 => shown("INV-ACTIVE", &[E1], Config::new(a(), 6, 1)),
+        E2 => shown("deadlock", &[E2], Config::new(a(), 2, 2).with(|env| env.touch = true)),
+        E3 => shown("INV-CAPACITY", &[E3], Config::new(ab(), 1, 2)),
+        E4 => shown("PROP-CLOSE-POSSIBLE", &[E4], Config::new(ab(), 2, 2)),
+        E5 => {
+            let world = Config::new(a(), 2, 2).with(|env| env.time = true);
+            shown("PROP-IDLE-TIME", &[E5], world.but(|config| config.max_idle_time = 2))
+        }
+        E6 => shown("INV-GROUP-ACCESSIBLE", &[E4, E6], Config::new(ab(), 1, 1)),
+        E7 => Status::CannotBeSaid {
+            why: "an undefined name has no meaning to be carried out; the machine reads detach_group for \
+                  remove_group_without_lock, and processed for processed_requests",
+        },
+        E8 => shown("PROP-DETACHED-STATED", &[E8], Config::new(a(), 1, 1)),
+        E9 => shown("INV-GROUP-SIZE", &[E9], Config::new(a(), 1, 1).with(|env| env.touch = true)),
+        E10 => Status::CannotBeSaid {
+            why: "an action is one step: nobody sees a list while it is walked; the lists of src/ are tested \
+                  against an oracle",
+        },
+        E11 => {
+            shown("INV-SPAWNING", &[E11], Config::new(a(), 1, 1).with(|env| env.no_thread = true))
+        }
+        E12 => shown("PROP-NO-ORPHAN", &[E12], Config::new(a(), 2, 2).with(|env| env.touch = true)),
+        E13 => shown("INV-DRAINING", &[E13], Config::new(a(), 1, 1).with(|env| env.detach = true)),
+        E14 => {
+            let options = Options { max_requests: 1, ..Options::new("a").private() };
+            shown("INV-MAX-REQUESTS", &[E14], Config::new(vec![options], 1, 2))
+        }
+        E15 => Status::CannotBeSaid {
+            why: "an action is one step, and memory is one; models/session_close_x_detach.rs reaches all four \
+                  ends of the race in the real code",
+        },
+        E16 => shown("INV-WAITING", &[E16], Config::new(a(), 1, 1).with(|env| env.give_up = true)),
+        E17 => shown("PROP-NO-OVERTAKING", &[E17], Config::new(a(), 1, 2)),
+        E18 => {
+            let groups = ab().into_iter().map(Options::private).collect();
+            let world = Config::new(groups, 1, 3);
+            shown(
+                "PROP-EVERY-GET-ENDS",
+                &[E18],
+                world.but(|config| {
+                    // Two who ask for a by turns, and one who asks for b.
+                    config.clients = vec![vec![0], vec![0], vec![1]];
+                }),
+            )
+        }
+        E19 => shown("deadlock", &[E19], Config::new(a(), 1, 1).with(|env| env.set_max = vec![0])),
+        E20 => {
+            let world = Config::new(a(), 2, 2).with(|env| env.set_max_per_app = vec![2]);
+            shown("PROP-WORK-CONSERVING", &[E20], world.but(|config| config.max_per_app = 1))
+        }
+        E21 => Status::Holds {
+            property: "deadlock",
+            why: "the text loses no wake-up, once its deadlocks (E2, E19) are mended and max stays what it was \
+                  set to (E1): a promise to be kept, not an error",
+        },
+        E22 => {
+            shown("PROP-RESTART-SEEN", &[E22], Config::new(ab(), 2, 1).with(|env| env.touch = true))
+        }
+        E23 => {
+            let world = Config::new(a(), 1, 1).with(|env| env.delete = true);
+            shown("PROP-RESTART-LOSS", &[E23], world.but(|config| config.restart_file = true))
+        }
+        E24 => {
+            let options = Options { always_restart: true, ..Options::new("a") };
+            shown("PROP-RESTART-ONCE", &[E17, E24], Config::new(vec![options], 1, 1))
+        }
+        E25 => {
+            let world = Config::new(a(), 1, 2).with(|env| env.detach = true);
+            shown("INV-LIVE", &[E25], world.but(|config| config.max_draining = Some(0)))
+        }
+        E26 => {
+            let world = Config::new(private_a(), 2, 2).with(|env| env.spawns_fail = true);
+            shown("PROP-HEALTHY-STAY", &[E26], world)
+        }
+        E27 => {
+            let world = Config::new(ab(), 1, 1).with(|env| env.spawns_fail = true);
+            shown("PROP-BACK-OFF-SPARES", &[E27], world)
+        }
+        E28 => {
+            let world = Config::new(vec![Options::new("a").min(1)], 1, 1);
+            shown("PROP-MINIMUM-REFILLED", &[E28], world.with(|env| env.detach = true))
+        }
+        E29 => {
+            let groups = vec![Options::new("a").min(1), Options::new("b"), Options::new("c")];
+            shown("PROP-VICTIM", &[E29], Config::new(groups, 2, 1))
+        }
+        E30 => {
+            let world = Config::new(a(), 1, 1).with(|env| (env.time, env.punctual) = (true, true));
+            shown("PROP-IDLE-BOUND", &[E30], world.but(|config| config.max_idle_time = 2))
+        }
+        E31 => {
+            let world = Config::new(a(), 1, 1).with(|env| env.clients_fail = true);
+            shown("PROP-LOCAL-FAILURE", &[E31], world.but(|config| config.connects = true))
+        }
+        E32 => shown("INV-CLOSED", &[E32], Config::new(a(), 1, 1).with(|env| env.close = true)),
+        E33 => Status::Holds {
+            property: "PROP-CHOICE",
+            why: "what is wrong with the scan is its cost, which a machine does not have; that the order which \
+                  replaces it makes no other choice than the scan may, is a property",
+        },
+        E34 => {
+            let groups = vec![Options::new("a").rolling()];
+            shown("PROP-ROLLING", &[E34], Config::new(groups, 1, 1).with(|env| env.touch = true))
+        }
+    }
+}
+
+/// The shortest counterexample to one property; none if it holds, in as many states.
+///
+/// # Panics
+/// If there is no such property.
+pub fn counterexample(config: &Config, breaks: &str) -> Result<Counterexample<Action>, usize> {
+    if let Some(property) = Liveness::named(breaks) {
+        let search = Search {
+            marks: &properties::marks,
+            kind: Some(&properties::kind_and_class),
+            ..Search::<Config>::nothing()
+        };
+        let explored = match explore(config, &search) {
+            Ok(explored) => explored,
+            Err(_) => unreachable!("nothing ends this search"),
+        };
+        return exploration::never(config, &explored, property).ok_or(explored.states);
+    }
+    let invariant = Invariant::named(breaks);
+    let step = StepProperty::named(breaks);
+    assert!(invariant.is_some() || step.is_some() || breaks == "deadlock", "no property {breaks}");
+    let broken = |pool: &Pool| invariant.filter(|i| !(i.holds)(pool)).map(|i| i.name);
+    let broken_step = |before: &Pool, action: &Action, after: &Pool| {
+        step.filter(|property| !(property.holds)(before, action, after))
+            .map(|property| property.name)
+    };
+    let search = Search {
+        broken: &broken,
+        broken_step: &broken_step,
+        deadlock: breaks == "deadlock",
+        at_most: 2_000_000,
+        ..Search::<Config>::nothing()
+    };
+    match explore(config, &search) {
+        Ok(explored) => Err(explored.states),
+        Err(Ended::Broken(counterexample)) => Ok(counterexample),
+        Err(Ended::TooMany) => Err(2_000_000),
+    }
+}
+
+/// The text as it stands, but for its two deadlocks (E2, E19), and with `max` left alone (E1): two
+/// groups, with spawns that fail, restarts, and `max` raised and lowered. Nobody waits for ever for
+/// a wake-up that was lost (E21).
+pub fn the_text(private: bool) -> Config {
+    use Erratum::*;
+    let mut groups = vec![Options::new("a"), Options::new("b")];
+    if private {
+        groups = groups.into_iter().map(Options::private).collect();
+    }
+    let world = Config::new(groups, 2, 3).ruled(Rules::AS_WRITTEN.mended(&[E1, E2, E19]));
+    world.with(|env| {
+        (env.spawns_fail, env.touch) = (true, true);
+        env.set_max = vec![1, 2];
+    })
+}
+
+/// The story of an erratum: its rules, as written and as ruled, and the shortest way to what goes wrong.
+pub fn story(erratum: Erratum) -> String {
+    let mut story = format!(
+        "{}\nAs written: {}.\nAs ruled:   {}.\n\n",
+        erratum.name(),
+        erratum.as_written(),
+        erratum.as_ruled()
+    );
+    match status(erratum) {
+        Status::CannotBeSaid { why } => story += &format!("Cannot be said here: {why}.\n"),
+        Status::Holds { property, why } => {
+            story += &format!("Holds as written ({property}): {why}.\n");
+        }
+        Status::Shown { breaks, written, world } => {
+            let others: Vec<&str> =
+                written.iter().filter(|e| **e != erratum).map(|e| e.name()).collect();
+            let with = match others.is_empty() {
+                true => String::new(),
+                false => format!(" and {}, without which it has no place", others.join(", ")),
+            };
+            story += &format!("Everything is as ruled but for {}{with}.\n", erratum.name());
+            let world = world.ruled(Rules::AS_RULED.but(written));
+            match counterexample(&world, breaks) {
+                Ok(counterexample) => story += &crate::story::tell(&world, &counterexample),
+                Err(states) => {
+                    story +=
+                        &format!("{breaks} holds, in all {states} states: no story to tell.\n");
+                }
+            }
+        }
+    }
+    story
+}

@@ -1,0 +1,80 @@
+//! Explores a configuration as ruled: every invariant in every state, every step property in every
+//! step, no deadlock, and what comes about in the end.
+
+use crate::checker::{Counterexample, Ended, Explored, Search, explore};
+use crate::configuration::Config;
+use crate::invariants;
+use crate::pool::{Action, Pool};
+use crate::properties::{self, LIVENESS, Liveness, SUBJECTS};
+use crate::story;
+use std::time::{Duration, Instant};
+
+/// What an exploration found.
+pub struct Report {
+    /// How many states there are, in normal form.
+    pub states: usize,
+    /// How many steps between them.
+    pub steps: usize,
+    /// The length of the longest shortest way to one.
+    pub depth: usize,
+    /// How long it took.
+    pub time: Duration,
+    /// How long the search for what never comes about took.
+    pub liveness_time: Duration,
+    /// Which liveness properties were looked at: those that the configuration can show.
+    pub liveness: Vec<&'static str>,
+}
+
+/// Explores the configuration.
+///
+/// # Errors
+/// The story of what does not hold.
+pub fn check(config: &Config) -> Result<Report, String> {
+    let begun = Instant::now();
+    let search = Search {
+        broken: &invariants::broken,
+        broken_step: &properties::broken_step,
+        deadlock: true,
+        marks: &properties::marks,
+        kind: Some(&properties::kind_and_class),
+        at_most: usize::MAX,
+    };
+    let explored = match explore(config, &search) {
+        Ok(explored) => explored,
+        Err(Ended::Broken(counterexample)) => return Err(story::tell(config, &counterexample)),
+        Err(Ended::TooMany) => unreachable!("there is no limit"),
+    };
+    let time = begun.elapsed();
+    let looked_at: Vec<_> = LIVENESS.iter().filter(|property| property.applies(config)).collect();
+    for property in &looked_at {
+        if let Some(counterexample) = never(config, &explored, property) {
+            return Err(story::tell(config, &counterexample));
+        }
+    }
+    Ok(Report {
+        states: explored.states,
+        steps: explored.steps,
+        depth: explored.depth,
+        time,
+        liveness_time: begun.elapsed() - time,
+        liveness: looked_at.iter().map(|property| property.name).collect(),
+    })
+}
+
+/// How it can be that a liveness property's promise never comes about.
+pub fn never(
+    config: &Config,
+    explored: &Explored<Action>,
+    property: &Liveness,
+) -> Option<Counterexample<Action>> {
+    let place = LIVENESS.iter().position(|other| other.name == property.name)?;
+    let subjects = property.subjects(&Pool::new(config.clone()));
+    let sets = (0..subjects).filter_map(|subject| {
+        let bit = (place * SUBJECTS + subject) as u8;
+        explored.for_ever(bit, property.may, &property.fair)
+    });
+    let set = sets.min_by_key(|set| explored.stem(set).len())?;
+    let actions = explored.stem(&set);
+    let for_ever = explored.round(config, &set, property.may, &property.fair);
+    Some(Counterexample { what: property.name, actions, for_ever })
+}

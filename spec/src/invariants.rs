@@ -1,0 +1,168 @@
+//! Every invariant, by name: the text's (set right where E8 says it is wrong), then those of what was
+//! added to it. The names are those of `src/application_pool/invariants.rs`, and a test sees to that.
+
+use crate::configuration::{GroupId, ProcessId};
+use crate::pool::{At, Group, Place, Pool, Process, Want};
+
+/// Something that holds in every state.
+#[derive(Clone, Copy)]
+pub struct Invariant {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub says: &'static str,
+    /// Whether it holds.
+    pub holds: fn(&Pool) -> bool,
+}
+
+macro_rules! invariants {
+    ($($name:literal $says:literal $holds:expr;)*) => {
+        /// In the order of the text, then in that of the errata.
+        pub const INVARIANTS: &[Invariant] =
+            &[$(Invariant { name: $name, says: $says, holds: $holds },)*];
+    };
+}
+
+invariants! {
+    "INV-GROUP-NAME" "a group's processes say that they belong to it"
+        |s| all_groups(s, |id, g| g.processes.iter().all(|&p| s.process(p).group == id));
+    "INV-GROUP-ORDER" "in a group no idle process comes after an active one"
+        |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| p.sessions > 0).is_sorted());
+    "INV-GROUP-SORTED" "a group's processes are ranked by their sessions, those with room first"
+        |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| s.place(p)).is_sorted());
+    "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes"
+        |s| all_groups(s, |_, g| g.size == g.processes.len()
+            && g.idle == infos(s, &g.processes).filter(|p| p.sessions == 0).count());
+    "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there"
+        |s| all_groups(s, |_, g| g.known != g.detached && (g.known || g.processes.is_empty()));
+    "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached"
+        |s| s.processes.iter().all(|p|
+            (p.sessions == 0 && !p.detached) == s.inactive_apps.contains(&p.identifier));
+    "INV-PROCESS-ACCESSIBLE" "a process is in its group exactly if it is not detached"
+        |s| s.processes.iter().all(|p|
+            p.detached != s.groups.iter().any(|g| g.processes.contains(&p.identifier)));
+    "INV-PROCESS-HERE" "no process of the pool's data is marked as gone"
+        |s| s.groups.iter().flat_map(|g| &g.processes)
+            .chain(&s.inactive_apps).chain(&s.draining).chain(&s.condemned)
+            .copied().chain(s.clients.iter().filter_map(|client| client.at.process()))
+            .all(|p| s.find(p).is_some());
+    "INV-SIZE-WITHIN-COUNT" "no group is larger than the pool"
+        |s| all_groups(s, |_, g| g.size <= s.count);
+    "INV-COUNT" "count is the sum of the groups' sizes"
+        |s| s.groups.iter().map(|g| g.size).sum::<usize>() == s.count;
+    "INV-ACTIVE" "active is the number of attached processes with sessions, and at most count"
+        |s| s.active <= s.count as isize
+            && s.processes.iter().filter(|p| p.sessions > 0 && !p.detached).count() as isize == s.active;
+    "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes"
+        |s| s.inactive_apps.len() as isize == s.count as isize - s.active;
+    "INV-INACTIVE-IDLE" "what is in inactive_apps is attached and has no session"
+        |s| infos(s, &s.inactive_apps).all(|p|
+            p.sessions == 0 && !p.detached && s.groups[p.group].processes.contains(&p.identifier));
+    "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used"
+        |s| infos(s, &s.inactive_apps).map(|p| p.last_used).is_sorted();
+    "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)"
+        |s| s.count + s.reserved <= s.max.max(s.ceiling);
+    "INV-LIVE" "what lives is at most max + max_draining, unless max was lowered (E25)"
+        |s| s.live() <= s.live_limit().max(s.live_ceiling);
+    "INV-RESERVED" "every spawn in flight has its reservation, and the other way round (E3, E11)"
+        |s| s.spawns.iter().filter(|spawn| !spawn.replaces).count() == s.reserved
+            && s.spawns.iter().filter(|spawn| spawn.replaces).count() == s.replacing;
+    "INV-SPAWNING" "a group that is spawning has a spawn in flight"
+        |s| all_groups(s, |id, g| g.spawning.is_none_or(|ticket|
+            s.spawns.iter().any(|spawn| spawn.ticket == ticket && spawn.group == id)));
+    "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group (E13)"
+        |s| infos(s, &s.draining).all(|p| p.detached && p.sessions > 0)
+            && s.processes.iter().filter(|p| p.detached).count() == s.draining.len();
+    "INV-CONCURRENCY" "no process has more sessions than it takes"
+        |s| s.processes.iter().all(|p| {
+            let takes = s.options(p.group).concurrency;
+            takes == 0 || p.sessions <= takes
+        });
+    "INV-MAX-REQUESTS" "no process is given more sessions than max_requests (E14)"
+        |s| s.processes.iter().all(|p| {
+            let given = s.options(p.group).max_requests;
+            given == 0 || p.processed + p.sessions <= given
+        });
+    "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers"
+        |s| identifiers(s).all(|id| identifiers(s).filter(|&other| other == id).count() == 1
+            && id <= s.last_identifier);
+    "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)"
+        |s| s.groups.iter().map(|g| g.queue.len()).sum::<usize>() == s.waiting
+            && s.clients.iter().enumerate().all(|(id, client)| !matches!(client.at, At::Waiting(_))
+                || s.groups[client.group].queue.contains(&id));
+    "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)"
+        |s| (0..s.groups.len()).all(|g| s.groups[g].queue.is_empty() || s.select_process(g).is_none());
+    "INV-WAIT-HAS-CAUSE" "a get that waits has a process, a spawn or a place in line to wait for (E21)"
+        |s| all_groups(s, |_, g| g.queue.is_empty() || g.size > 0 || g.spawning.is_some()
+            || g.want == Want::First);
+    "INV-CONDEMNED" "condemned processes are attached, have sessions, and are no more than starving groups (E18)"
+        |s| infos(s, &s.condemned).all(|p|
+                p.condemned && p.sessions > 0 && s.place(p) == Place::Retiring)
+            && s.processes.iter().filter(|p| p.condemned).count() == s.condemned.len()
+            && s.condemned.len() <= s.first.len();
+    "INV-BACK-OFF" "a group that backs off has an error, and without a process nobody waits for it (E27)"
+        |s| (0..s.groups.len()).all(|id| {
+            let g = &s.groups[id];
+            g.back_off_until.is_some() == s.backing_off.contains(&id)
+                && (g.back_off_until.is_none() || g.last_error && (g.size > 0 || g.queue.is_empty()))
+        });
+    "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)"
+        |s| all_groups(s, |_, g|
+            infos(s, &g.processes).filter(|p| p.generation < g.generation).count() == g.outdated);
+    "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)"
+        |s| all_groups(s, |id, g| g.evictable(s.options(id).min_processes) == unprotected(s, id));
+    "INV-WANT" "every group stands in the line that its state asks for"
+        |s| (0..s.groups.len()).all(|id| {
+            let (want, right) = (s.groups[id].want, s.wants(id));
+            // That max_per_app was lowered is found when its turn comes.
+            (want == right || want == Want::More && right == Want::Capped)
+                && [(&s.first, Want::First), (&s.more, Want::More),
+                    (&s.replacements, Want::Replacement), (&s.capped, Want::Capped)]
+                    .iter().all(|(line, of)| line.contains(&id) == (want == *of))
+        });
+    "INV-CLOSED" "a closed pool has no process and no waiter (E32)"
+        |s| !s.closed || s.count == 0 && s.waiting == 0;
+}
+
+impl Invariant {
+    /// The invariant of this name.
+    pub fn named(name: &str) -> Option<&'static Invariant> {
+        INVARIANTS.iter().find(|invariant| invariant.name == name)
+    }
+}
+
+/// The first invariant that does not hold.
+pub fn broken(pool: &Pool) -> Option<&'static str> {
+    INVARIANTS.iter().find(|invariant| !(invariant.holds)(pool)).map(|invariant| invariant.name)
+}
+
+fn all_groups(s: &Pool, holds: impl Fn(GroupId, &Group) -> bool) -> bool {
+    s.groups.iter().enumerate().all(|(id, group)| holds(id, group))
+}
+fn infos<'a>(s: &'a Pool, ids: &'a [ProcessId]) -> impl Iterator<Item = &'a Process> {
+    ids.iter().map(|&id| s.process(id))
+}
+fn identifiers(s: &Pool) -> impl Iterator<Item = ProcessId> + '_ {
+    let processes = s.processes.iter().map(|process| process.identifier);
+    processes.chain(s.spawns.iter().map(|spawn| spawn.ticket))
+}
+
+impl Group {
+    /// How many of its idle processes no minimum protects: by arithmetic.
+    pub fn evictable(&self, min_processes: usize) -> usize {
+        self.idle.min(self.size.saturating_sub(min_processes))
+    }
+}
+
+/// The same by doing it: how many of the group's idle processes could be taken, one after the other,
+/// each while the group is above its minimum.
+fn unprotected(s: &Pool, group: GroupId) -> usize {
+    let mut size = s.groups[group].processes.len();
+    let of_group = |p: &&ProcessId| s.process(**p).group == group;
+    let take = |_: &&ProcessId| {
+        let above = size > s.options(group).min_processes;
+        size -= usize::from(above);
+        above
+    };
+    s.inactive_apps.iter().filter(of_group).filter(take).count()
+}

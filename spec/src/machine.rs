@@ -1,0 +1,213 @@
+//! The machine: which actions are possible, and what each does.
+
+use crate::configuration::{Config, ProcessId};
+use crate::pool::{Action, At, Lock, Pool, SpawnResult};
+use crate::session::Ending;
+
+impl Pool {
+    /// What may happen next, as far as the configuration's environment lets it.
+    pub fn enabled(&self) -> Vec<Action> {
+        let mut out = Vec::new();
+        match self.lock {
+            // Whoever joins a thread waits for it, and it waits for the lock.
+            Lock::Joining(_) => {}
+            Lock::Spawning(_) => self.spawn_ends(&mut out),
+            Lock::Free => {
+                for client in 0..self.clients.len() {
+                    self.client_acts(client, &mut out);
+                }
+                self.spawn_ends(&mut out);
+                self.environment_acts(&mut out);
+            }
+        }
+        out
+    }
+
+    fn client_acts(&self, client: usize, out: &mut Vec<Action>) {
+        let env = &self.config().environment;
+        let give_up = |out: &mut Vec<Action>| {
+            if env.give_up {
+                out.push(Action::GiveUp { client });
+            }
+        };
+        match self.clients[client].at {
+            At::Out if self.closed => {}
+            At::Out => {
+                for &group in &self.config().clients[client] {
+                    out.push(Action::Get { client, group });
+                    if env.try_get {
+                        out.push(Action::TryGet { client, group });
+                    }
+                }
+            }
+            At::Waiting(_) => give_up(out),
+            At::Again => {
+                out.push(Action::Retry { client });
+                give_up(out);
+            }
+            At::Spawning => {}
+            At::Connecting(_) => {
+                out.push(Action::Connected { client });
+                if env.processes_fail {
+                    out.push(Action::ConnectFails { client, local: false });
+                }
+                if env.clients_fail {
+                    out.push(Action::ConnectFails { client, local: true });
+                }
+                give_up(out);
+            }
+            At::InSession(process) => {
+                out.push(Action::CloseSession { client });
+                if env.processes_fail && process.is_some() {
+                    out.push(Action::SessionFails { client });
+                }
+            }
+        }
+    }
+
+    fn spawn_ends(&self, out: &mut Vec<Action>) {
+        let env = &self.config().environment;
+        for spawn in &self.spawns {
+            if self.lock != Lock::Free && spawn.under_lock.is_none() {
+                continue;
+            }
+            let ticket = spawn.ticket;
+            out.push(Action::SpawnEnds { ticket, result: SpawnResult::Process });
+            if env.spawns_fail {
+                out.push(Action::SpawnEnds { ticket, result: SpawnResult::Error });
+            }
+            if env.no_thread && spawn.under_lock.is_none() {
+                out.push(Action::SpawnEnds { ticket, result: SpawnResult::NoThread });
+            }
+        }
+    }
+
+    fn environment_acts(&self, out: &mut Vec<Action>) {
+        let env = &self.config().environment;
+        if env.touch {
+            out.extend((0..self.files.len()).map(|dir| Action::Touch { dir }));
+        }
+        if env.delete {
+            let there = (0..self.files.len()).filter(|&dir| self.files[dir].is_some());
+            out.extend(there.map(|dir| Action::Delete { dir }));
+        }
+        if env.detach {
+            let attached = self.processes.iter().filter(|process| !process.detached);
+            out.extend(attached.map(|process| Action::Detach { process: process.identifier }));
+        }
+        if env.detach_group {
+            let known = (0..self.groups.len()).filter(|&group| self.groups[group].known);
+            out.extend(known.map(|group| Action::DetachGroup { group }));
+        }
+        let other = |values: &[usize], now: usize| -> Vec<usize> {
+            values.iter().copied().filter(|&value| value != now).collect()
+        };
+        out.extend(other(&env.set_max, self.max).into_iter().map(Action::SetMax));
+        let per_app = other(&env.set_max_per_app, self.max_per_app);
+        out.extend(per_app.into_iter().map(Action::SetMaxPerApp));
+        let idle = env.set_max_idle_time.iter().filter(|&&time| time != self.max_idle_time);
+        out.extend(idle.map(|&time| Action::SetMaxIdleTime(time)));
+        if env.time {
+            if self.is_due() {
+                out.push(Action::Clean);
+            }
+            if !(env.punctual && self.is_due()) {
+                out.push(Action::Tick);
+            }
+        }
+        if env.close && !self.closed {
+            out.push(Action::ClosePool);
+        }
+    }
+
+    /// Carries an action out. What it tells is in `told` afterwards.
+    pub fn apply(&mut self, action: &Action) {
+        self.told.clear();
+        match *action {
+            Action::Get { client, group } => self.get(client, group, true),
+            Action::TryGet { client, group } => self.get(client, group, false),
+            Action::Retry { client } => self.retry(client),
+            Action::Connected { client } => self.connected(client),
+            Action::ConnectFails { client, local } => self.connect_fails(client, local),
+            Action::GiveUp { client } => self.give_up(client),
+            Action::CloseSession { client } => {
+                self.session_has_been_closed(client, Ending::Closed);
+            }
+            Action::SessionFails { client } => {
+                self.session_has_been_closed(client, Ending::Failed);
+            }
+            Action::SpawnEnds { ticket, result } => self.spawn_has_ended(ticket, result),
+            Action::Touch { dir } => self.touch(dir),
+            Action::Delete { dir } => self.delete(dir),
+            Action::Detach { process } => self.detach_without_lock(process),
+            Action::DetachGroup { group } => self.detach_group(group),
+            Action::SetMax(max) => self.mutate_max(max),
+            Action::SetMaxPerApp(max_per_app) => self.mutate_max_per_app(max_per_app),
+            Action::SetMaxIdleTime(time) => self.max_idle_time = time,
+            Action::Tick => self.now += 1,
+            Action::Clean => self.clean(),
+            Action::ClosePool => self.close(),
+        }
+        // What max was lowered below may only fall, until it is within max again.
+        self.ceiling = self.max.max(self.ceiling.min(self.count + self.reserved));
+        self.live_ceiling = self.live_limit().max(self.live_ceiling.min(self.live()));
+    }
+
+    /// The state after an action.
+    pub fn step(&self, action: &Action) -> Pool {
+        let mut next = self.clone();
+        next.apply(action);
+        next
+    }
+}
+
+impl Action {
+    /// The same action, where processes and spawns have other names.
+    pub fn renamed(self, name: impl Fn(ProcessId) -> ProcessId) -> Action {
+        match self {
+            Action::SpawnEnds { ticket, result } => {
+                Action::SpawnEnds { ticket: name(ticket), result }
+            }
+            Action::Detach { process } => Action::Detach { process: name(process) },
+            other => other,
+        }
+    }
+
+    /// Whether the action is one that the pool or its clients do of themselves: they come back from a
+    /// wait, connect, close their sessions, spawns end, time passes, the cleaner runs. All others,
+    /// a new get included, need never happen.
+    pub fn is_the_systems_own(&self) -> bool {
+        use Action::*;
+        matches!(
+            self,
+            Retry { .. } | Connected { .. } | CloseSession { .. } | SpawnEnds { .. } | Tick | Clean
+        )
+    }
+}
+
+/// A configuration is a machine, for the [checker](crate::checker).
+impl crate::checker::Machine for Config {
+    type State = Pool;
+    type Action = Action;
+
+    fn initial(&self) -> Pool {
+        Pool::new(self.clone())
+    }
+    fn actions(&self, pool: &Pool) -> Vec<Action> {
+        pool.enabled()
+    }
+    fn step(&self, pool: &Pool, action: &Action) -> Pool {
+        pool.step(action)
+    }
+    fn normal(&self, pool: &mut Pool) {
+        pool.normal();
+    }
+    /// Somebody waits, and nothing that the system does of itself can help.
+    fn stuck(&self, pool: &Pool, actions: &[Action]) -> bool {
+        let waits = pool.clients.iter().any(|client| matches!(client.at, At::Waiting(_)));
+        let idles = |action: &Action| matches!(action, Action::Tick);
+        (waits || pool.lock != Lock::Free)
+            && !actions.iter().any(|action| action.is_the_systems_own() && !idles(action))
+            && !(actions.contains(&Action::Tick) && pool.next_due().is_some())
+    }
+}

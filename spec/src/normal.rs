@@ -1,0 +1,189 @@
+//! The normal form: what two pools have in common that behave alike from now on.
+//!
+//! Left as they are, the counters of a pool grow for ever, and no two of its states are equal. The
+//! normal form takes all times relative to now and lets what is over be over, numbers processes by
+//! group and age, keeps of a generation only whether a process is outdated and of a restart file only
+//! whether it was seen, and forgets totals. What is left is finite, and small enough to be explored.
+//!
+//! One thing that it forgets would be remembered for long: the number of failures beyond which the
+//! back-off grows no more.
+
+use crate::configuration::{ProcessId, Time};
+use crate::pool::{At, Pool, Totals};
+use crate::rules::Erratum::*;
+
+impl Pool {
+    /// Brings the pool into its normal form.
+    pub fn normal(&mut self) {
+        self.normal_and_names();
+    }
+
+    /// The same. Gives what processes and spawns were called before: the first of these is 1 now.
+    pub fn normal_and_names(&mut self) -> Vec<ProcessId> {
+        self.told.clear();
+        self.totals = Totals::default();
+        self.orphans = self.orphans.min(1);
+        self.normal_clients();
+        self.normal_times();
+        self.normal_generations();
+        self.normal_files();
+        self.normal_order();
+        self.renumber()
+    }
+
+    fn normal_clients(&mut self) {
+        let tries_again = self.config().connects || self.written(E17);
+        for client in &mut self.clients {
+            if matches!(client.at, At::Out | At::InSession(_)) {
+                (client.group, client.attempt, client.look) = (0, 0, None);
+            } else if !tries_again {
+                (client.attempt, client.look) = (0, None);
+            }
+        }
+    }
+
+    fn normal_times(&mut self) {
+        let config = self.config.0.clone();
+        let (env, now) = (&config.environment, self.now);
+        let idle = env.set_max_idle_time.iter().copied().chain([config.max_idle_time]).max();
+        let mut idle: Time = idle.unwrap_or(0);
+        // How much too late, matters only where that is what goes wrong.
+        if idle > 0 && (self.written(E30) || self.written(E5)) {
+            idle += 1;
+        }
+        let period = if self.written(E30) { self.max_idle_time.max(1) } else { 1 };
+        let then = now % period;
+        let remembers_start = self.written(E5);
+        let counts_requests: Vec<bool> = config.groups.iter().map(|g| g.max_requests > 0).collect();
+        for process in &mut self.processes {
+            let ago = |time: Time| then - (now - time).min(idle);
+            let inactive = process.sessions == 0 && !process.detached;
+            process.last_used = if inactive { ago(process.last_used) } else { then };
+            process.start_time = match inactive && remembers_start {
+                true => ago(process.start_time),
+                false => process.last_used,
+            };
+            let left = (process.drain_deadline - now).max(0);
+            process.drain_deadline = then + if process.detached { left } else { 0 };
+            if !counts_requests[process.group] || process.detached {
+                process.processed = 0;
+            }
+        }
+        let same_from = (1..16).find(|&n| self.back_off(n) == self.back_off(n + 1));
+        for group in &mut self.groups {
+            let until = group.back_off_until.map(|until| then + (until - now).max(0));
+            group.back_off_until = until;
+            group.failures = group.failures.min(same_from.unwrap_or(16));
+        }
+        self.now = then;
+    }
+
+    fn normal_generations(&mut self) {
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            let newest = u64::from(group.outdated > 0);
+            for process in self.processes.iter_mut().filter(|process| process.group == index) {
+                let outdated = process.generation < group.generation;
+                let counts = !outdated && !process.detached;
+                process.generation = if counts { newest } else { 0 };
+            }
+            group.generation = newest;
+        }
+    }
+
+    fn normal_files(&mut self) {
+        if !self.written(E22) {
+            self.files_seen.fill(None);
+        }
+        let env = &self.config().environment;
+        if !env.touch && !env.delete {
+            return;
+        }
+        for dir in 0..self.files.len() {
+            let config = self.config.0.clone();
+            let here = |group: usize| config.groups[group].restart_dir == dir;
+            let mut times: Vec<&mut u64> = Vec::new();
+            times.extend(self.files[dir].iter_mut());
+            times.extend(self.files_seen[dir].iter_mut().flatten());
+            for (index, group) in self.groups.iter_mut().enumerate() {
+                if here(index) {
+                    times.extend(group.seen.iter_mut().flatten());
+                }
+            }
+            for client in &mut self.clients {
+                if here(client.group) {
+                    times.extend(client.look.iter_mut());
+                }
+            }
+            let mut ranks: Vec<u64> = times.iter().map(|time| **time).collect();
+            ranks.sort_unstable();
+            ranks.dedup();
+            for time in times {
+                *time = ranks.partition_point(|rank| *rank < *time) as u64;
+            }
+        }
+    }
+
+    /// The order of what is never compared by order is the order of names.
+    fn normal_order(&mut self) {
+        let groups = &self.groups;
+        self.by_surplus.sort_by_key(|&group| groups[group].surplus);
+        let mut backing_off = std::mem::take(&mut self.backing_off);
+        backing_off.sort_by_key(|&group| {
+            let group = &self.groups[group];
+            (group.back_off_until, self.back_off_step(group.failures))
+        });
+        self.backing_off = backing_off;
+        if !self.config().environment.time {
+            let clients = &self.clients;
+            let first = |p: &ProcessId| clients.iter().position(|c| c.at.process() == Some(*p));
+            self.draining.sort_by_key(first);
+        }
+    }
+
+    /// By group; within a group the attached by age, those that drain by deadline, spawns in flight.
+    fn renumber(&mut self) -> Vec<ProcessId> {
+        let drains = |p: ProcessId| self.draining.iter().position(|&d| d == p);
+        let key = |p: &crate::pool::Process| {
+            (
+                p.group,
+                p.detached,
+                if p.detached { drains(p.identifier) } else { None },
+                p.identifier,
+            )
+        };
+        let mut processes = std::mem::take(&mut self.processes);
+        processes.sort_by_key(key);
+        let groups = &self.groups;
+        self.spawns.sort_by_key(|spawn| {
+            let unwanted = groups[spawn.group].spawning != Some(spawn.ticket);
+            // Those that nobody wants are all alike.
+            let ticket = if unwanted { 0 } else { spawn.ticket };
+            (spawn.group, unwanted, ticket, spawn.replaces)
+        });
+        let identifiers = processes.iter().map(|process| process.identifier);
+        let tickets = self.spawns.iter().map(|spawn| spawn.ticket);
+        let names: Vec<ProcessId> = identifiers.chain(tickets).collect();
+        self.last_identifier = names.len();
+
+        // A flag that was left behind (E11 as written) names a spawn that is no more.
+        let new = |id: &mut ProcessId| {
+            *id = names.iter().position(|name| name == id).map_or(0, |at| at + 1);
+        };
+        processes.iter_mut().for_each(|process| new(&mut process.identifier));
+        self.processes = processes;
+        self.spawns.iter_mut().for_each(|spawn| new(&mut spawn.ticket));
+        for group in &mut self.groups {
+            group.processes.iter_mut().for_each(new);
+            group.spawning.iter_mut().for_each(new);
+        }
+        for list in [&mut self.inactive_apps, &mut self.draining, &mut self.condemned] {
+            list.iter_mut().for_each(new);
+        }
+        for client in &mut self.clients {
+            if let At::Connecting(process) | At::InSession(process) = &mut client.at {
+                process.iter_mut().for_each(new);
+            }
+        }
+        names
+    }
+}

@@ -1,0 +1,357 @@
+//! What holds beyond the invariants: of steps, and in the end.
+//!
+//! An invariant looks at one state. Some promises are about a step (who is served, who is detached and
+//! why), and some about what comes about in the end. Those depend on what is fair: see
+//! [`Liveness::assumes`].
+
+use crate::configuration::{GroupId, ProcessId, RestartMode};
+use crate::pool::{Action, At, Event, Lock, Pool, Reason, SpawnResult};
+
+/// Something that every step keeps.
+#[derive(Clone, Copy)]
+pub struct StepProperty {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub says: &'static str,
+    /// Whether a step from the first state to the second keeps it.
+    pub holds: fn(&Pool, &Action, &Pool) -> bool,
+}
+
+macro_rules! step_properties {
+    ($($name:literal $says:literal $holds:expr;)*) => {
+        /// What every step keeps.
+        pub const STEP_PROPERTIES: &[StepProperty] =
+            &[$(StepProperty { name: $name, says: $says, holds: $holds },)*];
+    };
+}
+
+step_properties! {
+    "PROP-SESSIONS" "a process has as many sessions as there are clients that have one with it (E16)"
+        |_, _, s| s.processes.iter().all(|p| {
+            let has = |client: &&crate::pool::Client| client.at.process() == Some(p.identifier);
+            s.clients.iter().filter(has).count() == p.sessions
+        });
+    "PROP-CLOSE-POSSIBLE" "whoever has a session can close it: nobody holds the lock and waits (E2, E4)"
+        |_, _, s| s.lock == Lock::Free
+            || !s.clients.iter().any(|client| matches!(client.at, At::InSession(_)));
+    "PROP-NO-ORPHAN" "every process that lives is known of, or was told to shut down (E12)"
+        |_, _, s| s.orphans == 0;
+    "PROP-NO-OVERTAKING" "nobody is served while somebody who asked for the same group earlier waits (E17)"
+        no_overtaking;
+    "PROP-CHOICE" "a get is given an idle process if there is one, and else one with the fewest sessions (E33)"
+        choice;
+    "PROP-WORK-CONSERVING" "no get waits for a group that may spawn and does not (E20)"
+        |_, _, s| s.closed || s.lock != Lock::Free || (0..s.groups.len()).all(|id| {
+            let g = &s.groups[id];
+            let waits = |&c: &usize| matches!(s.clients[c].at, At::Waiting(_));
+            !g.queue.iter().any(waits) || g.spawning.is_some() || g.back_off_until.is_some()
+                || g.outdated > 0 || !s.spawning_allowed(id)
+        });
+    "PROP-IDLE-TIME" "the cleaner shuts down only what has been idle for MAX_IDLE_TIME (E5)"
+        |before, _, after| detached(after).all(|(process, _, reason)| reason != Reason::Idle
+            || before.find(process).is_some_and(|p|
+                before.now - p.last_used.max(p.start_time) >= before.max_idle_time));
+    "PROP-IDLE-BOUND" "what no minimum protects is idle for MAX_IDLE_TIME at most, if the cleaner is punctual (E30)"
+        |_, _, s| !s.config().environment.punctual || s.max_idle_time == 0
+            || s.next_idle().is_none_or(|p| s.now - s.process(p).last_used <= s.max_idle_time);
+    "PROP-HEALTHY-STAY" "a spawn that fails detaches no process of its group (E26)"
+        |before, action, after| match action {
+            Action::SpawnEnds { ticket, result } if *result != SpawnResult::Process => {
+                let of = before.spawns.iter().find(|spawn| spawn.ticket == *ticket);
+                of.is_none_or(|of| detached(after).all(|(_, group, _)| group != of.group))
+            }
+            _ => true,
+        };
+    "PROP-BACK-OFF-SPARES" "nothing is evicted for a group that backs off, unless it is restarted (E27)"
+        |before, _, after| detached(after).all(|(_, _, reason)| match reason {
+            Reason::Evicted(Some(requester)) => restarts(after, requester)
+                || before.groups[requester].back_off_until.is_none_or(|until| until <= before.now),
+            _ => true,
+        });
+    "PROP-VICTIM" "nothing that a minimum protects is evicted while something else is idle (E29)"
+        victim;
+    "PROP-LOCAL-FAILURE" "whoever fails to connect for reasons of its own detaches nothing (E31)"
+        |_, action, after| !matches!(action, Action::ConnectFails { local: true, .. })
+            || detached(after).all(|(_, _, reason)| reason != Reason::Failed);
+    "PROP-RESTART-SEEN" "a group that gets to see a new restart.txt restarts, whoever else saw it (E22)"
+        |before, action, after| match action {
+            Action::Get { group, .. } if !before.closed => {
+                let file = before.files[before.options(*group).restart_dir];
+                let seen = before.groups[*group].seen;
+                file.is_none() || seen.is_none() || seen == Some(file) || restarts(after, *group)
+            }
+            _ => true,
+        };
+    "PROP-RESTART-CAUSE" "a group restarts only for a file that was made or touched since it last looked (E23)"
+        |before, action, after| match action {
+            Action::Get { group, .. } if restarts(after, *group) => {
+                let options = before.options(*group);
+                let file = before.files[options.restart_dir];
+                let seen = before.groups[*group].seen;
+                options.always_restart || file.is_some() && seen.is_some() && seen != Some(file)
+            }
+            _ => true,
+        };
+    "PROP-RESTART-LOSS" "no restart detaches a process when there is no restart.txt (E23)"
+        |before, _, after| detached(after).all(|(_, group, reason)| {
+            let options = before.options(group);
+            reason != Reason::Restarted || !restarts(after, group) || options.always_restart
+                || before.files[options.restart_dir].is_some()
+        });
+    "PROP-RESTART-ONCE" "no get restarts its group after it has waited (E24)"
+        |_, action, after| !matches!(action, Action::Retry { .. })
+            || !after.told.iter().any(|event| matches!(event, Event::Restarting { .. }));
+    "PROP-ROLLING" "a rolling restart detaches a process only when its successor is there (E34)"
+        |_, _, s| (0..s.groups.len()).all(|id| {
+            let rolling = s.options(id).restart_mode == RestartMode::Rolling;
+            let gone = detached(s).filter(|d| d.1 == id && d.2 == Reason::Restarted).count();
+            let come = s.told.iter().filter(|e| matches!(e, Event::Attached { group, .. } if *group == id));
+            !rolling || gone <= come.count()
+        });
+    "PROP-DETACHED-STATED" "detached says that a group or process is not found in the pool (E8)"
+        |_, _, s| s.groups.iter().all(|g| detached_as_stated(s, g.detached, g.known))
+            && s.processes.iter().all(|p| {
+                let accessible = s.groups[p.group].processes.contains(&p.identifier);
+                detached_as_stated(s, p.detached, accessible)
+            });
+}
+
+/// The text's invariant of `detached`; as written it says the opposite.
+fn detached_as_stated(s: &Pool, detached: bool, accessible: bool) -> bool {
+    match s.written(crate::rules::Erratum::E8) {
+        true => detached == accessible,
+        false => detached != accessible,
+    }
+}
+
+impl StepProperty {
+    /// The property of this name.
+    pub fn named(name: &str) -> Option<&'static StepProperty> {
+        STEP_PROPERTIES.iter().find(|property| property.name == name)
+    }
+}
+
+/// The first property that a step does not keep.
+pub fn broken_step(before: &Pool, action: &Action, after: &Pool) -> Option<&'static str> {
+    let broken = STEP_PROPERTIES.iter().find(|p| !(p.holds)(before, action, after));
+    broken.map(|property| property.name)
+}
+
+fn detached(s: &Pool) -> impl Iterator<Item = (ProcessId, GroupId, Reason)> + '_ {
+    s.told.iter().filter_map(|event| match *event {
+        Event::Detached { process, group, reason, .. } => Some((process, group, reason)),
+        _ => None,
+    })
+}
+fn restarts(s: &Pool, group: GroupId) -> bool {
+    s.told.contains(&Event::Restarting { group })
+}
+
+fn no_overtaking(before: &Pool, _: &Action, after: &Pool) -> bool {
+    after.told.iter().all(|event| {
+        let Event::Served { client, .. } = event else { return true };
+        let mut groups = before.groups.iter().enumerate();
+        let place = groups.find_map(|(id, group)| {
+            group.queue.iter().position(|c| c == client).map(|at| (id, at))
+        });
+        // Who did not wait came last of all; which group it asked for, its process says.
+        let served_by = after.clients[*client].at.process().and_then(|p| after.find(p));
+        let (group, at) = match (place, served_by) {
+            (Some(place), _) => place,
+            (None, Some(process)) => (process.group, usize::MAX),
+            (None, None) => return true,
+        };
+        let earlier = before.groups[group].queue.iter().take(at);
+        earlier.clone().all(|other| !after.groups[group].queue.contains(other))
+    })
+}
+
+/// What the text's two ways to choose allow, of the processes that take another session.
+fn choice(before: &Pool, action: &Action, after: &Pool) -> bool {
+    let (Action::Get { client, group } | Action::TryGet { client, group }) = action else {
+        return true;
+    };
+    let served =
+        after.told.iter().any(|e| matches!(e, Event::Served { client: c, .. } if c == client));
+    if !served || restarts(after, *group) {
+        return true;
+    }
+    let Some(chosen) = after.clients[*client].at.process().and_then(|p| before.find(p)) else {
+        return true;
+    };
+    let mut others = before.groups[*group].processes.iter().map(|&p| before.process(p));
+    others.all(|other| {
+        let has_room = matches!(before.place(other), crate::pool::Place::Open(_));
+        !has_room || chosen.sessions <= other.sessions
+    })
+}
+
+fn victim(before: &Pool, _: &Action, after: &Pool) -> bool {
+    let Some((process, group, Reason::Evicted(Some(_)))) = detached(after).next() else {
+        return true;
+    };
+    let above = |group: GroupId| before.groups[group].size > before.options(group).min_processes;
+    let was_idle = before.inactive_apps.contains(&process);
+    !was_idle
+        || above(group)
+        || !before.inactive_apps.iter().any(|&p| above(before.process(p).group))
+}
+
+/// The kinds of actions, for what may go on for ever.
+pub mod kind {
+    #![allow(missing_docs)]
+    pub const GET: u8 = 0;
+    pub const SERVED: u8 = 1;
+    pub const CLOSE: u8 = 2;
+    pub const SPAWN_OK: u8 = 3;
+    pub const SPAWN_FAILS: u8 = 4;
+    pub const TIME: u8 = 5;
+    pub const CLIENT_FAILS: u8 = 6;
+    pub const ENVIRONMENT: u8 = 7;
+
+    /// Gets come and sessions end, spawns give processes, time passes.
+    pub const QUIET: u64 = 1 << GET | 1 << SERVED | 1 << CLOSE | 1 << SPAWN_OK | 1 << TIME;
+}
+
+/// Something that comes about in the end.
+#[derive(Clone, Copy)]
+pub struct Liveness {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub says: &'static str,
+    /// What it needs.
+    pub assumes: &'static str,
+    /// The kinds of actions that may go on for ever while it has not come about.
+    pub may: u64,
+    /// Which classes of actions are taken if they stay possible.
+    pub fair: fn(u8) -> bool,
+    /// For each client, or group: whether it has not come about yet.
+    pub not_yet: fn(&Pool, usize) -> bool,
+    /// Whether it is about clients, or about groups.
+    pub of_clients: bool,
+}
+
+const CLIENTS: u8 = 8;
+fn fair_close(class: u8) -> bool {
+    (CLIENTS * 2..CLIENTS * 3).contains(&class)
+}
+
+/// What comes about in the end.
+pub const LIVENESS: &[Liveness] = &[
+    Liveness {
+        name: "PROP-EVERY-GET-ENDS",
+        says: "every get that waits ends, with a session or an error",
+        assumes: "sessions close, clients connect, spawns end (well or not), the cleaner runs, time passes; \
+                  others go on asking, spawns go on failing; restarts, detaches and changes of limits stop",
+        may: kind::QUIET | 1 << kind::SPAWN_FAILS,
+        fair: |_| true,
+        not_yet: |s, client| {
+            let client = &s.clients[client];
+            matches!(client.at, At::Waiting(_) | At::Again | At::Spawning)
+        },
+        of_clients: true,
+    },
+    Liveness {
+        name: "PROP-NO-GROUP-STARVES",
+        says: "a group without processes that somebody waits for gets one, or its gets end",
+        assumes: "as before",
+        may: kind::QUIET | 1 << kind::SPAWN_FAILS,
+        fair: |_| true,
+        not_yet: |s, group| s.groups[group].size == 0 && !s.groups[group].queue.is_empty(),
+        of_clients: false,
+    },
+    Liveness {
+        name: "PROP-MINIMUM-REFILLED",
+        says: "a group below its minimum comes up to it, as long as there is room",
+        assumes: "as before, and spawns stop failing",
+        may: kind::QUIET,
+        fair: |_| true,
+        not_yet: |s, id| {
+            let group = &s.groups[id];
+            let wants = group.known && !group.forgotten && !s.closed;
+            let room = !s.is_capped(id) && (group.spawning.is_some() || s.may_reserve());
+            wants && room && group.size < s.options(id).min_processes
+        },
+        of_clients: false,
+    },
+    Liveness {
+        name: "PROP-RESTART-ENDS",
+        says: "a rolling restart replaces every outdated process",
+        assumes: "as before, and spawns stop failing",
+        may: kind::QUIET,
+        fair: |_| true,
+        not_yet: |s, group| s.groups[group].outdated > 0,
+        of_clients: false,
+    },
+    Liveness {
+        name: "PROP-DRAIN-ENDS",
+        says: "a process that drains is gone in the end, though its sessions do not close",
+        assumes: "time passes, the cleaner runs; sessions need not close",
+        may: kind::QUIET | 1 << kind::SPAWN_FAILS | 1 << kind::CLIENT_FAILS,
+        fair: |class| !fair_close(class),
+        not_yet: |s, client| {
+            let process = s.clients[client].at.process().and_then(|p| s.find(p));
+            process.is_some_and(|process| process.detached)
+        },
+        of_clients: true,
+    },
+];
+
+impl Liveness {
+    /// The property of this name.
+    pub fn named(name: &str) -> Option<&'static Liveness> {
+        LIVENESS.iter().find(|property| property.name == name)
+    }
+    /// Whether a world has what the property assumes: drains have an end only where time passes.
+    pub fn applies(&self, config: &crate::configuration::Config) -> bool {
+        (self.fair)(CLIENTS * 2) || config.environment.time
+    }
+    /// How many clients or groups it is about.
+    pub fn subjects(&self, pool: &Pool) -> usize {
+        if self.of_clients { pool.clients.len() } else { pool.groups.len() }
+    }
+}
+
+/// How many bits each property's marks take.
+pub const SUBJECTS: usize = 8;
+
+/// For each liveness property and each client or group: whether it has not come about yet.
+pub fn marks(pool: &Pool) -> u64 {
+    let mut bits = 0;
+    for (at, property) in LIVENESS.iter().enumerate() {
+        for subject in 0..property.subjects(pool) {
+            bits |= u64::from((property.not_yet)(pool, subject)) << (at * SUBJECTS + subject);
+        }
+    }
+    bits
+}
+
+/// An action's kind and fairness class. Fair are, each for itself: that a client looks again when woken
+/// or connects; that a session closes; that the spawn which a group waits for ends; that those which
+/// nobody waits for end; that time passes; that the cleaner runs.
+pub fn kind_and_class(pool: &Pool, action: &Action) -> (u8, u8) {
+    let unfair = crate::checker::UNFAIR;
+    match *action {
+        Action::Get { .. } | Action::TryGet { .. } => (kind::GET, unfair),
+        Action::Retry { client } => (kind::SERVED, client as u8),
+        Action::Connected { client } => (kind::SERVED, CLIENTS + client as u8),
+        Action::ConnectFails { client, .. } => (kind::CLIENT_FAILS, CLIENTS + client as u8),
+        Action::CloseSession { client } => (kind::CLOSE, CLIENTS * 2 + client as u8),
+        Action::SessionFails { client } => (kind::CLIENT_FAILS, CLIENTS * 2 + client as u8),
+        Action::SpawnEnds { ticket, result } => {
+            let spawn = pool.spawns.iter().find(|spawn| spawn.ticket == ticket);
+            let group = spawn.map_or(0, |spawn| spawn.group);
+            let wanted = pool.groups[group].spawning == Some(ticket)
+                || spawn.is_some_and(|spawn| spawn.under_lock.is_some());
+            let class = CLIENTS * if wanted { 3 } else { 4 } + group as u8;
+            let ends_well = result == SpawnResult::Process;
+            (if ends_well { kind::SPAWN_OK } else { kind::SPAWN_FAILS }, class)
+        }
+        Action::Tick => (kind::TIME, CLIENTS * 5),
+        Action::Clean => (kind::TIME, CLIENTS * 5 + 1),
+        Action::GiveUp { .. } => (kind::CLIENT_FAILS, unfair),
+        _ => (kind::ENVIRONMENT, unfair),
+    }
+}

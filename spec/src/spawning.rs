@@ -1,0 +1,192 @@
+//! The text's `spawn_in_background` and `spawner_thread_callback`.
+//!
+//! A spawn takes as long as it takes: it begins in one action and ends in another, and in between
+//! everything else may happen: its group may be restarted, detached and forgotten, and `max` lowered.
+//! As ruled, what the newcomer will need is reserved in between (E3), and whoever no longer wants the
+//! spawn says so by forgetting its ticket (E2, E12).
+//!
+//! Errata: E3, E5 (last_used), E11 (no thread), E12, E26 (failure), E28 (the minimum). Invariants:
+//! INV-RESERVED, INV-SPAWNING, INV-BACK-OFF; PROP-HEALTHY-STAY, PROP-NO-ORPHAN.
+
+use crate::checkout::End;
+use crate::configuration::{GroupId, ProcessId, Time};
+use crate::pool::{Event, Failure, Lock, Pool, Process, Reason, Spawn, SpawnResult};
+use crate::rules::Erratum::*;
+
+impl Pool {
+    /// Reserves, and orders the spawn. Precondition: the group is not spawning.
+    pub(crate) fn spawn_in_background(&mut self, group: GroupId, replaces: bool) {
+        self.leave_want(group);
+        match replaces {
+            true => self.replacing += 1,
+            false if self.written(E3) => {}
+            false => self.reserved += 1,
+        }
+        self.last_identifier += 1;
+        let ticket = self.last_identifier;
+        self.groups[group].spawning = Some(ticket);
+        self.spawns.push(Spawn { group, ticket, replaces, under_lock: None });
+        self.tell(Event::SpawnBegun { group, ticket, replaces });
+    }
+
+    /// Attaches the process or tells the error, and returns the reservation.
+    pub(crate) fn spawn_has_ended(&mut self, ticket: ProcessId, result: SpawnResult) {
+        let Some(at) = self.spawns.iter().position(|spawn| spawn.ticket == ticket) else { return };
+        let spawn = self.spawns.remove(at);
+        match spawn.replaces {
+            true => self.replacing -= 1,
+            false if self.written(E3) => {}
+            false => self.reserved -= 1,
+        }
+        if spawn.under_lock.is_some() {
+            return self.first_spawn_has_ended(&spawn, result);
+        }
+        let group = spawn.group;
+        let wanted = self.groups[group].spawning == Some(ticket);
+        if result == SpawnResult::NoThread && self.written(E11) {
+            return; // The flag stays.
+        }
+        if wanted {
+            self.groups[group].spawning = None;
+        }
+        match result {
+            // Whoever gave it up has seen to the rest.
+            SpawnResult::Process if !wanted && self.written(E12) => {
+                self.orphans += 1;
+                self.tell(Event::Orphaned { ticket });
+            }
+            SpawnResult::Process if !wanted => self.tell(Event::Unwanted { ticket }),
+            _ if !wanted => {}
+            SpawnResult::Process => self.welcome(&spawn),
+            _ => self.spawn_has_failed(&spawn),
+        }
+        self.settle(group);
+    }
+
+    /// Attaches a process, if there is still room for it.
+    fn welcome(&mut self, spawn: &Spawn) {
+        let group = spawn.group;
+        self.totals.spawned += 1;
+        let g = &mut self.groups[group];
+        (g.failures, g.reload_pending, g.last_error) = (0, false, false);
+        let replaces = spawn.replaces && g.outdated > 0;
+        // max or max_per_app may have been lowered meanwhile.
+        let room = self.count + self.reserved < self.max && !self.is_capped(group);
+        if replaces {
+            // In this order the group is never without a process.
+            self.attach(spawn);
+            let oldest = *self.groups[group].processes.iter().min().expect("an outdated process");
+            self.detach_process(oldest, Reason::Restarted);
+        } else if room || self.written(E3) {
+            self.attach(spawn);
+            if self.written(E28)
+                && self.groups[group].size < self.options(group).min_processes
+                && self.spawning_allowed(group)
+            {
+                // The text's thread goes on until the minimum is reached.
+                self.spawn_in_background(group, false);
+            }
+        } else {
+            self.tell(Event::Unwanted { ticket: spawn.ticket });
+        }
+    }
+
+    fn attach(&mut self, spawn: &Spawn) {
+        let (group, now) = (spawn.group, self.now);
+        // As written it is never set, and time begins long before this pool does.
+        let never: Time = now - 1_000_000;
+        let written_e4 = self.written(E4);
+        let g = &mut self.groups[group];
+        if written_e4 && g.detached {
+            // Another object: what the last one counted is forgotten.
+            (g.size, g.idle) = (0, 0);
+        }
+        (g.known, g.detached) = (true, false);
+        g.size += 1;
+        g.idle += 1;
+        let generation = g.generation;
+        self.processes.push(Process {
+            identifier: spawn.ticket,
+            group,
+            start_time: now,
+            last_used: if self.written(E5) { never } else { now },
+            sessions: 0,
+            processed: 0,
+            generation,
+            detached: false,
+            condemned: false,
+            drain_deadline: now,
+        });
+        self.insert(spawn.ticket, End::Front);
+        self.inactive_apps.push(spawn.ticket);
+        self.tell(Event::Attached { group, process: spawn.ticket });
+        self.mutate_count(self.count + 1);
+        self.refresh(group);
+    }
+
+    /// The group backs off; its healthy processes stay. Gets that have nothing else to wait for
+    /// are told when the group is settled.
+    fn spawn_has_failed(&mut self, spawn: &Spawn) {
+        let group = spawn.group;
+        self.totals.spawns_failed += 1;
+        self.tell(Event::SpawnFailed { group, ticket: spawn.ticket });
+        if self.written(E26) {
+            // Thrown away; the next get will spawn, and see the error.
+            self.detach_group_without_lock(group, Reason::SpawnFailed);
+            if self.written(E17) {
+                return;
+            }
+            return self.resolve_all(group, Failure::Spawn);
+        }
+        let until = self.now + {
+            let failures = self.groups[group].failures.saturating_add(1);
+            self.groups[group].failures = failures;
+            self.back_off(failures)
+        };
+        let g = &mut self.groups[group];
+        g.last_error = true;
+        g.back_off_until = Some(until);
+        self.backing_off.retain(|&other| other != group);
+        self.backing_off.push(group);
+        if self.written(E27) && self.groups[group].size == 0 {
+            self.resolve_all(group, Failure::Spawn);
+        }
+    }
+
+    /// For how long a group backs off after so many failures in a row.
+    pub(crate) fn back_off(&self, failures: u32) -> Time {
+        let (first, cap) = self.config().back_off;
+        first.saturating_mul(1 << self.back_off_step(failures)).min(cap)
+    }
+    /// Back-offs of the same length are lifted in the order in which they began.
+    pub(crate) fn back_off_step(&self, failures: u32) -> u32 {
+        failures.saturating_sub(1).min(15)
+    }
+    pub(crate) fn end_back_off(&mut self, group: GroupId) {
+        if self.groups[group].back_off_until.take().is_some() {
+            self.backing_off.retain(|&g| g != group);
+        }
+    }
+
+    /// E4 as written: the end of a spawn under the lock.
+    fn first_spawn_has_ended(&mut self, spawn: &Spawn, result: SpawnResult) {
+        let client = spawn.under_lock.expect("a spawn under the lock");
+        self.lock = Lock::Free;
+        if result != SpawnResult::Process {
+            self.totals.spawns_failed += 1;
+            self.tell(Event::SpawnFailed { group: spawn.group, ticket: spawn.ticket });
+            self.fails(client, Failure::Spawn);
+            return self.settle(spawn.group);
+        }
+        self.totals.spawned += 1;
+        self.groups[spawn.group].reload_pending = false;
+        self.attach(spawn);
+        self.process_mut(spawn.ticket).last_used = self.now;
+        self.open_session(spawn.ticket);
+        self.serve(client, spawn.ticket);
+        if self.options(spawn.group).min_processes > 1 {
+            self.spawn_if_allowed(spawn.group);
+        }
+        self.settle(spawn.group);
+    }
+}

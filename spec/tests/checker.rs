@@ -1,0 +1,114 @@
+//! The checker itself, on machines whose answers are known.
+
+use cabrank_spec::checker::{Ended, Machine, Search, UNFAIR, explore, key};
+
+/// Philosophers who take the left fork first; the last takes the right one first if `mended`.
+struct Philosophers {
+    n: usize,
+    mended: bool,
+}
+
+/// Who holds each fork, and how many forks each philosopher has.
+type Table = (Vec<Option<usize>>, Vec<u8>);
+
+impl Philosophers {
+    fn forks(&self, who: usize) -> [usize; 2] {
+        let (left, right) = (who, (who + 1) % self.n);
+        if self.mended && who + 1 == self.n { [right, left] } else { [left, right] }
+    }
+}
+
+impl Machine for Philosophers {
+    type State = Table;
+    type Action = usize;
+    fn initial(&self) -> Table {
+        (vec![None; self.n], vec![0; self.n])
+    }
+    fn actions(&self, (held, has): &Table) -> Vec<usize> {
+        let can =
+            |&who: &usize| has[who] == 2 || held[self.forks(who)[has[who] as usize]].is_none();
+        (0..self.n).filter(can).collect()
+    }
+    fn step(&self, (held, has): &Table, &who: &usize) -> Table {
+        let (mut held, mut has) = (held.clone(), has.clone());
+        if has[who] == 2 {
+            self.forks(who).into_iter().for_each(|fork| held[fork] = None);
+            has[who] = 0;
+        } else {
+            held[self.forks(who)[has[who] as usize]] = Some(who);
+            has[who] += 1;
+        }
+        (held, has)
+    }
+    fn normal(&self, _: &mut Table) {}
+    fn stuck(&self, _: &Table, actions: &[usize]) -> bool {
+        actions.is_empty()
+    }
+}
+
+#[test]
+fn the_shortest_deadlock_is_found_and_none_where_there_is_none() {
+    let search = Search { deadlock: true, ..Search::nothing() };
+    let Err(Ended::Broken(deadlock)) = explore(&Philosophers { n: 4, mended: false }, &search)
+    else {
+        panic!("philosophers who all take the left fork starve");
+    };
+    assert_eq!((deadlock.what, deadlock.actions.len()), ("deadlock", 4));
+    let found = explore(&Philosophers { n: 4, mended: true }, &search);
+    assert!(found.is_ok_and(|found| found.states > 10));
+}
+
+#[test]
+fn weak_fairness_does_not_feed_a_philosopher_whose_fork_comes_and_goes() {
+    let philosophers = Philosophers { n: 3, mended: true };
+    let marks = |(_, has): &Table| u64::from(has[0] != 2);
+    let kind = |_: &Table, who: &usize| (0, *who as u8);
+    let search = Search { marks: &marks, kind: Some(&kind), ..Search::nothing() };
+    let Ok(found) = explore(&philosophers, &search) else { panic!("nothing is looked for") };
+    // The neighbours can take turns, and the fork is free again and again, but not all the time.
+    let set = found.for_ever(0, 1, &|_| true).expect("starvation");
+    let round = found.round(&philosophers, &set, 1, &|_| true);
+    assert!(round.len() > 2, "{round:?}");
+    // Who counts on nothing may starve by nobody moving.
+    assert!(found.for_ever(0, 1, &|_| false).is_some());
+}
+
+/// Counts round and round; a fair bell resets it.
+struct Clock;
+
+impl Machine for Clock {
+    type State = u8;
+    type Action = bool;
+    fn initial(&self) -> u8 {
+        1
+    }
+    fn actions(&self, _: &u8) -> Vec<bool> {
+        vec![false, true]
+    }
+    fn step(&self, at: &u8, &rings: &bool) -> u8 {
+        if rings { 0 } else { (at % 5) + 1 }
+    }
+    fn normal(&self, _: &mut u8) {}
+    fn stuck(&self, _: &u8, _: &[bool]) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_stays_possible_happens_if_it_is_fair() {
+    let marks = |at: &u8| u64::from(*at != 0);
+    let kind = |_: &u8, rings: &bool| (0, if *rings { 1 } else { UNFAIR });
+    let search = Search { marks: &marks, kind: Some(&kind), ..Search::nothing() };
+    let Ok(found) = explore(&Clock, &search) else { panic!("nothing is looked for") };
+    assert_eq!((found.states, found.steps, found.depth), (6, 12, 4));
+    assert!(found.for_ever(0, 1, &|_| true).is_none());
+    assert!(found.for_ever(0, 1, &|_| false).is_some());
+}
+
+#[test]
+fn keys_tell_states_apart() {
+    assert_ne!(key(&(vec![1usize, 2], vec![3usize])), key(&(vec![1usize], vec![2usize, 3])));
+    assert_ne!(key(&Some(0usize)), key(&None::<usize>));
+    assert_ne!(key(&254usize), key(&255usize));
+    assert_ne!(key(&-1i64), key(&255i64));
+}

@@ -1,0 +1,111 @@
+//! Explores every configuration as ruled, to the last state: every invariant in every state, every step
+//! property in every step, no deadlock, and what comes about in the end. The figures are pinned: if
+//! the machine changes, so do they, and whoever changes it looks twice.
+//!
+//! The larger ones: `cargo test -p cabrank-spec --test exploration -- --include-ignored --nocapture`.
+
+use cabrank_spec::configurations::{Named, all};
+use cabrank_spec::exploration::check;
+use std::collections::BTreeSet;
+use std::io::Write;
+
+/// Name, states, steps, depth.
+const PINNED: &[(&str, usize, usize, usize)] = &[
+    ("two-global", 277_590, 2_054_064, 27),
+    ("two-private", 306_600, 2_269_592, 29),
+    ("two-global-deep", 1_640_241, 15_918_891, 36),
+    ("two-private-deep", 1_839_657, 17_642_691, 39),
+    ("two-restarts-deep", 2_901_236, 23_755_507, 38),
+    ("two-rolling-deep", 3_885_766, 32_634_584, 44),
+    ("one-rolling-deep", 1_157_640, 10_690_376, 43),
+    ("two-minimum", 134_699, 890_499, 27),
+    ("two-restarts", 50_158, 286_010, 25),
+    ("two-rolling", 688_808, 4_239_343, 39),
+    ("two-groups-detached", 413_323, 3_817_601, 32),
+    ("two-connecting", 31_409, 295_620, 19),
+    ("one-global", 204_282, 2_008_908, 23),
+    ("one-private", 285_880, 2_865_064, 26),
+    ("one-concurrent", 12_062, 80_586, 24),
+    ("one-rolling", 180_758, 1_556_888, 39),
+    ("three-global", 199_642, 1_194_880, 24),
+    ("three-private", 166_858, 1_100_728, 26),
+    ("three-detached", 136_935, 1_192_896, 22),
+    ("three-restarts", 322_430, 1_503_020, 25),
+    ("three-draining", 5024, 22_974, 15),
+];
+
+fn explore(which: impl Fn(&Named) -> bool) {
+    for Named { name, about, config, .. } in all().into_iter().filter(which) {
+        let report = check(&config).unwrap_or_else(|story| panic!("{name}: {about}\n{story}"));
+        let found = (name, report.states, report.steps, report.depth);
+        // Past the test harness, which shows what failed only.
+        let _ = writeln!(
+            std::io::stderr(),
+            "{name}: {} states, {} steps, depth {}, {:.1} s; {} liveness properties, {:.1} s ({about})",
+            report.states,
+            report.steps,
+            report.depth,
+            report.time.as_secs_f64(),
+            report.liveness.len(),
+            report.liveness_time.as_secs_f64(),
+        );
+        let pinned = PINNED.iter().find(|pinned| pinned.0 == name);
+        assert_eq!(pinned, Some(&found), "the figures have changed");
+    }
+}
+
+#[test]
+fn two_groups() {
+    explore(|named| named.name.starts_with("two") && !named.deep);
+}
+
+#[test]
+fn one_group() {
+    explore(|named| named.name.starts_with("one") && !named.deep);
+}
+
+#[test]
+fn three_groups() {
+    explore(|named| named.name.starts_with("three") && !named.deep);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn deep() {
+    explore(|named| named.deep);
+}
+
+#[test]
+fn every_configuration_is_pinned() {
+    let names: BTreeSet<_> = all().iter().map(|named| named.name).collect();
+    let pinned: BTreeSet<_> = PINNED.iter().map(|pinned| pinned.0).collect();
+    assert_eq!(names, pinned);
+}
+
+/// `1234567` as the README writes it.
+fn readable(n: usize) -> String {
+    let digits = n.to_string();
+    let places = digits.chars().enumerate().map(|(at, digit)| {
+        let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
+        format!("{}{digit}", if comma { "," } else { "" })
+    });
+    places.collect()
+}
+
+#[test]
+fn the_readme_has_the_figures() {
+    let readme = include_str!("../README.md");
+    let row = |name: &str| readme.lines().find(|line| line.starts_with(&format!("| `{name}`")));
+    for &(name, states, steps, depth) in PINNED {
+        let figures = format!("| {} | {} | {depth} |", readable(states), readable(steps));
+        assert!(row(name).is_some_and(|row| row.ends_with(&figures)), "{name}: {figures}");
+    }
+    for deep in [false, true] {
+        let names: Vec<_> = all().into_iter().filter(|n| n.deep == deep).map(|n| n.name).collect();
+        let of = |p: &&(&str, usize, usize, usize)| names.contains(&p.0);
+        let states: usize = PINNED.iter().filter(of).map(|p| p.1).sum();
+        let steps: usize = PINNED.iter().filter(of).map(|p| p.2).sum();
+        assert!(readme.contains(&format!("{} states", readable(states))), "{states}");
+        assert!(readme.contains(&readable(steps)), "{steps}");
+    }
+}
