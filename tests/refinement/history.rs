@@ -1,0 +1,138 @@
+//! What a random history is made of.
+//!
+//! An operation names its objects by small numbers, which are taken modulo what there is when its turn
+//! comes; so every prefix and every shrunk history is one that can happen.
+
+use cabrank_spec::configuration::{Config, Options, RestartMode};
+use proptest::prelude::*;
+
+/// One call of the public API, or one thing that happens to the pool.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    /// A client that has nothing asks; its connects end like this, then well.
+    Get {
+        client: usize,
+        group: usize,
+        connects: Vec<Connect>,
+    },
+    /// The same, without wanting to wait.
+    TryGet {
+        client: usize,
+        group: usize,
+        local: bool,
+    },
+    /// A task that has been given a process runs.
+    Run {
+        nth: usize,
+        connects: Vec<Connect>,
+    },
+    /// A task that waits, or has not run since it was served, is dropped.
+    GiveUp {
+        nth: usize,
+    },
+    Close {
+        nth: usize,
+    },
+    Fail {
+        nth: usize,
+    },
+    SpawnEnds {
+        nth: usize,
+        well: bool,
+    },
+    Touch {
+        dir: usize,
+    },
+    Delete {
+        dir: usize,
+    },
+    Detach {
+        nth: usize,
+    },
+    DetachGroup {
+        group: usize,
+    },
+    SetMax(usize),
+    SetMaxPerApp(usize),
+    SetMaxIdleTime(u8),
+    /// So many seconds pass.
+    Tick(u8),
+    Clean,
+    ClosePool,
+}
+
+/// How an attempt to connect ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connect {
+    Well,
+    /// The process is at fault.
+    Process,
+    /// The caller's side is.
+    Local,
+}
+
+fn connects() -> impl Strategy<Value = Vec<Connect>> {
+    let bad = prop_oneof![3 => Just(Connect::Process), 1 => Just(Connect::Local)];
+    prop_oneof![6 => Just(vec![]), 1 => prop::collection::vec(bad, 1..3)]
+}
+
+pub(crate) fn operation() -> impl Strategy<Value = Operation> {
+    use Operation::*;
+    let n = || 0..8usize;
+    prop_oneof![
+        24 => (n(), n(), connects())
+            .prop_map(|(client, group, connects)| Get { client, group, connects }),
+        2 => (n(), n(), any::<bool>())
+            .prop_map(|(client, group, local)| TryGet { client, group, local }),
+        12 => (n(), connects()).prop_map(|(nth, connects)| Run { nth, connects }),
+        3 => n().prop_map(|nth| GiveUp { nth }),
+        14 => n().prop_map(|nth| Close { nth }),
+        1 => n().prop_map(|nth| Fail { nth }),
+        16 => (n(), prop::bool::weighted(0.8)).prop_map(|(nth, well)| SpawnEnds { nth, well }),
+        3 => n().prop_map(|dir| Touch { dir }),
+        1 => n().prop_map(|dir| Delete { dir }),
+        2 => n().prop_map(|nth| Detach { nth }),
+        1 => n().prop_map(|group| DetachGroup { group }),
+        2 => (1..5usize).prop_map(SetMax),
+        1 => (0..4usize).prop_map(SetMaxPerApp),
+        1 => (0..5u8).prop_map(SetMaxIdleTime),
+        6 => (1..4u8).prop_map(Tick),
+        4 => Just(Clean),
+        1 => prop::bool::weighted(0.1).prop_map(|close| if close { ClosePool } else { Clean }),
+    ]
+}
+
+/// The limits and the groups. Whether a directory has an `always_restart.txt` goes by its number.
+pub(crate) fn world() -> impl Strategy<Value = Config> {
+    let group = (0..3usize, 0..4usize, 0..3usize, 0..4usize, any::<bool>(), 0..4usize);
+    let limits = (1..5usize, 0..4usize, 0..5i64, 1..4i64);
+    let more =
+        (prop::option::of(0..3usize), 1..3i64, 0..3i64, any::<bool>(), prop::bool::weighted(0.2));
+    (prop::collection::vec(group, 1..4), 1..7usize, limits, more).prop_map(
+        |(groups, clients, limits, more)| {
+            let (max, max_per_app, max_idle_time, drain_timeout) = limits;
+            let (max_draining, first, further, restart_file, always) = more;
+            let groups = groups.into_iter().enumerate().map(|(n, group)| {
+                let (min, max_requests, concurrency, max_queue, rolling, dir) = group;
+                let mut options = Options::new(&format!("/{n}")).min(min).dir(dir.min(2));
+                options.max_requests = max_requests;
+                options.concurrency = concurrency;
+                options.max_queue = max_queue;
+                options.always_restart = always && options.restart_dir == 0;
+                options.restart_mode =
+                    if rolling { RestartMode::Rolling } else { RestartMode::Immediate };
+                options
+            });
+            Config::new(groups.collect(), max, clients).but(|config| {
+                config.max_per_app = max_per_app;
+                config.max_idle_time = max_idle_time;
+                config.drain_timeout = drain_timeout;
+                config.max_draining = max_draining;
+                config.back_off = (first, first + further);
+                config.max_attempts = 10;
+                config.connects = true;
+                config.restart_file = restart_file;
+            })
+        },
+    )
+}

@@ -1,0 +1,54 @@
+//! The real pool and the executable specification, side by side: random histories of every operation of
+//! the public API, and after each step the same observable state.
+//!
+//! `spec/` is a pure machine that was explored to the last state; this shows that the code does what the
+//! machine does. What is compared is everything that can be seen from outside: the snapshot, which
+//! processes were shut down, which spawns are in flight, every event, and how each get ended. A failing
+//! history is shrunk to the shortest that proptest finds.
+//!
+//! `CABRANK_CASES=10000 cargo test --test refinement` for more histories than the usual 1,000.
+
+mod history;
+mod observed;
+mod real;
+mod side_by_side;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError};
+use side_by_side::SideBySide;
+
+fn cases() -> u32 {
+    match std::env::var("CABRANK_CASES") {
+        Ok(text) => text.parse().expect("CABRANK_CASES is a number of histories"),
+        Err(_) => 1_000,
+    }
+}
+
+proptest! {
+    #![proptest_config(Config {
+        cases: cases(),
+        max_shrink_iters: 20_000,
+        max_shrink_time: 60_000,
+        failure_persistence: None,
+        ..Config::default()
+    })]
+
+    #[test]
+    fn the_pool_does_what_the_specification_does(
+        world in history::world(),
+        operations in prop::collection::vec(history::operation(), 1..200),
+    ) {
+        let mut both = SideBySide::new(&world);
+        let mut done = Vec::new();
+        for operation in &operations {
+            if let Some(step) = both.step(operation) {
+                done.push(step);
+            }
+            if let Err(difference) = both.compare() {
+                let history: String = done.iter().map(|step| format!("\n  {step}")).collect();
+                return Err(TestCaseError::fail(format!("after{history}\n{difference}")));
+            }
+        }
+        both.end().map_err(TestCaseError::fail)?;
+    }
+}

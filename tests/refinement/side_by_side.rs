@@ -1,0 +1,357 @@
+//! Carries each operation out on both.
+
+use crate::history::{Connect, Operation};
+use crate::observed::{Observed, Told, of_the_real, of_the_specification};
+use crate::real::{Got, Pool, Scripted, options, pool, seconds};
+use cabrank::{GetError, Identifier, ManualClock, PoolOptions, Session};
+use cabrank_spec::configuration::Config;
+use cabrank_spec::pool::{self, Action, At, Event, Failure, SpawnResult};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What one client of the real pool holds.
+enum Client {
+    Out,
+    /// Its task has not ended.
+    Asking(Pin<Box<dyn Future<Output = Got> + Send>>),
+    InSession(Session<Scripted>),
+}
+
+pub(crate) struct SideBySide {
+    spec: pool::Pool,
+    told: Told,
+    pool: Pool,
+    spawner: Scripted,
+    hands: ManualClock,
+    options: Vec<PoolOptions>,
+    clients: Vec<Client>,
+    /// `close` waits for the spawns, which this thread ends.
+    closing: Option<JoinHandle<()>>,
+    /// How a get ends that has failed, until its client hears of it.
+    failed: Vec<Option<Failure>>,
+    /// The first difference in how a get ended.
+    wrong: Option<String>,
+}
+
+/// A spawn ends on its own thread: that takes a moment, but not this long.
+const SOON: Duration = Duration::from_secs(5);
+/// When a difference has been found once, every history tried to make it shorter would wait as long.
+const SOON_ENOUGH: Duration = Duration::from_millis(100);
+static FOUND: AtomicBool = AtomicBool::new(false);
+
+impl SideBySide {
+    pub(crate) fn new(config: &Config) -> SideBySide {
+        let (pool, spawner, hands) = pool(config);
+        SideBySide {
+            spec: pool::Pool::new(config.clone()),
+            told: Told::default(),
+            pool,
+            spawner,
+            hands,
+            options: config.groups.iter().map(options).collect(),
+            clients: config.clients.iter().map(|_| Client::Out).collect(),
+            closing: None,
+            failed: vec![None; config.clients.len()],
+            wrong: None,
+        }
+    }
+
+    /// Carries the operation out, if it can be at this moment; says what was done.
+    pub(crate) fn step(&mut self, operation: &Operation) -> Option<String> {
+        let groups = self.options.len();
+        match *operation {
+            Operation::Get { client, group, ref connects } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::Get { client, group });
+                self.connect(client, connects.clone());
+                let (pool, options) = (self.pool.clone(), self.options[group].clone());
+                let future = async move { pool.get_async(&options).await };
+                self.clients[client] = Client::Asking(Box::pin(future));
+                self.run(client, connects);
+                Some(format!("client {client} gets {group}, connects: {connects:?}"))
+            }
+            Operation::TryGet { client, group, local } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                let connects = if local { vec![Connect::Local] } else { vec![] };
+                self.apply(Action::TryGet { client, group });
+                self.connect(client, connects.clone());
+                self.spawner.book().connects = connects.into();
+                let got = self.pool.try_get(&self.options[group]);
+                self.spawner.book().connects.clear();
+                self.ended(client, got);
+                Some(format!("client {client} tries to get {group}, local failure: {local}"))
+            }
+            Operation::Run { nth, ref connects } => {
+                let client = self.nth_client(nth, |at| matches!(at, At::Connecting(_)))?;
+                self.connect(client, connects.clone());
+                self.run(client, connects);
+                Some(format!("client {client} runs, connects: {connects:?}"))
+            }
+            Operation::GiveUp { nth } => {
+                let asks = |at| matches!(at, At::Waiting(_) | At::Connecting(_));
+                let client = self.nth_client(nth, asks)?;
+                self.apply(Action::GiveUp { client });
+                self.clients[client] = Client::Out;
+                Some(format!("client {client} gives up"))
+            }
+            Operation::Close { nth } => {
+                let client = self.nth_client(nth, |at| matches!(at, At::InSession(_)))?;
+                self.apply(Action::CloseSession { client });
+                self.clients[client] = Client::Out;
+                Some(format!("client {client} closes its session"))
+            }
+            Operation::Fail { nth } => {
+                let client = self.nth_client(nth, |at| matches!(at, At::InSession(Some(_))))?;
+                self.apply(Action::SessionFails { client });
+                match std::mem::replace(&mut self.clients[client], Client::Out) {
+                    Client::InSession(session) => session.fail(),
+                    _ => self.is_wrong(client, "has no session"),
+                }
+                Some(format!("client {client}'s session is broken"))
+            }
+            Operation::SpawnEnds { nth, well } => {
+                let ticket = self.spec.spawns.get(nth % self.spec.spawns.len().max(1))?.ticket;
+                let result = if well { SpawnResult::Process } else { SpawnResult::Error };
+                self.apply(Action::SpawnEnds { ticket, result });
+                self.spawner.end(ticket as u64, well);
+                Some(format!("spawn {ticket} ends, well: {well}"))
+            }
+            Operation::Touch { dir } => {
+                let dir = dir % self.spec.files.len();
+                self.apply(Action::Touch { dir });
+                self.spawner.book().files = self.spec.files.clone();
+                Some(format!("restart file {dir} is touched"))
+            }
+            Operation::Delete { dir } => {
+                let dir = dir % self.spec.files.len();
+                self.apply(Action::Delete { dir });
+                self.spawner.book().files = self.spec.files.clone();
+                Some(format!("restart file {dir} is deleted"))
+            }
+            Operation::Detach { nth } => {
+                let process = self.spec.processes.get(nth % self.spec.processes.len().max(1))?;
+                let process = process.identifier;
+                let attached = !process_is_detached(&self.spec, process);
+                self.apply(Action::Detach { process });
+                let found = self.pool.detach(Identifier::from_u64(process as u64));
+                assert_eq!(found, attached, "whether {process} was there to be detached");
+                Some(format!("process {process} is detached"))
+            }
+            Operation::DetachGroup { group } => {
+                let group = group % groups;
+                self.apply(Action::DetachGroup { group });
+                self.pool.detach_group(self.options[group].app_group_name());
+                Some(format!("group {group} is detached"))
+            }
+            Operation::SetMax(max) => {
+                self.apply(Action::SetMax(max));
+                self.pool.set_max(max).expect("not zero");
+                Some(format!("max is {max}"))
+            }
+            Operation::SetMaxPerApp(max) => {
+                self.apply(Action::SetMaxPerApp(max));
+                self.pool.set_max_per_app(max);
+                Some(format!("max_per_app is {max}"))
+            }
+            Operation::SetMaxIdleTime(time) => {
+                self.apply(Action::SetMaxIdleTime(time.into()));
+                self.pool.set_max_idle_time(seconds(time.into()));
+                Some(format!("max_idle_time is {time}"))
+            }
+            Operation::Tick(n) => {
+                for _ in 0..n {
+                    self.apply(Action::Tick);
+                }
+                self.hands.advance(seconds(n.into()));
+                Some(format!("{n} s pass"))
+            }
+            Operation::Clean => {
+                self.apply(Action::Clean);
+                self.pool.clean();
+                Some("the cleaner passes".to_owned())
+            }
+            Operation::ClosePool => {
+                if self.closing.is_some() {
+                    return None;
+                }
+                self.apply(Action::ClosePool);
+                let pool = self.pool.clone();
+                self.closing = Some(std::thread::spawn(move || pool.close()));
+                Some("the pool is closed".to_owned())
+            }
+        }
+    }
+
+    fn nth_client(&self, n: usize, wanted: impl Fn(At) -> bool) -> Option<usize> {
+        let fits = |&c: &usize| wanted(self.spec.clients[c].at);
+        let fitting: Vec<usize> = (0..self.clients.len()).filter(fits).collect();
+        fitting.get(n % fitting.len().max(1)).copied()
+    }
+
+    fn apply(&mut self, action: Action) {
+        self.spec.apply(&action);
+        for event in &self.spec.told {
+            self.told.add(event);
+        }
+        for event in &self.spec.told {
+            if let Event::Failed { client, why } = *event {
+                self.failed[client] = Some(why);
+            }
+        }
+    }
+
+    /// The specification's side of the attempts to connect that one run of a task makes.
+    fn connect(&mut self, client: usize, connects: Vec<Connect>) {
+        let mut connects = connects.into_iter();
+        loop {
+            match self.spec.clients[client].at {
+                At::Connecting(_) => {
+                    let action = match connects.next().unwrap_or(Connect::Well) {
+                        Connect::Well => Action::Connected { client },
+                        Connect::Process => Action::ConnectFails { client, local: false },
+                        Connect::Local => Action::ConnectFails { client, local: true },
+                    };
+                    self.apply(action);
+                }
+                At::Again => self.apply(Action::Retry { client }),
+                _ => return,
+            }
+        }
+    }
+
+    /// Lets a client's task run once.
+    fn run(&mut self, client: usize, connects: &[Connect]) {
+        let Client::Asking(future) = &mut self.clients[client] else { return };
+        self.spawner.book().connects = connects.iter().copied().collect();
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.spawner.book().connects.clear();
+        match polled {
+            Poll::Ready(got) => self.ended(client, got),
+            Poll::Pending => {
+                if !matches!(self.spec.clients[client].at, At::Waiting(_)) {
+                    self.is_wrong(client, "waits");
+                }
+            }
+        }
+    }
+
+    /// A real get has ended: the specification's must have ended likewise.
+    fn ended(&mut self, client: usize, got: Got) {
+        let at = self.spec.clients[client].at;
+        match (got, at) {
+            (Ok(session), At::InSession(process)) => {
+                let theirs = session.identifier().as_u64();
+                if process.is_some_and(|process| process as u64 != theirs) {
+                    self.is_wrong(client, format!("is served by {theirs}"));
+                }
+                self.clients[client] = Client::InSession(session);
+            }
+            (Err(error), At::Out) => {
+                self.clients[client] = Client::Out;
+                match self.failed[client].take() {
+                    Some(why) if is_this(&error, why) => {}
+                    why => self.is_wrong(client, format!("is told: {error}; not {why:?}")),
+                }
+            }
+            (got, _) => {
+                self.clients[client] = Client::Out;
+                self.is_wrong(client, format!("is given {got:?}"));
+            }
+        }
+    }
+
+    fn is_wrong(&mut self, client: usize, what: impl std::fmt::Display) {
+        let at = self.spec.clients[client].at;
+        let said = format!("client {client} {what}; the specification has it {at:?}");
+        self.wrong.get_or_insert(said);
+    }
+
+    /// Whether both can be seen to be the same. Spawns end on their own threads, so that takes a moment.
+    pub(crate) fn compare(&mut self) -> Result<(), String> {
+        let expected = of_the_specification(&self.spec, &self.told);
+        let seen = soon(|| of_the_real(&self.pool, &self.spawner), |seen| *seen == expected);
+        if seen != expected {
+            return Err(difference(&seen, &expected));
+        }
+        for client in 0..self.clients.len() {
+            // What ended a get that waited may have been somebody else's section.
+            if self.spec.clients[client].at == At::Out {
+                self.run(client, &[]);
+            }
+        }
+        self.wrong.take().map_or(Ok(()), Err)
+    }
+
+    /// Ends everything; a closed pool must come to its end.
+    pub(crate) fn end(mut self) -> Result<(), String> {
+        self.clients.clear();
+        let pool = self.pool.clone();
+        let closing =
+            self.closing.take().unwrap_or_else(|| std::thread::spawn(move || pool.close()));
+        let over = soon(
+            || {
+                let in_flight = self.spawner.book().in_flight.clone();
+                for ticket in in_flight {
+                    self.spawner.end(ticket, ticket % 2 == 0);
+                }
+                closing.is_finished() && self.pool.wait_closed(Duration::ZERO)
+            },
+            |over| *over,
+        );
+        if !over {
+            return Err(format!("a closed pool does not end: {:#?}", self.pool.snapshot()));
+        }
+        closing.join().map_err(|_| "close panicked".to_owned())
+    }
+}
+
+/// Looks until it is as wanted, or time is up.
+fn soon<T>(look: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
+    let begun = Instant::now();
+    loop {
+        let seen = look();
+        if wanted(&seen) {
+            return seen;
+        }
+        let patience = if FOUND.load(Ordering::Relaxed) { SOON_ENOUGH } else { SOON };
+        if begun.elapsed() > patience {
+            FOUND.store(true, Ordering::Relaxed);
+            return seen;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// The first lines that differ.
+fn difference(seen: &Observed, expected: &Observed) -> String {
+    let (seen, expected) = (format!("{seen:#?}"), format!("{expected:#?}"));
+    let pairs = seen.lines().zip(expected.lines());
+    let differing = pairs.filter(|(seen, expected)| seen != expected).take(12);
+    differing
+        .map(|(seen, expected)| {
+            let (seen, expected) = (seen.trim(), expected.trim());
+            format!("the pool has {seen} and the specification {expected}\n")
+        })
+        .collect()
+}
+
+fn process_is_detached(spec: &pool::Pool, process: usize) -> bool {
+    spec.find(process).is_none_or(|process| process.detached)
+}
+
+fn is_this(error: &GetError, why: Failure) -> bool {
+    match why {
+        Failure::Closed => matches!(error, GetError::Closed),
+        Failure::QueueFull => matches!(error, GetError::QueueFull { .. }),
+        Failure::WouldBlock => matches!(error, GetError::WouldBlock),
+        Failure::Spawn => matches!(error, GetError::Spawn(_)),
+        Failure::Connect => matches!(error, GetError::Connect(_)),
+        Failure::GaveUp => false,
+    }
+}
