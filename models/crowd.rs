@@ -6,11 +6,12 @@
 //! ends, and a closed pool comes to an end with every process shut down once.
 
 use super::rig::*;
+use crate::sync::explore::explore_large;
 use crate::{GetError, Identifier};
 
 #[test]
 fn crowd() {
-    explore("crowd", &["ended"], |outcomes| {
+    explore_large("crowd", &["ended"], |outcomes| {
         let rig = Rig::new(|b| b.max(2).back_off(BACK_OFF, BACK_OFF));
         let clients: Vec<_> = (0..4).map(|n| client(&rig, n)).collect();
         let (pool, clock) = (rig.pool.clone(), rig.clock.clone());

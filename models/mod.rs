@@ -26,6 +26,8 @@ mod eviction_x_get;
 mod first_spawn_x_two_gets;
 mod get_x_session_close;
 mod hanging_spawn_x_other_group;
+#[cfg(not(feature = "loom"))]
+mod linearizable;
 mod minimum_x_detach;
 mod newcomer_x_waiters;
 mod queue_bound_x_close;

@@ -33,6 +33,7 @@ impl<S: Spawner> State<S> {
         let info = &self.processes[key.index()];
         let (group_key, idle, condemned) = (info.group, info.sessions == 0, info.condemned);
         let identifier = info.entry.identifier;
+        // Its own group, and no name that whoever asks has at hand (erratum E6).
         let group = &mut self.groups[group_key.index()];
         if info.generation < group.generation {
             group.outdated -= 1;
@@ -47,6 +48,7 @@ impl<S: Spawner> State<S> {
         self.by_identifier.remove(&identifier);
         group.processes.remove(&mut self.processes, key);
         group.by_age.remove(&mut self.processes, key);
+        // On this one path, whoever detaches and why (erratum E9).
         group.size -= 1;
         if condemned {
             self.condemned.remove(&mut self.processes, key);
@@ -106,6 +108,7 @@ impl<S: Spawner> State<S> {
         reason: DetachReason,
         fx: &mut Effects<S>,
     ) {
+        // From the front until it is empty: nothing walks a list that is changed meanwhile (erratum E10).
         while let Some(process) = self.group(key).by_age.front() {
             self.detach_process(process, reason, fx);
         }

@@ -34,6 +34,7 @@ pub(crate) struct SpawnOrder {
     pub(crate) group: Key,
     ticket: Identifier,
     kind: Kind,
+    /// With the application's root, which in the text does not reach the spawner thread (erratum E7).
     options: PoolOptions,
     cancel: CancelToken,
     /// Tell the spawner to reload first.

@@ -47,6 +47,16 @@ pub(crate) fn explore_small(
     }
 }
 
+/// The same for a model of which one execution is long: a tenth of the schedules. Shuttle only.
+#[cfg(not(feature = "loom"))]
+pub(crate) fn explore_large(
+    name: &str,
+    expected: &[&str],
+    model: impl Fn(&Outcomes) + Send + Sync + 'static,
+) {
+    explore_by(name, HOW, |run| search_some(run, schedules() / 10), expected, Arc::new(model));
+}
+
 type Run = Box<dyn Fn() + Send + Sync>;
 
 fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
@@ -106,29 +116,41 @@ fn search(run: Run) {
 const HOW: &str = "random and uniform random walk";
 #[cfg(not(feature = "loom"))]
 fn search(run: Run) {
+    search_some(run, schedules());
+}
+
+#[cfg(not(feature = "loom"))]
+fn search_some(run: Run, schedules: usize) {
     let run = Arc::new(run);
     if let Ok(schedule) = std::env::var("CABRANK_REPLAY") {
         shuttle::replay(move || run(), &schedule);
         return;
     }
-    let each = schedules() / 2;
+    let each = schedules / 2;
     for uniform in [false, true] {
-        let config = shuttle::Config::default();
         let run = run.clone();
         if uniform {
             let scheduler = shuttle::scheduler::UrwRandomScheduler::new_from_seed(seed(), each);
-            shuttle::Runner::new(scheduler, config).run(move || run());
+            shuttle::Runner::new(scheduler, config()).run(move || run());
         } else {
             let scheduler = shuttle::scheduler::RandomScheduler::new_from_seed(seed(), each);
-            shuttle::Runner::new(scheduler, config).run(move || run());
+            shuttle::Runner::new(scheduler, config()).run(move || run());
         }
     }
 }
 
 #[cfg(not(feature = "loom"))]
+fn config() -> shuttle::Config {
+    let mut config = shuttle::Config::default();
+    // Its 32 KiB are too few for a model that runs the specification, too.
+    config.stack_size = 1 << 20;
+    config
+}
+
+#[cfg(not(feature = "loom"))]
 fn search_all(run: Run) {
     let scheduler = shuttle::scheduler::DfsScheduler::new(None, false);
-    shuttle::Runner::new(scheduler, shuttle::Config::default()).run(run);
+    shuttle::Runner::new(scheduler, config()).run(run);
 }
 
 /// Fixed, so that the outcomes reached are the same in every run: `CABRANK_SEED` gives others.

@@ -166,7 +166,7 @@ impl<T> Drop for MutexGuard<'_, T> {
 }
 
 /// Which of the model's threads runs.
-pub(super) fn me() -> usize {
+pub(crate) fn me() -> usize {
     #[cfg(feature = "loom")]
     {
         let id = format!("{:?}", rt::thread::current().id());
