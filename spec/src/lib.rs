@@ -2,7 +2,7 @@
 //!
 //! The text is *ApplicationPool algorithm* (Phusion Passenger 3.0.5), with its pseudocode. This crate says the
 //! same thing in a form that can be run and searched: no threads, no clock but a counter, no I/O. What
-//! the text calls a critical section is one [`Action`](pool::Action), and a
+//! the text calls a critical section is one [`Action`](action::Action), and a
 //! [`Pool`](pool::Pool) is a value. Each error of the text has a number, E1 to E34
 //! ([`rules`]), and each is a switch: the machine runs *as ruled*, *as written*, or as ruled but for
 //! one.
@@ -11,7 +11,7 @@
 //!
 //! | in the text | here |
 //! |---|---|
-//! | types, instance variables, their invariants | [`pool`], [`invariants`] |
+//! | types, instance variables, their invariants | [`pool`], [`action`], [`invariants`] |
 //! | `PoolOptions` | [`configuration`] |
 //! | `get` | [`mod@get`] |
 //! | `checkout_without_lock`, `select_process` | [`checkout`] |
@@ -50,6 +50,7 @@
 //! assert_eq!((pool.waiting, pool.reserved, pool.count), (0, 0, 1));
 //! ```
 
+pub mod action;
 pub mod capacity;
 pub mod checker;
 pub mod checkout;

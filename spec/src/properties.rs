@@ -265,7 +265,8 @@ pub const LIVENESS: &[Liveness] = &[
     Liveness {
         name: "PROP-MINIMUM-REFILLED",
         says: "a group below its minimum comes up to it, as long as there is room",
-        assumes: "as before, and spawns stop failing",
+        assumes: "as before, and spawns stop failing; the group has no max_requests, by which it may lose \
+                  processes as fast as they come",
         may: kind::QUIET,
         fair: |_| true,
         not_yet: |s, id| {
@@ -279,7 +280,8 @@ pub const LIVENESS: &[Liveness] = &[
     Liveness {
         name: "PROP-RESTART-ENDS",
         says: "a rolling restart replaces every outdated process",
-        assumes: "as before, and spawns stop failing",
+        assumes: "as before, and spawns stop failing; there is room for a successor: max_draining is not 0, and \
+                  max was not lowered meanwhile (tests/findings.rs)",
         may: kind::QUIET,
         fair: |_| true,
         not_yet: |s, group| s.groups[group].outdated > 0,
