@@ -5,8 +5,8 @@
 //! would go wrong without the line of `src/` that it guards. Both tools run the same models, and must
 //! reach the same outcomes: a search that was cut, or went blind, fails.
 //!
-//! In every model, every invariant of the pool is asserted at the end of each critical section, and in
-//! most every foreign call re-enters the pool. `faults.py` takes away, one by one, the lines that the
+//! In every model, every invariant of the pool is asserted at the end of each critical section, and at
+//! each foreign call that its thread holds no lock; in most, foreign calls re-enter the pool besides. `faults.py` takes away, one by one, the lines that the
 //! models guard, and tells which models notice.
 
 mod rig;

@@ -10,6 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls foreign code; a panic becomes its message.
 pub(crate) fn contained<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
+    // Rule 1, in every model, whether its foreign code re-enters the pool or not.
+    #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+    assert!(
+        crate::sync::has_failed() || crate::sync::held::by_me() == 0,
+        "foreign code is called under a lock"
+    );
     catch_unwind(AssertUnwindSafe(foreign)).map_err(|payload| {
         let message = panic_message(&*payload);
         #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]

@@ -73,6 +73,7 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
         let (outcomes, executions) = (outcomes.clone(), executions.clone());
         Box::new(move || {
             trace::clear();
+            super::held::clear();
             executions.fetch_add(1, Ordering::Relaxed);
             model(&outcomes);
         })

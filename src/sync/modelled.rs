@@ -26,6 +26,7 @@ impl<T> Mutex<T> {
         // A poisoned lock means that an assertion has failed already: its panic is the report.
         let guard = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         step.done();
+        held::taken();
         MutexGuard(Some(guard))
     }
 }
@@ -50,7 +51,9 @@ impl Condvar {
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         let step = about_to("wait");
         let inner = guard.0.take().expect("only absent inside wait");
+        held::released();
         guard.0 = Some(self.0.wait(inner).unwrap_or_else(|poisoned| poisoned.into_inner()));
+        held::taken();
         step.done();
     }
     /// Waits without end: neither tool lets time pass. A model's clock notifies instead.
@@ -160,8 +163,39 @@ impl<T> Clone for Weak<T> {
 impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         if self.0.is_some() && !std::thread::panicking() {
+            held::released();
             about_to("unlock").done();
         }
+    }
+}
+
+/// How many locks each of the model's threads holds: none may be held where foreign code is called.
+pub(crate) mod held {
+    std::thread_local! {
+        // By the model's threads, which both tools run on one.
+        static HELD: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    fn of_mine<R>(f: impl FnOnce(&mut usize) -> R) -> R {
+        let me = super::me();
+        HELD.with_borrow_mut(|held| {
+            if held.len() <= me {
+                held.resize(me + 1, 0);
+            }
+            f(&mut held[me])
+        })
+    }
+    pub(super) fn taken() {
+        of_mine(|held| *held += 1);
+    }
+    pub(super) fn released() {
+        of_mine(|held| *held -= 1);
+    }
+    /// An execution begins.
+    pub(crate) fn clear() {
+        HELD.with_borrow_mut(Vec::clear);
+    }
+    pub(crate) fn by_me() -> usize {
+        of_mine(|held| *held)
     }
 }
 
