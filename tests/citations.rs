@@ -2,7 +2,7 @@
 //! the text is cited by the code that carries it out and by a test or a model that would notice.
 
 use cabrank_spec::invariants::INVARIANTS;
-use cabrank_spec::properties::STEP_PROPERTIES;
+use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
 use cabrank_spec::rules::Erratum;
 use std::path::Path;
 
@@ -96,9 +96,11 @@ fn every_function_of_the_text_is_found_by_its_name() {
 
 /// What is promised beyond the invariants goes back to an erratum, which is cited.
 #[test]
-fn every_property_of_steps_says_where_it_comes_from() {
-    for property in STEP_PROPERTIES {
-        let cited = Erratum::ALL.iter().any(|erratum| cites(property.says, erratum.name()));
-        assert!(cited, "{} cites nothing: {}", property.name, property.says);
+fn every_property_says_where_it_comes_from() {
+    let steps = STEP_PROPERTIES.iter().map(|property| (property.name, property.says));
+    let in_the_end = LIVENESS.iter().map(|property| (property.name, property.says));
+    for (name, says) in steps.chain(in_the_end) {
+        let cited = Erratum::ALL.iter().any(|erratum| cites(says, erratum.name()));
+        assert!(cited, "{name} cites nothing: {says}");
     }
 }

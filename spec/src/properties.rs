@@ -242,7 +242,7 @@ fn fair_close(class: u8) -> bool {
 pub const LIVENESS: &[Liveness] = &[
     Liveness {
         name: "PROP-EVERY-GET-ENDS",
-        says: "every get that waits ends, with a session or an error",
+        says: "every get that waits ends, with a session or an error (E19, E21)",
         assumes: "sessions close, clients connect, spawns end (well or not), the cleaner runs, time passes; \
                   others go on asking, spawns go on failing; restarts, detaches and changes of limits stop",
         may: kind::QUIET | 1 << kind::SPAWN_FAILS,
@@ -255,7 +255,7 @@ pub const LIVENESS: &[Liveness] = &[
     },
     Liveness {
         name: "PROP-NO-GROUP-STARVES",
-        says: "a group without processes that somebody waits for gets one, or its gets end",
+        says: "a group without processes that somebody waits for gets one, or its gets end (E18)",
         assumes: "as before",
         may: kind::QUIET | 1 << kind::SPAWN_FAILS,
         fair: |_| true,
@@ -264,7 +264,7 @@ pub const LIVENESS: &[Liveness] = &[
     },
     Liveness {
         name: "PROP-MINIMUM-REFILLED",
-        says: "a group below its minimum comes up to it, as long as there is room",
+        says: "a group below its minimum comes up to it, as long as there is room (E28)",
         assumes: "as before, and spawns stop failing; the group has no max_requests, by which it may lose \
                   processes as fast as they come",
         may: kind::QUIET,
@@ -279,7 +279,7 @@ pub const LIVENESS: &[Liveness] = &[
     },
     Liveness {
         name: "PROP-RESTART-ENDS",
-        says: "a rolling restart replaces every outdated process",
+        says: "a rolling restart replaces every outdated process (E34)",
         assumes: "as before, and spawns stop failing; there is room for a successor: max_draining is not 0, and \
                   max was not lowered meanwhile (tests/findings.rs)",
         may: kind::QUIET,
@@ -289,7 +289,7 @@ pub const LIVENESS: &[Liveness] = &[
     },
     Liveness {
         name: "PROP-DRAIN-ENDS",
-        says: "a process that drains is gone in the end, though its sessions do not close",
+        says: "a process that drains is gone in the end, though its sessions do not close (E13)",
         assumes: "time passes, the cleaner runs; sessions need not close",
         may: kind::QUIET | 1 << kind::SPAWN_FAILS | 1 << kind::CLIENT_FAILS,
         fair: |class| !fair_close(class),

@@ -333,7 +333,7 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 
     /// [`get`](Self::get), if there is a process with room right now. If there is none, asks for one
-    /// to be spawned, as far as that is allowed.
+    /// to be spawned, if there is room for it: for a get that does not wait, nothing is evicted.
     ///
     /// # Errors
     /// Those of [`get`](Self::get), and [`GetError::WouldBlock`].
@@ -434,7 +434,7 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 
     /// How many processes there may be in all. If there are more, none is shut down for that; fewer
-    /// are spawned.
+    /// are spawned. A rolling restart under way may have to wait until some have left.
     ///
     /// # Errors
     /// [`BuildError::MaxIsZero`].
