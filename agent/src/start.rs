@@ -18,6 +18,7 @@ use crate::signals::Signals;
 use cabrank::{ApplicationPool, Event, GetError};
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
@@ -186,16 +187,20 @@ fn build_pool(
         .drain_timeout(settings.shutdown_timeout)
         .stat_throttle(settings.stat_throttle_rate)
         .restart_files(|path| path.metadata()?.modified())
-        .observer(log_event)
+        .observer(log_event())
         .build()
         .map_err(|e| Failure::other(e.to_string()))?;
     let _ = own.set(pool.downgrade());
     Ok(pool)
 }
 
-fn log_event(event: &Event) {
-    match event {
+fn log_event() -> impl Fn(&Event) {
+    let booted = AtomicBool::new(false);
+    move |event| match event {
+        // That the first process does not boot is how `start` ends: it is told there, once.
+        Event::SpawnFailed { .. } if !booted.load(Ordering::Relaxed) => {}
         Event::Spawned { group, pid, .. } => {
+            booted.store(true, Ordering::Relaxed);
             tracing::info!(pid, "{group}: process {} is ready", pid.unwrap_or(0));
         }
         Event::SpawnFailed { group, error, retry_in, .. } => {

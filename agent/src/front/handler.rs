@@ -17,7 +17,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// How often a request is tried in all. Each try but the last ended with a process that died or a
-/// connection that had gone stale; a request that kills its process must not kill the whole pool.
+/// connection that had gone stale. Fewer would fail requests when all processes are killed one after
+/// the other; more would let a request that kills its process kill more of them.
 const MAX_ATTEMPTS: usize = 5;
 
 /// What requests need.

@@ -161,7 +161,8 @@ fn a_port_in_use() {
 #[test]
 fn an_application_that_does_not_boot() {
     let dir = wsgi("raise RuntimeError('no database')", "");
-    fails(dir.path(), &[], 5, &["failed to boot", "RuntimeError: no database"]);
+    let said = fails(dir.path(), &[], 5, &["failed to boot", "RuntimeError: no database"]);
+    assert_eq!(said.matches("failed to boot").count(), 1, "told more than once: {said}");
     let dir = wsgi("print('half way')\nos._exit(7)", "");
     fails(dir.path(), &[], 5, &["before it was ready", "exit status: 7", "half way"]);
     let dir = app("app.js", "console.log('nothing to do')");
