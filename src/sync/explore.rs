@@ -83,11 +83,19 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     if let Err(panic) = result {
         say(&trace::render(name, count));
         #[cfg(not(feature = "loom"))]
-        say(&format!("replay: CABRANK_REPLAY=<schedule> cargo test --features shuttle {name}"));
+        if let Some(schedule) = newest_schedule() {
+            let schedule = schedule.display();
+            say(&format!(
+                "replay: CABRANK_REPLAY={schedule} cargo test --features shuttle --lib {name}"
+            ));
+        }
         resume_unwind(panic);
     }
     let seen = outcomes.0.lock().unwrap_or_else(PoisonError::into_inner);
     say(&format!("model {name}: {count} executions, {how}, {:.2?}, {seen:?}", begun.elapsed()));
+    if std::env::var_os("CABRANK_REPLAY").is_some() {
+        return; // One execution reaches one outcome.
+    }
     let reached: Vec<&str> = seen.keys().map(String::as_str).collect();
     let mut wanted = expected.to_vec();
     wanted.sort_unstable();
@@ -123,8 +131,12 @@ fn search(run: Run) {
 #[cfg(not(feature = "loom"))]
 fn search_some(run: Run, schedules: usize) {
     let run = Arc::new(run);
-    if let Ok(schedule) = std::env::var("CABRANK_REPLAY") {
-        shuttle::replay(move || run(), &schedule);
+    if let Some(file) = std::env::var_os("CABRANK_REPLAY") {
+        let scheduler = shuttle::scheduler::ReplayScheduler::new_from_file(file);
+        let mut scheduler = scheduler.expect("CABRANK_REPLAY is the file of a schedule");
+        // What has been mended goes on where the failure was.
+        scheduler.set_allow_incomplete();
+        shuttle::Runner::new(scheduler, config()).run(move || run());
         return;
     }
     let each = schedules / 2;
@@ -145,7 +157,25 @@ fn config() -> shuttle::Config {
     let mut config = shuttle::Config::default();
     // Its 32 KiB are too few for a model that runs the specification, too.
     config.stack_size = 1 << 20;
+    let dir = schedules_dir();
+    if std::fs::create_dir_all(&dir).is_ok() {
+        config.failure_persistence = shuttle::FailurePersistence::File(Some(dir));
+    }
     config
+}
+
+/// Where failing schedules are kept.
+#[cfg(not(feature = "loom"))]
+fn schedules_dir() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join("shuttle")
+}
+
+/// The schedule that has just failed.
+#[cfg(not(feature = "loom"))]
+fn newest_schedule() -> Option<std::path::PathBuf> {
+    let files = std::fs::read_dir(schedules_dir()).ok()?.flatten();
+    let newest = files.max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok());
+    newest.map(|file| file.path())
 }
 
 #[cfg(not(feature = "loom"))]
