@@ -4,19 +4,22 @@
 //! The text is *ApplicationPool algorithm* (Phusion Passenger 3.0.5); names are kept, errors of the
 //! text are numbered (E1 to E34) where the code differs from it.
 //!
-//! | in the text | here |
-//! |---|---|
-//! | `PoolOptions` | [`PoolOptions`] |
-//! | `Group`, `ProcessInfo` | `group.rs`, `process_info.rs` |
-//! | instance variables, `mutate_…` | `state.rs` |
-//! | `get` | [`ApplicationPool::get`], this file |
-//! | `checkout_without_lock`, `select_process`, `needs_restart` | `checkout.rs`, `restart_files.rs` |
-//! | `spawning_allowed`, `new_app_group_creatable` | `capacity.rs` |
-//! | `spawn_in_background`, `spawner_thread_callback` | `spawning.rs` |
-//! | `detach_without_lock`, `detach_group_without_lock` | `detach.rs` |
-//! | `session_has_been_closed` | `session.rs` |
-//! | `cleaner` | `cleaner.rs` |
-//! | invariants | `invariants.rs` |
+//! | in the text | here | as a pure machine |
+//! |---|---|---|
+//! | `PoolOptions` | [`PoolOptions`] | `spec/src/configuration.rs` |
+//! | `Group`, `ProcessInfo` | `group.rs`, `process_info.rs` | `pool.rs` |
+//! | instance variables, `mutate_…` | `state.rs` | `pool.rs`, `mutators.rs` |
+//! | `get` | [`ApplicationPool::get`], this file | `get.rs` |
+//! | `checkout_without_lock`, `select_process` | `checkout.rs` | `checkout.rs` |
+//! | `needs_restart` | `restart_files.rs`, `checkout.rs` | `restart.rs` |
+//! | `spawning_allowed`, `new_app_group_creatable` | `capacity.rs` | `capacity.rs` |
+//! | `spawn_in_background`, `spawner_thread_callback` | `spawning.rs` | `spawning.rs` |
+//! | `detach_without_lock`, `detach_group_without_lock` | `detach.rs` | `detach.rs` |
+//! | `session_has_been_closed` | `session.rs` | `session.rs` |
+//! | `cleaner` | `cleaner.rs` | `cleaner.rs` |
+//! | invariants | `invariants.rs` | `invariants.rs` |
+//!
+//! The machine of `spec/` was explored to the last state, and `tests/refinement` holds this pool against it.
 //!
 //! # How it works
 //! One lock, and under it only arithmetic: every operation is one critical section in O(1), plus what
