@@ -9,14 +9,8 @@ use super::rig::*;
 #[test]
 fn cleaner_x_becoming_idle() {
     explore("cleaner_x_becoming_idle", &["cleaned"], |outcomes| {
-        let gone = Bell::new();
-        let theirs = gone.clone();
         let rig = Rig::new(|b| b.max(1));
-        rig.spawner.on_call(move |call| {
-            if call == Call::ShutDown {
-                theirs.ring();
-            }
-        });
+        let gone = rig.bell(Call::ShutDown);
         let session = rig.session(&app("a"));
         rig.pool.inner().start_cleaner().expect("a thread");
         session.close();
@@ -33,14 +27,8 @@ fn cleaner_x_becoming_idle() {
 #[test]
 fn cleaner_x_earlier_date() {
     explore("cleaner_x_earlier_date", &["cleaned"], |outcomes| {
-        let gone = Bell::new();
-        let theirs = gone.clone();
         let rig = Rig::new(|b| b.max(1).max_idle_time(2 * IDLE));
-        rig.spawner.on_call(move |call| {
-            if call == Call::ShutDown {
-                theirs.ring();
-            }
-        });
+        let gone = rig.bell(Call::ShutDown);
         rig.idle(&app("a"));
         rig.clock.advance(IDLE);
         rig.pool.inner().start_cleaner().expect("a thread");

@@ -9,14 +9,8 @@ use super::rig::*;
 #[test]
 fn minimum_x_detach() {
     explore("minimum_x_detach", &["made good"], |outcomes| {
-        let made = Bell::new();
-        let theirs = made.clone();
         let rig = Rig::new(|b| b.max(2));
-        rig.spawner.on_call(move |call| {
-            if call == Call::Spawn {
-                theirs.ring();
-            }
-        });
+        let made = rig.bell(Call::Spawn);
         let two = app("a").with_min_processes(2);
         rig.idle(&two);
         let identifiers: Vec<_> =

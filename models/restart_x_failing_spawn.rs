@@ -7,27 +7,14 @@
 
 use super::rig::*;
 use crate::GetError;
-use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
 
 #[test]
 fn restart_x_failing_spawn() {
     explore("restart_x_failing_spawn", &["both waited", "one waited"], |outcomes| {
-        let touched = std::sync::Arc::new(AtomicU64::new(1));
-        let time = touched.clone();
-        let rig = Rig::new(|b| {
-            b.max(1).restart_files(move |file: &Path| match file.ends_with("restart.txt") {
-                true => {
-                    let seconds = Duration::from_secs(time.load(Ordering::SeqCst));
-                    Ok(SystemTime::UNIX_EPOCH + seconds)
-                }
-                false => Err(io::Error::from(io::ErrorKind::NotFound)),
-            })
-        });
+        let file = RestartFile::new();
+        let rig = Rig::new(|b| b.max(1).restart_files(file.look_up()));
         rig.idle(&app("a"));
-        touched.store(2, Ordering::SeqCst);
+        file.touch();
         rig.spawner.next(Spawn::fail("no such constant"));
         let pool = rig.pool.clone();
         let other = spawn(move || pool.get(&app("a")).map(drop));
@@ -50,21 +37,12 @@ fn restart_x_failing_spawn() {
 #[test]
 fn shared_restart_file() {
     explore("shared_restart_file", &["both"], |outcomes| {
-        let touched = std::sync::Arc::new(AtomicU64::new(1));
-        let time = touched.clone();
-        let rig = Rig::new(|b| {
-            b.max(2).restart_files(move |file: &Path| match file.ends_with("restart.txt") {
-                true => {
-                    let seconds = Duration::from_secs(time.load(Ordering::SeqCst));
-                    Ok(SystemTime::UNIX_EPOCH + seconds)
-                }
-                false => Err(io::Error::from(io::ErrorKind::NotFound)),
-            })
-        });
+        let file = RestartFile::new();
+        let rig = Rig::new(|b| b.max(2).restart_files(file.look_up()));
         let shared = |name: &str| app(name).with_restart_dir("/shared");
         rig.idle(&shared("a"));
         rig.idle(&shared("b"));
-        touched.store(2, Ordering::SeqCst);
+        file.touch();
         let pool = rig.pool.clone();
         let other = spawn(move || {
             drop(crate::sync::thread::inline(|| pool.get(&shared("a"))).expect("a session"));

@@ -8,25 +8,12 @@
 
 use super::rig::*;
 use crate::sync::Mutex;
-use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
 
 #[test]
 fn restart_x_spawn() {
     explore("restart_x_spawn", &["spawn attached", "spawn given up"], |outcomes| {
-        let touched = std::sync::Arc::new(AtomicU64::new(1));
-        let time = touched.clone();
-        let rig = Rig::new(|b| {
-            b.max(2).restart_files(move |file: &Path| match file.ends_with("restart.txt") {
-                true => {
-                    let seconds = Duration::from_secs(time.load(Ordering::SeqCst));
-                    Ok(SystemTime::UNIX_EPOCH + seconds)
-                }
-                false => Err(io::Error::from(io::ErrorKind::NotFound)),
-            })
-        });
+        let file = RestartFile::new();
+        let rig = Rig::new(|b| b.max(2).restart_files(file.look_up()));
         rig.spawner.always("/a", unlimited());
         let deployment = std::sync::Arc::new(Mutex::new(()));
         let seen = deployment.clone();
@@ -43,7 +30,7 @@ fn restart_x_spawn() {
         // the spawner calls: what is no step for the tool is not interleaved.
         drop(deployment.lock());
         rig.spawner.set_code("/a", "new");
-        touched.store(2, Ordering::SeqCst);
+        file.touch();
         let third = rig.pool.get(&app("a")).expect("a session");
         assert_eq!(third.code(), "new", "old code after a restart");
         drop((first, second, third));

@@ -5,10 +5,13 @@ use crate::in_memory::InMemorySpawner;
 use crate::sync::{Condvar, Mutex, thread};
 use crate::{ApplicationPool, Builder, ManualClock, PoolOptions, Session};
 use std::future::Future;
+use std::io;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 pub(super) use crate::application_pool::{Ending, Found};
 pub(super) use crate::in_memory::{Call, Spawn};
@@ -43,21 +46,28 @@ impl Rig {
     /// Lets every foreign call re-enter the pool. Each is one more step to be interleaved, so models
     /// of three actors do without.
     pub(super) fn reentrant(self) -> Self {
-        self.reentrant_and(|_| {})
-    }
-    /// The same, and then does `more`.
-    pub(super) fn reentrant_and(self, more: impl Fn(Call) + Send + Sync + 'static) -> Self {
         let weak = self.pool.downgrade();
-        self.spawner.on_call(move |call| {
+        self.spawner.on_call(move |_| {
             // Foreign code may call the pool: it would not come back if the lock were held.
             if !crate::sync::has_failed()
                 && let Some(pool) = weak.upgrade()
             {
                 pool.counts();
             }
-            more(call);
         });
         self
+    }
+
+    /// Rings for every call of this kind; foreign calls then do nothing else.
+    pub(super) fn bell(&self, wanted: Call) -> Bell {
+        let bell = Bell::new();
+        let theirs = bell.clone();
+        self.spawner.on_call(move |call| {
+            if call == wanted {
+                theirs.ring();
+            }
+        });
+        bell
     }
 
     /// A session with a process that was spawned before the race begins.
@@ -87,6 +97,31 @@ impl Rig {
     pub(super) fn counts(&self) -> (usize, usize) {
         let counts = self.pool.counts();
         (counts.active, counts.count)
+    }
+}
+
+/// A `restart.txt`, the same for whatever directory is looked into.
+#[derive(Clone)]
+pub(super) struct RestartFile(Arc<AtomicU64>);
+
+impl RestartFile {
+    pub(super) fn new() -> Self {
+        RestartFile(Arc::new(AtomicU64::new(1)))
+    }
+    pub(super) fn touch(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+    pub(super) fn look_up(
+        &self,
+    ) -> impl Fn(&Path) -> io::Result<SystemTime> + Send + Sync + 'static {
+        let touched = self.0.clone();
+        move |file| match file.ends_with("restart.txt") {
+            true => {
+                let seconds = Duration::from_secs(touched.load(Ordering::SeqCst));
+                Ok(SystemTime::UNIX_EPOCH + seconds)
+            }
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 }
 

@@ -7,36 +7,17 @@
 
 use super::rig::*;
 use crate::RestartMode;
-use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
 
 #[test]
 fn rolling_restart_x_close() {
     explore("rolling_restart_x_close", &["by the new", "by the old"], |outcomes| {
-        let touched = std::sync::Arc::new(AtomicU64::new(1));
-        let time = touched.clone();
-        let rig = Rig::new(|b| {
-            b.max(1).restart_files(move |file: &Path| match file.ends_with("restart.txt") {
-                true => {
-                    let seconds = Duration::from_secs(time.load(Ordering::SeqCst));
-                    Ok(SystemTime::UNIX_EPOCH + seconds)
-                }
-                false => Err(io::Error::from(io::ErrorKind::NotFound)),
-            })
-        });
-        let gone = Bell::new();
-        let theirs = gone.clone();
-        rig.spawner.on_call(move |call| {
-            if call == Call::ShutDown {
-                theirs.ring();
-            }
-        });
+        let file = RestartFile::new();
+        let rig = Rig::new(|b| b.max(1).restart_files(file.look_up()));
+        let gone = rig.bell(Call::ShutDown);
         rig.spawner.always("/a", unlimited());
         let rolling = app("a").with_restart_mode(RestartMode::Rolling);
         let session = rig.session(&rolling);
-        touched.store(2, Ordering::SeqCst);
+        file.touch();
         rig.spawner.set_code("/a", "new");
         let during = rig.pool.get(&rolling).expect("served during a restart");
         assert_eq!(during.code(), "", "the old code, until the new is ready");
