@@ -24,14 +24,15 @@ fn spawn_x_close() {
 /// One that never ends by itself.
 #[test]
 fn hanging_spawn_x_close() {
-    explore("hanging_spawn_x_close", &["given up"], |outcomes| {
+    explore("hanging_spawn_x_close", &["came late", "waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         rig.spawner.always("/a", Spawn::hang());
         let waiting = rig.pool.clone();
         let getter = spawn(move || waiting.get(&app("a")).map(drop));
         rig.pool.close();
         assert!(matches!(getter.join(), Ok(Err(crate::GetError::Closed))));
-        outcomes.note("given up");
+        let waited = rig.pool.snapshot().totals.waited == 1;
+        outcomes.note(if waited { "waited" } else { "came late" });
         assert!(rig.end().is_empty(), "nothing was spawned");
     });
 }

@@ -36,7 +36,7 @@ proptest! {
     #[test]
     fn the_pool_does_what_the_specification_does(
         world in history::world(),
-        operations in prop::collection::vec(history::operation(), 1..200),
+        operations in prop::collection::vec(history::operation(), 1..=200),
     ) {
         let mut both = SideBySide::new(&world);
         let mut done = Vec::new();

@@ -21,10 +21,11 @@ pub(crate) struct Observed {
     groups: Vec<Group>,
     /// The spawns in flight, by their identifiers.
     pub(crate) in_flight: BTreeSet<u64>,
-    /// Every process that was shut down since the beginning.
-    gone: BTreeSet<u64>,
-    /// What the observer was told since the beginning, but for waits, which are the client's.
-    told: BTreeSet<String>,
+    /// Every process that was shut down since the beginning, as often as it was.
+    gone: Vec<u64>,
+    /// What the observer was told since the beginning, but for waits, which are the client's: sorted, for
+    /// threads tell it.
+    told: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -96,8 +97,8 @@ pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
         totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
         groups,
         in_flight: book.in_flight.clone(),
-        gone: book.gone.iter().copied().collect(),
-        told: book.events.iter().filter_map(told_by_the_real).collect(),
+        gone: sorted(book.gone.iter().copied()),
+        told: sorted(book.events.iter().filter_map(told_by_the_real)),
     }
 }
 
@@ -105,31 +106,46 @@ fn told_by_the_real(event: &Event) -> Option<String> {
     Some(match event {
         Event::Spawned { identifier, .. } => format!("{identifier} attached"),
         Event::Detached { identifier, reason, .. } => format!("{identifier} detached: {reason}"),
+        Event::SpawnFailed { group, .. } => format!("{group}: a spawn failed"),
+        Event::Restarting { group, .. } => format!("{group}: restarting"),
         _ => return None,
     })
+}
+
+fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort_unstable();
+    all
 }
 
 /// What the specification told since the beginning.
 #[derive(Default)]
 pub(crate) struct Told {
-    gone: BTreeSet<u64>,
-    told: BTreeSet<String>,
+    gone: Vec<u64>,
+    told: Vec<String>,
 }
 
 impl Told {
-    pub(crate) fn add(&mut self, event: &pool::Event) {
+    pub(crate) fn add(&mut self, spec: &pool::Pool, event: &pool::Event) {
+        let name = |group: usize| &spec.options(group).name;
         match *event {
             pool::Event::Attached { process, .. } => {
-                self.told.insert(format!("{process} attached"));
+                self.told.push(format!("{process} attached"));
             }
             pool::Event::Detached { process, reason, .. } => {
-                self.told.insert(format!("{process} detached: {}", reason_of(reason)));
+                self.told.push(format!("{process} detached: {}", reason_of(reason)));
+            }
+            pool::Event::SpawnFailed { group, .. } => {
+                self.told.push(format!("{}: a spawn failed", name(group)));
+            }
+            pool::Event::Restarting { group } => {
+                self.told.push(format!("{}: restarting", name(group)));
             }
             pool::Event::Gone { process } => {
-                self.gone.insert(process as u64);
+                self.gone.push(process as u64);
             }
             pool::Event::Unwanted { ticket } => {
-                self.gone.insert(ticket as u64);
+                self.gone.push(ticket as u64);
             }
             _ => {}
         }
@@ -164,8 +180,8 @@ pub(crate) fn of_the_specification(spec: &pool::Pool, told: &Told) -> Observed {
         totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
         groups: known.map(|g| group(spec, g)).collect(),
         in_flight: spec.spawns.iter().map(|spawn| spawn.ticket as u64).collect(),
-        gone: told.gone.clone(),
-        told: told.told.clone(),
+        gone: sorted(told.gone.iter().copied()),
+        told: sorted(told.told.iter().cloned()),
     }
 }
 

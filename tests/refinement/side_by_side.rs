@@ -197,7 +197,7 @@ impl SideBySide {
     fn apply(&mut self, action: Action) {
         self.spec.apply(&action);
         for event in &self.spec.told {
-            self.told.add(event);
+            self.told.add(&self.spec, event);
         }
         for event in &self.spec.told {
             if let Event::Failed { client, why } = *event {
