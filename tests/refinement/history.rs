@@ -21,6 +21,16 @@ pub(crate) enum Operation {
         group: usize,
         local: bool,
     },
+    /// A client that has nothing asks for a lease, to connect on its own.
+    Checkout {
+        client: usize,
+        group: usize,
+    },
+    /// A client that has a lease is through with it.
+    Lease {
+        nth: usize,
+        end: LeaseEnd,
+    },
     /// A task that has been given a process runs.
     Run {
         nth: usize,
@@ -61,6 +71,16 @@ pub(crate) enum Operation {
     ClosePool,
 }
 
+/// What becomes of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeaseEnd {
+    /// A session.
+    Connected,
+    Close,
+    Fail,
+    Cancel,
+}
+
 /// How an attempt to connect ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connect {
@@ -76,6 +96,11 @@ fn connects() -> impl Strategy<Value = Vec<Connect>> {
     prop_oneof![6 => Just(vec![]), 1 => prop::collection::vec(bad, 1..3)]
 }
 
+fn lease_end() -> impl Strategy<Value = LeaseEnd> {
+    use LeaseEnd::*;
+    prop_oneof![4 => Just(Connected), 4 => Just(Close), 1 => Just(Fail), 1 => Just(Cancel)]
+}
+
 pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     use Operation::*;
     let n = || 0..8usize;
@@ -84,6 +109,8 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(client, group, connects)| Get { client, group, connects }),
         2 => (n(), n(), any::<bool>())
             .prop_map(|(client, group, local)| TryGet { client, group, local }),
+        8 => (n(), n()).prop_map(|(client, group)| Checkout { client, group }),
+        8 => (n(), lease_end()).prop_map(|(nth, end)| Lease { nth, end }),
         12 => (n(), connects()).prop_map(|(nth, connects)| Run { nth, connects }),
         3 => n().prop_map(|nth| GiveUp { nth }),
         14 => n().prop_map(|nth| Close { nth }),

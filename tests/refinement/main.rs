@@ -1,5 +1,7 @@
-//! The real pool and the executable specification, side by side: random histories of every operation of
-//! the public API, and after each step the same observable state.
+//! The real pool and the executable specification, side by side: random histories of the public API, and
+//! after each step the same observable state. The blocking calls are the same code as the futures that
+//! are driven here, over the same queue; `rulings/` has them. Groups keep their options, as the
+//! machine's do.
 //!
 //! `spec/` is a pure machine that was explored to the last state; this shows that the code does what the
 //! machine does. What is compared is everything that can be seen from outside: the snapshot, which

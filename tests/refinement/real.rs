@@ -2,8 +2,8 @@
 
 use crate::history::Connect;
 use cabrank::{
-    ApplicationPool, ConnectError, Event, GetError, ManualClock, PoolOptions, Process, RestartMode,
-    Session, ShutDown, SpawnError, SpawnRequest, Spawner,
+    ApplicationPool, ConnectError, Event, GetError, Lease, ManualClock, PoolOptions, Process,
+    RestartMode, Session, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
 use cabrank_spec::configuration::{self, Config};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) type Pool = ApplicationPool<Scripted>;
 pub(crate) type Got = Result<Session<Scripted>, GetError>;
+pub(crate) type Leased = Result<Lease<Scripted>, GetError>;
 
 /// What the environment of the pool does, and what it saw of the pool.
 #[derive(Default)]
@@ -132,8 +133,12 @@ fn look_up(file: &Path, files: &[Option<u64>], always: bool) -> io::Result<Syste
 
 /// The options of a group. Its processes read their concurrency from the environment.
 pub(crate) fn options(group: &configuration::Options) -> PoolOptions {
+    // The text's global queue, too, lets a process have one session at a time, whatever it says.
+    let global = group.concurrency == 1 && group.min_processes == 0;
+    let says = if global { 3 } else { group.concurrency };
     PoolOptions::new(&group.name)
-        .with_environment(group.concurrency.to_string())
+        .with_environment(says.to_string())
+        .with_global_queue(global)
         .with_min_processes(group.min_processes)
         .with_max_requests(group.max_requests)
         .with_max_queue(group.max_queue)

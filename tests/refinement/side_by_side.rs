@@ -1,9 +1,9 @@
 //! Carries each operation out on both.
 
-use crate::history::{Connect, Operation};
+use crate::history::{Connect, LeaseEnd, Operation};
 use crate::observed::{Observed, Told, of_the_real, of_the_specification};
-use crate::real::{Got, Pool, Scripted, options, pool, seconds};
-use cabrank::{GetError, Identifier, ManualClock, PoolOptions, Session};
+use crate::real::{Got, Leased, Pool, Scripted, options, pool, seconds};
+use cabrank::{GetError, Identifier, Lease, ManualClock, PoolOptions, Session};
 use cabrank_spec::configuration::Config;
 use cabrank_spec::pool::{self, Action, At, Event, Failure, SpawnResult};
 use std::future::Future;
@@ -18,6 +18,10 @@ enum Client {
     Out,
     /// Its task has not ended.
     Asking(Pin<Box<dyn Future<Output = Got> + Send>>),
+    /// The same, for a lease.
+    CheckingOut(Pin<Box<dyn Future<Output = Leased> + Send>>),
+    /// The machine's `Connecting`: it connects on its own.
+    Leasing(Lease<Scripted>),
     InSession(Session<Scripted>),
 }
 
@@ -87,15 +91,42 @@ impl SideBySide {
                 self.ended(client, got);
                 Some(format!("client {client} tries to get {group}, local failure: {local}"))
             }
+            Operation::Checkout { client, group } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::Get { client, group });
+                let (pool, options) = (self.pool.clone(), self.options[group].clone());
+                let future = async move { pool.checkout_async(&options).await };
+                self.clients[client] = Client::CheckingOut(Box::pin(future));
+                self.run(client, &[]);
+                Some(format!("client {client} checks a process of {group} out"))
+            }
+            Operation::Lease { nth, end } => {
+                let client = self.nth(nth, |client| matches!(client, Client::Leasing(_)))?;
+                let held = std::mem::replace(&mut self.clients[client], Client::Out);
+                let Client::Leasing(lease) = held else { return None };
+                self.end_lease(client, lease, end);
+                Some(format!("client {client}'s lease ends: {end:?}"))
+            }
             Operation::Run { nth, ref connects } => {
-                let client = self.nth_client(nth, |at| matches!(at, At::Connecting(_)))?;
-                self.connect(client, connects.clone());
-                self.run(client, connects);
+                let served = |at| matches!(at, At::Connecting(_));
+                let client = self.nth_client(nth, served)?;
+                match self.clients[client] {
+                    Client::Leasing(_) => return None,
+                    Client::CheckingOut(_) => self.run(client, &[]),
+                    _ => {
+                        self.connect(client, connects.clone());
+                        self.run(client, connects);
+                    }
+                }
                 Some(format!("client {client} runs, connects: {connects:?}"))
             }
             Operation::GiveUp { nth } => {
                 let asks = |at| matches!(at, At::Waiting(_) | At::Connecting(_));
                 let client = self.nth_client(nth, asks)?;
+                if matches!(self.clients[client], Client::Leasing(_)) {
+                    return None; // To drop a lease is to close it.
+                }
                 self.apply(Action::GiveUp { client });
                 self.clients[client] = Client::Out;
                 Some(format!("client {client} gives up"))
@@ -188,6 +219,40 @@ impl SideBySide {
         }
     }
 
+    fn end_lease(&mut self, client: usize, lease: Lease<Scripted>, end: LeaseEnd) {
+        // A process that has gone since cannot be detached again.
+        let gone = self.spec.clients[client].at.process().is_none();
+        match end {
+            LeaseEnd::Connected => {
+                self.apply(Action::Connected { client });
+                self.clients[client] = Client::InSession(lease.connected(()));
+            }
+            LeaseEnd::Close => {
+                self.apply(Action::Connected { client });
+                self.apply(Action::CloseSession { client });
+                lease.close();
+            }
+            LeaseEnd::Fail => {
+                self.apply(Action::Connected { client });
+                self.apply(match gone {
+                    true => Action::CloseSession { client },
+                    false => Action::SessionFails { client },
+                });
+                lease.fail();
+            }
+            LeaseEnd::Cancel => {
+                self.apply(Action::GiveUp { client });
+                self.failed[client] = None;
+                lease.cancel();
+            }
+        }
+    }
+
+    fn nth(&self, n: usize, wanted: impl Fn(&Client) -> bool) -> Option<usize> {
+        let fitting: Vec<usize> =
+            (0..self.clients.len()).filter(|&client| wanted(&self.clients[client])).collect();
+        fitting.get(n % fitting.len().max(1)).copied()
+    }
     fn nth_client(&self, n: usize, wanted: impl Fn(At) -> bool) -> Option<usize> {
         let fits = |&c: &usize| wanted(self.spec.clients[c].at);
         let fitting: Vec<usize> = (0..self.clients.len()).filter(fits).collect();
@@ -227,6 +292,10 @@ impl SideBySide {
 
     /// Lets a client's task run once.
     fn run(&mut self, client: usize, connects: &[Connect]) {
+        if let Client::CheckingOut(future) = &mut self.clients[client] {
+            let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            return self.checked_out(client, polled);
+        }
         let Client::Asking(future) = &mut self.clients[client] else { return };
         self.spawner.book().connects = connects.iter().copied().collect();
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -238,6 +307,21 @@ impl SideBySide {
                     self.is_wrong(client, "waits");
                 }
             }
+        }
+    }
+
+    fn checked_out(&mut self, client: usize, polled: Poll<Leased>) {
+        match (polled, self.spec.clients[client].at) {
+            (Poll::Pending, At::Waiting(_)) => {}
+            (Poll::Ready(Ok(lease)), At::Connecting(process)) => {
+                let theirs = lease.identifier().as_u64();
+                if process.is_some_and(|process| process as u64 != theirs) {
+                    self.is_wrong(client, format!("is given a lease of {theirs}"));
+                }
+                self.clients[client] = Client::Leasing(lease);
+            }
+            (Poll::Ready(Err(error)), At::Out) => self.ended(client, Err(error)),
+            (polled, _) => self.is_wrong(client, format!("checks out: {polled:?}")),
         }
     }
 
