@@ -1,0 +1,197 @@
+//! The TLA+ module beside this crate, `tla/ApplicationPool.tla`: it has as many states as our own machine,
+//! its invariants hold in all of them, and so does what its configurations say comes about in the end.
+//!
+//! The deep run: `cargo test -p cabrank-spec --test tla -- --include-ignored`. It installs the checker
+//! into the target directory, once: as a dependency it would put 137 crates into the lock file.
+//!
+//! A configuration is a `.cfg` file beside the module. The machine's is made of the same file, so the
+//! two cannot drift apart.
+
+use cabrank_spec::configuration::{Config, Options};
+use cabrank_spec::exploration::check;
+use cabrank_spec::invariants::INVARIANTS;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const CHECKER: &str = "0.24.11";
+
+/// Each `.cfg` file, and how many states both find.
+const PINNED: &[(&str, usize)] = &[
+    ("solo-global", 44),
+    ("solo-private", 48),
+    ("solo-requests", 464),
+    ("solo-rolling", 501),
+    ("solo-time", 319),
+    ("solo-drain", 62),
+    ("pair-global", 172),
+    ("pair-private", 172),
+    ("pair-max", 526),
+    ("pair-three", 441),
+    ("pair-limits", 672),
+    ("pair-restarts", 1521),
+    ("pair-time", 454),
+    ("pair-groups", 859),
+];
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tla")
+}
+fn module() -> String {
+    std::fs::read_to_string(here().join("ApplicationPool.tla")).expect("the module")
+}
+fn cfg(name: &str) -> String {
+    std::fs::read_to_string(here().join(name).with_extension("cfg")).expect("its configuration")
+}
+
+fn constants(cfg: &str) -> BTreeMap<&str, &str> {
+    cfg.lines().filter_map(|line| line.split_once(" = ")).map(|(k, v)| (k.trim(), v)).collect()
+}
+
+fn config(cfg: &str) -> Config {
+    let constants = constants(cfg);
+    let text = |name: &str| *constants.get(name).unwrap_or_else(|| panic!("no {name}"));
+    let number = |name: &str| text(name).parse::<usize>().expect("a number");
+    let yes = |name: &str| text(name) == "TRUE";
+    let set = |name: &str| -> Vec<usize> {
+        let inner = text(name).trim_matches(['{', '}']);
+        inner.split(", ").filter(|n| !n.is_empty()).map(|n| n.parse().expect("a number")).collect()
+    };
+    // Each has a restart file of its own.
+    let group = |n: usize| {
+        let mut options = Options::new(["a", "b", "c"][n - 1]).dir(n - 1);
+        options.min_processes = if n == 1 { number("Minimum") } else { 0 };
+        options.concurrency = number("Concurrency");
+        options.max_requests = number("MaxRequests");
+        options.max_queue = number("MaxQueue");
+        if yes("Rolling") { options.rolling() } else { options }
+    };
+    let groups = set("Groups").into_iter().map(group).collect();
+    let mut config = Config::new(groups, number("Max"), set("Clients").len());
+    config.max_per_app = number("MaxPerApp");
+    config.max_draining = Some(number("MaxDraining"));
+    config.max_idle_time = number("MaxIdleTime") as i64;
+    config.drain_timeout = number("DrainTimeout") as i64;
+    config.back_off = (number("BackOffFirst") as i64, number("BackOffCap") as i64);
+    config.restart_file = yes("Restarts");
+    let env = &mut config.environment;
+    env.spawns_fail = yes("SpawnsFail");
+    env.touch = yes("Restarts");
+    env.detach = yes("Detaches");
+    env.detach_group = yes("DetachesGroup");
+    env.processes_fail = yes("SessionsFail");
+    env.give_up = yes("GivesUp");
+    env.try_get = yes("TryGets");
+    env.time = yes("TimePasses");
+    env.close = yes("Closes");
+    env.set_max = set("SetMax");
+    env.set_max_per_app = set("SetMaxPerApp");
+    config
+}
+
+#[test]
+fn our_own_machine_has_as_many_states() {
+    for &(name, states) in PINNED {
+        let report = check(&config(&cfg(name))).unwrap_or_else(|story| panic!("{name}\n{story}"));
+        assert_eq!(report.states, states, "{name}");
+    }
+}
+
+#[test]
+fn every_configuration_is_pinned() {
+    let files =
+        std::fs::read_dir(here()).expect("the directory").map(|file| file.expect("a file").path());
+    let cfgs = files.filter(|path| path.extension().is_some_and(|ending| ending == "cfg"));
+    let found: BTreeSet<String> =
+        cfgs.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
+    let pinned: BTreeSet<String> = PINNED.iter().map(|pinned| pinned.0.to_owned()).collect();
+    assert_eq!(found, pinned);
+}
+
+/// An invariant that a configuration forgets would not be looked at.
+#[test]
+fn every_configuration_looks_at_every_invariant() {
+    let module = module();
+    let defined = module.lines().filter_map(|line| line.split_once(" ==")).map(|(name, _)| name);
+    let invariants: Vec<&str> =
+        defined.filter(|name| name.starts_with("Inv") || *name == "TypeOK").collect();
+    assert!(invariants.len() > 20, "{invariants:?}");
+    for (name, _) in PINNED {
+        let cfg = cfg(name);
+        let words: BTreeSet<&str> = cfg.split_whitespace().collect();
+        for invariant in &invariants {
+            assert!(words.contains(invariant), "{name}: {invariant}");
+        }
+    }
+}
+
+/// Each is an operator, or the module's head says why not.
+#[test]
+fn every_invariant_is_named() {
+    let module = module();
+    for invariant in INVARIANTS {
+        assert!(module.contains(invariant.name), "{}", invariant.name);
+    }
+}
+
+/// Where the checker is; installs it, if need be.
+fn checker() -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tla-checker");
+    let tla = root.join("bin").join("tla");
+    if !tla.exists() {
+        let installed = Command::new(env!("CARGO"))
+            .args(["install", "tla-checker", "--version", CHECKER, "--locked", "--root"])
+            .arg(&root)
+            .arg("--target-dir")
+            .arg(root.join("build"))
+            .status()
+            .expect("cargo");
+        assert!(installed.success(), "tla-checker {CHECKER} could not be installed");
+    }
+    tla
+}
+
+/// The number after this name in the checker's answer.
+fn figure(answer: &str, name: &str) -> usize {
+    let after = answer.split(&format!("\"{name}\": ")).nth(1).unwrap_or_default();
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or_else(|_| panic!("no {name} in {answer}"))
+}
+
+#[test]
+#[ignore = "installs a checker, and takes minutes"]
+fn the_module_has_as_many_states() {
+    let tla = checker();
+    for &(name, states) in PINNED {
+        let begun = std::time::Instant::now();
+        let output = Command::new(&tla)
+            .current_dir(here())
+            .args(["ApplicationPool.tla", "--json", "--max-states", "10000", "--config"])
+            .arg(format!("{name}.cfg"))
+            .output()
+            .expect("the checker");
+        let answer = String::from_utf8_lossy(&output.stdout);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        // It says so only if it came to the end.
+        let ok = output.status.success() && answer.contains("\"status\": \"ok\"");
+        assert!(ok, "{name}: {answer}\n{complaint}");
+        // What it does not understand, it leaves out.
+        assert!(!complaint.contains("arning"), "{name}: {complaint}");
+        // A property that it did not look at is not in its answer.
+        let cfg = cfg(name);
+        let properties = cfg.split_once("PROPERTIES\n").map_or("", |(_, rest)| rest);
+        for property in properties.lines().next().unwrap_or_default().split_whitespace() {
+            let looked_at = answer.split("properties_checked").nth(1);
+            assert!(looked_at.is_some_and(|list| list.contains(property)), "{name}: {property}");
+        }
+        assert_eq!(figure(&answer, "states_explored"), states, "{name}");
+        // Past the test harness, which shows what failed only.
+        let _ = writeln!(
+            std::io::stderr(),
+            "{name}: {states} states by both, {} steps, {:.1} s",
+            figure(&answer, "transitions"),
+            begun.elapsed().as_secs_f64(),
+        );
+    }
+}

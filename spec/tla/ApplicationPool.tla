@@ -1,0 +1,902 @@
+---------------------------- MODULE ApplicationPool ----------------------------
+(***************************************************************************)
+(* The ApplicationPool algorithm, as ruled, for those who read TLA+.       *)
+(*                                                                         *)
+(* This is the machine of ../src, in its order and with its names, so that *)
+(* the two can be read side by side. Each action is one critical section   *)
+(* of the text. A pool is one record, and what the text does to it between *)
+(* taking its lock and releasing it is a chain of operators from pool to   *)
+(* pool: the order within a critical section decides who is served, so it  *)
+(* is written down. E12 and the like are the errata of the text, as ruled; *)
+(* INV-... are the names of the invariants, the same in the code.          *)
+(* Each link of a chain has a name, for the reader, and because the checker*)
+(* takes exponentially long over nested calls; and what has no value (the  *)
+(* head of an empty line) is not named before it is known to have one,     *)
+(* because the checker evaluates every LET.                                *)
+(*                                                                         *)
+(* Where the two differ, no state is lost or added by it:                  *)
+(*  - What the machine counts twice is here defined: size, idle, count,    *)
+(*    active, waiting, reserved, replacing. So the invariants that say     *)
+(*    that the two counts agree (INV-GROUP-SIZE, INV-SIZE-WITHIN-COUNT,    *)
+(*    INV-COUNT, INV-ACTIVE, INV-RESERVED, INV-SPAWNING, INV-OUTDATED,     *)
+(*    INV-EVICTABLE) hold here by definition.                              *)
+(*  - Nothing grows for ever. A time is what is left of it or has passed;  *)
+(*    a generation is whether a process is outdated; identifiers are       *)
+(*    renumbered at the end of each step, by group and age (Canonical).    *)
+(*    The machine in Rust does this to compare states, in normal.rs.       *)
+(*  - There are no totals. Spawns that nobody waits for have no ticket,    *)
+(*    only a number; the machine has a step for each of them, this module  *)
+(*    one for all. So states are equal in number, and steps need not be.   *)
+(*                                                                         *)
+(* Left out: connecting as a step of its own, with its attempts (E16, E31);*)
+(* threads that cannot be started (E11: as a spawn that fails); a restart  *)
+(* file that two groups share or that is deleted (E22, E23), and           *)
+(* always_restart; other values of MAX_IDLE_TIME; a cleaner that is never  *)
+(* late (E30); options that differ between groups, but for the minimum;    *)
+(* and everything as written.                                              *)
+(***************************************************************************)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+    Groups,        \* 1..n
+    Clients,       \* 1..n
+    Max,           \* how many processes there may be, at first
+    MaxPerApp,     \* how many one group may have, at first; 0: as many as the pool
+    Minimum,       \* min_processes of the first group; the others have none
+    Concurrency,   \* sessions at once per process; 1: the global queue; 0: any number
+    MaxRequests,   \* sessions in all per process; 0: any number (E14)
+    MaxQueue,      \* gets that may wait for one group; 0: any number (E19)
+    MaxDraining,   \* how many more than max may live (E25)
+    Rolling,       \* whether a restart replaces one by one (E34)
+    MaxIdleTime,   \* the text's MAX_IDLE_TIME; 0: never
+    DrainTimeout,  \* how long a detached process may finish its sessions (E13)
+    BackOffFirst,  \* how long a group backs off after its first failure (E26)
+    BackOffCap,    \* and at most
+
+    \* What may happen, at any time and any number of times:
+    SpawnsFail,    \* a spawn fails
+    Restarts,      \* a restart file is touched
+    Detaches,      \* a process is detached by its identifier
+    DetachesGroup, \* a group is detached and forgotten
+    SessionsFail,  \* a process breaks a session
+    GivesUp,       \* a get that waits gives up
+    TryGets,       \* a client asks without wanting to wait
+    TimePasses,    \* time passes, and the cleaner runs
+    Closes,        \* the pool is closed
+    SetMax,        \* what max is set to
+    SetMaxPerApp   \* what max_per_app is set to
+
+ASSUME Groups = 1..Cardinality(Groups) /\ Clients = 1..Cardinality(Clients)
+
+VARIABLE pool
+
+MinOf(g) == IF g = 1 THEN Minimum ELSE 0
+
+(***************************************************************************)
+(* Types.                                                                  *)
+(***************************************************************************)
+
+\* A group. It outlives its processes, for who waits, for the back-off, and for what it saw of its
+\* restart file.
+GroupType == [
+    known     : BOOLEAN,            \* whether it is found in groups
+    list      : Seq(Nat),           \* its processes, the least busy first; see Rank
+    queue     : Seq(Clients),       \* gets that wait for one of them, as they came (E17)
+    spawning  : {"no", "one more", "replacement"},  \* the spawn in flight that it waits for
+    unwanted  : [more : Nat, replacements : Nat],   \* spawns in flight that were given up (E2, E12)
+    reload    : BOOLEAN,            \* reload_pending: restarted, no process has come yet (E22)
+    seen      : {"never", "current", "older"},      \* what it last saw of its restart file (E22)
+    failures  : Nat,                \* failed spawns in a row, as far as they matter
+    backOff   : Int,                \* how long it will not spawn yet; None: it may (E26)
+    lastError : BOOLEAN,            \* its latest spawn failed
+    surplus   : Int,                \* its rank in bySurplus; None: it is not there
+    forgotten : BOOLEAN ]           \* detached by name: goes when nothing needs it any more
+
+\* A process.
+ProcessType == [
+    group     : Groups,
+    sessions  : Nat,                \* that are open
+    processed : Nat,                \* that are closed, as far as MaxRequests looks at them
+    idleFor   : Nat,                \* for how long it has been idle, up to MaxIdleTime (E5)
+    outdated  : BOOLEAN,            \* of an older generation (E34)
+    condemned : BOOLEAN,            \* chosen to make room (E18)
+    detached  : BOOLEAN,            \* no longer in its group (E8): it drains (E13)
+    left      : Nat ]               \* for how long it may drain
+
+\* A client wants nothing, waits in a group's queue, has a session, or has a session whose process has
+\* gone: that one is weak, and closing it changes nothing.
+ClientType == [at : {"out", "waits", "has", "lost"}, process : Nat]
+
+None == -1      \* no time, no rank
+Nobody == 0     \* no process
+
+\* What a group that may not spawn waits for, and the line in which it stands for it.
+Lines == {"First", "More", "Replacement", "Capped"}
+
+TypeOK ==
+    /\ pool.groups \in [Groups -> GroupType]
+    /\ \A x \in DOMAIN pool.procs : pool.procs[x] \in ProcessType
+    /\ pool.clients \in [Clients -> ClientType]
+    /\ pool.lines \in [Lines -> Seq(Groups)]
+    /\ pool.max \in Nat /\ pool.maxPerApp \in Nat /\ pool.closed \in BOOLEAN
+
+EmptyGroup == [
+    known |-> FALSE, list |-> <<>>, queue |-> <<>>, spawning |-> "no",
+    unwanted |-> [more |-> 0, replacements |-> 0], reload |-> FALSE, seen |-> "never",
+    failures |-> 0, backOff |-> None, lastError |-> FALSE, surplus |-> None, forgotten |-> FALSE ]
+
+EmptyPool == [
+    groups      |-> [g \in Groups |-> EmptyGroup],
+    procs       |-> <<>>,           \* by identifier
+    clients     |-> [c \in Clients |-> [at |-> "out", process |-> Nobody]],
+    max         |-> Max,
+    maxPerApp   |-> MaxPerApp,
+    inactive    |-> <<>>,           \* inactive_apps: attached and idle, longest idle first
+    draining    |-> <<>>,           \* detached with sessions, by deadline (E13)
+    condemned   |-> <<>>,           \* processes that are to make room (E18)
+    lines       |-> [line \in Lines |-> <<>>],
+    bySurplus   |-> <<>>,           \* groups with a process that could be condemned
+    backingOff  |-> <<>>,           \* groups that back off
+    closed      |-> FALSE,
+    ceiling     |-> Max,            \* what count + reserved may be, though max was lowered
+    liveCeiling |-> Max + MaxDraining ]
+
+(***************************************************************************)
+(* What is counted.                                                        *)
+(***************************************************************************)
+
+Without(s, x) == SelectSeq(s, LAMBDA y : y # x)
+Elements(s) == {s[i] : i \in DOMAIN s}
+AtLeast(a, b) == IF a < b THEN b ELSE a
+AtMost(a, b) == IF a < b THEN a ELSE b
+Lowest(S) == CHOOSE x \in S : \A y \in S : x <= y
+Highest(S) == CHOOSE x \in S : \A y \in S : y <= x
+
+Size(p, g) == Len(p.groups[g].list)
+Count(p) == Cardinality({x \in DOMAIN p.procs : ~p.procs[x].detached})
+Active(p) == Cardinality({x \in DOMAIN p.procs : ~p.procs[x].detached /\ p.procs[x].sessions > 0})
+Outdated(p, g) == {x \in Elements(p.groups[g].list) : p.procs[x].outdated}
+
+RECURSIVE Unwanted(_, _)
+\* How many of the spawns in flight for the groups 1..n are wanted no more: more, and replacements.
+Unwanted(p, n) ==
+    IF n = 0 THEN <<0, 0>> ELSE
+    LET others == Unwanted(p, n - 1)
+        these == p.groups[n].unwanted
+    IN  <<others[1] + these.more, others[2] + these.replacements>>
+
+\* Spawns in flight that will raise count (E3), and those whose process takes the place of an old one.
+Reserved(p) ==
+    Cardinality({g \in Groups : p.groups[g].spawning = "one more"}) + Unwanted(p, Cardinality(Groups))[1]
+Replacing(p) ==
+    Cardinality({g \in Groups : p.groups[g].spawning = "replacement"}) + Unwanted(p, Cardinality(Groups))[2]
+
+\* Everything that lives on the machine because of this pool, or soon will (E25).
+Live(p) == Cardinality(DOMAIN p.procs) + Reserved(p) + Replacing(p)
+LiveLimit(p) == p.max + MaxDraining
+
+(***************************************************************************)
+(* A group's list: where a process stands in it.                           *)
+(***************************************************************************)
+
+Many == 2 * Cardinality(Clients)
+
+\* It takes no session any more: it has been given its last (E14), or is to make room (E18).
+Retires(p, x) ==
+    \/ p.procs[x].condemned
+    \/ MaxRequests > 0 /\ p.procs[x].processed + p.procs[x].sessions >= MaxRequests
+IsFull(p, x) == Concurrency > 0 /\ p.procs[x].sessions >= Concurrency
+
+\* By sessions, those with room first, in the end those that retire.
+Rank(p, x) ==
+    IF Retires(p, x) THEN 2 * Many
+    ELSE p.procs[x].sessions + (IF IsFull(p, x) THEN Many ELSE 0)
+
+\* Puts a process before ("front") or behind ("back") those that rank as it does (E33).
+Insert(p, x, end) ==
+    LET g == p.procs[x].group
+        \* One more than the highest rank that goes before it.
+        bound == IF end = "back" THEN Rank(p, x) + 1 ELSE Rank(p, x)
+        list == p.groups[g].list
+        ahead == SelectSeq(list, LAMBDA y : Rank(p, y) < bound)
+        behind == SelectSeq(list, LAMBDA y : Rank(p, y) >= bound)
+    IN  [p EXCEPT !.groups[g].list = ahead \o <<x>> \o behind]
+Remove(p, x) == [p EXCEPT !.groups[p.procs[x].group].list = Without(@, x)]
+
+\* select_process: the least busy process with room, an idle one if there is one.
+Select(p, g) ==
+    LET list == p.groups[g].list IN
+    IF list = <<>> THEN Nobody
+    ELSE IF Rank(p, Head(list)) < Many THEN Head(list) ELSE Nobody
+
+\* Recounts by how many processes that could be condemned the group is above its minimum.
+Refresh(p, g) ==
+    LET staying == Len(SelectSeq(p.groups[g].list, LAMBDA x : ~Retires(p, x)))
+        surplus == IF staying = 0 THEN None ELSE AtLeast(staying - MinOf(g), 0)
+        others == Without(p.bySurplus, g)
+    IN  IF surplus = p.groups[g].surplus THEN p
+        ELSE [p EXCEPT !.groups[g].surplus = surplus,
+                       !.bySurplus = IF surplus = None THEN others ELSE Append(others, g)]
+
+(***************************************************************************)
+(* Sessions and gets.                                                      *)
+(***************************************************************************)
+
+\* Counts one more session of the process. The text's move_to_back.
+OpenSession(p, x) ==
+    LET removed == Remove(p, x)
+        busy == [removed EXCEPT !.procs[x].sessions = @ + 1, !.procs[x].idleFor = 0,
+                                !.inactive = Without(@, x)]
+    IN  Insert(busy, x, "back")
+
+LeaveQueue(p, c) == [p EXCEPT !.groups = [g \in Groups |-> [p.groups[g] EXCEPT !.queue = Without(@, c)]]]
+\* A get has a process.
+Serve(p, c, x) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "has", process |-> x]]
+\* A get ends with an error, or a session is over.
+Out(p, c) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "out", process |-> Nobody]]
+
+RECURSIVE ResolveAll(_, _)
+\* All gets that wait for the group fail.
+ResolveAll(p, g) ==
+    IF p.groups[g].queue = <<>> THEN p ELSE ResolveAll(Out(p, Head(p.groups[g].queue)), g)
+
+RECURSIVE HandOver(_, _)
+\* global_queue_position_became_available: hands sessions to the gets that wait for this group, oldest
+\* first, while a process has room (E17).
+HandOver(p, g) ==
+    LET x == Select(p, g) IN
+    IF p.groups[g].queue = <<>> \/ x = Nobody THEN p
+    ELSE LET opened == OpenSession(p, x)
+             served == Serve(opened, Head(opened.groups[g].queue), x)
+             refreshed == Refresh(served, g)
+         IN  HandOver(refreshed, g)
+
+(***************************************************************************)
+(* Capacity: who gets the next process when not all can have one.          *)
+(***************************************************************************)
+
+HasLiveRoom(p) == Live(p) < LiveLimit(p)
+MayReserve(p) == Count(p) + Reserved(p) < p.max /\ HasLiveRoom(p)
+IsCapped(p, g) == p.maxPerApp > 0 /\ Size(p, g) >= p.maxPerApp
+BacksOff(p, g) == p.groups[g].backOff # None
+
+\* What the group needs and does not have under way.
+Wants(p, g) ==
+    LET group == p.groups[g]
+        waits == group.queue # <<>>
+        tooFew == Size(p, g) < MinOf(g) /\ group.known /\ ~group.forgotten
+    IN  IF p.closed \/ group.spawning # "no" \/ BacksOff(p, g) THEN "Nothing"
+        ELSE IF Outdated(p, g) # {} THEN "Replacement"
+        ELSE IF waits /\ Size(p, g) = 0 THEN "First"
+        ELSE IF waits \/ tooFew THEN (IF IsCapped(p, g) THEN "Capped" ELSE "More")
+        ELSE "Nothing"
+
+StandsIn(p, g) ==
+    IF \E line \in Lines : g \in Elements(p.lines[line])
+    THEN CHOOSE line \in Lines : g \in Elements(p.lines[line])
+    ELSE "Nothing"
+LeaveLine(p, g) == [p EXCEPT !.lines = [line \in Lines |-> Without(p.lines[line], g)]]
+
+\* Puts the group into the line of those that wait for what it now wants. A group that backs off and has
+\* no process has nothing to wait for: its gets fail (E27).
+Reconsider(p, g) ==
+    LET told == IF Size(p, g) = 0 /\ BacksOff(p, g) THEN ResolveAll(p, g) ELSE p
+        want == Wants(told, g)
+        left == LeaveLine(told, g)
+    IN  IF want = StandsIn(told, g) THEN told
+        ELSE IF want = "Nothing" THEN left
+        ELSE [left EXCEPT !.lines[want] = Append(@, g)]
+
+\* spawn_in_background: reserves, and orders the spawn (E3). Precondition: the group is not spawning.
+Spawn(p, g, what) == [LeaveLine(p, g) EXCEPT !.groups[g].spawning = what]
+SpawnIfAllowed(p, g) ==
+    IF p.groups[g].spawning = "no" /\ ~BacksOff(p, g) /\ Outdated(p, g) = {}
+            /\ MayReserve(p) /\ ~IsCapped(p, g)
+    THEN Spawn(p, g, "one more") ELSE p
+
+\* Takes an attached process out of its group. Idle, it is gone; else it drains (E9, E13).
+DetachProcess(p, x) ==
+    LET g == p.procs[x].group
+        removed == [Remove(p, x) EXCEPT !.condemned = Without(@, x), !.inactive = Without(@, x)]
+        done ==
+            IF p.procs[x].sessions > 0
+            THEN [removed EXCEPT
+                !.procs[x] = [@ EXCEPT !.detached = TRUE, !.condemned = FALSE, !.outdated = FALSE,
+                                       !.processed = 0, !.left = DrainTimeout],
+                !.draining = Append(@, x)]
+            ELSE [removed EXCEPT !.procs = [y \in DOMAIN @ \ {x} |-> @[y]]]
+    IN  Refresh(done, g)
+
+\* The idle process that is evicted: the longest idle of a group above its minimum, or else the longest
+\* idle (E29).
+Unprotected(p) ==
+    SelectSeq(p.inactive, LAMBDA x : Size(p, p.procs[x].group) > MinOf(p.procs[x].group))
+Victim(p) ==
+    IF Unprotected(p) # <<>> THEN Head(Unprotected(p))
+    ELSE IF p.inactive # <<>> THEN Head(p.inactive) ELSE Nobody
+Evict(p) ==
+    LET x == Victim(p)
+        detached == DetachProcess(p, x)
+    IN  Reconsider(detached, p.procs[x].group)
+
+RECURSIVE Condemn(_)
+\* All processes are busy: for each group that has none one stops taking sessions, the least busy of the
+\* group that is furthest above its minimum (E18).
+Condemn(p) ==
+    IF Len(p.condemned) >= Len(p.lines["First"]) \/ p.bySurplus = <<>> THEN p
+    ELSE LET most == Highest({p.groups[g].surplus : g \in Elements(p.bySurplus)})
+             g == Head(SelectSeq(p.bySurplus, LAMBDA h : p.groups[h].surplus = most))
+             x == Head(SelectSeq(p.groups[g].list, LAMBDA y : ~Retires(p, y)))
+             removed == Remove(p, x)
+             marked == [removed EXCEPT !.procs[x].condemned = TRUE, !.condemned = Append(@, x)]
+             last == Insert(marked, x, "back")
+             refreshed == Refresh(last, g)
+         IN  Condemn(refreshed)
+
+\* Room was made otherwise: the process condemned first may go on.
+Reprieve(p) ==
+    LET x == Head(p.condemned)
+        g == p.procs[x].group
+        removed == Remove(p, x)
+        free == [removed EXCEPT !.procs[x].condemned = FALSE, !.condemned = Tail(@)]
+        back == Insert(free, x, "back")
+        refreshed == Refresh(back, g)
+        handed == HandOver(refreshed, g)
+    IN  Reconsider(handed, g)
+
+RECURSIVE FirstLine(_), MoreLine(_), ReplacementLine(_), ReprieveRest(_)
+\* Groups without a process come first: idle processes of others are evicted for them, and if there is
+\* none, busy ones condemned.
+FirstLine(p) ==
+    IF p.lines["First"] = <<>> THEN p
+    ELSE IF MayReserve(p)
+        THEN LET spawning == Spawn(p, Head(p.lines["First"]), "one more") IN FirstLine(spawning)
+    ELSE IF Victim(p) # Nobody THEN LET evicted == Evict(p) IN FirstLine(evicted)
+    ELSE IF Count(p) + Reserved(p) >= p.max THEN Condemn(p)
+    ELSE p
+MoreLine(p) ==
+    IF p.lines["More"] = <<>> \/ p.lines["First"] # <<>> THEN p
+    ELSE LET g == Head(p.lines["More"]) IN
+        \* max_per_app was lowered meanwhile: it moves over to those that are capped.
+        IF IsCapped(p, g) THEN LET moved == Reconsider(p, g) IN MoreLine(moved)
+        ELSE IF MayReserve(p) THEN LET spawning == Spawn(p, g, "one more") IN MoreLine(spawning)
+        ELSE p
+ReplacementLine(p) ==
+    IF p.lines["Replacement"] = <<>> \/ ~HasLiveRoom(p) THEN p
+    ELSE LET spawning == Spawn(p, Head(p.lines["Replacement"]), "replacement")
+         IN  ReplacementLine(spawning)
+ReprieveRest(p) ==
+    IF Len(p.condemned) <= Len(p.lines["First"]) THEN p
+    ELSE LET reprieved == Reprieve(p) IN ReprieveRest(reprieved)
+
+\* new_app_group_creatable: gives out what capacity there is.
+GiveOut(p) ==
+    IF p.closed THEN p
+    ELSE LET first == FirstLine(p)
+             more == MoreLine(first)
+             replaced == ReplacementLine(more)
+         IN  ReprieveRest(replaced)
+
+(***************************************************************************)
+(* Settle: everybody who can now proceed is given what he waits for (E17). *)
+(***************************************************************************)
+
+EndBackOff(p, g) == [p EXCEPT !.groups[g].backOff = None, !.backingOff = Without(@, g)]
+
+\* Removes what is remembered of a group that was detached and that nothing needs any more.
+ForgetIfUnused(p, g) ==
+    LET group == p.groups[g]
+        drains == \E x \in Elements(p.draining) : p.procs[x].group = g
+        spawns == group.spawning # "no" \/ group.unwanted # [more |-> 0, replacements |-> 0]
+    IN  IF ~group.forgotten \/ group.list # <<>> \/ drains \/ spawns \/ group.queue # <<>> THEN p
+        ELSE LET left == LeaveLine(p, g)
+                 quiet == EndBackOff(left, g)
+             IN  [quiet EXCEPT !.groups[g] = EmptyGroup]
+
+Settle(p, g) ==
+    LET refreshed == Refresh(p, g)
+        handed == HandOver(refreshed, g)
+        reconsidered == Reconsider(handed, g)
+        given == GiveOut(reconsidered)
+    IN  ForgetIfUnused(given, g)
+
+\* A draining process has no session left, or its time is up. Who still has a session with it will find
+\* that out.
+EndDrain(p, x) ==
+    LET g == p.procs[x].group
+        gone == [p EXCEPT
+            !.procs = [y \in DOMAIN @ \ {x} |-> @[y]],
+            !.draining = Without(@, x),
+            !.clients = [c \in Clients |->
+                IF p.clients[c].process = x THEN [at |-> "lost", process |-> Nobody] ELSE p.clients[c]]]
+    IN  Settle(gone, g)
+
+(***************************************************************************)
+(* Detach and restart.                                                     *)
+(***************************************************************************)
+
+\* The spawn in flight is nobody's any more. Nothing is joined (E2); its reservation stays until it has
+\* ended, for its process lives (E12).
+GiveUpSpawn(p, g) ==
+    CASE p.groups[g].spawning = "no" -> p
+      [] p.groups[g].spawning = "one more" ->
+            [p EXCEPT !.groups[g].spawning = "no", !.groups[g].unwanted.more = @ + 1]
+      [] p.groups[g].spawning = "replacement" ->
+            [p EXCEPT !.groups[g].spawning = "no", !.groups[g].unwanted.replacements = @ + 1]
+
+RECURSIVE DetachAll(_, _)
+DetachAll(p, g) ==
+    IF p.groups[g].list = <<>> THEN p
+    ELSE LET oldest == Lowest(Elements(p.groups[g].list))
+             detached == DetachProcess(p, oldest)
+         IN  DetachAll(detached, g)
+
+\* detach_group_without_lock: oldest first; gets that wait go on waiting, for what comes after.
+DetachGroup(p, g) == LET detached == DetachAll(p, g) IN GiveUpSpawn(detached, g)
+
+\* Forgets what the group has learnt: its failures, and what it saw of its restart file.
+BeginAnew(p, g) ==
+    [EndBackOff(p, g) EXCEPT !.groups[g].failures = 0, !.groups[g].lastError = FALSE,
+                             !.groups[g].reload = FALSE, !.groups[g].seen = "never"]
+
+\* Detaches the group under its own name (E6) and forgets it; those who wait are served by what comes
+\* after.
+DetachedByName(p, g) ==
+    LET detached == DetachGroup(p, g)
+        anew == BeginAnew(detached, g)
+        forgotten == [anew EXCEPT !.groups[g].forgotten = (p.groups[g].queue = <<>>)]
+    IN  Settle(forgotten, g)
+
+\* Replaces the group's processes by ones with the new code: all at once, or one by one (E34).
+Restart(p, g) ==
+    LET quiet == EndBackOff(p, g)
+        old == [quiet EXCEPT
+            !.groups[g].failures = 0,
+            !.groups[g].reload = TRUE,
+            !.procs = [x \in DOMAIN @ |->
+                IF x \in Elements(p.groups[g].list) THEN [@[x] EXCEPT !.outdated = TRUE] ELSE @[x]]]
+        replaced == IF Rolling THEN GiveUpSpawn(old, g) ELSE DetachGroup(old, g)
+    IN  Settle(replaced, g)
+
+(***************************************************************************)
+(* Checkout.                                                               *)
+(***************************************************************************)
+
+\* There is no process for it: the get waits, and what the group needs is seen to by Settle.
+Wait(p, c, g, waits) ==
+    IF Size(p, g) = 0 /\ BacksOff(p, g) THEN p                                  \* fails (E27)
+    ELSE IF ~waits THEN LET asked == SpawnIfAllowed(p, g) IN Settle(asked, g)   \* would block
+    ELSE IF MaxQueue > 0 /\ Len(p.groups[g].queue) >= MaxQueue THEN p           \* queue full (E19)
+    ELSE LET queued == [p EXCEPT !.groups[g].queue = Append(@, c), !.clients[c].at = "waits"]
+         IN  Settle(queued, g)
+
+\* A group below its minimum, or with outdated processes, and not spawning: so after a loss that could
+\* not be made good at once (E28).
+ReconsiderMinimum(p, g) ==
+    IF Size(p, g) < MinOf(g) \/ Outdated(p, g) # {}
+    THEN LET reconsidered == Reconsider(p, g) IN GiveOut(reconsidered)
+    ELSE p
+
+\* The least busy process with room, if nobody is before us (E17); else a place in the queue. If all are
+\* active, one is used, and an extra process spawned if that is allowed.
+Choose(p, c, g, waits) ==
+    LET x == Select(p, g) IN
+    IF x = Nobody \/ p.groups[g].queue # <<>> THEN Wait(p, c, g, waits)
+    ELSE LET extra == IF p.procs[x].sessions > 0 THEN SpawnIfAllowed(p, g) ELSE p
+             opened == OpenSession(extra, x)
+             refreshed == Refresh(opened, g)
+             reconsidered == ReconsiderMinimum(refreshed, g)
+         IN  Serve(reconsidered, c, x)
+
+\* checkout_without_lock. The group's first look at its restart file is the baseline (E23); a get looks
+\* once (E24).
+Checkout(p, c, g, waits) ==
+    LET restarts == p.groups[g].seen = "older"
+        here == [p EXCEPT !.groups[g].known = TRUE, !.groups[g].forgotten = FALSE,
+                          !.groups[g].seen = "current"]
+        looked == IF restarts THEN Restart(here, g) ELSE here
+        quiet == EndBackOff(looked, g)
+        ready == IF looked.groups[g].backOff = 0 THEN Settle(quiet, g) ELSE looked
+    IN  Choose(ready, c, g, waits)
+
+(***************************************************************************)
+(* The end of a spawn: spawner_thread_callback.                            *)
+(***************************************************************************)
+
+\* Identifiers are 1..n when a step begins, and the newcomer is the youngest.
+Attach(p, g) ==
+    LET x == Len(p.procs) + 1
+        new == [group |-> g, sessions |-> 0, processed |-> 0, idleFor |-> 0, outdated |-> FALSE,
+                condemned |-> FALSE, detached |-> FALSE, left |-> 0]
+        here == [p EXCEPT !.groups[g].known = TRUE, !.procs = Append(@, new), !.inactive = Append(@, x)]
+        first == Insert(here, x, "front")
+    IN  Refresh(first, g)
+
+\* Attaches the process, if there is still room for it: max or max_per_app may have been lowered.
+Welcome(p, g, what) ==
+    LET well == [p EXCEPT !.groups[g].failures = 0, !.groups[g].reload = FALSE,
+                          !.groups[g].lastError = FALSE]
+    IN  IF what = "replacement" /\ Outdated(p, g) # {}
+        THEN LET attached == Attach(well, g)    \* in this order the group is never without a process
+             IN  DetachProcess(attached, Lowest(Elements(p.groups[g].list)))
+        ELSE IF Count(p) + Reserved(p) < p.max /\ ~IsCapped(p, g) THEN Attach(well, g)
+        ELSE well
+
+RECURSIVE Doubled(_, _)
+Doubled(time, times) == IF times = 0 THEN time ELSE Doubled(2 * time, times - 1)
+\* For how long a group backs off after so many failures in a row: doubled each time, up to the cap.
+BackOff(n) == AtMost(Doubled(BackOffFirst, n - 1), BackOffCap)
+\* Failures are counted up to where the back-off grows no more.
+Enough == Lowest({n \in 1..16 : BackOff(n) = BackOff(n + 1)})
+
+\* The group backs off; its healthy processes stay (E26).
+SpawnFailed(p, g) ==
+    LET failures == AtMost(p.groups[g].failures + 1, Enough) IN
+    [p EXCEPT !.groups[g].failures = failures, !.groups[g].lastError = TRUE,
+              !.groups[g].backOff = BackOff(failures), !.backingOff = Append(Without(@, g), g)]
+
+SpawnHasEnded(p, g, well) ==
+    LET what == p.groups[g].spawning
+        returned == [p EXCEPT !.groups[g].spawning = "no"]
+        ended == IF well THEN Welcome(returned, g, what) ELSE SpawnFailed(returned, g)
+    IN  Settle(ended, g)
+
+(***************************************************************************)
+(* The end of a session: session_has_been_closed.                          *)
+(***************************************************************************)
+
+\* Whether a process that has become less busy can be of use to anybody.
+IsOfUse(p, g) == p.groups[g].queue # <<>> \/ p.lines["First"] # <<>>
+
+EndsDraining(p, x) ==
+    LET fewer == [p EXCEPT !.procs[x].sessions = @ - 1]
+    IN  IF fewer.procs[x].sessions = 0 THEN EndDrain(fewer, x) ELSE fewer
+
+EndsAttached(p, x, fails) ==
+    LET g == p.procs[x].group
+        removed == Remove(p, x)
+        fewer == [removed EXCEPT
+            !.procs[x].sessions = @ - 1,
+            !.procs[x].processed = IF MaxRequests > 0 /\ ~fails THEN @ + 1 ELSE @]
+        idle == fewer.procs[x].sessions = 0
+        \* The text's move_to_front, if it is idle; else it waits its turn among its equals.
+        placed == Insert(fewer, x, IF idle THEN "front" ELSE "back")
+        back == IF idle THEN [placed EXCEPT !.inactive = Append(@, x)] ELSE placed
+    IN  IF fails \/ (idle /\ Retires(back, x))
+        THEN LET detached == DetachProcess(back, x) IN Settle(detached, g)
+        ELSE IF IsOfUse(back, g) THEN Settle(back, g)
+        ELSE Refresh(back, g)
+
+SessionEnds(p, c, fails) ==
+    LET x == p.clients[c].process
+        out == Out(p, c)
+    IN  IF x = Nobody THEN out
+        ELSE IF p.procs[x].detached THEN EndsDraining(out, x)
+        ELSE EndsAttached(out, x, fails)
+
+(***************************************************************************)
+(* The cleaner, and time.                                                  *)
+(***************************************************************************)
+
+IdleTooLong(p) ==
+    IF MaxIdleTime > 0 /\ Unprotected(p) # <<>> THEN p.procs[Head(Unprotected(p))].idleFor >= MaxIdleTime
+    ELSE FALSE
+DrainsTooLong(p) == IF p.draining # <<>> THEN p.procs[Head(p.draining)].left = 0 ELSE FALSE
+\* Back-offs end in the order of their ends, then of their lengths, then as they began.
+BackOffOrder(p, g) == p.groups[g].backOff * 16 + AtLeast(p.groups[g].failures - 1, 0)
+BackedOff(p) == SelectSeq(p.backingOff, LAMBDA g : p.groups[g].backOff = 0)
+NextBackedOff(p) ==
+    LET least == Lowest({BackOffOrder(p, g) : g \in Elements(BackedOff(p))})
+    IN  Head(SelectSeq(BackedOff(p), LAMBDA g : BackOffOrder(p, g) = least))
+IsDue(p) == IdleTooLong(p) \/ DrainsTooLong(p) \/ BackedOff(p) # <<>>
+
+RECURSIVE CleanIdle(_), CleanDrains(_), CleanBackOffs(_)
+CleanIdle(p) ==
+    IF ~IdleTooLong(p) THEN p
+    ELSE LET x == Head(Unprotected(p))
+             detached == DetachProcess(p, x)
+             settled == Settle(detached, p.procs[x].group)
+         IN  CleanIdle(settled)
+CleanDrains(p) ==
+    IF ~DrainsTooLong(p) THEN p
+    ELSE LET ended == EndDrain(p, Head(p.draining)) IN CleanDrains(ended)
+CleanBackOffs(p) ==
+    IF BackedOff(p) = <<>> THEN p
+    ELSE LET g == NextBackedOff(p)
+             quiet == EndBackOff(p, g)
+             settled == Settle(quiet, g)
+         IN  CleanBackOffs(settled)
+\* One pass does what is due.
+Cleaned(p) ==
+    LET idle == CleanIdle(p)
+        drained == CleanDrains(idle)
+    IN  CleanBackOffs(drained)
+
+Later(p) == [p EXCEPT
+    !.procs = [x \in DOMAIN @ |->
+        [@[x] EXCEPT !.left = AtLeast(@ - 1, 0),
+                     !.idleFor = IF x \in Elements(p.inactive) THEN AtMost(@ + 1, MaxIdleTime) ELSE 0]],
+    !.groups = [g \in Groups |->
+        [@[g] EXCEPT !.backOff = IF @ = None THEN None ELSE AtLeast(@ - 1, 0)]]]
+
+(***************************************************************************)
+(* The limits, and the end of the pool.                                    *)
+(***************************************************************************)
+
+RECURSIVE Uncap(_, _), CloseGroups(_, _), SettleGroups(_, _)
+\* Who was capped and is no more leaves this line; who still is goes back to it (E20).
+Uncap(p, n) ==
+    IF n = 0 \/ p.lines["Capped"] = <<>> THEN p
+    ELSE LET g == Head(p.lines["Capped"])
+             left == LeaveLine(p, g)
+             reconsidered == Reconsider(left, g)
+         IN  Uncap(reconsidered, n - 1)
+
+\* The pool takes no more gets, and lets go of everything (E32).
+CloseGroups(p, n) ==
+    IF n > Cardinality(Groups) THEN p
+    ELSE IF ~p.groups[n].known THEN CloseGroups(p, n + 1)
+    ELSE LET told == ResolveAll(p, n)
+             detached == DetachGroup(told, n)
+             anew == BeginAnew(detached, n)
+         IN  CloseGroups(anew, n + 1)
+SettleGroups(p, known) ==
+    IF known = {} THEN p
+    ELSE LET settled == Settle(p, Lowest(known)) IN SettleGroups(settled, known \ {Lowest(known)})
+
+(***************************************************************************)
+(* The end of each step: nothing that no longer matters is kept.           *)
+(***************************************************************************)
+
+RECURSIVE SortedFrom(_, _, _)
+SortedFrom(s, key, rest) ==
+    IF rest = {} THEN <<>>
+    ELSE LET least == Lowest(rest)
+         IN  SelectSeq(s, LAMBDA x : key[x] = least) \o SortedFrom(s, key, rest \ {least})
+\* The same elements, sorted by their keys; equals stay as they stand.
+Sorted(s, key) == SortedFrom(s, key, {key[x] : x \in Elements(s)})
+
+RECURSIVE InOrder(_, _)
+\* Identifiers by group; within a group the attached by age, then those that drain by deadline.
+InOrder(p, g) ==
+    LET ids == {x \in DOMAIN p.procs : p.procs[x].group = g /\ ~p.procs[x].detached}
+        seq == IF ids = {} THEN <<>> ELSE SelectSeq([i \in 1..Highest(ids) |-> i], LAMBDA x : x \in ids)
+        drain == SelectSeq(p.draining, LAMBDA x : p.procs[x].group = g)
+    IN  IF g > Cardinality(Groups) THEN <<>> ELSE seq \o drain \o InOrder(p, g + 1)
+
+Canonical(p) ==
+    LET \* Where no time passes, it does not matter who began to drain first.
+        first == [x \in Elements(p.draining) |-> Lowest({c \in Clients : p.clients[c].process = x})]
+        surplus == [g \in Groups |-> p.groups[g].surplus]
+        backOff == [g \in Groups |-> BackOffOrder(p, g)]
+        draining == IF TimePasses THEN p.draining ELSE Sorted(p.draining, first)
+        order == InOrder([p EXCEPT !.draining = draining], 1)
+        name == [x \in DOMAIN p.procs |-> CHOOSE i \in DOMAIN order : order[i] = x]
+        Renamed(s) == [i \in 1..Len(s) |-> name[s[i]]]
+    IN  [p EXCEPT
+            !.procs = [i \in 1..Len(order) |-> p.procs[order[i]]],
+            !.groups = [g \in Groups |-> [p.groups[g] EXCEPT !.list = Renamed(@)]],
+            !.inactive = Renamed(@),
+            !.draining = Renamed(draining),
+            !.condemned = Renamed(@),
+            !.clients = [c \in Clients |->
+                IF p.clients[c].process = Nobody THEN p.clients[c]
+                ELSE [p.clients[c] EXCEPT !.process = name[@]]],
+            !.bySurplus = Sorted(@, surplus),
+            !.backingOff = Sorted(@, backOff),
+            \* What max was lowered below may only fall, until it is within max again.
+            !.ceiling = AtLeast(p.max, AtMost(@, Count(p) + Reserved(p))),
+            !.liveCeiling = AtLeast(LiveLimit(p), AtMost(@, Live(p)))]
+
+Becomes(p) == pool' = Canonical(p)
+
+(***************************************************************************)
+(* Actions: each is one critical section.                                  *)
+(***************************************************************************)
+
+Get(c, g) ==
+    /\ pool.clients[c].at = "out" /\ ~pool.closed
+    /\ Becomes(Checkout(pool, c, g, TRUE))
+TryGet(c, g) ==
+    /\ TryGets /\ pool.clients[c].at = "out" /\ ~pool.closed
+    /\ Becomes(Checkout(pool, c, g, FALSE))
+GiveUp(c) ==    \* its group may have stood in line for this get alone (E16, E19)
+    /\ GivesUp /\ pool.clients[c].at = "waits"
+    /\ LET g == CHOOSE g \in Groups : c \in Elements(pool.groups[g].queue)
+       IN  Becomes(Settle(Out(pool, c), g))
+CloseSession(c) ==
+    /\ pool.clients[c].at \in {"has", "lost"}
+    /\ Becomes(SessionEnds(pool, c, FALSE))
+SessionFails(c) ==
+    /\ SessionsFail /\ pool.clients[c].at = "has"
+    /\ Becomes(SessionEnds(pool, c, TRUE))
+
+\* A spawn that its group waits for ends, well or not.
+SpawnEnds(g) ==
+    /\ pool.groups[g].spawning # "no"
+    /\ \E well \in (IF SpawnsFail THEN BOOLEAN ELSE {TRUE}) : Becomes(SpawnHasEnded(pool, g, well))
+\* A spawn that nobody waits for ends, no matter how: its process is disposed of (E12).
+UnwantedEnds(g) ==
+    \/ /\ pool.groups[g].unwanted.more > 0
+       /\ Becomes(Settle([pool EXCEPT !.groups[g].unwanted.more = @ - 1], g))
+    \/ /\ pool.groups[g].unwanted.replacements > 0
+       /\ Becomes(Settle([pool EXCEPT !.groups[g].unwanted.replacements = @ - 1], g))
+
+Touch(g) ==
+    /\ Restarts
+    /\ Becomes([pool EXCEPT !.groups[g].seen = IF @ = "current" THEN "older" ELSE @])
+Detach(x) ==
+    /\ Detaches /\ ~pool.procs[x].detached
+    /\ Becomes(Settle(DetachProcess(pool, x), pool.procs[x].group))
+DetachByName(g) ==
+    /\ DetachesGroup /\ pool.groups[g].known
+    /\ Becomes(DetachedByName(pool, g))
+MaxIsSet(n) ==
+    /\ n # pool.max
+    /\ Becomes(GiveOut([pool EXCEPT !.max = n]))
+MaxPerAppIsSet(n) ==
+    /\ n # pool.maxPerApp
+    /\ Becomes(GiveOut(Uncap([pool EXCEPT !.maxPerApp = n], Len(pool.lines["Capped"]))))
+Close ==
+    /\ Closes /\ ~pool.closed
+    /\ Becomes(SettleGroups(CloseGroups([pool EXCEPT !.closed = TRUE], 1),
+                            {g \in Groups : pool.groups[g].known}))
+Tick == TimePasses /\ Becomes(Later(pool))
+Clean == TimePasses /\ IsDue(pool) /\ Becomes(Cleaned(pool))
+
+Init == pool = Canonical(EmptyPool)
+Next ==
+    \/ \E c \in Clients, g \in Groups : Get(c, g)
+    \/ \E c \in Clients, g \in Groups : TryGet(c, g)
+    \/ \E c \in Clients : GiveUp(c)
+    \/ \E c \in Clients : CloseSession(c)
+    \/ \E c \in Clients : SessionFails(c)
+    \/ \E g \in Groups : SpawnEnds(g)
+    \/ \E g \in Groups : UnwantedEnds(g)
+    \/ \E g \in Groups : Touch(g)
+    \/ \E x \in DOMAIN pool.procs : Detach(x)
+    \/ \E g \in Groups : DetachByName(g)
+    \/ \E n \in SetMax : MaxIsSet(n)
+    \/ \E n \in SetMaxPerApp : MaxPerAppIsSet(n)
+    \/ Close
+    \/ Tick
+    \/ Clean
+
+(***************************************************************************)
+(* Fairness. Sessions close, spawns end, well or not, time passes, the     *)
+(* cleaner runs. Gets, failures, restarts, detaches, giving up and changes *)
+(* of limits need never happen.                                            *)
+(***************************************************************************)
+
+FairSpawns == \A g \in Groups : WF_pool(SpawnEnds(g)) /\ WF_pool(UnwantedEnds(g))
+FairTime == WF_pool(Tick) /\ WF_pool(Clean)
+FairSessions == \A c \in Clients : WF_pool(CloseSession(c))
+
+Spec == Init /\ [][Next]_pool /\ FairSpawns /\ FairTime /\ FairSessions
+\* The same, where whoever has a session may keep it for ever.
+SpecKept == Init /\ [][Next]_pool /\ FairSpawns /\ FairTime
+
+(***************************************************************************)
+(* Invariants, in the order of invariants.rs.                              *)
+(***************************************************************************)
+
+All == DOMAIN pool.procs
+ListOf(g) == pool.groups[g].list
+IsSorted(s, Key(_)) == \A i \in 1..(Len(s) - 1) : Key(s[i]) <= Key(s[i + 1])
+
+\* INV-GROUP-NAME: a group's processes say that they belong to it
+InvGroupName == \A g \in Groups : \A x \in Elements(ListOf(g)) : pool.procs[x].group = g
+\* INV-GROUP-ORDER: in a group no idle process comes after an active one
+InvGroupOrder == \A g \in Groups : IsSorted(ListOf(g), LAMBDA x : AtMost(pool.procs[x].sessions, 1))
+\* INV-GROUP-SORTED: a group's processes are ranked by their sessions, those with room first
+InvGroupSorted == \A g \in Groups : IsSorted(ListOf(g), LAMBDA x : Rank(pool, x))
+\* INV-GROUP-ACCESSIBLE: every group is found under its name, and only there
+InvGroupAccessible == \A g \in Groups : pool.groups[g].known \/ ListOf(g) = <<>>
+\* INV-PROCESS-IDLE: a process is in inactive_apps exactly if it has no session and is not detached
+InvProcessIdle == \A x \in All :
+    (pool.procs[x].sessions = 0 /\ ~pool.procs[x].detached) <=> x \in Elements(pool.inactive)
+\* INV-PROCESS-ACCESSIBLE: a process is in its group exactly if it is not detached
+InvProcessAccessible == \A x \in All :
+    ~pool.procs[x].detached <=> \E g \in Groups : x \in Elements(ListOf(g))
+\* INV-PROCESS-HERE: no process of the pool's data is marked as gone
+InvProcessHere ==
+    /\ \A g \in Groups : Elements(ListOf(g)) \subseteq All
+    /\ Elements(pool.inactive) \cup Elements(pool.draining) \cup Elements(pool.condemned) \subseteq All
+    /\ \A c \in Clients : pool.clients[c].at = "has" <=> pool.clients[c].process \in All
+\* INV-INACTIVE-SIZE: inactive_apps holds count - active processes
+InvInactiveSize == Len(pool.inactive) = Count(pool) - Active(pool)
+\* INV-INACTIVE-IDLE: what is in inactive_apps is attached and has no session
+InvInactiveIdle == \A x \in Elements(pool.inactive) :
+    /\ pool.procs[x].sessions = 0 /\ ~pool.procs[x].detached
+    /\ x \in Elements(ListOf(pool.procs[x].group))
+\* INV-INACTIVE-ORDER: inactive_apps is ordered by last_used
+InvInactiveOrder == IsSorted(pool.inactive, LAMBDA x : -pool.procs[x].idleFor)
+\* INV-CAPACITY: count + reserved <= max, unless max was lowered (E3)
+InvCapacity == Count(pool) + Reserved(pool) <= AtLeast(pool.max, pool.ceiling)
+\* INV-LIVE: what lives is at most max + max_draining, unless max was lowered (E25)
+InvLive == Live(pool) <= AtLeast(LiveLimit(pool), pool.liveCeiling)
+\* INV-DRAINING: a draining process is detached, has sessions, and is counted by its group (E13)
+InvDraining ==
+    /\ \A x \in Elements(pool.draining) : pool.procs[x].detached /\ pool.procs[x].sessions > 0
+    /\ Cardinality({x \in All : pool.procs[x].detached}) = Len(pool.draining)
+\* INV-CONCURRENCY: no process has more sessions than it takes
+InvConcurrency == \A x \in All : Concurrency = 0 \/ pool.procs[x].sessions <= Concurrency
+\* INV-MAX-REQUESTS: no process is given more sessions than max_requests (E14)
+InvMaxRequests == \A x \in All :
+    MaxRequests = 0 \/ pool.procs[x].processed + pool.procs[x].sessions <= MaxRequests
+\* INV-IDENTIFIER: attached processes, and no others, are found by their identifiers
+InvIdentifier ==
+    /\ All = 1..Cardinality(All)
+    /\ \A g \in Groups : Cardinality(Elements(ListOf(g))) = Len(ListOf(g))
+\* INV-WAITING: waiting is the number of gets in the groups' queues (E16)
+InvWaiting == \A c \in Clients :
+    pool.clients[c].at = "waits" <=>
+        Cardinality({g \in Groups : c \in Elements(pool.groups[g].queue)}) = 1
+\* INV-EXACT-WAKE-UP: no get waits while its group has a process with room (E17, E21)
+InvExactWakeUp == \A g \in Groups : pool.groups[g].queue = <<>> \/ Select(pool, g) = Nobody
+\* INV-WAIT-HAS-CAUSE: a get that waits has a process, a spawn or a place in line to wait for (E21)
+InvWaitHasCause == \A g \in Groups :
+    \/ pool.groups[g].queue = <<>> \/ ListOf(g) # <<>>
+    \/ pool.groups[g].spawning # "no" \/ StandsIn(pool, g) = "First"
+\* INV-CONDEMNED: condemned processes are attached, have sessions, and are no more than starving groups (E18)
+InvCondemned ==
+    /\ \A x \in Elements(pool.condemned) :
+        pool.procs[x].condemned /\ ~pool.procs[x].detached /\ pool.procs[x].sessions > 0
+    /\ Cardinality({x \in All : pool.procs[x].condemned}) = Len(pool.condemned)
+    /\ Len(pool.condemned) <= Len(pool.lines["First"])
+\* INV-BACK-OFF: a group that backs off has an error, and without a process nobody waits for it (E27)
+InvBackOff == \A g \in Groups :
+    /\ BacksOff(pool, g) <=> g \in Elements(pool.backingOff)
+    /\ BacksOff(pool, g) =>
+        pool.groups[g].lastError /\ (ListOf(g) # <<>> \/ pool.groups[g].queue = <<>>)
+\* INV-WANT: every group stands in the line that its state asks for
+InvWant == \A g \in Groups :
+    /\ \/ StandsIn(pool, g) = Wants(pool, g)
+       \* That max_per_app was lowered is found when its turn comes.
+       \/ StandsIn(pool, g) = "More" /\ Wants(pool, g) = "Capped"
+    /\ Cardinality({line \in Lines : g \in Elements(pool.lines[line])}) <= 1
+\* INV-CLOSED: a closed pool has no process and no waiter (E32)
+InvClosed == pool.closed => Count(pool) = 0 /\ \A g \in Groups : pool.groups[g].queue = <<>>
+
+\* Beyond these, of states: PROP-SESSIONS: a process has as many sessions as there are clients that have
+\* one with it (E16)
+InvSessions == \A x \in All :
+    pool.procs[x].sessions = Cardinality({c \in Clients : pool.clients[c].process = x})
+\* No deadlock: while a get waits, something that the system does of itself can happen.
+InvNoDeadlock ==
+    (\E c \in Clients : pool.clients[c].at = "waits") =>
+        \/ \E c \in Clients : pool.clients[c].at \in {"has", "lost"}
+        \/ Reserved(pool) + Replacing(pool) > 0
+        \/ TimePasses /\ (pool.backingOff # <<>> \/ pool.draining # <<>> \/ Unprotected(pool) # <<>>)
+
+(***************************************************************************)
+(* What comes about in the end. Each says what it assumes of the constants.*)
+(***************************************************************************)
+
+\* PROP-EVERY-GET-ENDS: every get that waits ends, with a session or an error. Spawns may fail for ever;
+\* restarts, detaches and changes of limits do not happen.
+EveryGetEnds == \A c \in Clients : pool.clients[c].at = "waits" ~> pool.clients[c].at # "waits"
+
+\* PROP-NO-GROUP-STARVES: a group without processes that somebody waits for gets one, or its gets end.
+Starves(g) == ListOf(g) = <<>> /\ pool.groups[g].queue # <<>>
+NoGroupStarves == \A g \in Groups : Starves(g) ~> ~Starves(g)
+
+\* PROP-MINIMUM-REFILLED: a group below its minimum comes up to it, as long as there is room. Spawns do
+\* not fail, and there is no max_requests.
+BelowMinimum(g) ==
+    /\ pool.groups[g].known /\ ~pool.groups[g].forgotten /\ ~pool.closed
+    /\ ~IsCapped(pool, g) /\ (pool.groups[g].spawning # "no" \/ MayReserve(pool))
+    /\ Size(pool, g) < MinOf(g)
+MinimumRefilled == \A g \in Groups : BelowMinimum(g) ~> ~BelowMinimum(g)
+
+\* PROP-RESTART-ENDS: a rolling restart replaces every outdated process, once no more restart files are
+\* touched. Spawns do not fail, and there is room for a successor.
+RestartEnds ==
+    <>[](\A g \in Groups : pool.groups[g].seen # "older") =>
+        \A g \in Groups : []<>(Outdated(pool, g) = {})
+
+\* PROP-DRAIN-ENDS: a process that drains is gone in the end, though its sessions do not close. Time
+\* passes. Of SpecKept.
+Drains(c) == pool.clients[c].at = "has" /\ pool.procs[pool.clients[c].process].detached
+DrainEnds == \A c \in Clients : Drains(c) ~> ~Drains(c)
+================================================================================
