@@ -37,6 +37,8 @@ POOL = ["--test", "rulings"]
 REST = ["--test", "conformance", "--test", "async_get", "--test", "foreign_code", "--test", "refinement"]
 REAL = ["--test", "real_clock", "--test", "stress"]
 LOOM = ["--features", "loom", "--lib"]
+# What searches, or lets time pass, is given three times as long.
+SEARCHES = {"cabrank", "refinement", "real_clock", "stress"}
 # Where a file's own tests are the likeliest to notice.
 BY_UNIT_TESTS = {"slab_list", "ranked", "wait_queue", "clock", "restart_files", "options", "error"}
 # What the library does with its lists, its queue and its lock comes first, what it says comes last.
@@ -168,9 +170,9 @@ def judge(mutant, options):
         programs, error = build(args)
         if programs is None:
             return {"how": "unviable", "what": (re.search(r"error[^\n]*", error) or [""])[0]}
-        seconds = options.seconds * 15 if args is LOOM else options.seconds
         for name, program in programs:
-            ended = run(program, seconds)
+            slow = 15 if args is LOOM else 3 if name in SEARCHES else 1
+            ended = run(program, options.seconds * slow)
             if ended:
                 layer = "loom" if args is LOOM else name
                 return {"how": ended[0], "what": ended[1], "by": layer}
@@ -217,7 +219,7 @@ def main():
     parser.add_argument("--survivors", action="store_true", help="only those that survived")
     parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--loom", action="store_true", help="show survivors to the models, too")
-    parser.add_argument("--seconds", type=int, default=40, help="for each test program")
+    parser.add_argument("--seconds", type=int, default=20, help="for each test program")
     parser.add_argument("--minutes", type=int, help="stop after so many")
     options = parser.parse_args()
 
