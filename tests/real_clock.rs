@@ -149,3 +149,25 @@ fn e30_the_cleaner_sleeps_while_nothing_is_idle() {
     drop(busy);
     before_long(|| pool.counts().count == 0);
 }
+
+/// What is never due, for there is no limit or a minimum protects it, is no reason to look.
+#[cfg(target_os = "linux")]
+#[test]
+fn e30_closing_sessions_leaves_the_cleaner_asleep_where_nothing_will_be_due() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (limit, min) in [(Duration::ZERO, 0), (1000 * LIMIT, 1)] {
+        before_long(|| cleaners_sleeps().is_empty());
+        let builder = ApplicationPool::builder(InMemorySpawner::new()).max_idle_time(limit);
+        let pool = builder.build().expect("a valid pool");
+        let options = app("x").with_min_processes(min);
+        // It may still be on its way to its first sleep: one quiet stretch is enough.
+        before_long(|| {
+            let before = cleaners_sleeps();
+            for _ in 0..10 {
+                drop(pool.get(&options).expect("a session"));
+                sleep(LIMIT / 10);
+            }
+            before.len() == 1 && before == cleaners_sleeps()
+        });
+    }
+}

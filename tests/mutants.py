@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Changes the library one operator or one function body at a time, and says which tests notice.
+
+    python3 tests/mutants.py                       all mutants of src/ (hours); goes on where it was stopped
+    python3 tests/mutants.py session detach        only those of files with one of these in their name
+    python3 tests/mutants.py --again NAME          once more those with this in their name
+    python3 tests/mutants.py --survivors           once more those that survived: after a new test
+    python3 tests/mutants.py --report              what is known, without running anything
+
+`cargo mutants` (27 or newer) lists the mutants, by `.cargo/mutants.toml`; it would build every test,
+example and bench for each of them, so this runs them instead: the test that is likeliest to notice
+first, and the next only if it does not. Results are kept in target/mutants/results.jsonl.
+Exits with 1 if a mutant survives that tests/MUTANTS.md does not name. Needs Python 3.11.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COPY = ROOT / "target" / "mutants"
+COPIED = [".cargo", "src", "models", "benches", "examples", "tests", "spec", "Cargo.lock", "README.md"]
+RESULTS = COPY / "results.jsonl"
+
+UNIT = ["--lib"]
+POOL = ["--test", "rulings"]
+REST = ["--test", "conformance", "--test", "async_get", "--test", "foreign_code", "--test", "refinement"]
+REAL = ["--test", "real_clock", "--test", "stress"]
+LOOM = ["--features", "loom", "--lib"]
+# What searches, or lets time pass, is given three times as long.
+SEARCHES = {"cabrank", "refinement", "real_clock", "stress"}
+# Where a file's own tests are the likeliest to notice.
+BY_UNIT_TESTS = {"slab_list", "ranked", "wait_queue", "clock", "restart_files", "options", "error"}
+# What the library does with its lists, its queue and its lock comes first, what it says comes last.
+ORDER = [
+    "wait_queue", "session", "checkout", "capacity", "spawning", "detach", "state", "group", "get_async",
+    "effects", "cleaner", "slab_list", "ranked", "restart_files", "process_info", "mod", "clock",
+    "options", "snapshot", "foreign", "spawner", "builder", "error", "event", "native",
+]
+
+
+def layers(stem, loom):
+    first, second = (UNIT, POOL) if stem in BY_UNIT_TESTS else (POOL, UNIT)
+    return [first, second, REST, REAL] + ([LOOM] if loom else [])
+
+
+def copy_sources():
+    COPY.mkdir(parents=True, exist_ok=True)
+    for name in COPIED:
+        source, copy = ROOT / name, COPY / name
+        if copy.is_dir():
+            shutil.rmtree(copy)
+        if source.is_dir():
+            shutil.copytree(source, copy)
+        elif source.exists():
+            shutil.copy2(source, copy)
+    # Without the agent, which is not needed.
+    manifest = (ROOT / "Cargo.toml").read_text()
+    lines = ['members = ["spec"]' if line.startswith("members") else line for line in manifest.splitlines()]
+    (COPY / "Cargo.toml").write_text("\n".join(lines) + "\n")
+
+
+def mutants():
+    done = subprocess.run(
+        ["cargo", "mutants", "--list", "--json", "-p", "cabrank"],
+        cwd=COPY, stdout=subprocess.PIPE, text=True, check=True,
+    )
+    stem = lambda mutant: pathlib.Path(mutant["file"]).stem
+    rank = lambda mutant: ORDER.index(stem(mutant)) if stem(mutant) in ORDER else len(ORDER)
+    return sorted(json.loads(done.stdout), key=rank)
+
+
+def change(source, span, replacement):
+    """The source with the span replaced; lines and columns count from 1."""
+    lines = source.splitlines(keepends=True)
+    at = lambda place: sum(map(len, lines[: place["line"] - 1])) + place["column"] - 1
+    return source[: at(span["start"])] + replacement + source[at(span["end"]) :]
+
+
+def limit_memory():
+    # A loop that never ends may fill a list for ever.
+    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+
+
+def build(args):
+    """The test programs, or none if the mutant does not compile."""
+    command = ["cargo", "test", "-p", "cabrank", "--no-run", "--message-format=json", *args]
+    done = subprocess.run(
+        command, cwd=COPY, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if done.returncode != 0:
+        return None, done.stderr
+    programs = []
+    for line in done.stdout.splitlines():
+        artifact = json.loads(line)
+        if artifact.get("executable") and artifact["target"]["name"] not in ("threads", "tasks", "spawner"):
+            programs.append((artifact["target"]["name"], artifact["executable"]))
+    return programs, ""
+
+
+def environment():
+    return dict(
+        os.environ,
+        CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(COPY / "target")),
+        # Nobody looks at a mutant in a debugger.
+        CARGO_PROFILE_DEV_DEBUG="0",
+        CARGO_PROFILE_TEST_DEBUG="0",
+        RUST_BACKTRACE="0",
+        CARGO_TERM_COLOR="never",
+        CABRANK_CASES=os.environ.get("CABRANK_CASES", "150"),
+        PROPTEST_CASES=os.environ.get("PROPTEST_CASES", "64"),
+    )
+
+
+def run(program, seconds):
+    """How the program ended: None if all its tests pass. Does not wait for more than one failure."""
+    process = subprocess.Popen(
+        [program, "--nocapture"], cwd=COPY, env=environment(), start_new_session=True, preexec_fn=limit_memory,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    )
+    late = threading.Event()
+
+    def end():
+        late.set()
+        os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    output, failed = [], None
+    for line in process.stdout:
+        output.append(line)
+        if match := re.search(r"test (\S+) (?:- should panic )?\.\.\. FAILED", line):
+            failed = match[1]
+            break
+    timer.cancel()
+    if failed:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    code = process.wait()
+    if not failed and not late.is_set() and code == 0:
+        return None
+    text = "".join(output)
+    # The unit tests break each invariant on purpose, and print that.
+    broken = None if "/deps/cabrank-" in program else re.search(r"(INV-[A-Z-]+) does not hold", text)
+    if broken:
+        return "invariant", broken[1]
+    if failed:
+        return "test", failed
+    if late.is_set():
+        return "time", f"not within {seconds} s"
+    said = re.search(r"panicked at [^\n]*\n([^\n]*)", text)
+    return "panic", said[1] if said else f"exit {code}"
+
+
+def judge(mutant, options):
+    stem = pathlib.Path(mutant["file"]).stem
+    for args in layers(stem, options.loom):
+        programs, error = build(args)
+        if programs is None:
+            return {"how": "unviable", "what": (re.search(r"error[^\n]*", error) or [""])[0]}
+        for name, program in programs:
+            slow = 15 if args is LOOM else 3 if name in SEARCHES else 1
+            ended = run(program, options.seconds * slow)
+            if ended:
+                layer = "loom" if args is LOOM else name
+                return {"how": ended[0], "what": ended[1], "by": layer}
+    return {"how": "survived"}
+
+
+def known():
+    if not RESULTS.exists():
+        return {}
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    return {line["name"]: line for line in lines}
+
+
+def report(listed):
+    results = known()
+    table = collections.defaultdict(collections.Counter)
+    hows = ["invariant", "test", "panic", "time", "unviable", "survived", "not run"]
+    for mutant in listed:
+        how = results.get(mutant["name"], {}).get("how", "not run")
+        table[mutant["file"].removeprefix("src/")][how] += 1
+    print(f"| {'file':<34} | mutants | " + " | ".join(hows) + " |")
+    total = collections.Counter()
+    for file, counts in table.items():
+        total += counts
+        print(f"| {file:<34} | {counts.total():>7} | " + " | ".join(f"{counts[h]:>{len(h)}}" for h in hows) + " |")
+    print(f"| {'all':<34} | {total.total():>7} | " + " | ".join(f"{total[h]:>{len(h)}}" for h in hows) + " |")
+    by = collections.Counter(r["by"] for r in results.values() if "by" in r)
+    print("noticed first by: " + ", ".join(f"{name} {n}" for name, n in by.most_common()))
+    # Names without line numbers, which change with every edit: as MUTANTS.md has them.
+    explained = (ROOT / "tests" / "MUTANTS.md").read_text() if (ROOT / "tests" / "MUTANTS.md").exists() else ""
+    new = 0
+    for mutant in listed:
+        if results.get(mutant["name"], {}).get("how") == "survived":
+            is_explained = re.sub(r":\d+:\d+", "", mutant["name"]).removeprefix("src/") in explained
+            new += not is_explained
+            print(("explained " if is_explained else "SURVIVED  ") + mutant["name"])
+    return new
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("names", nargs="*", help="only mutants of files with one of these names")
+    parser.add_argument("--again", metavar="NAME", help="only mutants with this in their name, known or not")
+    parser.add_argument("--survivors", action="store_true", help="only those that survived")
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    parser.add_argument("--loom", action="store_true", help="show survivors to the models, too")
+    parser.add_argument("--seconds", type=int, default=20, help="for each test program")
+    parser.add_argument("--minutes", type=int, help="stop after so many")
+    options = parser.parse_args()
+
+    copy_sources()
+    listed = mutants()
+    results, begun = known(), time.monotonic()
+    for mutant in [] if options.report else listed:
+        name, path = mutant["name"], COPY / mutant["file"]
+        if options.names and path.stem not in options.names:
+            continue
+        if options.again is not None or options.survivors:
+            again = options.again is not None and options.again in name
+            if not (again or options.survivors and results.get(name, {}).get("how") == "survived"):
+                continue
+        elif name in results:
+            continue
+        if options.minutes and time.monotonic() - begun > options.minutes * 60:
+            break
+        source = path.read_text()
+        started = time.monotonic()
+        path.write_text(change(source, mutant["span"], mutant["replacement"]))
+        try:
+            result = judge(mutant, options)
+        finally:
+            path.write_text(source)
+        result |= {"name": name, "seconds": round(time.monotonic() - started, 1)}
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(result) + "\n")
+        print(result["how"].ljust(10), result["seconds"], name, result.get("by", ""), result.get("what", ""), flush=True)
+    return 1 if report(listed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
