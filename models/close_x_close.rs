@@ -9,7 +9,7 @@ use super::rig::*;
 
 #[test]
 fn close_x_close() {
-    explore_small("close_x_close", &["first", "second"], |outcomes| {
+    explore("close_x_close", &["first", "second"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();

@@ -96,6 +96,8 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     if std::env::var_os("CABRANK_REPLAY").is_some() {
         return; // One execution reaches one outcome.
     }
+    // A model with one outcome would not notice by that.
+    assert!(count > 1, "{name}: the search has stopped after its first execution");
     let reached: Vec<&str> = seen.keys().map(String::as_str).collect();
     let mut wanted = expected.to_vec();
     wanted.sort_unstable();
