@@ -70,7 +70,7 @@ fn three_groups() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: run by `.ci/run deep`"]
 fn deep() {
     explore(|named| named.deep);
 }

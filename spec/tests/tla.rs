@@ -160,7 +160,7 @@ fn figure(answer: &str, name: &str) -> usize {
 }
 
 #[test]
-#[ignore = "installs a checker, and takes minutes"]
+#[ignore = "installs a checker, and takes minutes: run by `.ci/run deep`"]
 fn the_module_has_as_many_states() {
     let tla = checker();
     for &(name, states) in PINNED {
