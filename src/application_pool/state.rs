@@ -194,10 +194,9 @@ impl<S: Spawner> State<S> {
     /// Removes the record of a group that was detached and that nothing needs any more.
     pub(crate) fn forget_if_unused(&mut self, key: Key, fx: &mut Effects<S>) {
         let group = self.group(key);
-        let used = group.size > 0
-            || group.draining > 0
-            || group.spawns_in_flight > 0
-            || !group.queue.is_empty();
+        // A get that needs it takes a group out of oblivion before it is given a process.
+        debug_assert!(!group.forgotten || group.size == 0);
+        let used = group.draining > 0 || group.spawns_in_flight > 0 || !group.queue.is_empty();
         if !group.forgotten || used {
             return;
         }

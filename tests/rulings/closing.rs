@@ -2,7 +2,7 @@
 
 use crate::common::{Door, Rig, SECOND, SOON, app, before_long, soon};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, DetachReason, GetError, ManualClock, ShutDown};
+use cabrank::{ApplicationPool, DetachReason, GetError, ManualClock, RestartMode, ShutDown};
 use cabrank::{SpawnError, SpawnRequest, Spawner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -85,6 +85,31 @@ fn e32_closing_waits_until_the_spawns_have_ended() {
     soon(move || closing.join()).expect("closing does not panic");
     assert!(soon(move || pool.wait_closed(SECOND)));
     assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)], "nobody wants it");
+}
+
+/// One of each, so that they would cancel out if one were taken from the other.
+#[test]
+fn e32_closing_waits_for_additions_and_for_replacements() {
+    let rig = Rig::new(|b| b);
+    let rolling = app("x").with_restart_mode(RestartMode::Rolling);
+    rig.idle(&rolling, 1);
+    let door = Door::default();
+    let theirs = door.clone();
+    rig.spawner.on_call(move |call| {
+        if call == Call::Spawn {
+            theirs.pass();
+        }
+    });
+    rig.touch(&rolling);
+    rig.idle(&rolling, 1);
+    let getting = rig.start_get(&app("y"));
+    door.await_arrivals(2);
+    let pool = rig.pool.clone();
+    let closing = std::thread::spawn(move || pool.close());
+    assert!(matches!(getting.error(), GetError::Closed));
+    assert!(!rig.pool.wait_closed(Duration::ZERO), "two spawns have not ended");
+    door.open();
+    soon(move || closing.join()).expect("closing does not panic");
 }
 
 /// The text's destructor is not written down; the original joins its threads.

@@ -24,7 +24,7 @@ fn e26_healthy_processes_stay_when_a_spawn_fails() {
 fn e26_the_back_off_doubles_up_to_its_cap_and_success_ends_it() {
     let rig = Rig::new(|b| b.back_off(SECOND, 30 * SECOND));
     rig.spawner.always("/srv/x", Spawn::fail("no database"));
-    for seconds in [1, 2, 4, 8, 16, 30, 30] {
+    for seconds in [1, 2, 4, 8, 16].into_iter().chain([30; 15]) {
         assert!(matches!(rig.start_get(&app("x")).error(), GetError::Spawn(_)));
         assert_eq!(rig.next_back_off(), seconds * SECOND);
         assert_eq!(rig.group(&app("x")).backing_off, Some(seconds * SECOND));
