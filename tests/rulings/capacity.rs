@@ -2,11 +2,13 @@
 
 use crate::common::files::Files;
 use crate::common::{Getting, Rig, SECOND, app, soon};
-use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, DetachReason, Event, GetError, ManualClock};
 use cabrank::{ProcessState, ShutDown, WeakPool};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::ThreadId;
 
 /// In the text the spawn for X takes no room, so Y's process comes on top.
 #[test]
@@ -97,6 +99,22 @@ fn e11_a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
     }
     pool.close();
     assert!(pool.wait_closed(SECOND));
+}
+
+/// One thread for each group that spawns, not one for each process.
+#[test]
+fn e11_the_thread_that_has_spawned_carries_out_the_next_order_of_its_group() {
+    let rig = Rig::new(|b| b);
+    let threads: Arc<Mutex<HashSet<ThreadId>>> = Arc::default();
+    let theirs = threads.clone();
+    rig.spawner.on_call(move |call| {
+        if call == Call::Spawn {
+            theirs.lock().expect("nothing panics in it").insert(std::thread::current().id());
+        }
+    });
+    drop(rig.get(&app("x").with_min_processes(4)));
+    rig.eventually(|c| c.count == 4);
+    assert_eq!(threads.lock().expect("nothing panics in it").len(), 1);
 }
 
 /// The order is given up before its thread is started, and a second one takes its place.

@@ -112,6 +112,27 @@ fn e32_closing_waits_for_additions_and_for_replacements() {
     soon(move || closing.join()).expect("closing does not panic");
 }
 
+#[test]
+fn e32_the_end_of_a_pool_waits_until_its_processes_are_shut_down() {
+    let rig = Rig::new(|b| b);
+    rig.idle(&app("x"), 1);
+    let door = Door::default();
+    let theirs = door.clone();
+    rig.spawner.on_call(move |call| {
+        if call == Call::ShutDown {
+            theirs.pass();
+        }
+    });
+    let (pool, identifier) = (rig.pool.clone(), rig.group(&app("x")).processes[0].identifier);
+    let detaching = std::thread::spawn(move || pool.detach(identifier));
+    door.await_arrivals(1);
+    rig.pool.close();
+    assert!(!rig.pool.wait_closed(Duration::ZERO), "one is being shut down");
+    door.open();
+    assert!(soon(move || detaching.join()).expect("detaching does not panic"));
+    assert!(rig.pool.wait_closed(SECOND));
+}
+
 /// The text's destructor is not written down; the original joins its threads.
 #[test]
 fn e32_the_last_handle_closes_the_pool_and_the_others_do_not() {
