@@ -63,6 +63,7 @@ pub mod errata;
 pub mod exploration;
 pub mod fairness;
 pub mod get;
+pub mod interlock;
 pub mod invariants;
 pub mod machine;
 pub mod mutators;
