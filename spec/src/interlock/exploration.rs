@@ -2,7 +2,7 @@
 
 use crate::checker::{Counterexample, Ended, Explored, Machine, Search, explore};
 use crate::interlock::properties::{
-    LIVENESS, PROPERTIES, STEP_PROPERTIES, SUBJECTS, kind_and_class, marks,
+    LIVENESS, Liveness, PROPERTIES, STEP_PROPERTIES, SUBJECTS, kind_and_class, marks,
 };
 use crate::interlock::script::{Action, World};
 use crate::interlock::state::Interlock;
@@ -62,7 +62,8 @@ fn look_for(world: &World, only: Option<&str>) -> Result<Report, Counterexample<
         Err(Ended::Broken(counterexample)) => return Err(counterexample),
         Err(Ended::TooMany) => unreachable!("there is no limit"),
     };
-    for (place, property) in LIVENESS.iter().enumerate().filter(|(_, p)| wanted(p.name)) {
+    let looked_at = |p: &Liveness| wanted(p.name) && (p.promised || only.is_some());
+    for (place, property) in LIVENESS.iter().enumerate().filter(|(_, p)| looked_at(p)) {
         if let Some(counterexample) = never(world, &explored, place, property.name) {
             return Err(counterexample);
         }

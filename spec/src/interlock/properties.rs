@@ -4,9 +4,7 @@
 //! there (executions, permit blocks, the lock) is known without asking the interlock.
 
 use crate::interlock::script::{Action, Op, Step, World};
-use crate::interlock::state::{
-    Accepts, Event, Interlock, Mode, OwnerId, Purpose, Sleep,
-};
+use crate::interlock::state::{Event, Interlock, Mode, OwnerId, Purpose, Sleep};
 
 /// Something that holds in every state.
 pub struct Property {
@@ -34,6 +32,8 @@ pub struct Liveness {
     pub name: &'static str,
     /// What it says.
     pub says: &'static str,
+    /// Whether it is promised; if not, it is known to fail, and where (`tests/interlock.rs`).
+    pub promised: bool,
     /// Whether it has not come about yet.
     pub not_yet: fn(&World, &Interlock, OwnerId) -> bool,
 }
@@ -61,9 +61,9 @@ pub const PROPERTIES: &[Property] = &[
         says: "while one unloads no permit block of another is open",
         holds: |w, s| {
             let unloads = |&o: &OwnerId| w.next(s, o) == Some(Op::Unload) && s.holds(o);
-            living(s).find(unloads).is_none_or(|o| {
-                living(s).all(|q| q == o || open(w, s, q).permits == 0)
-            })
+            living(s)
+                .find(unloads)
+                .is_none_or(|o| living(s).all(|q| q == o || open(w, s, q).permits == 0))
         },
     },
     Property {
@@ -121,9 +121,11 @@ pub const STEP_PROPERTIES: &[StepProperty] = &[
         holds: |_, before, action, after| {
             let unloads = after.told.contains(&Event::Holds)
                 && after.holder == Some((action.owner, Purpose::Unload));
-            !unloads || before.others(action.owner).all(|(_, q)| {
-                q.sleeps != Some(Sleep::For(Purpose::Load)) || q.frames.iter().all(|f| f.shares == 0)
-            })
+            !unloads
+                || before.others(action.owner).all(|(_, q)| {
+                    q.sleeps != Some(Sleep::For(Purpose::Load))
+                        || q.frames.iter().all(|f| f.shares == 0)
+                })
         },
     },
     StepProperty {
@@ -132,7 +134,8 @@ pub const STEP_PROPERTIES: &[StepProperty] = &[
         holds: |_, before, action, after| {
             let o = action.owner;
             let newcomer = before.mode(o) == Mode::Out && !before.has_live_ancestor(o);
-            let enters = newcomer && action.step == Step::Next(Op::Enter) && after.owners[o].shares > 0;
+            let enters =
+                newcomer && action.step == Step::Next(Op::Enter) && after.owners[o].shares > 0;
             let waits = |q: OwnerId| matches!(before.mode(q), Mode::Waiting | Mode::Holding);
             !enters || before.others(o).all(|(q, _)| !waits(q))
         },
@@ -151,7 +154,9 @@ pub const STEP_PROPERTIES: &[StepProperty] = &[
         holds: |w, before, action, after| {
             let freed = |q: OwnerId| !w.may_go_on(before, q) && w.may_go_on(after, q);
             after.told.contains(&Event::Woke)
-                || before.others(action.owner).all(|(q, _)| !w.is_in_interlock(before, q) || !freed(q))
+                || before
+                    .others(action.owner)
+                    .all(|(q, _)| !w.is_in_interlock(before, q) || !freed(q))
         },
     },
 ];
@@ -161,17 +166,32 @@ pub const LIVENESS: &[Liveness] = &[
     Liveness {
         name: "ENDS",
         says: "every program comes to its end, if every program has one",
+        promised: true,
         not_yet: |w, s, o| (0..s.owners.len()).all(|o| w.ends(o)) && !w.is_over(s, o),
     },
     Liveness {
         name: "L5",
         says: "whoever waits for the lock gets it, or is told why not",
+        promised: true,
         not_yet: |_, s, o| matches!(s.owners[o].sleeps, Some(Sleep::For(_))),
     },
     Liveness {
-        name: "L5-RESUMES",
+        name: "RESUMES",
         says: "whoever let others go first, or gave up, goes on",
+        promised: true,
         not_yet: |_, s, o| matches!(s.mode(o), Mode::Draining | Mode::Resuming),
+    },
+    Liveness {
+        name: "ENTERS",
+        says: "whoever wants to enter does",
+        promised: false,
+        not_yet: |w, s, o| w.next(s, o) == Some(Op::Enter),
+    },
+    Liveness {
+        name: "PERMIT-ENDS",
+        says: "whoever wants to end its permit block does",
+        promised: false,
+        not_yet: |w, s, o| w.next(s, o) == Some(Op::End),
     },
 ];
 
@@ -222,7 +242,9 @@ impl World {
     /// Whether an owner is in the interlock, and may sleep there.
     fn is_in_interlock(&self, s: &Interlock, o: OwnerId) -> bool {
         let sleeps = s.owners[o].sleeps.is_some();
-        sleeps || s.owners[o].waits_on.is_none() && matches!(self.next(s, o), Some(Op::Enter | Op::End))
+        sleeps
+            || s.owners[o].waits_on.is_none()
+                && matches!(self.next(s, o), Some(Op::Enter | Op::End))
     }
     /// Whether its guard is true.
     fn may_go_on(&self, s: &Interlock, o: OwnerId) -> bool {
@@ -237,12 +259,18 @@ impl World {
     }
 }
 
-/// What a property of this name says.
-pub fn says(name: &str) -> Option<&'static str> {
+/// Everything that is promised: its name, and what it says.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     let states = PROPERTIES.iter().map(|p| (p.name, p.says));
     let steps = STEP_PROPERTIES.iter().map(|p| (p.name, p.says));
-    let in_the_end = LIVENESS.iter().map(|p| (p.name, p.says));
-    states.chain(steps).chain(in_the_end).find(|(other, _)| *other == name).map(|(_, says)| says)
+    let in_the_end = LIVENESS.iter().filter(|p| p.promised).map(|p| (p.name, p.says));
+    states.chain(steps).chain(in_the_end)
+}
+
+/// What a property of this name says.
+pub fn says(name: &str) -> Option<&'static str> {
+    let not_promised = LIVENESS.iter().filter(|p| !p.promised).map(|p| (p.name, p.says));
+    all().chain(not_promised).find(|(other, _)| *other == name).map(|(_, says)| says)
 }
 
 /// How many bits each liveness property's marks take.
@@ -264,16 +292,4 @@ pub(crate) fn marks(w: &World, s: &Interlock) -> u64 {
 pub(crate) fn kind_and_class(_: &Interlock, action: &Action) -> (u8, u8) {
     let limit = matches!(action.step, Step::GiveUp(_));
     (0, action.owner as u8 + if limit { SUBJECTS as u8 } else { 0 })
-}
-
-/// Whom an entry lets in, in words.
-pub(crate) fn in_words(accepts: Accepts) -> String {
-    let names = [
-        (Accepts::SHARE, "shares"),
-        (Accepts::LOAD, "loads"),
-        (Accepts::UNLOAD, "unloads"),
-        (Accepts::UNNAMED, "unnamed ones"),
-    ];
-    let let_in: Vec<_> = names.iter().filter(|(a, _)| accepts.includes(*a)).map(|n| n.1).collect();
-    if let_in.is_empty() { "nobody".into() } else { let_in.join(", ") }
 }

@@ -24,7 +24,8 @@ impl Scenario {
     }
 }
 
-type Ops = Vec<Op>;
+/// A program.
+pub type Ops = Vec<Op>;
 
 fn within(first: Op, body: impl AsRef<[Op]>, last: Op) -> Ops {
     [&[first], body.as_ref(), &[last]].concat()
@@ -214,7 +215,9 @@ scenarios! {
         owner("load b", run(load())),
         owner("unnamed", run(lock(Unnamed, []))),
     ];
-    "drain-x-permit" "who lets others go first does not wait for an unload that a permit block keeps out" &[], [
+    "drain-x-permit" "who lets others go first does not wait for an unload that a permit block keeps out" &[
+        "all are served", "reloader: Deadlock", "reloader: Deadlock, other: Deadlock", "waiter: Deadlock",
+    ], [
         owner("reloader", run(unload())),
         owner("waiter", run(then([load(), permit([Op::Wait(0)])]))),
         owner("other", run(unload())),
@@ -289,11 +292,11 @@ scenarios! {
         owner("newcomer", run([Op::Use])),
     ];
     "dies-with-a-share" "D5: what a dead owner had is given back" &["mortal died"], [
-        owner("mortal", vec![Op::Enter, Op::Die]),
+        owner("mortal", run([Op::Die])),
         owner("reloader", run(unload())),
     ];
     "dies-holding" "D5: the lock too, and whatever it had published" &["mortal died"], [
-        owner("mortal", vec![Op::Enter, Op::Permit, Op::Acquire(Load), Op::Die]),
+        owner("mortal", run(permit(lock(Load, [Op::Die])))),
         owner("loader", run(load())),
         owner("reloader", unload()),
     ];
@@ -302,7 +305,12 @@ scenarios! {
         owner("parent", run(spawn_then(1, lock(Load, [Op::Wait(1)])))),
         child("child", 0, run([Op::Use])),
     ];
-    "drain-x-waiting-parent" "a child does not let others go first who wait for its parent, who waits for it"
+    "holder-waits-for-a-permitting-child" "whoever holds the lock may not wait for a child, which may have a permit block to end"
+        &["parent: Deadlock"], [
+        owner("parent", run(spawn_then(1, lock(Load, [Op::Wait(1)])))),
+        child("child", 0, run(permit(load()))),
+    ];
+    "drain-x-waiting-parent" "a child lets a load go first that waits for its parent; a parent that then begins to wait for the child is told"
         &["all are served", "child: Deadlock", "parent: Deadlock"], [
         owner("parent", run(spawn_then(1, then([permit([]), vec![Op::Wait(1)]])))),
         child("child", 0, run(load())),
@@ -313,4 +321,49 @@ scenarios! {
 /// The scenario of this name.
 pub fn named(name: &str) -> Option<Scenario> {
     all().into_iter().find(|scenario| scenario.name == name)
+}
+
+/// Programs that anybody may run beside anybody: no three of them may break anything.
+pub fn programs() -> Vec<(&'static str, Ops)> {
+    vec![
+        ("run", run([Op::Use])),
+        ("load", load()),
+        ("unload", unload()),
+        ("unnamed", lock(Unnamed, [])),
+        ("run-load", run(then([load(), vec![Op::Use]]))),
+        ("run-unload", run(then([unload(), vec![Op::Use]]))),
+        ("run-unnamed", run(lock(Unnamed, [Op::Use]))),
+        ("run-run-load", run(run(load()))),
+        ("permit", run(then([permit([]), vec![Op::Use]]))),
+        ("permit-load", run(permit(load()))),
+        ("permit-unload", run(permit(unload()))),
+        ("permit-permit-run-load", run(permit(permit(run(load()))))),
+        ("run-load-load", run(lock(Load, load()))),
+        ("unload-run", lock(Unload, then([vec![Op::Unload], run([Op::Use])]))),
+        ("try-unload", run(within(Op::Try(Unload), [Op::Unload], Op::Release))),
+        (
+            "load-for-a-while",
+            run(then([within(Op::AcquireFor(Load), [], Op::Release), vec![Op::Use]])),
+        ),
+        ("unload-for-a-while", run(then([unload_for_a_while(), vec![Op::Use]]))),
+        ("permit-unload-for-a-while", run(permit(unload_for_a_while()))),
+        ("dies", run(permit([Op::Die]))),
+        ("dies-holding", run(lock(Load, [Op::Die]))),
+    ]
+}
+
+/// What a parent may do while its child, the owner `c`, runs any of [`programs`].
+pub fn parents(c: OwnerId) -> Vec<(&'static str, Ops)> {
+    vec![
+        ("waits", run(spawn_then(c, [Op::Wait(c), Op::Use]))),
+        ("permits-and-waits", run(spawn_then(c, then([permit([Op::Wait(c)]), vec![Op::Use]])))),
+        ("loads-and-waits", run(spawn_then(c, then([load(), permit([Op::Wait(c)])])))),
+        ("unloads-and-waits", run(spawn_then(c, then([unload(), permit([Op::Wait(c)])])))),
+        (
+            "permits-and-loads-and-waits",
+            run(spawn_then(c, permit(then([load(), vec![Op::Wait(c)]])))),
+        ),
+        ("waits-in-a-load", run(spawn_then(c, lock(Load, [Op::Wait(c)])))),
+        ("does-not-wait", run(spawn_then(c, load()))),
+    ]
 }

@@ -5,7 +5,8 @@ use crate::interlock::guards::after;
 use crate::interlock::rules::Defect::D5;
 use crate::interlock::rules::Planted::GivesUpAtOnce;
 use crate::interlock::rules::Rules;
-use crate::interlock::state::{Event, Interlock, Owner, OwnerId, Purpose, Refusal, Sleep};
+use crate::interlock::state::{Event, Interlock, Mode, Owner, OwnerId, Purpose, Refusal, Sleep};
+use std::collections::BTreeSet;
 
 /// One statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,7 +115,7 @@ impl World {
     fn steps(&self, s: &Interlock, o: OwnerId) -> Vec<Step> {
         let owner = &s.owners[o];
         if owner.dead {
-            let has = s.mode(o) != crate::interlock::state::Mode::Out || owner.entry.is_some();
+            let has = s.mode(o) != Mode::Out;
             return if has && !s.original(D5) { vec![Step::Forfeit] } else { vec![] };
         }
         let Some(op) = self.next(s, o) else { return vec![] };
@@ -133,9 +134,7 @@ impl World {
             Some(Sleep::GivenUp(p)) => (s.c(o) || s.planted(GivesUpAtOnce), Step::Resumed(p)),
             None => match (owner.waits_on, op) {
                 (Some(child), _) => (self.is_over(s, child), Step::Joined),
-                (_, Op::Enter) => {
-                    (s.may_enter(o) || s.is_deadlock(self, o, true), Step::Next(op))
-                }
+                (_, Op::Enter) => (s.may_enter(o) || s.is_deadlock(self, o, true), Step::Next(op)),
                 (_, Op::End) => (s.c(o), Step::Next(op)),
                 (_, Op::Join(other)) => (self.is_over(s, other), Step::Next(op)),
                 (_, Op::Barrier(_)) => (self.all_are_at(s, op), Step::Next(op)),
@@ -276,25 +275,24 @@ impl Machine for World {
         next
     }
 
-    /// What was told is forgotten. Generations are compared, not counted: they begin at the oldest that
-    /// somebody remembers and needs.
+    /// What was told is forgotten. Generations are compared and not counted: those that somebody still
+    /// remembers and needs are numbered anew.
     fn normal(&self, s: &mut Interlock) {
         s.told.clear();
         for o in 0..s.owners.len() {
             if !s.in_execution(o) {
                 s.owners[o].sees = s.generation;
             }
-            let asks = matches!(s.owners[o].sleeps, Some(Sleep::For(_))) || s.holds(o);
-            if !asks {
+            if !matches!(s.owners[o].sleeps, Some(Sleep::For(_))) && !s.holds(o) {
                 s.owners[o].asked = s.generation;
             }
         }
-        let oldest = s.owners.iter().map(|owner| owner.sees.min(owner.asked)).min();
-        let oldest = oldest.unwrap_or(s.generation);
-        s.generation -= oldest;
+        let remembered = s.owners.iter().flat_map(|owner| [owner.sees, owner.asked]);
+        let needed: BTreeSet<u8> = remembered.chain([s.generation]).collect();
+        let number = |generation: u8| needed.range(..generation).count() as u8;
+        s.generation = number(s.generation);
         for owner in &mut s.owners {
-            owner.sees -= oldest;
-            owner.asked -= oldest;
+            (owner.sees, owner.asked) = (number(owner.sees), number(owner.asked));
         }
     }
 

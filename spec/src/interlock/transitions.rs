@@ -30,7 +30,8 @@ impl Interlock {
     // Running n -- leave --> Running n - 1
     // Running 1 -- leave --> Out, wake
     pub(crate) fn leave(&mut self, o: OwnerId) {
-        self.owners[o].shares -= 1;
+        // A planted fault may have lost it.
+        self.owners[o].shares = self.owners[o].shares.saturating_sub(1);
         if self.owners[o].shares == 0 && !self.planted(LeaveWakesNobody) {
             self.wake();
         }
@@ -105,7 +106,7 @@ impl Interlock {
     // Holding p 1 -- release [not E(after p)] --> Running or Out, wake
     // Holding p 1 -- release [E(after p)] --> Draining, wake
     pub(crate) fn release(&mut self, o: OwnerId) {
-        self.depth -= 1;
+        self.depth = self.depth.saturating_sub(1);
         let Some((_, p)) = self.holder.filter(|_| self.depth == 0 || self.planted(ReleaseAtOnce))
         else {
             return;
@@ -180,7 +181,9 @@ impl Interlock {
         child: OwnerId,
     ) -> Result<(), Refusal> {
         self.owners[o].waits_on = Some(child);
-        if self.is_deadlock(world, o, false) {
+        // While one holds the lock nobody enters, and nobody ends a permit block, who cannot be refused that.
+        let holds = self.holds(o) && !self.original(D3) && !self.planted(HolderWaits);
+        if holds && !world.is_over(self, child) || self.is_deadlock(world, o, false) {
             self.owners[o].waits_on = None;
             return Err(Refusal::Deadlock);
         }
