@@ -5,14 +5,17 @@
 //! To store the stories that are told now:
 //! `CABRANK_STORE_STORIES=1 cargo test -p cabrank-spec --test interlock`.
 
+use cabrank_spec::checker::{Ended, Machine, Search, explore};
 use cabrank_spec::interlock::defects::{shown, story};
 use cabrank_spec::interlock::exploration::{check, counterexample};
 use cabrank_spec::interlock::properties::{LIVENESS, PROPERTIES, STEP_PROPERTIES};
 use cabrank_spec::interlock::rules::{Defect, Planted, Rules};
 use cabrank_spec::interlock::scenarios::{Scenario, all, named, parents, programs};
-use cabrank_spec::interlock::script::{Op, Script, World};
+use cabrank_spec::interlock::script::{Action, Op, Script, Step, World};
 use cabrank_spec::interlock::state::Purpose::{Load, Unload};
+use cabrank_spec::interlock::state::{Event, Interlock, Refusal};
 use cabrank_spec::interlock::story::tell;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::Write;
 
@@ -64,7 +67,9 @@ const PINNED: &[(&str, usize, usize, usize)] = &[
 ];
 
 /// How many meetings there are of [`programs`], and states in all.
-const MEETINGS: (usize, usize) = (3010, 775_663);
+const MEETINGS: (usize, usize) = (4340, 1_027_311);
+/// How often somebody is told of a deadlock, in all of them and in the scenarios.
+const TOLD: usize = 13_226;
 /// The same of the streams.
 const STREAMS: (usize, usize) = (2100, 993_862);
 
@@ -224,10 +229,8 @@ fn the_end_of_a_permit_block_may_starve() {
     );
 }
 
-/// Explores every three of the programs, and every parent with every child and every third: nothing may
-/// break, whoever meets whom. Who is refused what is not looked at.
-#[test]
-fn nobody_who_meets_anybody_breaks_anything() {
+/// Every three of the programs, and every parent with every child and every third.
+fn meetings() -> Vec<World> {
     let programs = programs();
     let mut worlds = vec![];
     for a in 0..programs.len() {
@@ -236,13 +239,24 @@ fn nobody_who_meets_anybody_breaks_anything() {
                 let three = [a, b, c].map(|at| script(None, &programs[at]));
                 worlds.push(World { scripts: three.to_vec(), rules: Rules::AS_MENDED });
             }
-            for parent in parents(1) {
-                let child = script(Some(0), &programs[a]);
-                let scripts = vec![script(None, &parent), child, script(None, &programs[b])];
+        }
+    }
+    for parent in parents(1) {
+        for child in &programs {
+            for third in &programs {
+                let scripts =
+                    vec![script(None, &parent), script(Some(0), child), script(None, third)];
                 worlds.push(World { scripts, rules: Rules::AS_MENDED });
             }
         }
     }
+    worlds
+}
+
+/// Nothing breaks, whoever meets whom. Who is refused what is not looked at.
+#[test]
+fn nobody_who_meets_anybody_breaks_anything() {
+    let worlds = meetings();
     let states = worlds.iter().map(|world| match check(world) {
         Ok(found) => found.states,
         Err(broken) => panic!("{}", tell(world, &broken)),
@@ -295,4 +309,107 @@ fn loads_out_of_executions_may_starve_an_unload() {
     assert!(
         !starves.for_ever.is_empty() && starves.for_ever.iter().all(|action| action.owner == 0)
     );
+}
+
+#[test]
+fn the_readme_has_the_figures() {
+    let readme = include_str!("../README.md").replace(',', "");
+    for (scenario, &(name, states, steps, depth)) in all().iter().zip(PINNED) {
+        let shows = scenario.shows.replace(',', "");
+        let row = format!("| `{name}` | {shows} | {states} | {steps} | {depth} |");
+        assert!(readme.contains(&row), "{row}");
+    }
+    let (states, steps) = PINNED.iter().fold((0, 0), |sum, p| (sum.0 + p.1, sum.1 + p.2));
+    let properties = PROPERTIES.len() + STEP_PROPERTIES.len() + LIVENESS.len() - 2;
+    for figure in [
+        format!("| {states} states |"),
+        format!("| {steps} steps |"),
+        format!("| {} meetings {} states |", MEETINGS.0, MEETINGS.1),
+        format!("| {} streams {} states |", STREAMS.0, STREAMS.1),
+        format!("| {TOLD} times |"),
+        format!("| {} faults |", Planted::ALL.len()),
+        format!("| {properties} |"),
+        format!("| {} scenarios |", all().len()),
+    ] {
+        assert!(readme.contains(&figure), "{figure}");
+    }
+}
+
+/// The originals' tests R1 to R20, what is to come about, and the defects each have their scenario.
+#[test]
+fn nothing_is_without_a_scenario() {
+    let shows: Vec<String> = all().iter().map(|scenario| format!("{},", scenario.shows)).collect();
+    let numbered = |letter: &'static str, n: usize| (1..=n).map(move |n| format!("{letter}{n}"));
+    for item in numbered("R", 20).chain(numbered("L", 5)).chain(numbered("D", 5)) {
+        let cites = |shows: &&String| {
+            [",", ":", " "].iter().any(|end| shows.contains(&format!("{item}{end}")))
+        };
+        assert!(shows.iter().any(|shows| cites(&shows)), "no scenario shows {item}");
+    }
+}
+
+/// A world from some state on, in which no time limit is ever up.
+struct From {
+    world: World,
+    state: Interlock,
+}
+
+impl Machine for From {
+    type State = Interlock;
+    type Action = Action;
+    fn initial(&self) -> Interlock {
+        self.state.clone()
+    }
+    fn actions(&self, s: &Interlock) -> Vec<Action> {
+        let mut actions = self.world.actions(s);
+        actions.retain(|action| !matches!(action.step, Step::GiveUp(_)));
+        actions
+    }
+    fn step(&self, s: &Interlock, action: &Action) -> Interlock {
+        self.world.step(s, action)
+    }
+    fn normal(&self, s: &mut Interlock) {
+        self.world.normal(s);
+    }
+    fn stuck(&self, s: &Interlock, actions: &[Action]) -> bool {
+        self.world.stuck(s, actions)
+    }
+}
+
+/// How often somebody is told of a deadlock in a world; each time nothing but a time limit would have ended
+/// the wait.
+fn told_of_a_deadlock(world: &World) -> usize {
+    let rules = Rules::AS_MENDED.with(Planted::NobodyIsTold);
+    let untold = World { rules, ..world.clone() };
+    let told = RefCell::new(0);
+    let look = |before: &Interlock, action: &Action, after: &Interlock| {
+        if !after.told.contains(&Event::Refused(Refusal::Deadlock)) {
+            return None;
+        }
+        *told.borrow_mut() += 1;
+        let before = Interlock { rules, ..before.clone() };
+        // Who is refused entry would not even have begun to wait.
+        let waits = untold.actions(&before).contains(action);
+        let state = if waits { untold.step(&before, action) } else { before };
+        let at = state.owners[action.owner].at;
+        let goes_on = |s: &Interlock| (s.owners[action.owner].at != at).then_some("it goes on");
+        let search = Search { broken: &goes_on, ..Search::nothing() };
+        match explore(&From { world: untold.clone(), state }, &search) {
+            Err(Ended::Broken(way)) => Some(way.what),
+            _ => None,
+        }
+    };
+    let search = Search { broken_step: &look, ..Search::nothing() };
+    match explore(world, &search) {
+        Err(Ended::Broken(way)) => panic!("told in vain: {}", tell(world, &way)),
+        _ => told.into_inner(),
+    }
+}
+
+#[test]
+fn whoever_is_told_of_a_deadlock_would_have_waited_for_ever() {
+    let scenarios = all().into_iter().map(|scenario| scenario.world(Rules::AS_MENDED));
+    let told: usize = scenarios.chain(meetings()).map(|world| told_of_a_deadlock(&world)).sum();
+    let _ = writeln!(std::io::stderr(), "told of a deadlock: {told} times, each with reason");
+    assert_eq!(told, TOLD, "the figure has changed");
 }

@@ -48,7 +48,7 @@
 //! * A request, an entry or a told wait that closes a circle: `Deadlock`. Everybody waits for all that is in
 //!   its way, so a circle is a deadlock and nothing else is one; and it is closed by somebody's beginning to
 //!   wait ([`waits_for_itself`](state::Interlock::waits_for_itself)).
-//! * Whoever holds the lock and waits for a child, and says so: `Deadlock`. The child might have a permit block
+//! * Whoever holds the lock and waits for a child, and says so: `Holding`. The child might have a permit block
 //!   to end, and that cannot be refused. So a holder waits for nothing, and C comes.
 //! * A child that asks for an unload while an ancestor is in an execution: `Child`.
 //! * An unload inside a load: `InsideLoad`. A load lets permit blocks be, which an unload must not.

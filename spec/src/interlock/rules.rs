@@ -74,6 +74,7 @@ rules! {
     ChildUnloads "the child of a live execution may ask for an unload" "it is refused";
     DrainingIsNotLive "an owner that drains is no live ancestor" "whoever is in an execution is";
     AllBlockedAtRequest "a deadlock is seen only when a request leaves nobody at all who is not blocked" "every circle is seen by whoever closes it";
+    NobodyIsTold "nobody is told that it would wait for itself" "it is refused";
     HolderWaits "who holds the lock may wait for a child" "it is refused";
     WaitWakesNobody "who gives up its shares to wait wakes nobody" "it does";
     LeaveWakesNobody "who leaves wakes nobody" "it does";

@@ -115,7 +115,7 @@ scenarios! {
         child("future 2", 0, run(load())),
         child("future 3", 0, run([Op::Use])),
     ];
-    "permit-x-unload-x-child" "L3: an unload is queued between the parent's permit and the child's entry" SERVED, [
+    "permit-x-unload-x-child" "D4, L3: an unload is queued between the parent's permit and the child's entry" SERVED, [
         owner("parent", run(then([spawn_then(1, permit([Op::Join(1)])), vec![Op::Use]]))),
         child("child", 0, run(then([load(), vec![Op::Use]]))),
         owner("reloader", unload()),
@@ -174,7 +174,7 @@ scenarios! {
         owner("reloader", unload()),
         owner("newcomer", run([Op::Use])),
     ];
-    "stream-x-pending-unload" "L5: two who come and go for ever do not keep an unload waiting for ever" &[], [
+    "stream-x-pending-unload" "D2, L5: two who come and go for ever do not keep an unload waiting for ever" &[], [
         owner("sharer a", again(run([]))),
         owner("sharer b", again(run([]))),
         owner("reloader", unload()),
@@ -300,13 +300,13 @@ scenarios! {
         owner("loader", run(load())),
         owner("reloader", unload()),
     ];
-    "parent-loads-while-it-waits" "a child that enters while its waiting parent holds the lock"
-        &["all are served", "parent: Deadlock"], [
+    "parent-loads-while-it-waits" "whoever holds the lock may not wait for a child, which could not even enter"
+        &["all are served", "parent: Holding"], [
         owner("parent", run(spawn_then(1, lock(Load, [Op::Wait(1)])))),
         child("child", 0, run([Op::Use])),
     ];
-    "holder-waits-for-a-permitting-child" "whoever holds the lock may not wait for a child, which may have a permit block to end"
-        &["parent: Deadlock"], [
+    "holder-waits-for-a-permitting-child" "nor for one that is in a permit block, which it could not end"
+        &["parent: Holding"], [
         owner("parent", run(spawn_then(1, lock(Load, [Op::Wait(1)])))),
         child("child", 0, run(permit(load()))),
     ];

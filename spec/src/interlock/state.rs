@@ -94,6 +94,8 @@ pub enum Refusal {
     Deadlock,
     /// The child of a live execution wants to unload.
     Child,
+    /// It holds the lock, and wants to wait for a child.
+    Holding,
     /// An unload inside a load.
     InsideLoad,
     /// Its time was up.

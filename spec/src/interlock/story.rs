@@ -120,6 +120,7 @@ pub fn sentence(world: &World, action: &Action, after: &Interlock) -> String {
         Event::Refused(Refusal::WouldBlock) => Some(": it would have to wait, and is told so"),
         Event::Refused(Refusal::Deadlock) => Some(": it would wait for itself, and is told so"),
         Event::Refused(Refusal::Child) => Some(": it is a child, and is refused"),
+        Event::Refused(Refusal::Holding) => Some(": not while it holds the lock"),
         Event::Refused(Refusal::InsideLoad) => Some(": not inside a load"),
         Event::Refused(Refusal::TimedOut) => Some(", but not the lock"),
         Event::Holds if !matches!(action.step, Step::Granted(_)) => Some(", and has it"),

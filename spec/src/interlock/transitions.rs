@@ -180,10 +180,13 @@ impl Interlock {
         o: OwnerId,
         child: OwnerId,
     ) -> Result<(), Refusal> {
+        // While one holds the lock nobody can end a permit block, and nobody can be refused that.
+        let may_wait = self.original(D3) || self.planted(HolderWaits);
+        if self.holds(o) && !world.is_over(self, child) && !may_wait {
+            return Err(Refusal::Holding);
+        }
         self.owners[o].waits_on = Some(child);
-        // While one holds the lock nobody enters, and nobody ends a permit block, who cannot be refused that.
-        let holds = self.holds(o) && !self.original(D3) && !self.planted(HolderWaits);
-        if holds && !world.is_over(self, child) || self.is_deadlock(world, o, false) {
+        if self.is_deadlock(world, o, false) {
             self.owners[o].waits_on = None;
             return Err(Refusal::Deadlock);
         }
@@ -221,7 +224,7 @@ impl Interlock {
 
     /// Whether somebody who has just begun to wait waits for itself.
     pub(crate) fn is_deadlock(&self, world: &World, o: OwnerId, is_request: bool) -> bool {
-        if self.original(D3) {
+        if self.original(D3) || self.planted(NobodyIsTold) {
             false
         } else if self.planted(AllBlockedAtRequest) {
             is_request && self.all_are_blocked(world)
