@@ -47,7 +47,7 @@
 //! # Who is told what
 //! * A request, an entry or a told wait that closes a circle: `Deadlock`. Everybody waits for all that is in
 //!   its way, so a circle is a deadlock and nothing else is one; and it is closed by somebody's beginning to
-//!   wait ([`waits_for_itself`](state::Interlock::waits_for_itself)).
+//!   wait ([`waits_for_itself`](state::Interlock::waits_for_itself)). A test looks at what would follow each time.
 //! * Whoever holds the lock and waits for a child, and says so: `Holding`. The child might have a permit block
 //!   to end, and that cannot be refused. So a holder waits for nothing, and C comes.
 //! * A child that asks for an unload while an ancestor is in an execution: `Child`.
