@@ -8,11 +8,18 @@
 //! # A get
 #![doc = concat!("```mermaid\n", include_str!("../diagrams/get.mmd"), "```")]
 //!
+//! # An owner of the load interlock
+#![doc = concat!("```mermaid\n", include_str!("../diagrams/interlock.mmd"), "```")]
+//!
 //! # Two gets, one process
 #![doc = concat!("```mermaid\n", include_str!("../diagrams/sequence.mmd"), "```")]
 
 use crate::checker::{Search, explore};
 use crate::configuration::{Config, Options};
+use crate::interlock::rules::Rules;
+use crate::interlock::scenarios;
+use crate::interlock::script::{Action as Acts, Op, Script, Step, World};
+use crate::interlock::state::{Interlock, Mode};
 use crate::pool::{Action, At, Event, Place, Pool, SpawnResult};
 use crate::story;
 use std::cell::RefCell;
@@ -46,7 +53,68 @@ pub fn all() -> Vec<(&'static str, String)> {
     for world in worlds() {
         collect(&world, &mut processes, &mut gets);
     }
-    vec![("process.mmd", draw(&processes)), ("get.mmd", draw(&gets)), ("sequence.mmd", sequence())]
+    vec![
+        ("process.mmd", draw(&processes)),
+        ("get.mmd", draw(&gets)),
+        ("interlock.mmd", draw(&modes())),
+        ("sequence.mmd", sequence()),
+    ]
+}
+
+/// What the modes of an owner go through: in all scenarios of the load interlock, and where any two of its
+/// programs meet.
+fn modes() -> Arrows {
+    let programs: Vec<Script> = scenarios::programs()
+        .into_iter()
+        .map(|(name, ops)| Script { name, parent: None, ops })
+        .collect();
+    let meetings =
+        programs.iter().flat_map(|a| programs.iter().map(|b| vec![a.clone(), b.clone()]));
+    let worlds = scenarios::all().into_iter().map(|scenario| scenario.scripts).chain(meetings);
+    let found = RefCell::new(Arrows::new());
+    let look = |before: &Interlock, action: &Acts, after: &Interlock| {
+        let (from, to) = (mode(before.mode(action.owner)), mode(after.mode(action.owner)));
+        if from != to {
+            found.borrow_mut().entry((from, to)).or_default().insert(why(action.step));
+        }
+        None
+    };
+    for scripts in worlds {
+        let world = World { scripts, rules: Rules::AS_MENDED };
+        let search = Search { broken_step: &look, ..Search::<World>::nothing() };
+        assert!(explore(&world, &search).is_ok(), "nothing is looked for");
+    }
+    found.into_inner()
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Out => "Out",
+        Mode::Running => "Running",
+        Mode::Waiting => "Waiting",
+        Mode::Holding => "Holding",
+        Mode::Yielded => "Yielded",
+        Mode::Draining => "Draining",
+        Mode::Resuming => "Resuming",
+    }
+}
+
+fn why(step: Step) -> &'static str {
+    match step {
+        Step::Next(Op::Enter) => "enter",
+        Step::Next(Op::Leave) => "leave",
+        Step::Next(Op::Acquire(_) | Op::Try(_) | Op::AcquireFor(_)) => "acquire",
+        Step::Next(Op::Release) => "release",
+        Step::Next(Op::Permit) => "permit",
+        Step::Next(Op::End) => "end",
+        Step::Next(_) => "?",
+        Step::Granted(_) => "X",
+        Step::Drained(_) => "C and not E",
+        Step::GiveUp(_) => "gives up",
+        Step::Resumed(_) => "C",
+        Step::Joined => "?",
+        Step::Forfeit => "forfeit",
+    }
 }
 
 fn collect(world: &Config, processes: &mut Arrows, gets: &mut Arrows) {

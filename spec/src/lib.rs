@@ -33,6 +33,10 @@
 //! [`configurations`] are the pools that are explored, [`exploration`] does it; [`errata`] has each
 //! erratum's counterexample, [`story`] tells it; [`diagrams`] are drawn by the machine.
 //!
+//! # The load interlock
+//! [`interlock`] is a second machine: who may run application code, load and unload it, and when. It is explored
+//! by the same checker.
+//!
 //! # As an oracle
 //! The machine is deterministic: each action has one outcome. A test that drives a real pool can drive a
 //! machine beside it and compare: [`Pool::new`](pool::Pool::new), [`Pool::enabled`](pool::Pool::enabled),
@@ -63,6 +67,7 @@ pub mod errata;
 pub mod exploration;
 pub mod fairness;
 pub mod get;
+pub mod interlock;
 pub mod invariants;
 pub mod machine;
 pub mod mutators;

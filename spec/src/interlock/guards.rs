@@ -1,0 +1,143 @@
+//! The guards, by the names that the table of transitions gives them; and who waits for whom.
+
+use crate::interlock::rules::Defect::D4;
+use crate::interlock::rules::Planted::*;
+use crate::interlock::script::{Op, World};
+use crate::interlock::state::{Accepts, Interlock, OwnerId, Purpose, Sleep};
+
+impl Interlock {
+    /// X: the owner may hold the lock for this purpose. Nobody else holds it or has shares, and whoever
+    /// gave up its shares lets this purpose in.
+    pub fn x(&self, o: OwnerId, p: Purpose) -> bool {
+        self.x_blockers(o, p).next().is_none()
+    }
+
+    /// Who stands in X's way.
+    fn x_blockers(&self, o: OwnerId, p: Purpose) -> impl Iterator<Item = OwnerId> {
+        let blocks = move |&q: &OwnerId| {
+            let other = &self.owners[q];
+            (self.holds(q) && !self.planted(XWithoutHolder))
+                || (other.shares > 0 && !self.planted(XWithoutShares))
+                || (other.entry.is_some_and(|entry| !entry.accepts.includes(p.into()))
+                    && !self.planted(XWithoutEntries))
+        };
+        self.others(o).map(|(q, _)| q).filter(blocks)
+    }
+
+    /// N: a newcomer may enter. Nobody holds the lock, and no request waits that came before.
+    pub fn n(&self, o: OwnerId) -> bool {
+        self.n_blockers(o).next().is_none()
+    }
+
+    /// Who stands in N's way.
+    fn n_blockers(&self, o: OwnerId) -> impl Iterator<Item = OwnerId> {
+        let blocks = move |&q: &OwnerId| {
+            let entry = self.owners[q].entry;
+            (self.holds(q) && !self.planted(NWithoutHolder))
+                || (entry.is_some_and(|entry| !entry.accepts.includes(Accepts::SHARE))
+                    && !self.planted(NWithoutEntries))
+        };
+        self.others(o).map(|(q, _)| q).filter(blocks)
+    }
+
+    /// C: who is in an execution already, or is the child of one, may go on. Nobody else holds the lock.
+    pub fn c(&self, o: OwnerId) -> bool {
+        self.other_holder(o).is_none() || self.planted(CWithoutHolder)
+    }
+
+    /// E: somebody waits for one of these, and everybody else lets it in.
+    pub fn e(&self, after: Accepts) -> bool {
+        (0..self.owners.len()).any(|w| self.is_eligible(w, after))
+    }
+
+    fn is_eligible(&self, w: OwnerId, after: Accepts) -> bool {
+        let Some(p) = self.owners[w].entry.and_then(|entry| entry.waits_for) else { return false };
+        let mut entries = self.others(w).filter_map(|(_, other)| other.entry);
+        !self.planted(ENever)
+            && after.includes(p.into())
+            && (self.planted(EWithoutOthers) || entries.all(|e| e.accepts.includes(p.into())))
+    }
+
+    /// Whether the owner may enter: it has shares or the lock already, or it is inside a permit block, or
+    /// it is a child, or it is a newcomer.
+    pub fn may_enter(&self, o: OwnerId) -> bool {
+        let owner = &self.owners[o];
+        if owner.shares > 0 || self.holds(o) {
+            true
+        } else if self.goes_on(o) {
+            self.c(o)
+        } else {
+            self.n(o)
+        }
+    }
+
+    /// Whether rule C is its rule to enter.
+    fn goes_on(&self, o: OwnerId) -> bool {
+        self.owners[o].entry.is_some() || !self.original(D4) && self.has_live_ancestor(o)
+    }
+
+    /// Whom the owner waits for, as far as the interlock knows: each of them must move before it can. Who
+    /// runs waits for nobody.
+    pub fn waits_for(&self, world: &World, o: OwnerId) -> Vec<OwnerId> {
+        let owner = &self.owners[o];
+        let holder = || self.other_holder(o).into_iter();
+        match owner.sleeps {
+            Some(Sleep::For(p)) => return self.x_blockers(o, p).collect(),
+            Some(Sleep::Draining(p)) => {
+                let first = (0..self.owners.len()).filter(|&w| self.is_eligible(w, after(p)));
+                return holder().chain(first).collect();
+            }
+            Some(Sleep::GivenUp(_)) => return holder().collect(),
+            None => {}
+        }
+        if let Some(child) = owner.waits_on {
+            return if world.is_over(self, child) { vec![] } else { vec![child] };
+        }
+        match world.next(self, o) {
+            Some(Op::Enter) if self.may_enter(o) => vec![],
+            Some(Op::Enter) if self.goes_on(o) => holder().collect(),
+            Some(Op::Enter) => self.n_blockers(o).collect(),
+            Some(Op::End) => holder().collect(),
+            _ => vec![],
+        }
+    }
+
+    /// Whether the owner waits for itself: through those it waits for, and those they wait for.
+    ///
+    /// Everybody waits for all of its blockers, so a circle is a deadlock, and without one there
+    /// is none. A circle is closed by somebody's beginning to wait, never by somebody's ceasing to: to
+    /// look then is enough.
+    pub fn waits_for_itself(&self, world: &World, o: OwnerId) -> bool {
+        let mut seen = vec![false; self.owners.len()];
+        let mut next = self.waits_for(world, o);
+        while let Some(q) = next.pop() {
+            if q == o {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[q], true) {
+                next.extend(self.waits_for(world, q));
+            }
+        }
+        false
+    }
+
+    /// The same, seen less well: nobody who exists can move.
+    pub(crate) fn all_are_blocked(&self, world: &World) -> bool {
+        let exists = |&o: &OwnerId| self.owners[o].started && !world.is_over(self, o);
+        (0..self.owners.len()).filter(exists).all(|o| !self.waits_for(world, o).is_empty())
+    }
+}
+
+/// Whom an owner lets in while it waits to upgrade.
+pub(crate) fn while_waiting(p: Purpose) -> Accepts {
+    match p {
+        Purpose::Load => Accepts::LOAD,
+        Purpose::Unload => Accepts::LOAD.and(Accepts::UNLOAD),
+        Purpose::Unnamed => Accepts::NOBODY,
+    }
+}
+
+/// Whom an owner lets go first when it has released the lock.
+pub(crate) fn after(p: Purpose) -> Accepts {
+    while_waiting(p)
+}

@@ -1,0 +1,124 @@
+//! The defects of the original, and which of them a machine has.
+//!
+//! The original is Rails v8.0.0, where the whole interlock still exists. A machine made with
+//! [`Rules::AS_MENDED`] has none of its defects; [`Rules::AS_IN_RAILS`] has all; and
+//! `Rules::AS_MENDED.but(D4)` has one, which isolates what its mend is good for. In the machine's
+//! source each rule is a visible switch: `if self.original(D4)`.
+//!
+//! A [`Planted`] fault is nobody's rule. It is there to see that somebody would notice.
+
+use std::fmt::Debug;
+
+macro_rules! rules {
+    ($(#[$about:meta])* $of:ident: $($name:ident $is:literal $instead:literal;)*) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $of {
+            $(#[doc = concat!($is, ". ", $instead, ".")] $name,)*
+        }
+
+        impl $of {
+            /// All of them, in order.
+            pub const ALL: &[$of] = &[$($of::$name),*];
+
+            /// What is wrong.
+            pub fn is(self) -> &'static str {
+                match self { $($of::$name => $is),* }
+            }
+            /// What holds instead.
+            pub fn instead(self) -> &'static str {
+                match self { $($of::$name => $instead),* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// A defect of the original, by its number.
+    Defect:
+    D1 "a permit or a contended request inside a permit block, where no share is held, erases what the block permits"
+       "every wait and every permit has a frame of its own, share or no share, and puts back what it found";
+    D2 "a request of an owner without a share is published nowhere, so that newcomers overtake it for ever"
+       "it is published, keeps newcomers out, and lets every other request pass";
+    D3 "requests that wait for each other, or for a child that waits for them, wait for ever"
+       "who would close such a circle is told so, and a child that wants to reload is refused";
+    D4 "a child waits behind an unload that waits for its parent, who waits for the child"
+       "the child of a live execution waits for nobody but the holder";
+    D5 "what an owner that died had stays taken for ever"
+       "it can be given back";
+}
+
+rules! {
+    /// A fault that a scenario must notice.
+    Planted:
+    XWithoutHolder "X does not look at the holder" "at most one holds the lock";
+    XWithoutShares "X does not look at shares" "whoever holds the lock is alone";
+    XWithoutEntries "X does not look at entries" "a wait or a permit block says who may enter meanwhile";
+    NWithoutHolder "N does not look at the holder" "who enters waits for the holder";
+    NWithoutEntries "N does not look at entries" "who enters waits for requests that came before";
+    CWithoutHolder "C does not look at the holder" "who resumes waits for the holder";
+    ENever "E is never true" "who releases the lock lets the others of its kind go first";
+    EWithoutOthers "E does not ask whether the others accept" "who lets others go first waits only for those who can";
+    PermitAcceptsUnload "a permit block lets an unload in" "only loads";
+    LoadAcceptsUnload "a waiting load lets an unload in" "loads come first";
+    UnloadRefusesLoad "a waiting unload lets no load in" "loads come first";
+    UnloadRefusesUnload "a waiting unload lets no other in" "unloads take turns";
+    PendingRefuses "a request without a share lets nobody pass" "it has nothing to lose, and lets all requests pass";
+    FrameWidens "a wait inside a permit block lets in what the block does not" "never more than the block";
+    FrameLosesShares "the shares are not given back after a wait" "as many as before";
+    WaitKeepsShares "who waits for the lock keeps its shares" "it gives them up";
+    ReleaseAtOnce "the first release frees the lock" "the outermost does";
+    NoSecondLook "who waited for an unload does not ask whether somebody has reloaded meanwhile" "it asks";
+    GivesUpAtOnce "who gives up takes its shares back under the holder's feet" "it waits for the holder";
+    UnloadInsideLoad "an unload inside a load is granted" "it is refused: a load tells others less than an unload must";
+    ChildUnloads "the child of a live execution may ask for an unload" "it is refused";
+    DrainingIsNotLive "an owner that drains is no live ancestor" "whoever is in an execution is";
+    AllBlockedAtRequest "a deadlock is seen only when a request leaves nobody at all who is not blocked" "every circle is seen by whoever closes it";
+    NobodyIsTold "nobody is told that it would wait for itself" "it is refused";
+    HolderWaits "who holds the lock may wait for a child" "it is refused";
+    WaitWakesNobody "who gives up its shares to wait wakes nobody" "it does";
+    LeaveWakesNobody "who leaves wakes nobody" "it does";
+    ReleaseWakesNobody "who releases the lock wakes nobody" "it does";
+    DrainedWakesNobody "who has let others go first wakes nobody afterwards" "it does";
+    PermitWakesNobody "who permits loads wakes nobody" "it does";
+    GivingUpWakesNobody "who gives up wakes nobody" "it does";
+    ForfeitWakesNobody "what a dead owner had is given back silently" "it wakes";
+}
+
+impl Defect {
+    /// The defect called `D3`.
+    pub fn named(name: &str) -> Option<Defect> {
+        Defect::ALL.iter().copied().find(|defect| format!("{defect:?}").eq_ignore_ascii_case(name))
+    }
+}
+
+/// What a machine does otherwise than as mended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rules {
+    defects: u64,
+    planted: u64,
+}
+
+impl Rules {
+    /// Every defect is mended.
+    pub const AS_MENDED: Rules = Rules { defects: 0, planted: 0 };
+    /// The original.
+    pub const AS_IN_RAILS: Rules = Rules { defects: u64::MAX, planted: 0 };
+
+    /// These rules, with this defect.
+    pub fn but(self, defect: Defect) -> Rules {
+        Rules { defects: self.defects | 1 << defect as u64, ..self }
+    }
+    /// These rules, with this fault.
+    pub fn with(self, planted: Planted) -> Rules {
+        Rules { planted: self.planted | 1 << planted as u64, ..self }
+    }
+    /// Whether this is as in the original.
+    pub fn original(self, defect: Defect) -> bool {
+        self.defects & (1 << defect as u64) != 0
+    }
+    /// Whether this fault is planted.
+    pub fn has(self, planted: Planted) -> bool {
+        self.planted & (1 << planted as u64) != 0
+    }
+}

@@ -1,0 +1,369 @@
+//! Who meets whom. Each scenario is a few owners with small programs; every interleaving is explored.
+
+use crate::interlock::rules::Rules;
+use crate::interlock::script::{Op, Script, World};
+use crate::interlock::state::OwnerId;
+use crate::interlock::state::Purpose::{self, Load, Unload, Unnamed};
+
+/// A scenario.
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// What it shows.
+    pub shows: &'static str,
+    /// How it can end: who is refused what. Nothing, if a program has no end.
+    pub ends: &'static [&'static str],
+    /// Who does what.
+    pub scripts: Vec<Script>,
+}
+
+impl Scenario {
+    /// With these rules.
+    pub fn world(&self, rules: Rules) -> World {
+        World { scripts: self.scripts.clone(), rules }
+    }
+}
+
+/// A program.
+pub type Ops = Vec<Op>;
+
+fn within(first: Op, body: impl AsRef<[Op]>, last: Op) -> Ops {
+    [&[first], body.as_ref(), &[last]].concat()
+}
+/// An execution.
+fn run(body: impl AsRef<[Op]>) -> Ops {
+    within(Op::Enter, body, Op::Leave)
+}
+fn permit(body: impl AsRef<[Op]>) -> Ops {
+    within(Op::Permit, body, Op::End)
+}
+fn lock(purpose: Purpose, body: impl AsRef<[Op]>) -> Ops {
+    within(Op::Acquire(purpose), body, Op::Release)
+}
+fn load() -> Ops {
+    lock(Load, [])
+}
+fn unload() -> Ops {
+    lock(Unload, [Op::Unload])
+}
+fn unload_for_a_while() -> Ops {
+    within(Op::AcquireFor(Unload), [Op::Unload], Op::Release)
+}
+fn then(parts: impl AsRef<[Ops]>) -> Ops {
+    parts.as_ref().concat()
+}
+fn spawn_then(child: OwnerId, body: impl AsRef<[Op]>) -> Ops {
+    [&[Op::Spawn(child)], body.as_ref()].concat()
+}
+/// For ever.
+fn again(body: Ops) -> Ops {
+    [body, vec![Op::Again]].concat()
+}
+fn owner(name: &'static str, ops: Ops) -> Script {
+    Script { name, parent: None, ops }
+}
+fn child(name: &'static str, of: OwnerId, ops: Ops) -> Script {
+    Script { name, parent: Some(of), ops }
+}
+
+const SERVED: &[&str] = &["all are served"];
+
+macro_rules! scenarios {
+    ($($name:literal $shows:literal $ends:expr, $scripts:expr;)*) => {
+        /// All of them.
+        pub fn all() -> Vec<Scenario> {
+            vec![$(Scenario { name: $name, shows: $shows, ends: $ends, scripts: $scripts.into() }),*]
+        }
+    };
+}
+
+scenarios! {
+    "two-loaders" "L1, R2, R8: two executions load, each in its turn" SERVED, [
+        owner("a", run(then([load(), vec![Op::Use]]))),
+        owner("b", run(then([load(), vec![Op::Use]]))),
+    ];
+    "loaders-who-meet-afterwards" "L1, R14: the one lets the other go first, and both resume together" SERVED, [
+        owner("a", run(then([vec![Op::Barrier(0)], lock(Load, [Op::Request(1)]), vec![Op::Barrier(1)]]))),
+        owner("b", run(then([vec![Op::Barrier(0)], load(), vec![Op::Barrier(1)]]))),
+    ];
+    "seed-with-permit" "L2, the guide's second program: the parent permits loads while it waits for the child" SERVED, [
+        owner("parent", run(then([spawn_then(1, permit([Op::Join(1)])), vec![Op::Use]]))),
+        child("child", 0, run(then([load(), vec![Op::Use]]))),
+    ];
+    "seed-without-permit" "the guide's first program, the wait being told: whoever closes the circle is told so, and the other ends"
+        &["child: Deadlock", "parent: Deadlock"], [
+        owner("parent", run(spawn_then(1, [Op::Wait(1)]))),
+        child("child", 0, run(load())),
+    ];
+    "seed-with-a-bystander" "the same beside an execution that has nothing to do with it"
+        &["child: Deadlock", "parent: Deadlock"], [
+        owner("parent", run(spawn_then(1, [Op::Wait(1)]))),
+        child("child", 0, run(load())),
+        owner("bystander", run([Op::Use, Op::Use])),
+    ];
+    "seed-untold" "the same, the wait not being told: nobody can know, and the time limit ends it"
+        &["child: TimedOut"], [
+        owner("parent", run(spawn_then(1, [Op::Join(1)]))),
+        child("child", 0, run(within(Op::AcquireFor(Load), [], Op::Release))),
+    ];
+    "seed-futures" "the guide's third program: three futures, of which two load" SERVED, [
+        owner("parent", run(then([
+            vec![Op::Spawn(1), Op::Spawn(2), Op::Spawn(3)],
+            permit([Op::Join(1), Op::Join(2), Op::Join(3)]),
+        ]))),
+        child("future 1", 0, run(load())),
+        child("future 2", 0, run(load())),
+        child("future 3", 0, run([Op::Use])),
+    ];
+    "permit-x-unload-x-child" "D4, L3: an unload is queued between the parent's permit and the child's entry" SERVED, [
+        owner("parent", run(then([spawn_then(1, permit([Op::Join(1)])), vec![Op::Use]]))),
+        child("child", 0, run(then([load(), vec![Op::Use]]))),
+        owner("reloader", unload()),
+    ];
+    "permit-x-upgraded-unload-x-child" "L3: the same, by an execution" SERVED, [
+        owner("parent", run(then([spawn_then(1, permit([Op::Join(1)])), vec![Op::Use]]))),
+        child("child", 0, run(then([load(), vec![Op::Use]]))),
+        owner("reloader", run(then([unload(), vec![Op::Use]]))),
+    ];
+    "waiting-parent-x-unload" "L4: a parent that keeps its share waits for its child, with an unload queued" SERVED, [
+        owner("parent", run(spawn_then(1, [Op::Wait(1), Op::Use]))),
+        child("child", 0, run([Op::Use])),
+        owner("reloader", unload()),
+    ];
+    "grandchild-x-unload" "L4: the child of a child, whose own parent is not in an execution" SERVED, [
+        owner("parent", run(spawn_then(1, permit([Op::Wait(1)])))),
+        child("child", 0, spawn_then(2, [Op::Wait(2)])),
+        child("grandchild", 1, run([Op::Use])),
+        owner("reloader", unload()),
+    ];
+    "undeclared-child-x-unload" "D4 is left where nobody says whose child it is: the time limit ends it"
+        &["all are served", "reloader: TimedOut"], [
+        owner("parent", run(spawn_then(1, permit([Op::Join(1)])))),
+        owner("child", run([Op::Use])),
+        owner("reloader", unload_for_a_while()),
+    ];
+    "child-reloads" "a child that reloads is refused, for its parent waits in an execution"
+        &["child: Child"], [
+        owner("parent", run(spawn_then(1, permit([Op::Wait(1)])))),
+        child("child", 0, run(unload())),
+    ];
+    "child-reloads-x-draining-parent" "the same, while the parent lets another load first"
+        &["child: Child"], [
+        owner("parent", run(then([spawn_then(1, load()), permit([Op::Wait(1)])]))),
+        child("child", 0, unload()),
+        owner("other", run(load())),
+    ];
+    "two-unloads" "R11: of two requests to unload that were made of one generation, one is enough" SERVED, [
+        owner("a", run(then([unload(), vec![Op::Use]]))),
+        owner("b", run(then([unload(), vec![Op::Use]]))),
+    ];
+    "two-unloads-x-sharer" "the same from outside, beside an execution" SERVED, [
+        owner("a", unload()),
+        owner("b", run(unload())),
+        owner("sharer", run([Op::Use])),
+    ];
+    "loads-x-unloads" "R5, R7, R11: two loads and two unloads that upgrade; loads come first" SERVED, [
+        owner("load a", run(load())),
+        owner("load b", run(load())),
+        owner("unload a", run(unload())),
+        owner("unload b", run(unload())),
+    ];
+    "load-x-pending-unload" "R4, R12, R20: an unload without a share does not overtake a load that upgrades" SERVED, [
+        owner("loader", run(then([load(), vec![Op::Use]]))),
+        owner("sharer", run([Op::Use])),
+        owner("reloader", unload()),
+        owner("newcomer", run([Op::Use])),
+    ];
+    "stream-x-pending-unload" "D2, L5: two who come and go for ever do not keep an unload waiting for ever" &[], [
+        owner("sharer a", again(run([]))),
+        owner("sharer b", again(run([]))),
+        owner("reloader", unload()),
+    ];
+    "stream-x-upgraded-unload" "L5: the same, with an execution that reloads" &[], [
+        owner("sharer a", again(run([]))),
+        owner("sharer b", again(run(load()))),
+        owner("reloader", run(unload())),
+    ];
+    "unloads-again-and-again" "L5: one unloads for ever, another once" &[], [
+        owner("reloader", again(run(unload()))),
+        owner("sharer", again(run([Op::Use]))),
+        owner("other", run(unload())),
+    ];
+    "two-unnamed" "D3: two that upgrade for no purpose; the second is told" &[
+        "a: Deadlock", "all are served", "b: Deadlock",
+    ], [
+        owner("a", run(lock(Unnamed, [Op::Use]))),
+        owner("b", run(lock(Unnamed, [Op::Use]))),
+    ];
+    "unnamed-x-load" "R10, D3: one that upgrades for no purpose and one that loads" &[
+        "all are served", "load: Deadlock", "unnamed: Deadlock",
+    ], [
+        owner("unnamed", run(lock(Unnamed, [Op::Use]))),
+        owner("load", run(load())),
+        owner("sharer", run([])),
+    ];
+    "two-unnamed-pending" "R5, R10: without shares nobody stands in anybody's way" SERVED, [
+        owner("a", lock(Unnamed, [Op::Use])),
+        owner("b", lock(Unnamed, [Op::Use])),
+        owner("sharer", run([Op::Use])),
+    ];
+    "drain-x-unnamed" "who lets others go first does not wait for one whom a third keeps out" &[
+        "all are served", "load a: Deadlock", "load a: Deadlock, load b: Deadlock",
+        "load b: Deadlock", "unnamed: Deadlock",
+    ], [
+        owner("load a", run(load())),
+        owner("load b", run(load())),
+        owner("unnamed", run(lock(Unnamed, []))),
+    ];
+    "drain-x-permit" "who lets others go first does not wait for an unload that a permit block keeps out" &[
+        "all are served", "reloader: Deadlock", "reloader: Deadlock, other: Deadlock", "waiter: Deadlock",
+    ], [
+        owner("reloader", run(unload())),
+        owner("waiter", run(then([load(), permit([Op::Wait(0)])]))),
+        owner("other", run(unload())),
+    ];
+    "load-in-permit" "D1, R15, R16: a contended load inside a permit block leaves the block as it was" SERVED, [
+        owner("parent", run(then([permit(load()), vec![Op::Use]]))),
+        owner("loader", lock(Load, [])),
+        owner("reloader", unload()),
+    ];
+    "permit-in-permit" "D1, R18, R19: so does a permit block inside it" SERVED, [
+        owner("parent", run(then([permit(then([permit([]), vec![Op::Spawn(1)]])), vec![Op::Use]]))),
+        owner("reloader", unload()),
+    ];
+    "run-in-permit" "R17: an execution inside a permit block keeps others out, until it permits in turn" SERVED, [
+        owner("parent", run(then([permit(run(then([vec![Op::Use], permit([]), load()]))), vec![Op::Use]]))),
+        owner("loader", run(load())),
+    ];
+    "unloads-in-permits" "two that ask for an unload where each had promised to let in loads only" &[
+        "a: Deadlock", "all are served", "b: Deadlock",
+    ], [
+        owner("a", run(permit(unload()))),
+        owner("b", run(permit(unload()))),
+    ];
+    "unload-in-permit" "an unload inside a permit block lets in no more than the block" SERVED, [
+        owner("parent", run(permit(run(unload())))),
+        owner("reloader", unload()),
+        owner("loader", run(load())),
+    ];
+    "nested" "R1, R6, R13: everything within itself, while another upgrades" SERVED, [
+        owner("nested", run(run(then([
+            lock(Load, then([load(), run([Op::Use])])),
+            run([Op::Use]),
+        ])))),
+        owner("loader", run(load())),
+    ];
+    "unload-in-load" "an unload inside a load is refused: a permit block of another may be open" &[
+        "loader: InsideLoad",
+    ], [
+        owner("parent", run(then([permit([]), vec![Op::Use]]))),
+        owner("loader", run(lock(Load, unload()))),
+    ];
+    "load-in-unload" "a load inside an unload needs nothing more" SERVED, [
+        owner("reloader", run(lock(Unload, then([vec![Op::Unload], load()])))),
+        owner("loader", run(then([load(), vec![Op::Use]]))),
+    ];
+    "try" "R3: who does not want to wait is refused, and nothing is changed" &[
+        "all are served", "reloader: WouldBlock",
+    ], [
+        owner("reloader", run(then([within(Op::Try(Unload), [Op::Unload], Op::Release), vec![Op::Use]]))),
+        owner("sharer", run([Op::Use])),
+        owner("loader", run(load())),
+    ];
+    "cancel-x-grant" "R9: a load that gives up, as it is granted, while others load" &[
+        "a: TimedOut", "a: TimedOut, b: TimedOut", "all are served", "b: TimedOut",
+    ], [
+        owner("a", run(then([within(Op::AcquireFor(Load), [Op::Use], Op::Release), vec![Op::Use]]))),
+        owner("b", run(then([within(Op::AcquireFor(Load), [Op::Use], Op::Release), vec![Op::Use]]))),
+        owner("c", run(load())),
+    ];
+    "cancelled-unload" "R9: an unload that gives up leaves nothing behind" &[
+        "all are served", "reloader: TimedOut",
+    ], [
+        owner("reloader", run(then([unload_for_a_while(), vec![Op::Use]]))),
+        owner("loader", run(load())),
+        owner("newcomer", run([Op::Use])),
+    ];
+    "cancelled-pending-unload" "R9: nor does one without a share" &[
+        "all are served", "reloader: TimedOut",
+    ], [
+        owner("reloader", unload_for_a_while()),
+        owner("sharer", run([Op::Use])),
+        owner("newcomer", run([Op::Use])),
+    ];
+    "dies-with-a-share" "D5: what a dead owner had is given back" &["mortal died"], [
+        owner("mortal", run([Op::Die])),
+        owner("reloader", run(unload())),
+    ];
+    "dies-holding" "D5: the lock too, and whatever it had published" &["mortal died"], [
+        owner("mortal", run(permit(lock(Load, [Op::Die])))),
+        owner("loader", run(load())),
+        owner("reloader", unload()),
+    ];
+    "parent-loads-while-it-waits" "whoever holds the lock may not wait for a child, which could not even enter"
+        &["all are served", "parent: Holding"], [
+        owner("parent", run(spawn_then(1, lock(Load, [Op::Wait(1)])))),
+        child("child", 0, run([Op::Use])),
+    ];
+    "holder-waits-for-a-permitting-child" "nor for one that is in a permit block, which it could not end"
+        &["parent: Holding"], [
+        owner("parent", run(spawn_then(1, lock(Load, [Op::Wait(1)])))),
+        child("child", 0, run(permit(load()))),
+    ];
+    "drain-x-waiting-parent" "a child lets a load go first that waits for its parent; a parent that then begins to wait for the child is told"
+        &["all are served", "child: Deadlock", "parent: Deadlock"], [
+        owner("parent", run(spawn_then(1, then([permit([]), vec![Op::Wait(1)]])))),
+        child("child", 0, run(load())),
+        owner("loader", run(load())),
+    ];
+}
+
+/// The scenario of this name.
+pub fn named(name: &str) -> Option<Scenario> {
+    all().into_iter().find(|scenario| scenario.name == name)
+}
+
+/// Programs that anybody may run beside anybody: no three of them may break anything.
+pub fn programs() -> Vec<(&'static str, Ops)> {
+    vec![
+        ("run", run([Op::Use])),
+        ("load", load()),
+        ("unload", unload()),
+        ("unnamed", lock(Unnamed, [])),
+        ("run-load", run(then([load(), vec![Op::Use]]))),
+        ("run-unload", run(then([unload(), vec![Op::Use]]))),
+        ("run-unnamed", run(lock(Unnamed, [Op::Use]))),
+        ("run-run-load", run(run(load()))),
+        ("permit", run(then([permit([]), vec![Op::Use]]))),
+        ("permit-load", run(permit(load()))),
+        ("permit-unload", run(permit(unload()))),
+        ("permit-permit-run-load", run(permit(permit(run(load()))))),
+        ("run-load-load", run(lock(Load, load()))),
+        ("unload-run", lock(Unload, then([vec![Op::Unload], run([Op::Use])]))),
+        ("try-unload", run(within(Op::Try(Unload), [Op::Unload], Op::Release))),
+        (
+            "load-for-a-while",
+            run(then([within(Op::AcquireFor(Load), [], Op::Release), vec![Op::Use]])),
+        ),
+        ("unload-for-a-while", run(then([unload_for_a_while(), vec![Op::Use]]))),
+        ("permit-unload-for-a-while", run(permit(unload_for_a_while()))),
+        ("dies", run(permit([Op::Die]))),
+        ("dies-holding", run(lock(Load, [Op::Die]))),
+    ]
+}
+
+/// What a parent may do while its child, the owner `c`, runs any of [`programs`].
+pub fn parents(c: OwnerId) -> Vec<(&'static str, Ops)> {
+    vec![
+        ("waits", run(spawn_then(c, [Op::Wait(c), Op::Use]))),
+        ("permits-and-waits", run(spawn_then(c, then([permit([Op::Wait(c)]), vec![Op::Use]])))),
+        ("loads-and-waits", run(spawn_then(c, then([load(), permit([Op::Wait(c)])])))),
+        ("unloads-and-waits", run(spawn_then(c, then([unload(), permit([Op::Wait(c)])])))),
+        (
+            "permits-and-loads-and-waits",
+            run(spawn_then(c, permit(then([load(), vec![Op::Wait(c)]])))),
+        ),
+        ("waits-in-a-load", run(spawn_then(c, lock(Load, [Op::Wait(c)])))),
+        ("does-not-wait", run(spawn_then(c, load()))),
+    ]
+}
