@@ -35,9 +35,9 @@ impl Pool {
         if self.written(E4) && self.groups[group].processes.is_empty() {
             return self.first_process(client, waits);
         }
-        // Who waits already comes first (E17).
-        let nobody_waits = self.groups[group].queue.is_empty() || self.written(E17);
-        let Some(process) = self.select_process(group).filter(|_| nobody_waits) else {
+        // Nobody is overtaken (E17): while a get waits, no process of its group has room
+        // (INV-EXACT-WAKE-UP).
+        let Some(process) = self.select_process(group) else {
             return self.wait(client, waits);
         };
         let idle = self.process(process).sessions == 0;
@@ -52,7 +52,6 @@ impl Pool {
             self.mutate_max((active + 1).max(0) as usize);
         }
         self.refresh(group);
-        self.reconsider_minimum(group);
         self.serve(client, process);
     }
 
@@ -175,16 +174,6 @@ impl Pool {
         // While a restart is under way, what is spawned replaces what is old.
         if quiet && g.outdated == 0 && self.spawning_allowed(group) {
             self.spawn_in_background(group, false);
-        }
-    }
-
-    /// A group below its minimum, or with outdated processes, and not spawning: so after a loss that
-    /// could not be made good at once.
-    fn reconsider_minimum(&mut self, group: GroupId) {
-        let g = &self.groups[group];
-        if g.size < self.options(group).min_processes || g.outdated > 0 {
-            self.reconsider(group);
-            self.new_app_group_creatable();
         }
     }
 
