@@ -38,6 +38,10 @@ fn rolling_first(mut groups: Vec<Options>) -> Vec<Options> {
     groups[0] = groups[0].clone().rolling();
     groups
 }
+fn always_first(mut groups: Vec<Options>) -> Vec<Options> {
+    groups[0].always_restart = true;
+    groups
+}
 fn first_min(mut groups: Vec<Options>, min: usize) -> Vec<Options> {
     groups[0].min_processes = min;
     groups
@@ -59,6 +63,14 @@ fn limits(env: &mut Environment) {
 }
 fn lowered(env: &mut Environment) {
     env.set_max = vec![1, 2];
+}
+fn no_thread(env: &mut Environment) {
+    env.no_thread = true;
+    env.time = true;
+}
+fn punctual(env: &mut Environment) {
+    env.time = true;
+    env.punctual = true;
 }
 fn giving_up(env: &mut Environment) {
     env.give_up = true;
@@ -148,6 +160,39 @@ pub fn all() -> Vec<Named> {
                 env.try_get = true;
             }),
         ),
+        new(
+            "two-always",
+            "one of the two groups has an always_restart.txt; connecting fails, and so do spawns; two clients",
+            false,
+            Config::new(always_first(global(2)), 2, 2)
+                .but(|config| config.connects = true)
+                .with(failures)
+                .with(|env| env.processes_fail = true),
+        ),
+        new(
+            "two-deleted",
+            "2 groups that share a directory, immediate restarts, restart.txt is deleted",
+            false,
+            two(global(2)).with(restarts).with(|env| env.delete = true),
+        ),
+        new(
+            "two-threads",
+            "one of the two groups keeps a minimum of 1: spawner threads cannot be started; cleaner",
+            false,
+            two(first_min(private(2), 1)).with(no_thread).but(idle),
+        ),
+        new(
+            "two-punctual",
+            "the cleaner is punctual, and MAX_IDLE_TIME is 0 to 2 and changed; a minimum of 1, failures",
+            false,
+            two(first_min(global(2), 1))
+                .but(|config| config.max_idle_time = 2)
+                .with(failures)
+                .with(punctual)
+                .with(|env| {
+                    env.set_max_idle_time = vec![0, 1, 2];
+                }),
+        ),
         // One group, max 3, four clients.
         new(
             "one-global",
@@ -215,6 +260,12 @@ pub fn all() -> Vec<Named> {
             "3 groups, private queues: detaches, giving up, max 1 to 3",
             false,
             three(private(3)).with(detaches).with(giving_up).with(limits),
+        ),
+        new(
+            "three-minimum",
+            "3 groups, one of them keeps a minimum of 1: cleaner, detaches",
+            false,
+            three(first_min(global(3), 1)).with(|env| env.time = true).with(detaches).but(idle),
         ),
         new(
             "three-restarts",

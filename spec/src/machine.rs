@@ -1,7 +1,7 @@
 //! The machine: which actions are possible, and what each does.
 
 use crate::configuration::{Config, ProcessId};
-use crate::pool::{Action, At, Lock, Pool, SpawnResult};
+use crate::pool::{Action, At, Event, Lock, Pool, SpawnResult};
 use crate::session::Ending;
 
 impl Pool {
@@ -182,6 +182,32 @@ impl Action {
             self,
             Retry { .. } | Connected { .. } | CloseSession { .. } | SpawnEnds { .. } | Tick | Clean
         )
+    }
+}
+
+impl Event {
+    /// The same event, where processes and spawns have other names.
+    pub fn renamed(self, name: impl Fn(ProcessId) -> ProcessId) -> Event {
+        let mut event = self;
+        match &mut event {
+            Event::Served { process: id, .. }
+            | Event::SpawnBegun { ticket: id, .. }
+            | Event::GivenUp { ticket: id }
+            | Event::Attached { process: id, .. }
+            | Event::Unwanted { ticket: id }
+            | Event::Orphaned { ticket: id }
+            | Event::SpawnFailed { ticket: id, .. }
+            | Event::Detached { process: id, .. }
+            | Event::Gone { process: id }
+            | Event::Condemned { process: id }
+            | Event::Reprieved { process: id } => *id = name(*id),
+            Event::Waits { .. }
+            | Event::Woken { .. }
+            | Event::Failed { .. }
+            | Event::Restarting { .. }
+            | Event::LockHeld => {}
+        }
+        event
     }
 }
 
