@@ -6,7 +6,7 @@
 //! each with the things that may happen to it in the combinations that meet in the algorithm: failures
 //! with time and the cleaner; restarts; detaches; limits raised and lowered; gets that give up.
 
-use crate::configuration::{Config, Environment, Options};
+use crate::configuration::{Config, Environment, Options, RestartMode};
 
 /// A configuration with a name.
 pub struct Named {
@@ -193,6 +193,16 @@ pub fn all() -> Vec<Named> {
                     env.set_max_idle_time = vec![0, 1, 2];
                 }),
         ),
+        new(
+            "two-options",
+            "gets for one of the groups come with another minimum and a queue of one; detaches, cleaner",
+            false,
+            two(global(2))
+                .or(0, |options| (options.min_processes, options.max_queue) = (1, 1))
+                .with(detaches)
+                .with(|env| env.time = true)
+                .but(idle),
+        ),
         // One group, max 3, four clients.
         new(
             "one-global",
@@ -229,6 +239,27 @@ pub fn all() -> Vec<Named> {
             }])
             .with(detaches)
             .with(giving_up),
+        ),
+        new(
+            "one-options",
+            "gets come with another concurrency and max_requests; connecting fails; max 2, 3 clients",
+            false,
+            Config::new(global(1), 2, 3)
+                .or(0, |options| (options.concurrency, options.max_requests) = (0, 2))
+                .but(|config| config.connects = true)
+                .with(|env| env.processes_fail = true),
+        ),
+        new(
+            "one-directories",
+            "gets come with another restart directory and mode, and minimum; restart.txt is deleted; max 2, 2 clients",
+            false,
+            Config::new(global(1), 2, 2)
+                .or(0, |options| {
+                    (options.restart_dir, options.min_processes) = (1, 1);
+                    options.restart_mode = RestartMode::Rolling;
+                })
+                .with(restarts)
+                .with(|env| env.delete = true),
         ),
         new(
             "one-rolling",

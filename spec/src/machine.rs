@@ -91,6 +91,13 @@ impl Pool {
             let there = (0..self.files.len()).filter(|&dir| self.files[dir].is_some());
             out.extend(there.map(|dir| Action::Delete { dir }));
         }
+        if !env.options.is_empty() {
+            for group in 0..self.groups.len() {
+                let all = self.config().options_of(group);
+                let others = all.filter(|&options| options != self.brought[group]);
+                out.extend(others.map(|options| Action::SetOptions { group, options }));
+            }
+        }
         if env.detach {
             let attached = self.processes.iter().filter(|process| !process.detached);
             out.extend(attached.map(|process| Action::Detach { process: process.identifier }));
@@ -141,6 +148,7 @@ impl Pool {
             Action::Delete { dir } => self.delete(dir),
             Action::Detach { process } => self.detach_without_lock(process),
             Action::DetachGroup { group } => self.detach_group(group),
+            Action::SetOptions { group, options } => self.brought[group] = options,
             Action::SetMax(max) => self.mutate_max(max),
             Action::SetMaxPerApp(max_per_app) => self.mutate_max_per_app(max_per_app),
             Action::SetMaxIdleTime(time) => self.max_idle_time = time,
@@ -198,7 +206,7 @@ impl Event {
             | Event::Orphaned { ticket: id }
             | Event::SpawnFailed { ticket: id, .. }
             | Event::Detached { process: id, .. }
-            | Event::Gone { process: id }
+            | Event::Gone { process: id, .. }
             | Event::Condemned { process: id }
             | Event::Reprieved { process: id } => *id = name(*id),
             Event::Waits { .. }

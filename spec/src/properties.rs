@@ -4,7 +4,7 @@
 //! why), and some about what comes about in the end. Those depend on what is fair: see
 //! [`Liveness::assumes`].
 
-use crate::configuration::{GroupId, ProcessId, RestartMode};
+use crate::configuration::{GroupId, Options, ProcessId, RestartMode};
 use crate::pool::{Action, At, Event, Lock, Pool, Reason, SpawnResult};
 
 /// Something that every step keeps.
@@ -95,17 +95,20 @@ step_properties! {
     "PROP-RESTART-SEEN" "a group that gets to see a new restart.txt restarts, whoever else saw it (E22)"
         |before, action, after| {
             let group = asked_for(action).filter(|_| !before.closed)?;
-            sees_news(before, group).then(|| restarts(after, group))
+            let options = before.options_brought(group);
+            sees_news(before, group, options).then(|| restarts(after, group))
         };
     "PROP-RESTART-CAUSE" "a group restarts only for a file that was made or touched since it last looked (E23)"
-        |before, action, after| each((0..after.groups.len()).filter(|&id| restarts(after, id)), |id|
-            asked_for(action) == Some(id)
-                && (before.options(id).always_restart || sees_news(before, id)));
+        |before, action, after| each((0..after.groups.len()).filter(|&id| restarts(after, id)), |id| {
+            let options = before.options_brought(id);
+            asked_for(action) == Some(id) && (options.always_restart || sees_news(before, id, options))
+        });
     "PROP-RESTART-LOSS" "no restart detaches a process when there is no restart.txt (E23)"
         |before, action, after| {
             let group = asked_for(action)?;
-            let (options, g) = (before.options(group), &before.groups[group]);
-            let deleted = before.files[options.restart_dir].is_none() && g.seen.flatten().is_some();
+            let (options, g) = (before.options_brought(group), &before.groups[group]);
+            let dir = options.restart_dir;
+            let deleted = before.files[dir].is_none() && g.seen[dir].flatten().is_some();
             let at_once = options.restart_mode == RestartMode::Immediate && !options.always_restart;
             (deleted && at_once && g.size > 0 && !before.closed)
                 .then(|| detached(after).all(|(_, of, reason)| of != group || reason != Reason::Restarted))
@@ -114,7 +117,8 @@ step_properties! {
         |before, action, after| {
             let Action::Retry { client } = *action else { return None };
             let group = before.clients[client].group;
-            (before.options(group).always_restart || sees_news(before, group)).then(||
+            let options = before.config().options(group, before.clients[client].options);
+            (options.always_restart || sees_news(before, group, options)).then(||
                 !after.told.iter().any(|event| matches!(event, Event::Restarting { .. })))
         };
     "PROP-ROLLING" "a rolling restart detaches a process only when its successor is there (E34)"
@@ -126,6 +130,20 @@ step_properties! {
             each((0..s.groups.len()).filter(rolls), |id| {
                 let come = |e: &&Event| matches!(e, Event::Attached { group, .. } if *group == id);
                 gone(id) <= s.told.iter().filter(come).count()
+            })
+        };
+    "PROP-OPTIONS" "a group has the options of the get that looked last; a process keeps those its spawn was ordered with (E7)"
+        |before, action, after| {
+            let (group, options) = match *action {
+                Action::Retry { client } =>
+                    (before.clients[client].group, before.clients[client].options),
+                _ => asked_for(action).map(|group| (group, before.brought[group]))?,
+            };
+            let g = &before.groups[group];
+            (g.known && !before.closed && g.options != options).then(|| {
+                let as_it_was = |p: &crate::pool::Process| before.find(p.identifier);
+                after.groups[group].options == options && after.processes.iter()
+                    .all(|p| as_it_was(p).is_none_or(|before| before.options == p.options))
             })
         };
     "PROP-DETACHED-STATED" "detached says that a group or process is not found in the pool (E8)"
@@ -175,10 +193,10 @@ fn asked_for(action: &Action) -> Option<GroupId> {
         _ => None,
     }
 }
-/// Whether there is a `restart.txt` other than the group last saw.
-fn sees_news(s: &Pool, group: GroupId) -> bool {
-    let file = s.files[s.options(group).restart_dir];
-    let seen = s.groups[group].seen;
+/// Whether there is a `restart.txt`, where these options say, other than the group last saw.
+fn sees_news(s: &Pool, group: GroupId, options: &Options) -> bool {
+    let file = s.files[options.restart_dir];
+    let seen = s.groups[group].seen[options.restart_dir];
     file.is_some() && seen.is_some() && seen != Some(file)
 }
 
@@ -312,7 +330,7 @@ pub const LIVENESS: &[Liveness] = &[
         name: "PROP-EVERY-GET-ENDS",
         says: "every get that waits ends, with a session or an error (E19, E21)",
         assumes: "sessions close, clients connect, spawns end (well or not), the cleaner runs, time passes; \
-                  others go on asking, spawns go on failing; restarts, detaches and changes of limits stop",
+                  others go on asking, spawns go on failing; restarts, detaches and changes of limits and options stop",
         may: kind::QUIET | 1 << kind::SPAWN_FAILS,
         fair: |_| true,
         not_yet: |s, client| {

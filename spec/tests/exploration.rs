@@ -30,10 +30,13 @@ const PINNED: &[(&str, usize, usize, usize)] = &[
     ("two-deleted", 42_068, 208_979, 22),
     ("two-threads", 7033, 40_138, 21),
     ("two-punctual", 29_964, 204_051, 20),
+    ("two-options", 53_560, 393_756, 19),
     ("one-global", 204_282, 2_008_908, 23),
     ("one-private", 285_880, 2_865_064, 26),
     ("one-concurrent", 12_062, 80_586, 24),
     ("one-rolling", 180_758, 1_556_888, 39),
+    ("one-options", 75_310, 439_764, 30),
+    ("one-directories", 33_620, 252_330, 30),
     ("three-global", 199_642, 1_194_880, 24),
     ("three-private", 166_858, 1_100_728, 26),
     ("three-detached", 136_935, 1_192_896, 22),
@@ -109,7 +112,7 @@ fn every_configuration_is_pinned() {
 /// Whatever may happen to a pool may happen to one of those that every run explores.
 #[test]
 fn everything_that_may_happen_does_in_some_pool() {
-    let mut happens = [false; 16];
+    let mut happens = [false; 17];
     for named in all().into_iter().filter(|named| !named.deep) {
         let Environment {
             spawns_fail,
@@ -127,6 +130,7 @@ fn everything_that_may_happen_does_in_some_pool() {
             set_max,
             set_max_per_app,
             set_max_idle_time,
+            options,
             close,
         } = named.config.environment;
         let here = [
@@ -145,11 +149,12 @@ fn everything_that_may_happen_does_in_some_pool() {
             !set_max.is_empty(),
             !set_max_per_app.is_empty(),
             !set_max_idle_time.is_empty(),
+            !options.is_empty(),
             close,
         ];
         happens.iter_mut().zip(here).for_each(|(happens, here)| *happens |= here);
     }
-    assert_eq!(happens, [true; 16]);
+    assert_eq!(happens, [true; 17]);
 }
 
 /// `1234567` as the README writes it.

@@ -32,8 +32,8 @@
 (* threads that cannot be started (E11: as a spawn that fails); a restart  *)
 (* file that two groups share or that is deleted (E22, E23), and           *)
 (* always_restart; other values of MAX_IDLE_TIME; a cleaner that is never  *)
-(* late (E30); options that differ between groups, but for the minimum;    *)
-(* and everything as written.                                              *)
+(* late (E30); options that differ between groups, but for the minimum, or *)
+(* that change; and everything as written.                                 *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
