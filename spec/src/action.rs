@@ -4,7 +4,7 @@
 //! somebody could notice is told as [`Event`]s: they are what stories are made of, and what the
 //! properties of steps look at.
 
-use crate::configuration::{ClientId, Dir, GroupId, ProcessId, Time};
+use crate::configuration::{ClientId, Dir, GroupId, OptionsId, ProcessId, Time};
 
 /// How a spawn ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +47,8 @@ pub enum Action {
     Detach { process: ProcessId },
     /// A group is detached and forgotten.
     DetachGroup { group: GroupId },
+    /// From now on gets of the group come with these options.
+    SetOptions { group: GroupId, options: OptionsId },
     /// `max` is set.
     SetMax(usize),
     /// `max_per_app` is set.
@@ -109,7 +111,7 @@ pub enum Event {
     Orphaned { ticket: ProcessId },
     SpawnFailed { group: GroupId, ticket: ProcessId },
     Detached { process: ProcessId, group: GroupId, reason: Reason, busy: bool },
-    Gone { process: ProcessId },
+    Gone { process: ProcessId, busy: bool },
     Restarting { group: GroupId },
     Condemned { process: ProcessId },
     Reprieved { process: ProcessId },

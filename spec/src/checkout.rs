@@ -10,7 +10,7 @@
 //! INV-WAIT-HAS-CAUSE, INV-CONCURRENCY; PROP-CHOICE.
 
 use crate::configuration::{ClientId, GroupId, ProcessId};
-use crate::pool::{At, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn};
+use crate::pool::{At, Client, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn};
 use crate::rules::Erratum::*;
 
 impl Pool {
@@ -35,9 +35,9 @@ impl Pool {
         if self.written(E4) && self.groups[group].processes.is_empty() {
             return self.first_process(client, waits);
         }
-        // Who waits already comes first (E17).
-        let nobody_waits = self.groups[group].queue.is_empty() || self.written(E17);
-        let Some(process) = self.select_process(group).filter(|_| nobody_waits) else {
+        // Nobody is overtaken (E17): while a get waits, no process of its group has room
+        // (INV-EXACT-WAKE-UP).
+        let Some(process) = self.select_process(group) else {
             return self.wait(client, waits);
         };
         let idle = self.process(process).sessions == 0;
@@ -52,7 +52,6 @@ impl Pool {
             self.mutate_max((active + 1).max(0) as usize);
         }
         self.refresh(group);
-        self.reconsider_minimum(group);
         self.serve(client, process);
     }
 
@@ -64,15 +63,21 @@ impl Pool {
         matches!(self.place(self.process(first)), Place::Open(_)).then_some(first)
     }
 
-    /// The group is made, if there is none: what was seen of its restart file is the baseline (E23).
+    /// The group is made, if there is none: what was seen of its restart file is the baseline (E23). If
+    /// there is, it has the options of this get from now on.
     fn group_of(&mut self, client: ClientId) {
-        let look = self.clients[client].look;
+        let Client { group: id, options, look, .. } = self.clients[client];
+        let dir = self.config().options(id, options).restart_dir;
         let (written_e4, written_e23) = (self.written(E4), self.written(E23));
-        let group = &mut self.groups[self.clients[client].group];
+        let group = &mut self.groups[id];
+        let others = std::mem::replace(&mut group.options, options) != options;
         // In the text a group is made when it has a process.
         if !group.known && !written_e4 {
             (group.known, group.detached) = (true, false);
-            group.seen = (!written_e23).then_some(look);
+            group.seen[dir] = (!written_e23).then_some(look);
+        } else if others {
+            // The minimum may have changed: others may be needed, or be evictable.
+            self.settle(id);
         }
     }
 
@@ -152,7 +157,9 @@ impl Pool {
         if !self.written(E3) {
             self.reserved += 1;
         }
-        self.spawns.push(Spawn { group, ticket, replaces: false, under_lock: Some(client) });
+        let options = self.groups[group].options;
+        let under_lock = Some(client);
+        self.spawns.push(Spawn { group, options, ticket, replaces: false, under_lock });
         self.clients[client].at = At::Spawning;
         self.lock = Lock::Spawning(client);
         self.tell(Event::SpawnBegun { group, ticket, replaces: false });
@@ -175,16 +182,6 @@ impl Pool {
         // While a restart is under way, what is spawned replaces what is old.
         if quiet && g.outdated == 0 && self.spawning_allowed(group) {
             self.spawn_in_background(group, false);
-        }
-    }
-
-    /// A group below its minimum, or with outdated processes, and not spawning: so after a loss that
-    /// could not be made good at once.
-    fn reconsider_minimum(&mut self, group: GroupId) {
-        let g = &self.groups[group];
-        if g.size < self.options(group).min_processes || g.outdated > 0 {
-            self.reconsider(group);
-            self.new_app_group_creatable();
         }
     }
 

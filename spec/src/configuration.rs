@@ -20,6 +20,9 @@ pub type Time = i64;
 /// A directory in which restart files are looked for.
 pub type Dir = usize;
 
+/// A set of options of a group: 0 is that in [`Config::groups`], n the nth of [`Environment::options`].
+pub type OptionsId = usize;
+
 /// How a group's processes are replaced (E34).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RestartMode {
@@ -30,7 +33,8 @@ pub enum RestartMode {
     Rolling,
 }
 
-/// The text's `PoolOptions`, with what was added to it. In this machine a group's options stay.
+/// The text's `PoolOptions`, with what was added to it. A get brings them; the group has those of the
+/// get that looked for one of its processes last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
     /// The text's `app_group_name`.
@@ -121,6 +125,8 @@ pub struct Environment {
     pub set_max_per_app: Vec<usize>,
     /// What `MAX_IDLE_TIME` may be set to.
     pub set_max_idle_time: Vec<Time>,
+    /// With which other options gets may come, and for which group. Made by [`Config::or`].
+    pub options: Vec<(GroupId, Options)>,
     /// The pool may be closed.
     pub close: bool,
 }
@@ -186,6 +192,14 @@ impl Config {
         change(&mut self);
         self
     }
+    /// The same, where gets of the group may also come with its options so changed. Its name stays.
+    pub fn or(mut self, group: GroupId, change: impl FnOnce(&mut Options)) -> Config {
+        let mut options = self.groups[group].clone();
+        change(&mut options);
+        options.name.clone_from(&self.groups[group].name);
+        self.environment.options.push((group, options));
+        self
+    }
     /// The same under other rules.
     pub fn ruled(mut self, rules: Rules) -> Config {
         self.rules = rules;
@@ -193,6 +207,29 @@ impl Config {
     }
     /// How many directories of restart files there are.
     pub fn dirs(&self) -> usize {
-        self.groups.iter().map(|options| options.restart_dir + 1).max().unwrap_or(0)
+        let others = self.environment.options.iter().map(|(_, options)| options);
+        let all = self.groups.iter().chain(others);
+        all.map(|options| options.restart_dir + 1).max().unwrap_or(0)
+    }
+    /// One set of options of a group.
+    pub fn options(&self, group: GroupId, id: OptionsId) -> &Options {
+        match id.checked_sub(1) {
+            None => &self.groups[group],
+            Some(nth) => &self.environment.options[nth].1,
+        }
+    }
+    /// All sets of options of a group.
+    pub fn options_of(&self, group: GroupId) -> impl Iterator<Item = OptionsId> + '_ {
+        let others = self.environment.options.iter().enumerate();
+        let here = others.filter(move |(_, (of, _))| *of == group);
+        std::iter::once(0).chain(here.map(|(nth, _)| nth + 1))
+    }
+    /// The first set of options under which a process behaves as under this one.
+    pub(crate) fn alike(&self, group: GroupId, id: OptionsId) -> OptionsId {
+        let matters = |id: OptionsId| {
+            let options = self.options(group, id);
+            (options.concurrency, options.max_requests)
+        };
+        self.options_of(group).find(|&other| matters(other) == matters(id)).unwrap_or(id)
     }
 }

@@ -6,7 +6,7 @@
 //! each with the things that may happen to it in the combinations that meet in the algorithm: failures
 //! with time and the cleaner; restarts; detaches; limits raised and lowered; gets that give up.
 
-use crate::configuration::{Config, Environment, Options};
+use crate::configuration::{Config, Environment, Options, RestartMode};
 
 /// A configuration with a name.
 pub struct Named {
@@ -38,6 +38,10 @@ fn rolling_first(mut groups: Vec<Options>) -> Vec<Options> {
     groups[0] = groups[0].clone().rolling();
     groups
 }
+fn always_first(mut groups: Vec<Options>) -> Vec<Options> {
+    groups[0].always_restart = true;
+    groups
+}
 fn first_min(mut groups: Vec<Options>, min: usize) -> Vec<Options> {
     groups[0].min_processes = min;
     groups
@@ -59,6 +63,14 @@ fn limits(env: &mut Environment) {
 }
 fn lowered(env: &mut Environment) {
     env.set_max = vec![1, 2];
+}
+fn no_thread(env: &mut Environment) {
+    env.no_thread = true;
+    env.time = true;
+}
+fn punctual(env: &mut Environment) {
+    env.time = true;
+    env.punctual = true;
 }
 fn giving_up(env: &mut Environment) {
     env.give_up = true;
@@ -148,6 +160,49 @@ pub fn all() -> Vec<Named> {
                 env.try_get = true;
             }),
         ),
+        new(
+            "two-always",
+            "one of the two groups has an always_restart.txt; connecting fails, and so do spawns; two clients",
+            false,
+            Config::new(always_first(global(2)), 2, 2)
+                .but(|config| config.connects = true)
+                .with(failures)
+                .with(|env| env.processes_fail = true),
+        ),
+        new(
+            "two-deleted",
+            "2 groups that share a directory, immediate restarts, restart.txt is deleted",
+            false,
+            two(global(2)).with(restarts).with(|env| env.delete = true),
+        ),
+        new(
+            "two-threads",
+            "one of the two groups keeps a minimum of 1: spawner threads cannot be started; cleaner",
+            false,
+            two(first_min(private(2), 1)).with(no_thread).but(idle),
+        ),
+        new(
+            "two-punctual",
+            "the cleaner is punctual, and MAX_IDLE_TIME is 0 to 2 and changed; a minimum of 1, failures",
+            false,
+            two(first_min(global(2), 1))
+                .but(|config| config.max_idle_time = 2)
+                .with(failures)
+                .with(punctual)
+                .with(|env| {
+                    env.set_max_idle_time = vec![0, 1, 2];
+                }),
+        ),
+        new(
+            "two-options",
+            "gets for one of the groups come with another minimum and a queue of one; detaches, cleaner",
+            false,
+            two(global(2))
+                .or(0, |options| (options.min_processes, options.max_queue) = (1, 1))
+                .with(detaches)
+                .with(|env| env.time = true)
+                .but(idle),
+        ),
         // One group, max 3, four clients.
         new(
             "one-global",
@@ -186,6 +241,27 @@ pub fn all() -> Vec<Named> {
             .with(giving_up),
         ),
         new(
+            "one-options",
+            "gets come with another concurrency and max_requests; connecting fails; max 2, 3 clients",
+            false,
+            Config::new(global(1), 2, 3)
+                .or(0, |options| (options.concurrency, options.max_requests) = (0, 2))
+                .but(|config| config.connects = true)
+                .with(|env| env.processes_fail = true),
+        ),
+        new(
+            "one-directories",
+            "gets come with another restart directory and mode, and minimum; restart.txt is deleted; max 2, 2 clients",
+            false,
+            Config::new(global(1), 2, 2)
+                .or(0, |options| {
+                    (options.restart_dir, options.min_processes) = (1, 1);
+                    options.restart_mode = RestartMode::Rolling;
+                })
+                .with(restarts)
+                .with(|env| env.delete = true),
+        ),
+        new(
             "one-rolling",
             "rolling restarts of up to three processes, at least two, failures, time; three clients",
             false,
@@ -215,6 +291,12 @@ pub fn all() -> Vec<Named> {
             "3 groups, private queues: detaches, giving up, max 1 to 3",
             false,
             three(private(3)).with(detaches).with(giving_up).with(limits),
+        ),
+        new(
+            "three-minimum",
+            "3 groups, one of them keeps a minimum of 1: cleaner, detaches",
+            false,
+            three(first_min(global(3), 1)).with(|env| env.time = true).with(detaches).but(idle),
         ),
         new(
             "three-restarts",

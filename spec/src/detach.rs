@@ -78,6 +78,7 @@ impl Pool {
 
     /// The process has left for good; who still has a session with it will find that out.
     fn is_gone(&mut self, identifier: ProcessId) {
+        let busy = self.process(identifier).sessions > 0;
         self.processes.retain(|p| p.identifier != identifier);
         for client in &mut self.clients {
             match &mut client.at {
@@ -89,7 +90,7 @@ impl Pool {
                 _ => {}
             }
         }
-        self.tell(Event::Gone { process: identifier });
+        self.tell(Event::Gone { process: identifier, busy });
     }
 
     /// Detaches every process of the group, oldest first, and gives up its spawn; gets that wait go on
@@ -139,7 +140,8 @@ impl Pool {
         self.end_back_off(group);
         let g = &mut self.groups[group];
         (g.failures, g.last_error) = (0, false);
-        (g.reload_pending, g.seen) = (false, None);
+        g.reload_pending = false;
+        g.seen.fill(None);
     }
 
     /// The pool takes no more gets, and lets go of everything.

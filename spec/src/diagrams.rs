@@ -182,6 +182,7 @@ fn name(action: &Action) -> &'static str {
         SetMax(_) | SetMaxPerApp(_) | SetMaxIdleTime(_) => "limits",
         Tick => "time",
         Clean => "cleaner",
+        SetOptions { .. } => "set options",
         ClosePool => "close pool",
     }
 }

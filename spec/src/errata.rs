@@ -175,7 +175,7 @@ pub fn counterexample(config: &Config, breaks: &str) -> Result<Counterexample<Ac
     assert!(invariant.is_some() || step.is_some() || breaks == "deadlock", "no property {breaks}");
     let broken = |pool: &Pool| invariant.filter(|i| !(i.holds)(pool)).map(|i| i.name);
     let broken_step = |before: &Pool, action: &Action, after: &Pool| {
-        step.filter(|property| !(property.holds)(before, action, after))
+        step.filter(|property| (property.judge)(before, action, after) == Some(false))
             .map(|property| property.name)
     };
     let search = Search {

@@ -5,8 +5,9 @@ use crate::checker::{Counterexample, Ended, Explored, Search, explore};
 use crate::configuration::Config;
 use crate::invariants;
 use crate::pool::{Action, Pool};
-use crate::properties::{self, LIVENESS, Liveness, SUBJECTS};
+use crate::properties::{self, LIVENESS, Liveness, STEP_PROPERTIES, SUBJECTS};
 use crate::story;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// What an exploration found.
@@ -23,6 +24,9 @@ pub struct Report {
     pub liveness_time: Duration,
     /// Which liveness properties were looked at: those that the configuration can show.
     pub liveness: Vec<&'static str>,
+    /// How often each property had something to say: in how many steps, or in how many states what it
+    /// promises had not come about yet.
+    pub said: Vec<(&'static str, usize)>,
 }
 
 /// Explores the configuration.
@@ -31,9 +35,17 @@ pub struct Report {
 /// The story of what does not hold.
 pub fn check(config: &Config) -> Result<Report, String> {
     let begun = Instant::now();
+    let said = vec![Cell::new(0_usize); STEP_PROPERTIES.len()];
+    let broken_step = |before: &Pool, action: &Action, after: &Pool| {
+        STEP_PROPERTIES.iter().zip(&said).find_map(|(property, said)| {
+            let kept = (property.judge)(before, action, after)?;
+            said.set(said.get() + 1);
+            (!kept).then_some(property.name)
+        })
+    };
     let search = Search {
         broken: &invariants::broken,
-        broken_step: &properties::broken_step,
+        broken_step: &broken_step,
         deadlock: true,
         marks: &properties::marks,
         kind: Some(&properties::kind_and_class),
@@ -51,7 +63,10 @@ pub fn check(config: &Config) -> Result<Report, String> {
             return Err(story::tell(config, &counterexample));
         }
     }
+    let of_steps = STEP_PROPERTIES.iter().zip(&said).map(|(p, said)| (p.name, said.get()));
+    let in_the_end = looked_at.iter().map(|p| (p.name, p.not_yet_in(&explored.marks)));
     Ok(Report {
+        said: of_steps.chain(in_the_end).collect(),
         states: explored.states,
         steps: explored.steps,
         depth: explored.depth,

@@ -14,8 +14,9 @@ use crate::session::Ending;
 
 impl Pool {
     pub(crate) fn get(&mut self, client: ClientId, group: GroupId, waits: bool) {
-        let look = self.files[self.options(group).restart_dir];
-        self.clients[client] = Client { at: At::Again, group, attempt: 1, look };
+        let look = self.files[self.options_brought(group).restart_dir];
+        let options = self.brought[group];
+        self.clients[client] = Client { at: At::Again, group, options, attempt: 1, look };
         self.checkout_without_lock(client, waits, true);
     }
 

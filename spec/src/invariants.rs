@@ -75,12 +75,12 @@ invariants! {
             && s.processes.iter().filter(|p| p.detached).count() == s.draining.len();
     "INV-CONCURRENCY" "no process has more sessions than it takes"
         |s| s.processes.iter().all(|p| {
-            let takes = s.options(p.group).concurrency;
+            let takes = s.options_of(p).concurrency;
             takes == 0 || p.sessions <= takes
         });
     "INV-MAX-REQUESTS" "no process is given more sessions than max_requests (E14)"
         |s| s.processes.iter().all(|p| {
-            let given = s.options(p.group).max_requests;
+            let given = s.options_of(p).max_requests;
             given == 0 || p.processed + p.sessions <= given
         });
     "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers"

@@ -1,7 +1,7 @@
 //! The machine: which actions are possible, and what each does.
 
 use crate::configuration::{Config, ProcessId};
-use crate::pool::{Action, At, Lock, Pool, SpawnResult};
+use crate::pool::{Action, At, Event, Lock, Pool, SpawnResult};
 use crate::session::Ending;
 
 impl Pool {
@@ -91,6 +91,13 @@ impl Pool {
             let there = (0..self.files.len()).filter(|&dir| self.files[dir].is_some());
             out.extend(there.map(|dir| Action::Delete { dir }));
         }
+        if !env.options.is_empty() {
+            for group in 0..self.groups.len() {
+                let all = self.config().options_of(group);
+                let others = all.filter(|&options| options != self.brought[group]);
+                out.extend(others.map(|options| Action::SetOptions { group, options }));
+            }
+        }
         if env.detach {
             let attached = self.processes.iter().filter(|process| !process.detached);
             out.extend(attached.map(|process| Action::Detach { process: process.identifier }));
@@ -141,6 +148,7 @@ impl Pool {
             Action::Delete { dir } => self.delete(dir),
             Action::Detach { process } => self.detach_without_lock(process),
             Action::DetachGroup { group } => self.detach_group(group),
+            Action::SetOptions { group, options } => self.brought[group] = options,
             Action::SetMax(max) => self.mutate_max(max),
             Action::SetMaxPerApp(max_per_app) => self.mutate_max_per_app(max_per_app),
             Action::SetMaxIdleTime(time) => self.max_idle_time = time,
@@ -182,6 +190,32 @@ impl Action {
             self,
             Retry { .. } | Connected { .. } | CloseSession { .. } | SpawnEnds { .. } | Tick | Clean
         )
+    }
+}
+
+impl Event {
+    /// The same event, where processes and spawns have other names.
+    pub fn renamed(self, name: impl Fn(ProcessId) -> ProcessId) -> Event {
+        let mut event = self;
+        match &mut event {
+            Event::Served { process: id, .. }
+            | Event::SpawnBegun { ticket: id, .. }
+            | Event::GivenUp { ticket: id }
+            | Event::Attached { process: id, .. }
+            | Event::Unwanted { ticket: id }
+            | Event::Orphaned { ticket: id }
+            | Event::SpawnFailed { ticket: id, .. }
+            | Event::Detached { process: id, .. }
+            | Event::Gone { process: id, .. }
+            | Event::Condemned { process: id }
+            | Event::Reprieved { process: id } => *id = name(*id),
+            Event::Waits { .. }
+            | Event::Woken { .. }
+            | Event::Failed { .. }
+            | Event::Restarting { .. }
+            | Event::LockHeld => {}
+        }
+        event
     }
 }
 

@@ -163,7 +163,8 @@ impl Pool {
         self.end_back_off(group);
         let g = &mut self.groups[group];
         (g.known, g.detached) = (false, true);
-        (g.failures, g.last_error, g.seen, g.generation) = (0, false, None, 0);
+        (g.options, g.failures, g.last_error, g.generation) = (0, 0, false, 0);
+        g.seen.fill(None);
         (g.reload_pending, g.outdated, g.forgotten) = (false, 0, false);
     }
 }

@@ -24,6 +24,7 @@ impl Pool {
         self.totals = Totals::default();
         self.orphans = self.orphans.min(1);
         self.normal_clients();
+        self.normal_options();
         self.normal_times();
         self.normal_generations();
         self.normal_files();
@@ -35,10 +36,26 @@ impl Pool {
         let tries_again = self.config().connects || self.written(E17);
         for client in &mut self.clients {
             if matches!(client.at, At::Out | At::InSession(_)) {
-                (client.group, client.attempt, client.look) = (0, 0, None);
+                (client.group, client.options, client.attempt, client.look) = (0, 0, 0, None);
             } else if !tries_again {
-                (client.attempt, client.look) = (0, None);
+                (client.options, client.attempt, client.look) = (0, 0, None);
             }
+        }
+    }
+
+    /// Of the options of a process only those matter that are its own.
+    fn normal_options(&mut self) {
+        let config = self.config.0.clone();
+        if config.environment.options.is_empty() {
+            return;
+        }
+        for process in &mut self.processes {
+            process.options = config.alike(process.group, process.options);
+        }
+        for spawn in &mut self.spawns {
+            let wanted = self.groups[spawn.group].spawning == Some(spawn.ticket);
+            let matters = wanted || spawn.under_lock.is_some();
+            spawn.options = if matters { config.alike(spawn.group, spawn.options) } else { 0 };
         }
     }
 
@@ -54,7 +71,6 @@ impl Pool {
         let period = if self.written(E30) { self.max_idle_time.max(1) } else { 1 };
         let then = now % period;
         let remembers_start = self.written(E5);
-        let counts_requests: Vec<bool> = config.groups.iter().map(|g| g.max_requests > 0).collect();
         for process in &mut self.processes {
             let ago = |time: Time| then - (now - time).min(idle);
             let inactive = process.sessions == 0 && !process.detached;
@@ -65,7 +81,8 @@ impl Pool {
             };
             let left = (process.drain_deadline - now).max(0);
             process.drain_deadline = then + if process.detached { left } else { 0 };
-            if !counts_requests[process.group] || process.detached {
+            let counts = config.options(process.group, process.options).max_requests > 0;
+            if !counts || process.detached {
                 process.processed = 0;
             }
         }
@@ -100,17 +117,14 @@ impl Pool {
         }
         for dir in 0..self.files.len() {
             let config = self.config.0.clone();
-            let here = |group: usize| config.groups[group].restart_dir == dir;
             let mut times: Vec<&mut u64> = Vec::new();
             times.extend(self.files[dir].iter_mut());
             times.extend(self.files_seen[dir].iter_mut().flatten());
-            for (index, group) in self.groups.iter_mut().enumerate() {
-                if here(index) {
-                    times.extend(group.seen.iter_mut().flatten());
-                }
+            for group in &mut self.groups {
+                times.extend(group.seen[dir].iter_mut().flatten());
             }
             for client in &mut self.clients {
-                if here(client.group) {
+                if config.options(client.group, client.options).restart_dir == dir {
                     times.extend(client.look.iter_mut());
                 }
             }

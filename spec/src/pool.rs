@@ -9,7 +9,7 @@
 //! more), draining (detached, with sessions), or gone: then it is in none of the pool's data.
 
 pub use crate::action::{Action, Event, Failure, Reason, SpawnResult};
-use crate::configuration::{ClientId, Config, GroupId, Options, ProcessId, Time};
+use crate::configuration::{ClientId, Config, GroupId, Options, OptionsId, ProcessId, Time};
 use crate::rules::Erratum;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct Group {
     pub known: bool,
     /// The text's `detached`: it is not found there (E8).
     pub detached: bool,
+    /// Those of the get that looked for one of its processes last.
+    pub options: OptionsId,
     /// Idle ones first, then by sessions, in the end those that take no more; see
     /// `Pool::insert`.
     pub processes: Vec<ProcessId>,
@@ -55,8 +57,9 @@ pub struct Group {
     pub outdated: usize,
     /// A restart was begun, and no process with the new code has come yet (E22).
     pub reload_pending: bool,
-    /// What was last seen of its restart file; the outer none: it was never looked at.
-    pub seen: Option<Option<u64>>,
+    /// What was last seen of the restart file in each directory; the outer none: it was never looked
+    /// at.
+    pub seen: Vec<Option<Option<u64>>>,
 
     /// Failed spawns in a row.
     pub failures: u32,
@@ -74,10 +77,11 @@ pub struct Group {
 }
 
 impl Group {
-    fn new() -> Group {
+    fn new(dirs: usize) -> Group {
         Group {
             known: false,
             detached: true,
+            options: 0,
             processes: vec![],
             size: 0,
             idle: 0,
@@ -86,7 +90,7 @@ impl Group {
             generation: 0,
             outdated: 0,
             reload_pending: false,
-            seen: None,
+            seen: vec![None; dirs],
             failures: 0,
             back_off_until: None,
             last_error: false,
@@ -118,6 +122,8 @@ pub struct Process {
     pub identifier: ProcessId,
     /// The text's `group_name`.
     pub group: GroupId,
+    /// Those its group had when its spawn began: how many sessions it takes is theirs.
+    pub options: OptionsId,
     /// When it was attached.
     pub start_time: Time,
     /// When a session of it was last closed, or else it was attached (E5).
@@ -141,6 +147,8 @@ pub struct Process {
 pub struct Spawn {
     /// Whose it is.
     pub group: GroupId,
+    /// With which options, for it is carried with the request (E7).
+    pub options: OptionsId,
     /// Its identifier.
     pub ticket: ProcessId,
     /// Whether the process takes an outdated one's place, or raises `count`.
@@ -193,6 +201,8 @@ pub struct Client {
     pub at: At,
     /// The group it asks for.
     pub group: GroupId,
+    /// The options it came with.
+    pub options: OptionsId,
     /// How often it has tried, this time included.
     pub attempt: usize,
     /// What it saw of the restart file when it came.
@@ -200,7 +210,8 @@ pub struct Client {
 }
 
 impl Client {
-    pub(crate) const OUT: Client = Client { at: At::Out, group: 0, attempt: 0, look: None };
+    pub(crate) const OUT: Client =
+        Client { at: At::Out, group: 0, options: 0, attempt: 0, look: None };
 }
 
 /// Who holds the lock between two actions; as ruled, nobody ever does.
@@ -270,6 +281,8 @@ pub struct Pool {
     pub processes: Vec<Process>,
     /// Who calls `get`.
     pub clients: Vec<Client>,
+    /// With which options gets of each group come at present.
+    pub brought: Vec<OptionsId>,
     /// Spawns in flight.
     pub spawns: Vec<Spawn>,
     /// The identifier that comes next, less one.
@@ -325,7 +338,7 @@ impl Pool {
         let config: Arc<Config> = config.into();
         let max_draining = config.max_draining.unwrap_or(config.max);
         Pool {
-            groups: vec![Group::new(); config.groups.len()],
+            groups: vec![Group::new(config.dirs()); config.groups.len()],
             max: config.max,
             max_per_app: config.max_per_app,
             count: 0,
@@ -335,6 +348,7 @@ impl Pool {
             max_idle_time: config.max_idle_time,
             processes: vec![],
             clients: vec![Client::OUT; config.clients.len()],
+            brought: vec![0; config.groups.len()],
             spawns: vec![],
             last_identifier: 0,
             reserved: 0,
@@ -370,9 +384,17 @@ impl Pool {
     pub(crate) fn written(&self, erratum: Erratum) -> bool {
         self.config.0.rules.written(erratum)
     }
-    /// The options of a group.
+    /// The options of a group: those of the get that looked for one of its processes last.
     pub fn options(&self, group: GroupId) -> &Options {
-        &self.config.0.groups[group]
+        self.config.0.options(group, self.groups[group].options)
+    }
+    /// The options with which gets of the group come at present.
+    pub fn options_brought(&self, group: GroupId) -> &Options {
+        self.config.0.options(group, self.brought[group])
+    }
+    /// The options that a process was spawned with.
+    pub fn options_of(&self, process: &Process) -> &Options {
+        self.config.0.options(process.group, process.options)
     }
     /// The process with this identifier, if it is still known of.
     pub fn find(&self, identifier: ProcessId) -> Option<&Process> {
@@ -391,7 +413,7 @@ impl Pool {
 
     /// Where a process belongs, by its numbers.
     pub fn place(&self, process: &Process) -> Place {
-        let options = self.options(process.group);
+        let options = self.options_of(process);
         let given = process.processed + process.sessions;
         let exhausted = options.max_requests > 0 && given >= options.max_requests;
         if process.detached {

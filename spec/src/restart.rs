@@ -20,7 +20,7 @@ impl Pool {
             self.clients[client].look = self.files[dir];
         }
         let now = self.clients[client].look;
-        let seen = self.groups[group].seen.replace(now);
+        let seen = self.groups[group].seen[dir].replace(now);
         let seen_by_anybody = self.files_seen[dir].replace(now);
         let before = if self.written(E22) { seen_by_anybody } else { seen };
         let changed = match before {
@@ -50,7 +50,7 @@ impl Pool {
     }
 
     pub(crate) fn touch(&mut self, dir: Dir) {
-        let seen = self.groups.iter().filter_map(|g| g.seen.flatten());
+        let seen = self.groups.iter().flat_map(|g| &g.seen).filter_map(|seen| seen.flatten());
         let looks = self.clients.iter().filter_map(|client| client.look);
         let all_seen = self.files_seen.iter().filter_map(|seen| seen.flatten());
         let files = self.files.iter().flatten().copied();

@@ -66,7 +66,7 @@ impl Pool {
         }
         let info = self.process(identifier);
         let (retires, condemned) = (self.place(info) == Place::Retiring, info.condemned);
-        let max_requests = self.options(group).max_requests;
+        let max_requests = self.options_of(info).max_requests;
         if ending == Ending::Failed {
             self.detach_process(identifier, Reason::Failed);
             self.settle(group);

@@ -25,7 +25,8 @@ impl Pool {
         self.last_identifier += 1;
         let ticket = self.last_identifier;
         self.groups[group].spawning = Some(ticket);
-        self.spawns.push(Spawn { group, ticket, replaces, under_lock: None });
+        let options = self.groups[group].options;
+        self.spawns.push(Spawn { group, options, ticket, replaces, under_lock: None });
         self.tell(Event::SpawnBegun { group, ticket, replaces });
     }
 
@@ -108,6 +109,7 @@ impl Pool {
         self.processes.push(Process {
             identifier: spawn.ticket,
             group,
+            options: spawn.options,
             start_time: now,
             last_used: if self.written(E5) { never } else { now },
             sessions: 0,

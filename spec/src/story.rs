@@ -1,7 +1,7 @@
 //! A counterexample told in words, step by step, with the pool drawn after each.
 
 use crate::checker::Counterexample;
-use crate::configuration::{Config, GroupId, RestartMode};
+use crate::configuration::{Config, GroupId, Options, RestartMode};
 use crate::pool::{
     Action, At, Condition, Event, Failure, Lock, Place, Pool, Process, Reason, SpawnResult, Want,
 };
@@ -55,30 +55,7 @@ pub fn verdict(what: &str) -> String {
 
 /// The configuration in a line.
 pub fn world(config: &Config) -> String {
-    let group = |options: &crate::configuration::Options| {
-        let mut says = options.name.clone();
-        let _ = match options.concurrency {
-            0 => write!(says, " (private queues"),
-            1 => write!(says, " (global queue"),
-            n => write!(says, " ({n} sessions at once"),
-        };
-        if options.min_processes > 0 {
-            let _ = write!(says, ", minimum {}", options.min_processes);
-        }
-        if options.max_requests > 0 {
-            let _ = write!(says, ", max_requests {}", options.max_requests);
-        }
-        if options.max_queue > 0 {
-            let _ = write!(says, ", at most {} wait", options.max_queue);
-        }
-        if options.restart_mode == RestartMode::Rolling {
-            says += ", rolling restarts";
-        }
-        if options.always_restart {
-            says += ", always_restart.txt";
-        }
-        says + ")"
-    };
+    let group = |options: &Options| format!("{} ({})", options.name, these(options));
     let groups: Vec<String> = config.groups.iter().map(group).collect();
     let mut says = format!("max {}", config.max);
     if config.max_per_app > 0 {
@@ -95,6 +72,31 @@ pub fn world(config: &Config) -> String {
     }
     let clients = config.clients.len();
     format!("{says}; groups {}; {clients} client{}", groups.join(", "), plural(clients))
+}
+
+/// Options in words.
+fn these(options: &Options) -> String {
+    let mut says = match options.concurrency {
+        0 => "private queues".into(),
+        1 => "global queue".into(),
+        n => format!("{n} sessions at once"),
+    };
+    if options.min_processes > 0 {
+        let _ = write!(says, ", minimum {}", options.min_processes);
+    }
+    if options.max_requests > 0 {
+        let _ = write!(says, ", max_requests {}", options.max_requests);
+    }
+    if options.max_queue > 0 {
+        let _ = write!(says, ", at most {} wait", options.max_queue);
+    }
+    if options.restart_mode == RestartMode::Rolling {
+        says += ", rolling restarts";
+    }
+    if options.always_restart {
+        says += ", always_restart.txt";
+    }
+    says
 }
 
 fn plural(n: usize) -> &'static str {
@@ -159,6 +161,10 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
         Action::Detach { process } => format!("p{process} is told to be detached"),
         Action::DetachGroup { group } => {
             format!("Group {} is told to be detached", names.group(group))
+        }
+        Action::SetOptions { group, .. } => {
+            let options = after.options_brought(group);
+            format!("Gets for {} come with other options now: {}", options.name, these(options))
         }
         Action::SetMax(max) => format!("max is set to {max}"),
         Action::SetMaxPerApp(max) => format!("max_per_app is set to {max}"),

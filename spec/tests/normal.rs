@@ -4,7 +4,7 @@
 
 use cabrank_spec::checker::key;
 use cabrank_spec::configurations::all;
-use cabrank_spec::pool::Pool;
+use cabrank_spec::pool::{Event, Pool};
 
 /// Small, and the same on every machine.
 struct Random(u64);
@@ -34,9 +34,16 @@ fn the_normal_form_behaves_as_the_pool_does() {
                     break;
                 }
                 let action = actions[random.below(actions.len())];
+                // What begins in this step is called after what there is.
+                let last = pool.last_identifier;
+                let name = |id: usize| match names.get(id - 1) {
+                    Some(&name) => name,
+                    None => last + id - names.len(),
+                };
                 normal.apply(&action);
-                pool.apply(&action.renamed(|id| names[id - 1]));
-                assert_eq!(pool.told.len(), normal.told.len(), "{}: {action:?}", named.name);
+                pool.apply(&action.renamed(name));
+                let told: Vec<Event> = normal.told.iter().map(|e| e.renamed(name)).collect();
+                assert_eq!(pool.told, told, "{}: {action:?}\n{pool:?}", named.name);
                 let mut other = pool.clone();
                 other.normal();
                 normal.normal();

@@ -32,8 +32,8 @@
 (* threads that cannot be started (E11: as a spawn that fails); a restart  *)
 (* file that two groups share or that is deleted (E22, E23), and           *)
 (* always_restart; other values of MAX_IDLE_TIME; a cleaner that is never  *)
-(* late (E30); options that differ between groups, but for the minimum;    *)
-(* and everything as written.                                              *)
+(* late (E30); options that differ between groups, but for the minimum, or *)
+(* that change; and everything as written.                                 *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -470,23 +470,16 @@ Wait(p, c, g, waits) ==
     ELSE LET queued == [p EXCEPT !.groups[g].queue = Append(@, c), !.clients[c].at = "waits"]
          IN  Settle(queued, g)
 
-\* A group below its minimum, or with outdated processes, and not spawning: so after a loss that could
-\* not be made good at once (E28).
-ReconsiderMinimum(p, g) ==
-    IF Size(p, g) < MinOf(g) \/ Outdated(p, g) # {}
-    THEN LET reconsidered == Reconsider(p, g) IN GiveOut(reconsidered)
-    ELSE p
-
-\* The least busy process with room, if nobody is before us (E17); else a place in the queue. If all are
-\* active, one is used, and an extra process spawned if that is allowed.
+\* The least busy process with room; else a place in the queue. Nobody is overtaken (E17): while a get
+\* waits, no process of its group has room (InvExactWakeUp). If all are active, one is used, and an extra
+\* process spawned if that is allowed.
 Choose(p, c, g, waits) ==
     LET x == Select(p, g) IN
-    IF x = Nobody \/ p.groups[g].queue # <<>> THEN Wait(p, c, g, waits)
+    IF x = Nobody THEN Wait(p, c, g, waits)
     ELSE LET extra == IF p.procs[x].sessions > 0 THEN SpawnIfAllowed(p, g) ELSE p
              opened == OpenSession(extra, x)
              refreshed == Refresh(opened, g)
-             reconsidered == ReconsiderMinimum(refreshed, g)
-         IN  Serve(reconsidered, c, x)
+         IN  Serve(refreshed, c, x)
 
 \* checkout_without_lock. The group's first look at its restart file is the baseline (E23); a get looks
 \* once (E24).

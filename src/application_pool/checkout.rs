@@ -62,12 +62,9 @@ impl<S: Spawner> State<S> {
             self.settle(key, fx);
         }
 
-        // Who waits already comes first (erratum E17).
-        let process = match self.group(key).queue.is_empty() {
-            true => self.select_process(key),
-            false => None,
-        };
-        let Some(process) = process else {
+        // Nobody is overtaken (erratum E17): while a get waits, no process of its group has room
+        // (INV-EXACT-WAKE-UP).
+        let Some(process) = self.select_process(key) else {
             return self.wait(key, asker, fx);
         };
         if self.process(process).sessions > 0 {
@@ -75,9 +72,9 @@ impl<S: Spawner> State<S> {
             self.spawn_if_allowed(key, fx);
         }
         let entry = self.open_session(process);
-        // Only what taking a session changes: no get waits, and nothing was freed.
+        // Only what taking a session changes: no get waits, nothing was freed, and what the group still
+        // wants it stands in line for already (INV-WANT).
         self.refresh(key);
-        self.reconsider_minimum(key, fx);
         Checkout::Serve(entry)
     }
 
@@ -140,16 +137,6 @@ impl<S: Spawner> State<S> {
         // While a restart is under way, what is spawned replaces what is old.
         if quiet && group.outdated == 0 && self.spawning_allowed(group) {
             self.start_spawn(key, Kind::Addition, fx);
-        }
-    }
-
-    /// A group below its minimum, or with outdated processes, and not spawning: so after a loss that
-    /// could not be made good at once.
-    fn reconsider_minimum(&mut self, key: Key, fx: &mut Effects<S>) {
-        let group = self.group(key);
-        if group.size < group.min_processes() || group.outdated > 0 {
-            self.reconsider(key, fx);
-            self.new_app_group_creatable(fx);
         }
     }
 

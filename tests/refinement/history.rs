@@ -62,6 +62,11 @@ pub(crate) enum Operation {
     DetachGroup {
         group: usize,
     },
+    /// From now on gets of the group come with other options.
+    SetOptions {
+        group: usize,
+        nth: usize,
+    },
     SetMax(usize),
     SetMaxPerApp(usize),
     SetMaxIdleTime(u8),
@@ -120,6 +125,7 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
         1 => n().prop_map(|dir| Delete { dir }),
         2 => n().prop_map(|nth| Detach { nth }),
         1 => n().prop_map(|group| DetachGroup { group }),
+        4 => (n(), n()).prop_map(|(group, nth)| SetOptions { group, nth }),
         2 => (1..5usize).prop_map(SetMax),
         1 => (0..4usize).prop_map(SetMaxPerApp),
         1 => (0..5u8).prop_map(SetMaxIdleTime),
@@ -129,9 +135,23 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// The limits and the groups. Whether a directory has an `always_restart.txt` goes by its number.
+/// The options of one group, but for its name. Whether a directory has an `always_restart.txt` goes by
+/// its number.
+fn options() -> impl Strategy<Value = Options> {
+    let numbers = (0..3usize, 0..4usize, 0..3usize, 0..4usize, any::<bool>(), 0..4usize);
+    numbers.prop_map(|(min, max_requests, concurrency, max_queue, rolling, dir)| {
+        let mut options = Options::new("").min(min).dir(dir.min(2));
+        options.max_requests = max_requests;
+        options.concurrency = concurrency;
+        options.max_queue = max_queue;
+        options.restart_mode = if rolling { RestartMode::Rolling } else { RestartMode::Immediate };
+        options
+    })
+}
+
+/// The limits, the groups, and the options that their gets come with.
 pub(crate) fn world() -> impl Strategy<Value = Config> {
-    let group = (0..3usize, 0..4usize, 0..3usize, 0..4usize, any::<bool>(), 0..4usize);
+    let group = (options(), prop::collection::vec(options(), 0..3));
     let limits = (1..5usize, 0..4usize, 0..5i64, 1..4i64);
     let more =
         (prop::option::of(0..3usize), 1..3i64, 0..3i64, any::<bool>(), prop::bool::weighted(0.2));
@@ -139,18 +159,20 @@ pub(crate) fn world() -> impl Strategy<Value = Config> {
         |(groups, clients, limits, more)| {
             let (max, max_per_app, max_idle_time, drain_timeout) = limits;
             let (max_draining, first, further, restart_file, always) = more;
-            let groups = groups.into_iter().enumerate().map(|(n, group)| {
-                let (min, max_requests, concurrency, max_queue, rolling, dir) = group;
-                let mut options = Options::new(&format!("/{n}")).min(min).dir(dir.min(2));
-                options.max_requests = max_requests;
-                options.concurrency = concurrency;
-                options.max_queue = max_queue;
-                options.always_restart = always && options.restart_dir == 0;
-                options.restart_mode =
-                    if rolling { RestartMode::Rolling } else { RestartMode::Immediate };
-                options
-            });
-            Config::new(groups.collect(), max, clients).but(|config| {
+            let complete = |n: usize, options: Options| Options {
+                name: format!("/{n}"),
+                always_restart: always && options.restart_dir == 0,
+                ..options
+            };
+            let (first_ones, others): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
+            let groups = first_ones.into_iter().enumerate().map(|(n, group)| complete(n, group));
+            let mut config = Config::new(groups.collect(), max, clients);
+            for (group, options) in others.into_iter().enumerate() {
+                for options in options {
+                    config = config.or(group, |these| *these = complete(group, options));
+                }
+            }
+            config.but(|config| {
                 config.max_per_app = max_per_app;
                 config.max_idle_time = max_idle_time;
                 config.drain_timeout = drain_timeout;

@@ -1,11 +1,11 @@
 //! The real pool and the executable specification, side by side: random histories of the public API, and
 //! after each step the same observable state. The blocking calls are the same code as the futures that
-//! are driven here, over the same queue; `rulings/` has them. Groups keep their options, as the
-//! machine's do.
+//! are driven here, over the same queue; `rulings/` has them. The options of a group's gets change in the
+//! middle of a history, while others wait, connect and spawn under the old ones.
 //!
 //! `spec/` is a pure machine that was explored to the last state; this shows that the code does what the
 //! machine does. What is compared is everything that can be seen from outside: the snapshot, which
-//! processes were shut down, which spawns are in flight, every event, and how each get ended. A failing
+//! processes were shut down and why, which spawns are in flight, every event, and how each get ended. A failing
 //! history is shrunk to the shortest that proptest finds.
 //!
 //! `CABRANK_CASES=10000 cargo test --test refinement` for more histories than the usual 1,000.

@@ -1,7 +1,7 @@
 //! What can be seen of a pool from outside: the same type for both.
 
 use crate::real::{Pool, Scripted};
-use cabrank::{DetachReason, Event, ProcessState};
+use cabrank::{DetachReason, Event, ProcessState, ShutDown};
 use cabrank_spec::pool::{self, Place, Reason};
 use std::collections::BTreeSet;
 
@@ -16,13 +16,16 @@ pub(crate) struct Observed {
     draining: usize,
     waiting: usize,
     closed: bool,
+    /// The same numbers from `counts`: count, active, spawning, draining, waiting.
+    counts: [usize; 5],
     /// Spawned, failed, detached, processed, waited.
     totals: [u64; 5],
     groups: Vec<Group>,
     /// The spawns in flight, by their identifiers.
     pub(crate) in_flight: BTreeSet<u64>,
-    /// Every process that was shut down since the beginning, as often as it was.
-    gone: Vec<u64>,
+    /// Every process that was shut down since the beginning, as often as it was, and whether that was
+    /// because its drain's deadline had passed.
+    gone: Vec<(u64, bool)>,
     /// What the observer was told since the beginning, but for waits, which are the client's: sorted, for
     /// threads tell it.
     told: Vec<String>,
@@ -58,7 +61,7 @@ fn ticks(d: std::time::Duration) -> i64 {
 }
 
 pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
-    let s = pool.snapshot();
+    let (s, c) = (pool.snapshot(), pool.counts());
     let t = s.totals;
     let groups = s.groups.into_iter().map(|g| Group {
         name: g.name,
@@ -94,10 +97,11 @@ pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
         draining: s.draining,
         waiting: s.waiting,
         closed: s.closed,
+        counts: [c.count, c.active, c.spawning, c.draining, c.waiting],
         totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
         groups,
         in_flight: book.in_flight.clone(),
-        gone: sorted(book.gone.iter().copied()),
+        gone: sorted(book.gone.iter().map(|&(id, how)| (id, how == ShutDown::DeadlinePassed))),
         told: sorted(book.events.iter().filter_map(told_by_the_real)),
     }
 }
@@ -121,7 +125,7 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
 /// What the specification told since the beginning.
 #[derive(Default)]
 pub(crate) struct Told {
-    gone: Vec<u64>,
+    gone: Vec<(u64, bool)>,
     told: Vec<String>,
 }
 
@@ -141,11 +145,11 @@ impl Told {
             pool::Event::Restarting { group } => {
                 self.told.push(format!("{}: restarting", name(group)));
             }
-            pool::Event::Gone { process } => {
-                self.gone.push(process as u64);
+            pool::Event::Gone { process, busy } => {
+                self.gone.push((process as u64, busy));
             }
             pool::Event::Unwanted { ticket } => {
-                self.gone.push(ticket as u64);
+                self.gone.push((ticket as u64, false));
             }
             _ => {}
         }
@@ -168,15 +172,17 @@ fn reason_of(reason: Reason) -> DetachReason {
 pub(crate) fn of_the_specification(spec: &pool::Pool, told: &Told) -> Observed {
     let t = spec.totals;
     let known = (0..spec.groups.len()).filter(|&g| spec.groups[g].known);
+    let active = spec.active.try_into().expect("as ruled it is never negative");
     Observed {
         max: spec.max,
         max_per_app: spec.max_per_app,
         count: spec.count,
-        active: spec.active.try_into().expect("as ruled it is never negative"),
+        active,
         spawning: spec.spawns.len(),
         draining: spec.draining.len(),
         waiting: spec.waiting,
         closed: spec.closed,
+        counts: [spec.count, active, spec.spawns.len(), spec.draining.len(), spec.waiting],
         totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
         groups: known.map(|g| group(spec, g)).collect(),
         in_flight: spec.spawns.iter().map(|spawn| spawn.ticket as u64).collect(),
@@ -212,7 +218,7 @@ fn process(spec: &pool::Pool, p: &pool::Process) -> Process {
         },
         sessions: p.sessions,
         processed: p.processed,
-        concurrency: spec.options(p.group).concurrency,
+        concurrency: spec.options_of(p).concurrency,
         age: spec.now - p.start_time,
         last_used: spec.now - p.last_used,
         outdated: p.generation < spec.groups[p.group].generation,

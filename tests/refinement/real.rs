@@ -25,8 +25,8 @@ pub(crate) struct Book {
     ends: BTreeMap<u64, bool>,
     /// How the next connects end.
     pub(crate) connects: VecDeque<Connect>,
-    /// Which processes were shut down.
-    pub(crate) gone: Vec<u64>,
+    /// Which processes were shut down, and why.
+    pub(crate) gone: Vec<(u64, ShutDown)>,
     pub(crate) events: Vec<Event>,
     /// The restart files by directory.
     pub(crate) files: Vec<Option<u64>>,
@@ -86,8 +86,8 @@ impl Process for Numbered {
     fn concurrency(&self) -> usize {
         self.concurrency
     }
-    fn shut_down(&self, _: ShutDown) {
-        self.spawner.book().gone.push(self.ticket);
+    fn shut_down(&self, how: ShutDown) {
+        self.spawner.book().gone.push((self.ticket, how));
     }
 }
 
@@ -100,7 +100,8 @@ pub(crate) fn pool(config: &Config) -> (Pool, Scripted, ManualClock) {
     let (spawner, hands) = (Scripted::default(), ManualClock::new());
     spawner.book().files = vec![config.restart_file.then_some(0); config.dirs()];
     let (files, watched) = (spawner.clone(), spawner.clone());
-    let always = config.groups.iter().any(|options| options.always_restart);
+    let others = config.environment.options.iter().map(|(_, options)| options);
+    let always = config.groups.iter().chain(others).any(|options| options.always_restart);
     let mut builder = ApplicationPool::builder(spawner.clone())
         .max(config.max)
         .max_per_app(config.max_per_app)

@@ -31,6 +31,7 @@ pub(crate) struct SideBySide {
     pool: Pool,
     spawner: Scripted,
     hands: ManualClock,
+    /// What gets of each group come with at present.
     options: Vec<PoolOptions>,
     clients: Vec<Client>,
     /// `close` waits for the spawns, which this thread ends.
@@ -179,6 +180,16 @@ impl SideBySide {
                 self.apply(Action::DetachGroup { group });
                 self.pool.detach_group(self.options[group].app_group_name());
                 Some(format!("group {group} is detached"))
+            }
+            Operation::SetOptions { group, nth } => {
+                let group = group % groups;
+                let config = self.spec.config().clone();
+                let all: Vec<_> = config.options_of(group).collect();
+                let id = all[nth % all.len()];
+                self.apply(Action::SetOptions { group, options: id });
+                // Another object every time, though its values may be those of the last one.
+                self.options[group] = options(config.options(group, id));
+                Some(format!("gets of {group} come with {:?}", config.options(group, id)))
             }
             Operation::SetMax(max) => {
                 self.apply(Action::SetMax(max));
