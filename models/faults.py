@@ -7,51 +7,41 @@ which models catch it.
     python3 models/faults.py --tool shuttle
 
 A fault takes away one line that a model guards. It is caught if the models named beside it fail; each
-is run by itself. Exits with 1 if one is not caught, or no longer fits the source.
+is run by itself. Exits with 1 if one is not caught, or no longer fits the source; and at once if there
+is a model that no fault names.
 Needs Python 3.11.
 """
 
 import argparse
 import os
 import pathlib
-import shutil
-import subprocess
+import re
 import sys
 import time
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import planting
 COPY = ROOT / "target" / "faults"
 COPIED = ["src", "models", "benches", "examples", "tests", "spec", "Cargo.lock", "README.md"]
-
-
-def copy_sources():
-    COPY.mkdir(parents=True, exist_ok=True)
-    for name in COPIED:
-        source, copy = ROOT / name, COPY / name
-        if copy.is_dir():
-            shutil.rmtree(copy)
-        if source.is_dir():
-            shutil.copytree(source, copy)
-        elif source.exists():
-            shutil.copy2(source, copy)
-    # Without the agent, which is not needed.
-    manifest = (ROOT / "Cargo.toml").read_text()
-    lines = ['members = ["spec"]' if line.startswith("members") else line for line in manifest.splitlines()]
-    (COPY / "Cargo.toml").write_text("\n".join(lines) + "\n")
 
 
 def run(tool, *args, seconds):
     command = ["cargo", "test", "--quiet", "--features", tool, "--lib", *args]
     environment = dict(os.environ, CARGO_TARGET_DIR=str(COPY / "target"), RUST_BACKTRACE="0")
-    try:
-        done = subprocess.run(
-            command, cwd=COPY, env=environment, timeout=seconds,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-        )
-    except subprocess.TimeoutExpired:
-        return None, ""
-    return done.returncode, done.stdout
+    ended = planting.run(command, seconds, cwd=COPY, env=environment)
+    return ended.code, ended.output
+
+
+def unguarded(faults):
+    """Models that no fault names, and names that no model has."""
+    sources = [path.read_text() for path in (ROOT / "models").rglob("*.rs")]
+    models = {name for source in sources for name in re.findall(r"#\[test\]\s*fn (\w+)", source)}
+    named = {model for fault in faults for model in fault["models"]}
+    return [f"no fault shows that {model} can fail" for model in sorted(models - named)] + [
+        f"there is no model {model}" for model in sorted(named - models)
+    ]
 
 
 def reason(output):
@@ -73,9 +63,11 @@ def main():
     options = parser.parse_args()
 
     faults = tomllib.loads((ROOT / "models" / "faults.toml").read_text())["fault"]
+    if wrong := unguarded(faults):
+        sys.exit("\n".join(wrong))
     if options.names:
         faults = [f for f in faults if any(name in f["name"] for name in options.names)]
-    copy_sources()
+    planting.copy_sources(ROOT, COPY, COPIED)
     paths = {}
     for tool in {fault.get("tool", options.tool) for fault in faults}:
         code, output = run(tool, "--", "--list", seconds=900)

@@ -1,4 +1,4 @@
-//! Clients, spawns, a detach and a change of limits at once, against the specification. Shuttle only.
+//! Clients, spawns and whatever else happens to a pool, against the specification. Shuttle only.
 //!
 //! Every operation is recorded with its beginning, its end and what it gave. There must be an order in
 //! which the machine of `spec/`, taking one operation after the other, gives the same, and which keeps what
@@ -6,306 +6,145 @@
 //! found out about the machine holds of the pool under concurrency. stateright's tester looks for the
 //! order.
 //!
-//! What is one operation here is one critical section: the poll of a waiting get; the end of a spawn, from
-//! before the spawner returns until its process is told of. The first poll of a get may be two (it
-//! queues up, and looks whether it has been served since), so that it was served is then held against
-//! the machine when it closes its session.
+//! What is one operation here is one critical section: a later poll of a waiting get; the end of a spawn,
+//! from before the spawner returns until its process is told of; a get's look at the restart file. The first poll
+//! of a get may be two (it queues up, and looks whether it has been served since), so what it saw is then
+//! held against the machine when its client goes on.
+//!
+//! Each scenario adds something to clients that get, close and try: what may come between their
+//! sections is what it guards. Asserted besides: which ends there are.
 
-use super::rig::{Bell, spawn};
-use crate::in_memory::{Handle, InMemorySpawner};
+mod machine;
+mod recorder;
+
+use super::rig::spawn;
 use crate::sync::explore::explore_large;
-use crate::{ApplicationPool, ConnectError, Event, Identifier, PoolOptions, Process};
-use crate::{ShutDown, SpawnError, SpawnRequest, Spawner};
-use cabrank_spec::configuration::{Config, Options};
-use cabrank_spec::pool::{Action, At, Pool, SpawnResult};
-use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
-use std::collections::BTreeSet;
-use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use crate::sync::thread::JoinHandle;
+use cabrank_spec::pool::Failure;
+use recorder::{Client, Recorder};
 
-const GROUPS: [&str; 2] = ["/a", "/b"];
-
-#[derive(Clone, Debug, PartialEq)]
-enum Op {
-    Get { client: usize, group: usize },
-    Look { client: usize },
-    TryGet { client: usize, group: usize },
-    Close { client: usize },
-    SpawnEnds { ticket: usize },
-    Detach { process: usize },
-    SetMax(usize),
-    Counts,
+fn none(_: usize) -> bool {
+    false
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Ret {
-    Done,
-    Served(usize),
-    Waits,
-    Fails,
-    Found(bool),
-    Attached(bool),
-    /// Processes, active ones, spawns, draining ones, gets that wait.
-    Counts([usize; 5]),
-}
-
-/// The machine, and whom it must have served before they close.
-#[derive(Clone)]
-struct Machine {
-    pool: Pool,
-    promised: Vec<Option<usize>>,
-}
-
-impl Machine {
-    fn status(&self, client: usize) -> Ret {
-        match self.pool.clients[client].at {
-            At::InSession(Some(process)) => Ret::Served(process),
-            At::Waiting(_) => Ret::Waits,
-            _ => Ret::Fails,
-        }
-    }
-}
-
-impl SequentialSpec for Machine {
-    type Op = Op;
-    type Ret = Ret;
-
-    fn invoke(&mut self, op: &Op) -> Ret {
-        match *op {
-            Op::Get { client, group } => {
-                self.pool.apply(&Action::Get { client, group });
-                self.status(client)
-            }
-            Op::TryGet { client, group } => {
-                self.pool.apply(&Action::TryGet { client, group });
-                self.status(client)
-            }
-            Op::Look { client } => self.status(client),
-            Op::Close { client } => {
-                let has = self.status(client);
-                let promised = self.promised[client].take();
-                if promised.is_some_and(|process| has != Ret::Served(process)) {
-                    return Ret::Fails;
-                }
-                self.pool.apply(&Action::CloseSession { client });
-                Ret::Done
-            }
-            Op::SpawnEnds { ticket } => {
-                if !self.pool.spawns.iter().any(|spawn| spawn.ticket == ticket) {
-                    return Ret::Fails;
-                }
-                self.pool.apply(&Action::SpawnEnds { ticket, result: SpawnResult::Process });
-                Ret::Attached(
-                    self.pool
-                        .told
-                        .iter()
-                        .any(|event| matches!(event, cabrank_spec::pool::Event::Attached { .. })),
-                )
-            }
-            Op::Detach { process } => {
-                let attached = self.pool.find(process).is_some_and(|p| !p.detached);
-                self.pool.apply(&Action::Detach { process });
-                Ret::Found(attached)
-            }
-            Op::SetMax(max) => {
-                self.pool.apply(&Action::SetMax(max));
-                Ret::Done
-            }
-            Op::Counts => {
-                let p = &self.pool;
-                let active = usize::try_from(p.active).expect("never negative as ruled");
-                Ret::Counts([p.count, active, p.spawns.len(), p.draining.len(), p.waiting])
-            }
-        }
-    }
-
-    fn is_valid_step(&mut self, op: &Op, ret: &Ret) -> bool {
-        let gives = self.invoke(op);
-        if let (Op::Get { client, .. }, Ret::Served(process), Ret::Waits) = (op, ret, &gives) {
-            self.promised[*client] = Some(*process);
-            return true;
-        }
-        gives == *ret
-    }
-}
-
-/// The history, as the tester wants it: clients by their numbers, spawns by their tickets.
-#[derive(Clone)]
-struct History(Arc<Mutex<LinearizabilityTester<usize, Machine>>>);
-
-const SPAWNS: usize = 100;
-const OTHERS: usize = 50;
-
-impl History {
-    fn new(clients: usize, max: usize) -> Self {
-        let groups = GROUPS.iter().enumerate().map(|(dir, name)| Options::new(name).dir(dir));
-        let pool = Pool::new(Config::new(groups.collect(), max, clients));
-        let machine = Machine { pool, promised: vec![None; clients] };
-        History(Arc::new(Mutex::new(LinearizabilityTester::new(machine))))
-    }
-    fn invoke(&self, thread: usize, op: Op) {
-        let mut tester = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tester.on_invoke(thread, op).expect("one at a time");
-    }
-    fn gave(&self, thread: usize, ret: Ret) {
-        let mut tester = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tester.on_return(thread, ret).expect("it has begun");
-    }
-    fn during<T>(&self, thread: usize, op: Op, f: impl FnOnce() -> (Ret, T)) -> T {
-        self.invoke(thread, op);
-        let (ret, result) = f();
-        self.gave(thread, ret);
-        result
-    }
-    fn assert_linearizable(&self) {
-        let tester = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(tester.is_consistent(), "no order explains {tester:#?}");
-    }
-}
-
-impl std::fmt::Debug for Machine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Machine")
-    }
-}
-
-/// Records when its spawns begin to end, and those that nobody wanted.
-struct Recording(InMemorySpawner, History, Attached);
-/// The processes of which the pool has told that they are attached.
-type Attached = Arc<Mutex<BTreeSet<usize>>>;
-struct Recorded {
-    process: Handle,
-    ticket: usize,
-    /// On which thread it was spawned: who disposes of it there, without having told that it is
-    /// attached, never attached it.
-    spawned_on: usize,
-    attached: Attached,
-    history: History,
-}
-
-impl Spawner for Recording {
-    type Process = Recorded;
-    fn spawn(&self, request: &SpawnRequest) -> Result<Recorded, SpawnError> {
-        let ticket = number(request.identifier());
-        let process = self.0.spawn(request)?;
-        self.1.invoke(SPAWNS + ticket, Op::SpawnEnds { ticket });
-        let (history, attached) = (self.1.clone(), self.2.clone());
-        Ok(Recorded { process, ticket, spawned_on: crate::sync::me(), attached, history })
-    }
-}
-
-impl Process for Recorded {
-    type Connection = ();
-    fn connect(&self) -> Result<(), ConnectError> {
-        self.process.connect().map(drop)
-    }
-    fn shut_down(&self, how: ShutDown) {
-        self.process.shut_down(how);
-        let attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.spawned_on == crate::sync::me() && !attached.contains(&self.ticket) {
-            self.history.gave(SPAWNS + self.ticket, Ret::Attached(false));
-        }
-    }
-}
-
-fn number(identifier: Identifier) -> usize {
-    identifier.as_u64().try_into().expect("a small number")
-}
-
-type Recorder = ApplicationPool<Recording>;
-
-fn pool(history: &History, max: usize) -> Recorder {
-    let hands = crate::ManualClock::new();
-    let (told, attached) = (history.clone(), Attached::default());
-    let spawner = InMemorySpawner::with_clock(hands.clock());
-    let spawner = Recording(spawner, history.clone(), attached.clone());
-    let builder = ApplicationPool::builder(spawner).max(max).cleaner(false).clock(hands.clock());
-    let builder = builder.observer(move |event| {
-        if let Event::Spawned { identifier, .. } = event {
-            let ticket = number(*identifier);
-            attached.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket);
-            told.gave(SPAWNS + ticket, Ret::Attached(true));
-        }
-    });
-    builder.build().expect("a valid pool")
-}
-
-/// A get as a task, every poll of which is recorded, and its close.
-fn get_and_close(pool: &Recorder, history: &History, client: usize, group: usize) {
-    struct Ring(Bell);
-    impl Wake for Ring {
-        fn wake(self: Arc<Self>) {
-            self.0.ring();
-        }
-    }
-    let bell = Bell::new();
-    let waker = Waker::from(Arc::new(Ring(bell.clone())));
-    let options = PoolOptions::new(GROUPS[group]);
-    let mut future = Box::pin(pool.get_async(&options));
-    let mut op = Op::Get { client, group };
-    let session = loop {
-        let polled = history.during(client, op, || {
-            match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                Poll::Ready(session) => {
-                    let session = session.expect("nothing fails here");
-                    (Ret::Served(number(session.identifier())), Some(session))
-                }
-                Poll::Pending => (Ret::Waits, None),
-            }
-        });
-        match polled {
-            Some(session) => break session,
-            None => bell.wait(1),
-        }
-        op = Op::Look { client };
+/// Starts so many clients, each on a thread of its own.
+fn start<T: Send + 'static>(
+    recorder: &Recorder,
+    clients: usize,
+    run: impl Fn(usize, Client) -> T + Clone + Send + 'static,
+) -> Vec<JoinHandle<T>> {
+    let start = |client| {
+        let (recorder, run) = (recorder.clone(), run.clone());
+        spawn(move || run(client, recorder.client(client)))
     };
-    history.during(client, Op::Close { client }, || (Ret::Done, drop(session)));
+    (0..clients).map(start).collect()
 }
 
-fn try_get_and_close(pool: &Recorder, history: &History, client: usize, group: usize) {
-    let options = PoolOptions::new(GROUPS[group]);
-    let session =
-        history.during(client, Op::TryGet { client, group }, || match pool.try_get(&options) {
-            Ok(session) => (Ret::Served(number(session.identifier())), Some(session)),
-            Err(_) => (Ret::Fails, None),
-        });
-    if let Some(session) = session {
-        history.during(client, Op::Close { client }, || (Ret::Done, drop(session)));
-    }
+fn join<T>(clients: Vec<JoinHandle<T>>) -> Vec<T> {
+    clients.into_iter().map(|client| client.join().expect("no panic")).collect()
 }
 
+/// A process is detached, and the limit raised: who may spawn, and who waits for whom.
 #[test]
 fn linearizable() {
-    explore_large("linearizable", &["linearizable"], |outcomes| {
-        let history = History::new(3, 1);
-        let pool = pool(&history, 1);
-        let clients: Vec<_> = (0..3)
-            .map(|client| {
-                let (pool, history) = (pool.clone(), history.clone());
-                spawn(move || {
-                    get_and_close(&pool, &history, client, client % 2);
-                    try_get_and_close(&pool, &history, client, 0);
-                })
-            })
-            .collect();
-        let look = |thread| {
-            history.during(thread, Op::Counts, || {
-                let c = pool.counts();
-                (Ret::Counts([c.count, c.active, c.spawning, c.draining, c.waiting]), ())
-            });
-        };
-        look(OTHERS);
-        history.during(OTHERS, Op::Detach { process: 1 }, || {
-            (Ret::Found(pool.detach(Identifier::from_u64(1))), ())
+    explore_large("linearizable", &["all served"], |outcomes| {
+        let recorder = Recorder::new(3, 1, none, false);
+        let clients = start(&recorder, 3, |n, client| {
+            client.get_and_close(n % 2).expect("nothing fails here");
+            let _ = client.try_get_and_close(0);
         });
-        history.during(OTHERS, Op::SetMax(2), || (Ret::Done, pool.set_max(2).expect("not zero")));
-        look(OTHERS);
-        for client in clients {
-            client.join().expect("no panic");
-        }
-        look(OTHERS);
-        history.assert_linearizable();
-        outcomes.note("linearizable");
+        recorder.counts();
+        recorder.detach(1);
+        recorder.set_max(2);
+        recorder.counts();
+        join(clients);
+        recorder.totals();
+        recorder.assert_linearizable();
+        outcomes.note("all served");
+    });
+}
+
+/// The first spawn fails: who waits for it is told in the same section in which its group begins to back
+/// off, and who comes later is told at once (errata E26, E27).
+#[test]
+fn linearizable_failing_spawn() {
+    let outcomes = ["1 told", "2 told"];
+    explore_large("linearizable_failing_spawn", &outcomes, |outcomes| {
+        let recorder = Recorder::new(3, 2, |ticket| ticket == 1, false);
+        let clients = start(&recorder, 3, |n, client| {
+            let got = client.get_and_close(n % 2);
+            let _ = client.try_get_and_close(n % 2);
+            got == Err(Failure::Spawn)
+        });
+        recorder.counts();
+        let told = join(clients).into_iter().filter(|told| *told).count();
+        recorder.totals();
+        recorder.assert_linearizable();
+        outcomes.note(format!("{told} told"));
+    });
+}
+
+/// A get is given up while it waits, or when it has been served and does not know it (erratum E16): then
+/// the process is free for the next, as if it had not been given.
+#[test]
+fn linearizable_giving_up() {
+    let outcomes = ["given up", "served at once"];
+    explore_large("linearizable_giving_up", &outcomes, |outcomes| {
+        let recorder = Recorder::new(3, 1, none, false);
+        let clients = start(&recorder, 3, |n, client| match n {
+            0 => client.get_and_give_up(0),
+            _ => {
+                client.get_and_close(0).expect("nothing fails here");
+                false
+            }
+        });
+        recorder.counts();
+        let given_up = join(clients)[0];
+        recorder.totals();
+        recorder.counts();
+        recorder.assert_linearizable();
+        outcomes.note(if given_up { "given up" } else { "served at once" });
+    });
+}
+
+/// The pool is closed: from one moment on everybody is told, and nothing is attached (erratum E32).
+#[test]
+fn linearizable_closing() {
+    let outcomes = ["0 told", "1 told", "2 told"];
+    explore_large("linearizable_closing", &outcomes, |outcomes| {
+        let recorder = Recorder::new(2, 1, none, false);
+        let clients = start(&recorder, 2, |_, client| {
+            let got = client.get_and_close(0);
+            let _ = client.try_get_and_close(0);
+            got == Err(Failure::Closed)
+        });
+        recorder.counts();
+        recorder.close();
+        recorder.counts();
+        let told = join(clients).into_iter().filter(|told| *told).count();
+        recorder.totals();
+        recorder.assert_linearizable();
+        outcomes.note(format!("{told} told"));
+    });
+}
+
+/// A restart file is touched between the looks and the sections of gets (errata E22, E24): whoever sees it
+/// first restarts the group, and a look from before is no news: one process is detached for it, once.
+#[test]
+fn linearizable_restart() {
+    let outcomes = ["2 spawned, 1 detached", "3 spawned, 1 detached"];
+    explore_large("linearizable_restart", &outcomes, |outcomes| {
+        let recorder = Recorder::new(3, 2, none, true);
+        // What it sees is what the others compare with.
+        recorder.client(2).get_and_close(0).expect("nothing fails here");
+        let clients = start(&recorder, 2, |_, client| {
+            client.get_and_close(0).expect("nothing fails here");
+        });
+        recorder.touch(0);
+        recorder.counts();
+        join(clients);
+        let [spawned, _, detached, _, _] = recorder.totals();
+        recorder.assert_linearizable();
+        outcomes.note(format!("{spawned} spawned, {detached} detached"));
     });
 }

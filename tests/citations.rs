@@ -27,30 +27,43 @@ const FUNCTIONS: &[&str] = &[
     "global_queue_position_became_available",
 ];
 
-/// All sources below a directory, this file excepted.
+/// All sources below a directory, but for this file and, in `src`, what tests them.
 fn sources(dir: &str) -> String {
     fn read(dir: &Path, into: &mut String) {
         for entry in std::fs::read_dir(dir).expect("it is there") {
             let path = entry.expect("it can be read").path();
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a plain name");
             if path.is_dir() {
                 read(&path, into);
-            } else if path.extension().is_some_and(|ext| ext == "rs") && !path.ends_with(file!()) {
-                into.push_str(&std::fs::read_to_string(&path).expect("it is text"));
+            } else if name.ends_with(".rs")
+                && name != "citations.rs"
+                && !name.ends_with("_tests.rs")
+            {
+                let text = std::fs::read_to_string(&path).expect("it is text");
+                into.push_str(text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default());
             }
         }
     }
     let mut text = String::new();
-    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(dir), &mut text);
+    read(&root().join(dir), &mut text);
     text
 }
 
-/// Whether the text has this as a word of its own.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text(file: &str) -> String {
+    std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// Whether the text has this as a word of its own. A range, as in "E1 to E34", cites nothing.
 fn cites(text: &str, item: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     text.match_indices(item).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + item.len()..].chars().next();
-        !before.is_some_and(part) && !after.is_some_and(part)
+        let (before, after) = (&text[..at], &text[at + item.len()..]);
+        let is_word = !before.ends_with(part) && !after.starts_with(part);
+        is_word && !before.ends_with(" to ") && !after.starts_with(" to E")
     })
 }
 
@@ -58,6 +71,7 @@ fn cites(text: &str, item: &str) -> bool {
 fn words_are_told_from_parts_of_words() {
     assert!(cites("(errata E1, E12)", "E1") && cites("E1", "E1") && cites("a E12.", "E12"));
     assert!(!cites("(erratum E12)", "E1") && !cites("INV-COUNTER", "INV-COUNT"));
+    assert!(!cites("(E1 to E34)", "E1") && !cites("(E1 to E34)", "E34"));
 }
 
 #[test]
@@ -76,21 +90,54 @@ fn every_erratum_is_cited_by_code_and_by_a_test() {
 
 #[test]
 fn every_invariant_is_asserted_by_the_code_and_broken_by_a_test() {
-    let code = sources("src");
-    let breaks = include_str!("../src/application_pool/invariants_tests.rs");
+    let code = text("src/application_pool/invariants.rs");
+    let breaks = text("src/application_pool/invariants_tests.rs");
     for invariant in INVARIANTS {
         let name = invariant.name;
-        assert!(code.contains(&format!("\"{name}\"")), "the code does not assert {name}");
-        assert!(cites(breaks, name), "no test breaks {name}");
+        assert!(code.contains(&format!("    \"{name}\" ")), "the code does not assert {name}");
+        assert!(cites(&breaks, name), "no test breaks {name}");
     }
 }
 
+/// Whether this file has the function: under its name, as an action of the machine's, under another name
+/// of which the documentation begins with it, or as what the file's first line says that it is about.
+fn has(file: &str, function: &str) -> bool {
+    let text = text(file);
+    let camel_case: String =
+        function.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
+    let forms = [
+        format!("fn {function}("),
+        format!("fn {function}<"),
+        format!("    {camel_case} {{ "),
+        format!("/// The text's `{function}`"),
+    ];
+    let first = text.lines().next().unwrap_or_default();
+    let is_its_subject =
+        first.starts_with("//! The text's") && first.contains(&format!("`{function}`"));
+    is_its_subject || forms.iter().any(|form| text.contains(form))
+}
+
+/// The table with which the pool's module begins says where each is; there it must be, in the code and
+/// in the specification.
 #[test]
-fn every_function_of_the_text_is_found_by_its_name() {
-    let (code, spec) = (sources("src"), sources("spec/src"));
+fn every_function_of_the_text_is_where_the_table_says() {
+    let table = text("src/application_pool/mod.rs");
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | "))
+        .map(|row| row.trim_end_matches(" |").split(" | ").collect())
+        .collect();
+    let files = |cell: &str| -> Vec<String> {
+        let names = cell.split('`').filter(|part| part.ends_with(".rs"));
+        names.map(|name| name.rsplit('/').next().unwrap_or(name).to_owned()).collect()
+    };
     for function in FUNCTIONS {
-        assert!(code.contains(&format!("fn {function}")) || cites(&code, function), "{function}");
-        assert!(cites(&spec, function), "the specification has no {function}");
+        let row = rows.iter().find(|row| row[0].split(", ").any(|f| f == format!("`{function}`")));
+        let row = row.unwrap_or_else(|| panic!("the table has no `{function}`"));
+        let [code, spec] = [(row[1], "src/application_pool"), (row[2], "spec/src")]
+            .map(|(cell, dir)| files(cell).iter().any(|f| has(&format!("{dir}/{f}"), function)));
+        assert!(code, "`{function}` is not in {}", row[1]);
+        assert!(spec, "`{function}` is not in the specification's {}", row[2]);
     }
 }
 

@@ -20,12 +20,11 @@ import os
 import pathlib
 import re
 import resource
-import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
+
+import planting
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COPY = ROOT / "target" / "mutants"
@@ -52,22 +51,6 @@ ORDER = [
 def layers(stem, loom):
     first, second = (UNIT, POOL) if stem in BY_UNIT_TESTS else (POOL, UNIT)
     return [first, second, REST, REAL] + ([LOOM] if loom else [])
-
-
-def copy_sources():
-    COPY.mkdir(parents=True, exist_ok=True)
-    for name in COPIED:
-        source, copy = ROOT / name, COPY / name
-        if copy.is_dir():
-            shutil.rmtree(copy)
-        if source.is_dir():
-            shutil.copytree(source, copy)
-        elif source.exists():
-            shutil.copy2(source, copy)
-    # Without the agent, which is not needed.
-    manifest = (ROOT / "Cargo.toml").read_text()
-    lines = ['members = ["spec"]' if line.startswith("members") else line for line in manifest.splitlines()]
-    (COPY / "Cargo.toml").write_text("\n".join(lines) + "\n")
 
 
 def mutants():
@@ -124,44 +107,22 @@ def environment():
 
 def run(program, seconds):
     """How the program ended: None if all its tests pass. Does not wait for more than one failure."""
-    process = subprocess.Popen(
-        [program, "--nocapture"], cwd=COPY, env=environment(), start_new_session=True, preexec_fn=limit_memory,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+    ended = planting.run(
+        [program, "--nocapture"], seconds, stop_at=r"test (\S+) (?:- should panic )?\.\.\. FAILED",
+        cwd=COPY, env=environment(), preexec_fn=limit_memory,
     )
-    late = threading.Event()
-
-    def end():
-        late.set()
-        os.killpg(process.pid, signal.SIGKILL)
-
-    timer = threading.Timer(seconds, end)
-    timer.start()
-    output, failed = [], None
-    for line in process.stdout:
-        output.append(line)
-        if match := re.search(r"test (\S+) (?:- should panic )?\.\.\. FAILED", line):
-            failed = match[1]
-            break
-    timer.cancel()
-    if failed:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    code = process.wait()
-    if not failed and not late.is_set() and code == 0:
+    if not ended.found and ended.code == 0:
         return None
-    text = "".join(output)
     # The unit tests break each invariant on purpose, and print that.
-    broken = None if "/deps/cabrank-" in program else re.search(r"(INV-[A-Z-]+) does not hold", text)
+    broken = None if "/deps/cabrank-" in program else re.search(r"(INV-[A-Z-]+) does not hold", ended.output)
     if broken:
         return "invariant", broken[1]
-    if failed:
-        return "test", failed
-    if late.is_set():
+    if ended.found:
+        return "test", ended.found[1]
+    if ended.code is None:
         return "time", f"not within {seconds} s"
-    said = re.search(r"panicked at [^\n]*\n([^\n]*)", text)
-    return "panic", said[1] if said else f"exit {code}"
+    said = re.search(r"panicked at [^\n]*\n([^\n]*)", ended.output)
+    return "panic", said[1] if said else f"exit {ended.code}"
 
 
 def judge(mutant, options):
@@ -223,7 +184,7 @@ def main():
     parser.add_argument("--minutes", type=int, help="stop after so many")
     options = parser.parse_args()
 
-    copy_sources()
+    planting.copy_sources(ROOT, COPY, COPIED)
     listed = mutants()
     results, begun = known(), time.monotonic()
     for mutant in [] if options.report else listed:

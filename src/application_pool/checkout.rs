@@ -151,6 +151,7 @@ impl<S: Spawner> State<S> {
         if info.sessions == 1 {
             group.idle -= 1;
             self.inactive_apps.remove(&mut self.processes, key);
+            // What changes is this, and not max, which the text sets here (erratum E1).
             self.active += 1;
         }
         // The text's move_to_back.

@@ -7,11 +7,11 @@
 //! | in the text | here | as a pure machine |
 //! |---|---|---|
 //! | `PoolOptions` | [`PoolOptions`] | `spec/src/configuration.rs` |
-//! | `Group`, `ProcessInfo` | `group.rs`, `process_info.rs` | `pool.rs` |
-//! | instance variables, `mutate_…` | `state.rs` | `pool.rs`, `mutators.rs` |
-//! | `get` | [`ApplicationPool::get`], this file | `get.rs` |
-//! | `checkout_without_lock`, `select_process` | `checkout.rs` | `checkout.rs` |
-//! | `needs_restart` | `restart_files.rs`, `checkout.rs` | `restart.rs` |
+//! | `Group`, `ProcessInfo`, instance variables | `group.rs`, `process_info.rs`, `state.rs` | `pool.rs` |
+//! | `mutate_active`, `mutate_count`, `mutate_max`, `global_queue_position_became_available` | `state.rs` | `mutators.rs` |
+//! | `get` | [`ApplicationPool::get`], `mod.rs` | `get.rs` |
+//! | `detach` | [`ApplicationPool::detach`], `mod.rs` | `action.rs` |
+//! | `checkout_without_lock`, `select_process`, `needs_restart` | `checkout.rs`, `restart_files.rs` | `checkout.rs`, `restart.rs` |
 //! | `spawning_allowed`, `new_app_group_creatable` | `capacity.rs` | `capacity.rs` |
 //! | `spawn_in_background`, `spawner_thread_callback` | `spawning.rs` | `spawning.rs` |
 //! | `detach_without_lock`, `detach_group_without_lock` | `detach.rs` | `detach.rs` |

@@ -84,9 +84,9 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
         say(&trace::render(name, count));
         #[cfg(not(feature = "loom"))]
         if let Some(schedule) = newest_schedule() {
-            let schedule = schedule.display();
+            let (schedule, test) = (schedule.display(), test_of::<M>());
             say(&format!(
-                "replay: CABRANK_REPLAY={schedule} cargo test --features shuttle --lib {name}"
+                "replay: CABRANK_REPLAY={schedule} cargo test --features shuttle --lib -- --exact {test}"
             ));
         }
         resume_unwind(panic);
@@ -102,6 +102,15 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     let mut wanted = expected.to_vec();
     wanted.sort_unstable();
     assert_eq!(reached, wanted, "{name}: outcomes reached, and outcomes there are");
+}
+
+/// The test that a model is written in, as the harness names it: by a part of its name, others would be
+/// run on the schedule, too.
+#[cfg(not(feature = "loom"))]
+fn test_of<M>() -> &'static str {
+    let model = std::any::type_name::<M>();
+    let path = model.split_once("::").map_or(model, |(_crate, path)| path);
+    path.trim_end_matches("::{{closure}}")
 }
 
 /// Prints past the test harness, which keeps what a test that passes prints to itself.

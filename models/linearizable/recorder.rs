@@ -1,0 +1,306 @@
+//! A pool of which everything that is done is recorded: when it began, when it ended, what it gave.
+
+use super::machine::{GROUPS, Machine, Op, Ret};
+use crate::in_memory::{Handle, InMemorySpawner};
+use crate::models::rig::Bell;
+use crate::{ApplicationPool, ConnectError, Event, GetError, Identifier, PoolOptions, Process};
+use crate::{Session, ShutDown, SpawnError, SpawnRequest, Spawner};
+use cabrank_spec::pool::Failure;
+use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, SystemTime};
+
+/// Who does things, to the tester: it takes one after the other from each. Clients have their own numbers;
+/// what a client's get does besides, and spawns, come after them.
+const LOOKS: usize = 20;
+const OTHERS: usize = 50;
+const SPAWNS: usize = 100;
+
+/// What is written down. Plain data behind plain locks: they are no steps for the tool.
+struct Book {
+    tester: LinearizabilityTester<usize, Machine>,
+    /// Which thread is which client.
+    clients: BTreeMap<usize, usize>,
+    /// The processes of which the pool has told that they are attached.
+    attached: BTreeSet<usize>,
+}
+
+#[derive(Clone)]
+struct History(Arc<Mutex<Book>>);
+
+impl History {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn invoke(&self, who: usize, op: Op) {
+        self.book().tester.on_invoke(who, op).expect("one at a time");
+    }
+    fn gave(&self, who: usize, ret: Ret) {
+        self.book().tester.on_return(who, ret).expect("it has begun");
+    }
+    fn during<T>(&self, who: usize, op: Op, f: impl FnOnce() -> (Ret, T)) -> T {
+        self.invoke(who, op);
+        let (ret, result) = f();
+        self.gave(who, ret);
+        result
+    }
+}
+
+/// Which spawns fail, by their tickets.
+type Fails = fn(usize) -> bool;
+
+/// Records when its spawns begin to end, and those that nobody wanted.
+pub(super) struct Recording {
+    spawner: InMemorySpawner,
+    history: History,
+    fails: Fails,
+}
+
+pub(super) struct Recorded {
+    process: Handle,
+    ticket: usize,
+    /// On which thread it was spawned: who disposes of it there, without having told that it is
+    /// attached, never attached it.
+    spawned_on: usize,
+    history: History,
+}
+
+impl Spawner for Recording {
+    type Process = Recorded;
+    fn spawn(&self, request: &SpawnRequest) -> Result<Recorded, SpawnError> {
+        let ticket = number(request.identifier());
+        let (process, well) = (self.spawner.spawn(request)?, !(self.fails)(ticket));
+        self.history.invoke(SPAWNS + ticket, Op::SpawnEnds { ticket, well });
+        if !well {
+            // The error says whose it is: that is how the observer knows.
+            return Err(SpawnError::new(ticket.to_string()));
+        }
+        let history = self.history.clone();
+        Ok(Recorded { process, ticket, spawned_on: crate::sync::me(), history })
+    }
+}
+
+impl Process for Recorded {
+    type Connection = ();
+    fn connect(&self) -> Result<(), ConnectError> {
+        self.process.connect().map(drop)
+    }
+    fn shut_down(&self, how: ShutDown) {
+        self.process.shut_down(how);
+        let attached = self.history.book().attached.contains(&self.ticket);
+        if self.spawned_on == crate::sync::me() && !attached {
+            self.history.gave(SPAWNS + self.ticket, Ret::Attached(false));
+        }
+    }
+}
+
+fn number(identifier: Identifier) -> usize {
+    identifier.as_u64().try_into().expect("a small number")
+}
+
+fn why(error: &GetError) -> Failure {
+    match error {
+        GetError::Closed => Failure::Closed,
+        GetError::WouldBlock => Failure::WouldBlock,
+        GetError::Spawn(_) => Failure::Spawn,
+        other => panic!("nothing here fails so: {other}"),
+    }
+}
+
+/// The pool and its history. Clones are handles to the same ones.
+#[derive(Clone)]
+pub(super) struct Recorder {
+    pool: ApplicationPool<Recording>,
+    history: History,
+    /// The times of the groups' restart files.
+    files: Arc<[AtomicU64; GROUPS.len()]>,
+}
+
+impl Recorder {
+    /// For so many clients. With restart files, every get's look at one is an operation, too.
+    pub(super) fn new(clients: usize, max: usize, fails: Fails, restart_files: bool) -> Self {
+        let tester = LinearizabilityTester::new(Machine::new(clients, max, restart_files));
+        let book = Book { tester, clients: BTreeMap::new(), attached: BTreeSet::new() };
+        let history = History(Arc::new(Mutex::new(book)));
+        let files: Arc<[AtomicU64; GROUPS.len()]> = Arc::default();
+        let hands = crate::ManualClock::new();
+        let spawner = InMemorySpawner::with_clock(hands.clock());
+        let spawner = Recording { spawner, history: history.clone(), fails };
+        let (told, seen, watched) = (history.clone(), history.clone(), files.clone());
+        let mut builder = ApplicationPool::builder(spawner)
+            .max(max)
+            .cleaner(false)
+            .clock(hands.clock())
+            .observer(move |event| match event {
+                Event::Spawned { identifier, .. } => {
+                    let ticket = number(*identifier);
+                    told.book().attached.insert(ticket);
+                    told.gave(SPAWNS + ticket, Ret::Attached(true));
+                }
+                Event::SpawnFailed { error, .. } => {
+                    let ticket: usize = error.to_string().parse().expect("a ticket");
+                    told.gave(SPAWNS + ticket, Ret::Attached(false));
+                }
+                _ => {}
+            });
+        if restart_files {
+            builder = builder.restart_files(move |file: &Path| {
+                if !file.ends_with("restart.txt") {
+                    return Err(std::io::ErrorKind::NotFound.into());
+                }
+                let group = GROUPS.iter().position(|group| file.starts_with(group));
+                let group = group.expect("a group's directory");
+                let client = seen.book().clients[&crate::sync::me()];
+                let time = seen.during(LOOKS + client, Op::Looks { client, group }, || {
+                    let time = watched[group].load(Ordering::SeqCst);
+                    (Ret::Time(Some(time)), time)
+                });
+                Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(time))
+            });
+        }
+        Recorder { pool: builder.build().expect("a valid pool"), history, files }
+    }
+
+    /// A client on this thread.
+    pub(super) fn client(&self, client: usize) -> Client {
+        self.history.book().clients.insert(crate::sync::me(), client);
+        Client { recorder: self.clone(), client }
+    }
+
+    fn during<T>(&self, op: Op, f: impl FnOnce() -> (Ret, T)) -> T {
+        self.history.during(OTHERS, op, f)
+    }
+    pub(super) fn detach(&self, process: usize) {
+        let identifier = Identifier::from_u64(process as u64);
+        self.during(Op::Detach { process }, || (Ret::Found(self.pool.detach(identifier)), ()));
+    }
+    pub(super) fn set_max(&self, max: usize) {
+        self.during(Op::SetMax(max), || (Ret::Done, self.pool.set_max(max).expect("not zero")));
+    }
+    pub(super) fn touch(&self, group: usize) {
+        self.during(Op::Touch { group }, || {
+            self.files[group].fetch_add(1, Ordering::SeqCst);
+            (Ret::Done, ())
+        });
+    }
+    pub(super) fn close(&self) {
+        self.during(Op::ClosePool, || (Ret::Done, self.pool.close()));
+    }
+    pub(super) fn counts(&self) {
+        self.during(Op::Counts, || {
+            let c = self.pool.counts();
+            (Ret::Counts([c.count, c.active, c.spawning, c.draining, c.waiting]), ())
+        });
+    }
+    /// Spawned, failed, detached, processed, waited.
+    pub(super) fn totals(&self) -> [u64; 5] {
+        self.during(Op::Totals, || {
+            let t = self.pool.snapshot().totals;
+            let totals = [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited];
+            (Ret::Totals(totals), totals)
+        })
+    }
+    pub(super) fn assert_linearizable(&self) {
+        let tester = &self.history.book().tester;
+        assert!(tester.is_consistent(), "no order explains {tester:#?}");
+    }
+}
+
+type Opened = Session<Recording>;
+type Getting<'a> = Pin<Box<dyn Future<Output = Result<Opened, GetError>> + 'a>>;
+
+/// One who asks, on a thread of its own.
+pub(super) struct Client {
+    recorder: Recorder,
+    client: usize,
+}
+
+impl Client {
+    /// A get as a task, every poll of which is recorded, and its close. Says why it failed.
+    pub(super) fn get_and_close(&self, group: usize) -> Result<(), Failure> {
+        struct Ring(Bell);
+        impl Wake for Ring {
+            fn wake(self: Arc<Self>) {
+                self.0.ring();
+            }
+        }
+        let bell = Bell::new();
+        let waker = Waker::from(Arc::new(Ring(bell.clone())));
+        let options = PoolOptions::new(GROUPS[group]);
+        let mut future = self.begin(&options);
+        let client = self.client;
+        let mut polled = self.poll(&mut future, &waker, Op::Get { client, group });
+        while polled.is_pending() {
+            bell.wait(1);
+            polled = self.poll(&mut future, &waker, Op::Sees { client });
+        }
+        match polled {
+            Poll::Ready(Err(error)) => Err(why(&error)),
+            Poll::Ready(Ok(session)) => {
+                self.close(session);
+                Ok(())
+            }
+            Poll::Pending => unreachable!("polled until it is ready"),
+        }
+    }
+
+    /// Polls a get once, and gives it up if it waits. Says whether it was given up.
+    pub(super) fn get_and_give_up(&self, group: usize) -> bool {
+        let options = PoolOptions::new(GROUPS[group]);
+        let mut future = self.begin(&options);
+        let client = self.client;
+        match self.poll(&mut future, Waker::noop(), Op::Get { client, group }) {
+            Poll::Ready(session) => self.close(session.expect("nothing fails here")),
+            Poll::Pending => {
+                let op = Op::GiveUp { client };
+                self.recorder.history.during(self.client, op, || (Ret::Done, drop(future)));
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) fn try_get_and_close(&self, group: usize) -> Result<(), Failure> {
+        let (client, options) = (self.client, PoolOptions::new(GROUPS[group]));
+        let op = Op::TryGet { client, group };
+        let got = self.recorder.history.during(client, op, || {
+            let got = self.recorder.pool.try_get(&options);
+            (given(&got), got)
+        });
+        got.map(|session| self.close(session)).map_err(|error| why(&error))
+    }
+
+    fn begin<'a>(&'a self, options: &'a PoolOptions) -> Getting<'a> {
+        Box::pin(self.recorder.pool.get_async(options))
+    }
+
+    fn poll(&self, future: &mut Getting<'_>, waker: &Waker, op: Op) -> Poll<Got> {
+        self.recorder.history.during(self.client, op, || {
+            let polled = future.as_mut().poll(&mut Context::from_waker(waker));
+            let ret = match &polled {
+                Poll::Ready(got) => given(got),
+                Poll::Pending => Ret::Waits,
+            };
+            (ret, polled)
+        })
+    }
+    fn close(&self, session: Opened) {
+        let op = Op::Close { client: self.client };
+        self.recorder.history.during(self.client, op, || (Ret::Done, drop(session)));
+    }
+}
+
+type Got = Result<Opened, GetError>;
+
+fn given(got: &Got) -> Ret {
+    match got {
+        Ok(session) => Ret::Served(number(session.identifier())),
+        Err(error) => Ret::Fails(why(error)),
+    }
+}
