@@ -106,7 +106,7 @@ proptest! {
 
     #[test]
     fn the_ranked_list_behaves_as_a_sorted_vector(
-        ops in prop::collection::vec((0..3u8, prop_oneof![0..5usize, 0..300_000usize], any::<prop::sample::Index>()), 0..100)
+        ops in prop::collection::vec((0..3u8, prop_oneof![0..5usize, 60..70usize, 0..300_000usize], any::<prop::sample::Index>()), 0..100)
     ) {
         let mut slab: Slab<Element> = Slab::new();
         let mut ranked = Ranked::<Tested>::default();

@@ -33,7 +33,7 @@ RESULTS = COPY / "results.jsonl"
 
 UNIT = ["--lib"]
 POOL = ["--test", "rulings"]
-REST = ["--test", "conformance", "--test", "async_get", "--test", "foreign_code", "--test", "refinement"]
+REST = [arg for name in ("conformance", "async_get", "foreign_code", "what_is_told", "refinement") for arg in ("--test", name)]
 REAL = ["--test", "real_clock", "--test", "stress"]
 LOOM = ["--features", "loom", "--lib"]
 # What searches, or lets time pass, is given three times as long.
