@@ -18,6 +18,15 @@ use std::time::{Duration, Instant};
 pub(crate) struct Time(u64);
 
 impl Time {
+    /// For what keeps it in an atomic.
+    #[inline]
+    pub(crate) const fn ticks(self) -> u64 {
+        self.0
+    }
+    #[inline]
+    pub(crate) const fn from_ticks(ticks: u64) -> Time {
+        Time(ticks)
+    }
     #[inline]
     pub(crate) fn plus_span(self, span: Span) -> Time {
         Time(self.0.saturating_add(span.0))

@@ -44,7 +44,6 @@ mod detach;
 mod effects;
 mod error;
 mod event;
-mod foreign;
 mod get_async;
 mod group;
 #[cfg(feature = "in-memory")]
@@ -76,6 +75,7 @@ use session::Ending;
 pub(crate) use session::{Ending, Found};
 
 use crate::clock::{Clock, Deadline, Span, Tick};
+use crate::foreign;
 use crate::slab_list::Key;
 use crate::sync::{Condvar, Mutex, has_failed};
 use checkout::{Asker, Checkout};

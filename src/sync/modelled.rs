@@ -7,7 +7,7 @@ use shuttle as rt;
 
 use super::trace::about_to;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 /// parking_lot's shape (no poisoning) over std's.
 #[derive(Debug)]
@@ -98,6 +98,35 @@ impl Flag {
         about_to("look").done();
         // Not a load: see the module's first lines.
         self.0.fetch_or(false, Relaxed)
+    }
+}
+
+/// A number that is changed without a lock, by read-modify-writes alone.
+#[derive(Debug)]
+pub(crate) struct Word(rt::sync::atomic::AtomicUsize);
+
+impl Word {
+    pub(crate) fn new(value: usize) -> Self {
+        Word(rt::sync::atomic::AtomicUsize::new(value))
+    }
+    /// No step: a wrong guess costs another try.
+    pub(crate) fn guess(&self) -> usize {
+        0
+    }
+    #[track_caller]
+    pub(crate) fn exchange(&self, current: usize, new: usize) -> Result<usize, usize> {
+        about_to("exchange").done();
+        self.0.compare_exchange(current, new, AcqRel, Acquire)
+    }
+    #[track_caller]
+    pub(crate) fn fetch_or(&self, bits: usize) -> usize {
+        about_to("fetch_or").done();
+        self.0.fetch_or(bits, AcqRel)
+    }
+    #[track_caller]
+    pub(crate) fn swap(&self, new: usize) -> usize {
+        about_to("swap").done();
+        self.0.swap(new, AcqRel)
     }
 }
 

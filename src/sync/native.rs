@@ -26,6 +26,33 @@ impl Flag {
     }
 }
 
+/// A number that is changed without a lock, by read-modify-writes alone.
+#[derive(Debug)]
+pub(crate) struct Word(std::sync::atomic::AtomicUsize);
+
+impl Word {
+    pub(crate) const fn new(value: usize) -> Self {
+        Word(std::sync::atomic::AtomicUsize::new(value))
+    }
+    /// What it may be: for a first try of [`exchange`](Self::exchange).
+    #[inline]
+    pub(crate) fn guess(&self) -> usize {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+    /// Sets it to `new` if it is `current`; else says what it is.
+    #[inline]
+    pub(crate) fn exchange(&self, current: usize, new: usize) -> Result<usize, usize> {
+        use std::sync::atomic::Ordering::{AcqRel, Acquire};
+        self.0.compare_exchange_weak(current, new, AcqRel, Acquire)
+    }
+    pub(crate) fn fetch_or(&self, bits: usize) -> usize {
+        self.0.fetch_or(bits, std::sync::atomic::Ordering::AcqRel)
+    }
+    pub(crate) fn swap(&self, new: usize) -> usize {
+        self.0.swap(new, std::sync::atomic::Ordering::AcqRel)
+    }
+}
+
 pub(crate) mod thread {
     use std::io;
 

@@ -1,8 +1,8 @@
-//! Foreign code and foreign values: what the user gave, and the pool calls and drops.
+//! Foreign code and foreign values: what the user gave, and the library calls and drops.
 //!
 //! A panic in it is caught where it is called, and becomes an error of that call; it poisons nothing
 //! and keeps nothing else from happening (rule 7). To drop a user's value is to call foreign code, so
-//! what the pool keeps of the user's is kept as a [`Foreign`], whose drop is contained.
+//! what is kept of the user's is kept as a [`Foreign`], whose drop is contained.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -10,23 +10,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls foreign code; a panic becomes its message.
 pub(crate) fn contained<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
+    caught(foreign).map_err(|payload| {
+        let message = panic_message(&*payload);
+        // What was thrown is foreign, too, and may panic when it is dropped.
+        std::mem::forget(payload);
+        message
+    })
+}
+
+/// Calls foreign code; a panic is kept, for who will let it go on.
+pub(crate) fn caught<R>(foreign: impl FnOnce() -> R) -> std::thread::Result<R> {
     // Rule 1, in every model, whether its foreign code re-enters the pool or not.
     #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
     assert!(
         crate::sync::has_failed() || crate::sync::held::by_me() == 0,
         "foreign code is called under a lock"
     );
-    catch_unwind(AssertUnwindSafe(foreign)).map_err(|payload| {
-        let message = panic_message(&*payload);
-        #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-        if !message.starts_with(super::in_memory::SCRIPTED) {
+    let result = catch_unwind(AssertUnwindSafe(foreign));
+    #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+    if let Err(payload) = result {
+        if !panic_message(&*payload).starts_with(crate::in_memory::SCRIPTED) {
             // A model's assertion, or the tool's own report of a deadlock: not for us to contain.
             std::panic::resume_unwind(payload);
         }
-        // What was thrown is foreign, too, and may panic when it is dropped.
-        std::mem::forget(payload);
-        message
-    })
+        return Err(payload);
+    }
+    result
 }
 
 /// Drops something foreign: its panic has nobody to be told to.
@@ -37,7 +46,8 @@ pub(crate) fn release<T>(foreign: T) {
     }
 }
 
-fn panic_message(payload: &(dyn Any + Send)) -> String {
+/// What a panic said.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a value that is no text".to_owned())
