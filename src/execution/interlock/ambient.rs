@@ -1,0 +1,76 @@
+//! The execution in which a thread is: so that one begun inside another is a share more of the same
+//! owner, and does not wait for itself.
+
+use super::Inner;
+use super::owner::{Lineage, Record};
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// What a closure that runs on this thread may count on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A share.
+    Running,
+    /// That nobody else runs.
+    Exclusive,
+    /// Nothing: it is a permit block.
+    Permit,
+}
+
+#[derive(Clone)]
+pub(super) struct Frame {
+    pub(super) record: Arc<Record>,
+    pub(super) level: u32,
+    pub(super) kind: Kind,
+    pub(super) lineage: Option<Arc<Lineage>>,
+}
+
+crate::sync::thread::thread_local! {
+    /// Innermost last, of whatever interlock.
+    // loom's macro takes no `const` block.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static FRAMES: RefCell<Vec<Frame>> = RefCell::new(Vec::new());
+}
+
+/// The innermost frame of this interlock on this thread.
+pub(super) fn innermost(home: &Arc<Inner>) -> Option<Frame> {
+    let found = FRAMES.try_with(|frames| {
+        let frames = frames.borrow();
+        frames.iter().rev().find(|frame| Arc::ptr_eq(&frame.record.home, home)).cloned()
+    });
+    // A thread that ends is in no execution any more.
+    found.ok().flatten()
+}
+
+/// The thread is in this frame until the guard is dropped.
+pub(super) fn push(frame: Frame) -> Within {
+    let pushed = FRAMES.try_with(|frames| frames.borrow_mut().push(frame)).is_ok();
+    Within { pushed, here: PhantomData }
+}
+
+#[must_use]
+pub(super) struct Within {
+    pushed: bool,
+    /// Of this thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Within {
+    /// Ends it, and gives the frame back.
+    pub(super) fn end(mut self) -> Option<Frame> {
+        self.pop()
+    }
+    fn pop(&mut self) -> Option<Frame> {
+        if !std::mem::take(&mut self.pushed) {
+            return None;
+        }
+        FRAMES.try_with(|frames| frames.borrow_mut().pop()).ok().flatten()
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        self.pop();
+    }
+}

@@ -1,0 +1,344 @@
+//! Everybody in the interlock, at one moment: who has what, who waits for what, since when, for whom.
+//!
+//! A [`Picture`] is taken under the lock: plain copies. Who blocks whom is worked out of it afterwards,
+//! without the lock.
+
+use super::owner::{Context, OwnerId};
+use super::state::{Mode, Owner, Purpose, State};
+use crate::clock::Time;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is copied under the lock.
+#[derive(Clone, Debug)]
+pub(super) struct Picture {
+    now: Time,
+    generation: u64,
+    holder: Option<Purpose>,
+    owners: Vec<Seen>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    id: OwnerId,
+    name: Option<Arc<str>>,
+    parent: Option<OwnerId>,
+    mode: Mode,
+    declared: bool,
+    shares: u32,
+    permits: u32,
+    rejects_share: bool,
+    rejects_unload: bool,
+    since: Time,
+    queued_at: Time,
+}
+
+impl Picture {
+    pub(super) fn of(state: &State) -> Picture {
+        let owners = state.owners.iter().filter_map(|(_, owner)| Seen::of(owner, state));
+        Picture {
+            now: state.clock.now(),
+            generation: state.generation,
+            holder: state.holder.map(|holder| holder.purpose),
+            owners: owners.collect(),
+        }
+    }
+
+    /// Works out who blocks whom.
+    pub(super) fn develop(self) -> Dump {
+        let blocks = |q: &Seen, o: &Seen| q.id != o.id && q.blocks(o);
+        let by = |o: &Seen| -> Vec<OwnerId> {
+            self.owners.iter().filter(|q| blocks(q, o)).map(|q| q.id).collect()
+        };
+        let blocked_by_it = |o: &Seen| -> Vec<OwnerId> {
+            self.owners.iter().filter(|q| blocks(o, q)).map(|q| q.id).collect()
+        };
+        let owners = self.owners.iter().map(|o| OwnerDump {
+            id: o.id,
+            name: o.name.as_deref().map(str::to_owned),
+            state: o.state(self.holder),
+            does: o.does(self.holder),
+            shares: o.shares,
+            permits: o.permits,
+            accepts: o.accepts(),
+            parent: o.parent,
+            age: self.now.since(o.since),
+            waiting: o.mode.is_queued().then(|| self.now.since(o.queued_at)),
+            blocked_by: by(o),
+            blocking: blocked_by_it(o),
+        });
+        Dump { generation: self.generation, owners: owners.collect() }
+    }
+}
+
+impl Seen {
+    fn of(owner: &Owner, state: &State) -> Option<Seen> {
+        let context = owner.vitals.context();
+        let known = state.slow && owner.epoch == state.epoch;
+        let mode = match known {
+            true => owner.mode,
+            false if matches!(context, Context::OUT | Context::LOST) => Mode::Out,
+            false => Mode::Running,
+        };
+        if mode == Mode::Out {
+            return None;
+        }
+        let id = owner.id();
+        let tally = if known { owner.tally() } else { Default::default() };
+        let entering = mode.is_queued() && context == Context::OUT;
+        Some(Seen {
+            id,
+            name: owner.name.as_ref().filter(|name| name.0 == id).map(|name| name.1.clone()),
+            parent: owner.parent.filter(|parent| parent.0 == id).map(|parent| parent.1),
+            mode,
+            declared: known && owner.declared,
+            shares: if mode == Mode::Running { context.shares.max(1) } else { 0 },
+            permits: if known { owner.permits } else { 0 },
+            rejects_share: tally.reject_share > 0,
+            rejects_unload: tally.reject_unload > 0,
+            since: if entering { owner.queued_at } else { owner.vitals.since() },
+            queued_at: owner.queued_at,
+        })
+    }
+
+    /// Whether `o` cannot go on because of this one.
+    fn blocks(&self, o: &Seen) -> bool {
+        let holds = self.mode == Mode::Holding;
+        let runs = self.mode == Mode::Running;
+        match o.mode {
+            Mode::Entering => holds || self.rejects_share,
+            Mode::Arriving | Mode::Resuming { .. } => holds,
+            Mode::Waiting { purpose: Purpose::Load, .. } => holds || runs,
+            Mode::Waiting { purpose: Purpose::Unload, .. } => holds || runs || self.rejects_unload,
+            Mode::Draining(_) => {
+                holds || matches!(self.mode, Mode::Waiting { upgrading: true, .. })
+            }
+            Mode::Running => o.declared && self.parent == Some(o.id),
+            Mode::Out | Mode::Holding | Mode::Yielded | Mode::Forfeited => false,
+        }
+    }
+
+    fn state(&self, holder: Option<Purpose>) -> OwnerState {
+        match self.mode {
+            Mode::Running if self.declared => OwnerState::WaitingForChildren,
+            Mode::Out | Mode::Running => OwnerState::Running,
+            Mode::Entering | Mode::Arriving => OwnerState::Entering,
+            Mode::Waiting { purpose: Purpose::Load, .. } => OwnerState::WaitingToLoad,
+            Mode::Waiting { purpose: Purpose::Unload, .. } => OwnerState::WaitingToUnload,
+            Mode::Holding if holder == Some(Purpose::Unload) => OwnerState::Unloading,
+            Mode::Holding => OwnerState::Loading,
+            Mode::Yielded => OwnerState::Permitting,
+            Mode::Resuming { .. } => OwnerState::Resuming,
+            Mode::Draining(_) => OwnerState::Draining,
+            Mode::Forfeited => OwnerState::Forfeited,
+        }
+    }
+    fn does(&self, holder: Option<Purpose>) -> &'static str {
+        match self.state(holder) {
+            OwnerState::Entering => "waits to enter",
+            OwnerState::Running => "runs",
+            OwnerState::WaitingForChildren => "keeps its share and waits for its children",
+            OwnerState::WaitingToLoad => "waits to load, until nobody else has a share",
+            OwnerState::WaitingToUnload => "waits to unload, until nobody else runs or loads",
+            OwnerState::Loading => "loads",
+            OwnerState::Unloading => "unloads",
+            OwnerState::Permitting => "permits loads",
+            OwnerState::Resuming => "waits for its share",
+            OwnerState::Draining => "lets others load first",
+            OwnerState::Forfeited => "was forfeited",
+        }
+    }
+    fn accepts(&self) -> Option<Accepts> {
+        let entry =
+            self.permits > 0 || matches!(self.mode, Mode::Waiting { .. } | Mode::Draining(_));
+        entry.then_some(Accepts {
+            share: !self.rejects_share,
+            load: true,
+            unload: !self.rejects_unload,
+        })
+    }
+}
+
+/// The interlock at one moment. Its `Display` is a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Dump {
+    /// How often something was unloaded.
+    pub generation: u64,
+    /// The owners that run, or wait to.
+    pub owners: Vec<OwnerDump>,
+}
+
+/// One owner of a [`Dump`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct OwnerDump {
+    /// Its name in the interlock.
+    pub id: OwnerId,
+    /// Its [name](super::Running::set_name), if it was given one.
+    pub name: Option<String>,
+    /// What it does.
+    pub state: OwnerState,
+    /// The same in words.
+    pub does: &'static str,
+    /// Its shares in the innermost frame.
+    pub shares: u32,
+    /// The permit blocks that it is in.
+    pub permits: u32,
+    /// What it lets go first, if it has an entry.
+    pub accepts: Option<Accepts>,
+    /// Whose child it is.
+    pub parent: Option<OwnerId>,
+    /// How long its execution has lasted.
+    pub age: Duration,
+    /// How long it has waited.
+    pub waiting: Option<Duration>,
+    /// Who keeps it from going on.
+    pub blocked_by: Vec<OwnerId>,
+    /// Whom it keeps from going on.
+    pub blocking: Vec<OwnerId>,
+}
+
+/// What an owner that waits, drains or permits lets go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Accepts {
+    /// Newcomers.
+    pub share: bool,
+    /// Loads: always.
+    pub load: bool,
+    /// Unloads.
+    pub unload: bool,
+}
+
+/// What an owner does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub enum OwnerState {
+    /// It waits to enter.
+    Entering,
+    /// It has a share.
+    Running,
+    /// It has a share, and has [declared](super::Running::waiting) that it waits for its children.
+    WaitingForChildren,
+    /// It has given its share up, and waits to load.
+    WaitingToLoad,
+    /// It has given its share up, and waits to unload.
+    WaitingToUnload,
+    /// It loads.
+    Loading,
+    /// It unloads.
+    Unloading,
+    /// It is in a permit block.
+    Permitting,
+    /// It waits for its share, after a permit block or something given up.
+    Resuming,
+    /// It has loaded or unloaded, and lets others do so first.
+    Draining,
+    /// It was [forfeited](super::Interlock::forfeit).
+    Forfeited,
+}
+
+impl Dump {
+    /// The owner of this name.
+    pub fn owner(&self, id: OwnerId) -> Option<&OwnerDump> {
+        self.owners.iter().find(|owner| owner.id == id)
+    }
+
+    /// A circle of owners each of whom is blocked by the next, the last by the first: a deadlock.
+    ///
+    /// Only of what the interlock knows: who waits for something else in a body of its own is not seen
+    /// to be blocked.
+    pub fn cycle(&self) -> Option<Vec<OwnerId>> {
+        self.owners.iter().find_map(|owner| self.cycle_from(owner.id))
+    }
+    pub(super) fn cycle_from(&self, first: OwnerId) -> Option<Vec<OwnerId>> {
+        let (mut path, mut seen) = (vec![first], vec![first]);
+        self.search(first, &mut path, &mut seen).then_some(path)
+    }
+    /// Extends `path` until its end is blocked by its beginning.
+    fn search(&self, first: OwnerId, path: &mut Vec<OwnerId>, seen: &mut Vec<OwnerId>) -> bool {
+        let Some(last) = path.last().and_then(|id| self.owner(*id)) else { return false };
+        if last.blocked_by.contains(&first) {
+            return true;
+        }
+        for &next in &last.blocked_by {
+            if !seen.contains(&next) {
+                seen.push(next);
+                path.push(next);
+                if self.search(first, path, seen) {
+                    return true;
+                }
+                path.pop();
+            }
+        }
+        false
+    }
+}
+
+impl OwnerDump {
+    /// Its name and, if it has one, the name it was given.
+    pub(super) fn title(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} “{name}”", self.id),
+            None => self.id.to_string(),
+        }
+    }
+}
+
+/// Short, and as exact as the clock.
+struct Age(Duration);
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_secs() {
+            0 => write!(f, "{} ms", self.0.as_millis()),
+            _ => write!(f, "{:.1} s", self.0.as_secs_f64()),
+        }
+    }
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = |id: &OwnerId| self.owner(*id).map_or(id.to_string(), |owner| owner.title());
+        let titles =
+            |ids: &[OwnerId], between| ids.iter().map(title).collect::<Vec<_>>().join(between);
+        let (number, generation) = (self.owners.len(), self.generation);
+        writeln!(f, "load interlock: {number} executions, generation {generation}")?;
+        if let Some(mut cycle) = self.cycle() {
+            cycle.push(cycle[0]);
+            writeln!(f, "deadlock: {}", titles(&cycle, " waits for "))?;
+        }
+        for owner in &self.owners {
+            write!(f, "  {} {}", owner.title(), owner.does)?;
+            if owner.shares > 1 {
+                write!(f, ", {} times", owner.shares)?;
+            }
+            write!(f, "\n      began {} ago", Age(owner.age))?;
+            if let Some(waiting) = owner.waiting {
+                write!(f, "; has waited {}", Age(waiting))?;
+            }
+            if let Some(parent) = &owner.parent {
+                write!(f, "; child of {}", title(parent))?;
+            }
+            if let Some(accepts) = owner.accepts {
+                let mut first = vec!["loads"];
+                first.extend(accepts.unload.then_some("unloads"));
+                first.extend(accepts.share.then_some("newcomers"));
+                write!(f, "; lets {} go first", first.join(", "))?;
+            }
+            if !owner.blocked_by.is_empty() {
+                write!(f, "; blocked by {}", titles(&owner.blocked_by, ", "))?;
+            }
+            if !owner.blocking.is_empty() {
+                write!(f, "; blocking {}", titles(&owner.blocking, ", "))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,409 @@
+//! Loading and unloading: alone, and back to the share that was there before.
+
+use super::ambient::{self, Frame, Kind, Within};
+use super::error::AcquireError;
+use super::owner::{Context, Lineage, Record, Seat};
+use super::running::Running;
+use super::state::{Asker, Mode, Purpose, Step};
+use super::{Interlock, Limit, Waited};
+use crate::sync::has_failed;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// That nobody else runs: something may be loaded.
+///
+/// ```
+/// let interlock = cabrank::Interlock::new();
+/// interlock.run(|r| r.load(|loading| assert_eq!(loading.generation(), 0))).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Loading<'a> {
+    generation: u64,
+    hold: PhantomData<&'a mut ()>,
+}
+
+/// That nobody else runs, and nobody is in a permit block: what is loaded may be unloaded.
+///
+/// ```
+/// let interlock = cabrank::Interlock::new();
+/// interlock.run(|r| r.unload(|unloading| assert_eq!(unloading.generation(), 0))).unwrap();
+/// assert_eq!(interlock.generation(), 1);
+/// ```
+#[derive(Debug)]
+pub struct Unloading<'a> {
+    generation: u64,
+    hold: PhantomData<&'a mut ()>,
+}
+
+impl Loading<'_> {
+    pub(super) fn new(generation: u64) -> Self {
+        Loading { generation, hold: PhantomData }
+    }
+    /// How often something was unloaded before.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+impl Unloading<'_> {
+    pub(super) fn new(generation: u64) -> Self {
+        Unloading { generation, hold: PhantomData }
+    }
+    /// How often something was unloaded before.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
+impl Running<'_> {
+    /// Runs `f` when nobody else runs; meanwhile it has given up its share. Afterwards others that wait to
+    /// load have their turn, and all go on together.
+    ///
+    /// Inside an exclusive section of this execution it does not wait.
+    ///
+    /// # Errors
+    /// [`AcquireError::Deadlock`], [`AcquireError::Nested`], [`AcquireError::Forfeited`]; `f` has not run.
+    ///
+    /// # Panics
+    /// If `f` does; the others do not notice, and the share is there again.
+    pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
+        self.load_by(Limit::Forever, f)
+    }
+    /// [`load`](Self::load), if nobody else runs now.
+    ///
+    /// # Errors
+    /// [`AcquireError::WouldBlock`], and those of `load`.
+    pub fn try_load<R>(
+        &mut self,
+        f: impl FnOnce(&mut Loading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        self.load_by(Limit::Never, f)
+    }
+    /// [`load`](Self::load), if it can begin within `timeout`. After a time-out, too, the share is there
+    /// again: if somebody else holds just then, once they have released.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`], and those of `load`.
+    pub fn load_timeout<R>(
+        &mut self,
+        timeout: Duration,
+        f: impl FnOnce(&mut Loading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        let limit = self.home().deadline(timeout);
+        self.load_by(limit, f)
+    }
+    fn load_by<R>(
+        &mut self,
+        limit: Limit,
+        f: impl FnOnce(&mut Loading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        let hold = self.hold(Purpose::Load, limit)?;
+        Ok(hold.run(|generation| f(&mut Loading::new(generation))))
+    }
+
+    /// Runs `f` when nobody else runs, loads, waits to load, or is in a permit block.
+    ///
+    /// # Errors
+    /// [`AcquireError::Child`], and those of [`load`](Self::load). [`AcquireError::Nested`] inside a
+    /// load, or a permit block of its own, too.
+    ///
+    /// # Panics
+    /// As `load`.
+    pub fn unload<R>(
+        &mut self,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        self.unload_by(Limit::Forever, f)
+    }
+    /// [`unload`](Self::unload), if nobody else runs now.
+    ///
+    /// # Errors
+    /// [`AcquireError::WouldBlock`], and those of `unload`.
+    pub fn try_unload<R>(
+        &mut self,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        self.unload_by(Limit::Never, f)
+    }
+    /// [`unload`](Self::unload), if it can begin within `timeout`; see
+    /// [`load_timeout`](Self::load_timeout).
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`], and those of `unload`.
+    pub fn unload_timeout<R>(
+        &mut self,
+        timeout: Duration,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        let limit = self.home().deadline(timeout);
+        self.unload_by(limit, f)
+    }
+    fn unload_by<R>(
+        &mut self,
+        limit: Limit,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        let hold = self.hold(Purpose::Unload, limit)?;
+        Ok(hold.run(|generation| f(&mut Unloading::new(generation))))
+    }
+    /// [`unload`](Self::unload), unless somebody else has unloaded while it waited: then there is nothing
+    /// left to be done, and `f` does not run. So one change is unloaded once, however many see it.
+    ///
+    /// ```
+    /// let interlock = cabrank::Interlock::new();
+    /// let seen = interlock.generation(); // before looking for changes
+    /// interlock.run(|r| r.unload(|_| ())).unwrap();
+    /// let skipped = interlock.run(|r| r.unload_once(seen, |_| unreachable!("it was unloaded since")));
+    /// assert!(skipped.unwrap().is_none());
+    /// ```
+    ///
+    /// `seen` is the generation that the change was found in.
+    ///
+    /// # Errors
+    /// Those of `unload`.
+    pub fn unload_once<R>(
+        &mut self,
+        seen: u64,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<Option<R>, AcquireError> {
+        if self.home().locked(|state| state.generation) != seen {
+            return Ok(None);
+        }
+        let hold = self.hold(Purpose::Unload, Limit::Forever)?;
+        if hold.generation != seen {
+            hold.finish(false);
+            return Ok(None);
+        }
+        Ok(Some(hold.run(|generation| f(&mut Unloading::new(generation)))))
+    }
+
+    /// Holds, or says why not.
+    fn hold(&mut self, purpose: Purpose, limit: Limit) -> Result<Exclusive<'_>, AcquireError> {
+        let step = self.ask(purpose, limit.asker())?;
+        let record = self.record();
+        if step == Step::Wait {
+            let error = match record.home.wait(record.key(), limit.deadline()) {
+                Waited::Granted => None,
+                Waited::Deadlock(told) => Some(AcquireError::Deadlock(told)),
+                Waited::Forfeited => Some(AcquireError::Forfeited),
+                Waited::TimedOut(step) => {
+                    record.home.wait_for_share(record.key(), step);
+                    Some(AcquireError::TimedOut)
+                }
+            };
+            if let Some(error) = error {
+                self.sink();
+                return Err(error);
+            }
+        }
+        Ok(Exclusive::new(self))
+    }
+    /// Asks to hold, one level up.
+    pub(super) fn ask(&mut self, purpose: Purpose, asker: Asker) -> Result<Step, AcquireError> {
+        if purpose == Purpose::Unload && self.lineage.as_ref().is_some_and(|line| line.is_live()) {
+            return Err(AcquireError::Child);
+        }
+        self.rise()?;
+        let record = self.record();
+        let asked = record.home.slowly(|state| {
+            state.adopt(record.key());
+            state.ask(record.key(), purpose, asker)
+        });
+        asked.inspect_err(|_| self.sink())
+    }
+}
+
+impl super::state::State {
+    /// What [`Running::ask`] does under the lock.
+    fn ask(
+        &mut self,
+        key: crate::slab_list::Key,
+        purpose: Purpose,
+        asker: Asker,
+    ) -> Result<Step, AcquireError> {
+        let (mode, permits) = (self.owner(key).mode, self.owner(key).permits);
+        match (mode, &mut self.holder) {
+            (Mode::Holding, Some(holder)) => {
+                if purpose == Purpose::Unload && holder.purpose == Purpose::Load {
+                    // Others may be in permit blocks, which a load may interrupt and an unload not.
+                    return Err(AcquireError::Nested);
+                }
+                holder.depth += 1;
+                Ok(Step::Done)
+            }
+            (Mode::Running, _) => {
+                if purpose == Purpose::Unload && permits > 0 {
+                    return Err(AcquireError::Nested);
+                }
+                self.acquire(key, purpose, asker).ok_or(AcquireError::WouldBlock)
+            }
+            (Mode::Forfeited, _) => Err(AcquireError::Forfeited),
+            (mode, _) => unreachable!("{mode:?} has no share to ask with"),
+        }
+    }
+}
+
+impl Interlock {
+    /// Unloads without being in an execution: as [`Running::unload`], but nobody lets it go first, and
+    /// newcomers wait for it.
+    ///
+    /// # Errors
+    /// [`AcquireError::Deadlock`].
+    ///
+    /// # Panics
+    /// Inside a `run` of this thread: it would wait for itself.
+    pub fn unload<R>(&self, f: impl FnOnce(&mut Unloading<'_>) -> R) -> Result<R, AcquireError> {
+        self.hold(Purpose::Unload, Limit::Forever, |generation| f(&mut Unloading::new(generation)))
+    }
+    /// Loads without being in an execution; see [`unload`](Self::unload).
+    ///
+    /// # Errors
+    /// [`AcquireError::Deadlock`].
+    ///
+    /// # Panics
+    /// Inside a `run` of this thread.
+    pub fn load<R>(&self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
+        self.hold(Purpose::Load, Limit::Forever, |generation| f(&mut Loading::new(generation)))
+    }
+    /// [`unload`](Self::unload), if it can begin within `timeout`.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`], and those of `unload`.
+    ///
+    /// # Panics
+    /// Inside a `run` of this thread.
+    pub fn unload_timeout<R>(
+        &self,
+        timeout: Duration,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        let limit = self.0.deadline(timeout);
+        self.hold(Purpose::Unload, limit, |generation| f(&mut Unloading::new(generation)))
+    }
+    fn hold<R>(
+        &self,
+        purpose: Purpose,
+        limit: Limit,
+        f: impl FnOnce(u64) -> R,
+    ) -> Result<R, AcquireError> {
+        assert!(
+            ambient::innermost(&self.0).is_none(),
+            "this thread is in an execution: ask its `Running`"
+        );
+        let seat = Seat::take(&self.0);
+        let (key, asker) = (seat.record.key(), limit.asker());
+        seat.record.vitals().rename();
+        let waited = match self.0.slowly(|state| state.request(key, purpose, asker)) {
+            Some(Step::Done) => Waited::Granted,
+            Some(Step::Wait) => self.0.wait(key, limit.deadline()),
+            None => unreachable!("it waits"),
+        };
+        let result = match waited {
+            Waited::Granted => Ok(Exclusive::alone(&seat.record).run(f)),
+            Waited::Deadlock(told) => Err(AcquireError::Deadlock(told)),
+            Waited::TimedOut(_) => Err(AcquireError::TimedOut),
+            Waited::Forfeited => unreachable!("it holds nothing that could be forfeited"),
+        };
+        seat.give_back();
+        result
+    }
+}
+
+/// The holder's guard. Dropped, it releases and lets nobody go first; it neither blocks nor panics.
+pub(super) struct Exclusive<'a> {
+    pub(super) record: &'a Arc<Record>,
+    level: u32,
+    lineage: Option<&'a Arc<Lineage>>,
+    pub(super) generation: u64,
+    /// It began with no share, and ends with none.
+    pending: bool,
+    open: bool,
+}
+
+impl<'a> Exclusive<'a> {
+    pub(super) fn new(running: &'a mut Running<'_>) -> Self {
+        let (record, lineage) = (running.record(), running.lineage.as_ref());
+        let level = running.level;
+        Exclusive { record, level, lineage, generation: 0, pending: false, open: true }.entered()
+    }
+    fn alone(record: &'a Arc<Record>) -> Self {
+        let level = Context::BASE.level;
+        record.vitals().begin(record.home.clock.now());
+        record.vitals().set(Context { level: level + 1, shares: 0 });
+        Exclusive { record, level, lineage: None, generation: 0, pending: true, open: true }
+            .entered()
+    }
+    fn entered(mut self) -> Self {
+        self.generation = self.record.home.locked(|state| state.generation);
+        self
+    }
+    pub(super) fn level(&self) -> u32 {
+        self.level
+    }
+    fn within(&self) -> Within {
+        ambient::push(self.frame())
+    }
+    pub(super) fn frame(&self) -> Frame {
+        Frame {
+            record: self.record.clone(),
+            level: self.level + 1,
+            kind: Kind::Exclusive,
+            lineage: self.lineage.cloned(),
+        }
+    }
+    /// Runs `f` inside the section, and ends it.
+    pub(super) fn run<R>(self, f: impl FnOnce(u64) -> R) -> R {
+        let within = self.within();
+        let result = f(self.generation);
+        drop(within);
+        self.finish(true);
+        result
+    }
+    /// Releases; the others that wait for the same have their turn first. `done`: something was loaded
+    /// or unloaded.
+    pub(super) fn finish(mut self, done: bool) {
+        let step = self.release(done, Some(Asker::Thread));
+        self.record.home.wait_for_share(self.record.key(), step);
+        self.sink();
+    }
+    /// Releases; [`Step::Wait`]: a task lets others go first.
+    pub(super) fn finish_as_task(mut self) -> Step {
+        self.release(true, Some(Asker::Task))
+    }
+    fn release(&mut self, done: bool, drain: Option<Asker>) -> Step {
+        self.open = false;
+        let (record, key, pending) = (self.record, self.record.key(), self.pending);
+        record.home.slowly(|state| {
+            let step = state.release(key, done, drain);
+            if pending {
+                if state.owner(key).mode == Mode::Forfeited {
+                    state.leave(key);
+                }
+                // Under the lock that takes it out: `forfeit` looks at both.
+                record.vitals().set(Context::OUT);
+            }
+            step
+        })
+    }
+    fn sink(&self) {
+        if !self.pending {
+            self.record.sink(self.level);
+        }
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    fn drop(&mut self) {
+        if self.open && !has_failed() {
+            let _ = self.release(true, None);
+            self.sink();
+        }
+    }
+}
+
+impl fmt::Debug for Exclusive<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exclusive").field("owner", &self.record.id()).finish_non_exhaustive()
+    }
+}

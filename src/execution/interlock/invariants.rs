@@ -1,0 +1,180 @@
+//! Every invariant of the interlock, by name: S1 to S7 of its description, and that the counters say
+//! what the owners do, and that nobody waits who could go on.
+//!
+//! All are asserted at the end of every critical section in builds with debug assertions. They look at
+//! everybody, and are the only code under the lock that may.
+
+use super::owner::Context;
+use super::state::{Mode, Owner, Purpose, Queue, State, Tally};
+use crate::slab_list::Key;
+
+/// One invariant: its name, what it says, and whether it holds.
+pub(super) struct Invariant {
+    pub(super) name: &'static str,
+    pub(super) says: &'static str,
+    pub(super) holds: fn(&State) -> bool,
+}
+
+macro_rules! invariants {
+    ($($name:literal $says:literal $holds:ident;)*) => {
+        pub(super) const ALL: &[Invariant] = &[
+            $(Invariant { name: $name, says: $says, holds: $holds },)*
+        ];
+    };
+}
+
+invariants! {
+    "ILK-ONE-HOLDER" "at most one owner holds, and the holder says so (S1, S6)" one_holder;
+    "ILK-ALONE" "beside a holder nobody has a share, and every other entry accepts its purpose (S2)" alone;
+    "ILK-NO-PERMIT-IN-UNLOAD" "while somebody unloads no permit block is open (S3)" no_permit_in_unload;
+    "ILK-OUT-IS-EMPTY" "who is out has no frame, no entry and no share (S5)" out_is_empty;
+    "ILK-SHARE-GIVEN-UP" "who waits for a share or to hold, or permits, has no share (S5, S8)" share_given_up;
+    "ILK-ENTRY" "an owner has an entry exactly if it waits to hold, drains, or is in a permit block (S7)" entry;
+    "ILK-QUEUED" "who waits is in the queue of what it waits for, and in no other" queued;
+    "ILK-EXACT-WAKE-UP" "nobody waits whose guard holds" exact_wake_up;
+    "ILK-TALLY" "the counters are the sums of what the owners do" tally;
+    "ILK-DEADLOCK-TOLD" "not every owner is blocked" deadlock_told;
+    "ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
+}
+
+type Belongs = fn(Mode) -> bool;
+
+impl State {
+    /// # Panics
+    /// If an invariant does not hold, with its name.
+    #[cfg(debug_assertions)]
+    pub(super) fn assert_invariants(&self) {
+        if let Some(broken) = self.broken_invariants().next() {
+            panic!("{broken}");
+        }
+    }
+    #[cfg(any(test, debug_assertions))]
+    pub(super) fn broken_invariants(&self) -> impl Iterator<Item = String> {
+        let broken = ALL.iter().filter(|invariant| !(invariant.holds)(self));
+        broken.map(|i| format!("{} does not hold: {}", i.name, i.says))
+    }
+
+    /// Those whose word counts.
+    fn known(&self) -> impl Iterator<Item = (Key, &Owner)> + Clone {
+        let owners = self.owners.iter().map(|(index, owner)| (Key::new(index), owner));
+        owners.filter(|(_, owner)| self.slow && owner.epoch == self.epoch)
+    }
+    /// Each queue, and who belongs into it.
+    fn queues(&self) -> [(&Queue, Belongs); 8] {
+        use Purpose::{Load, Unload};
+        let waiting = |queue, belongs: Belongs| (queue, belongs);
+        [
+            waiting(&self.newcomers, |mode| mode == Mode::Entering),
+            waiting(&self.returning, |mode| matches!(mode, Mode::Arriving | Mode::Resuming { .. })),
+            waiting(&self.upgrading[0], |mode| {
+                mode == Mode::Waiting { purpose: Load, upgrading: true }
+            }),
+            waiting(&self.upgrading[1], |mode| {
+                mode == Mode::Waiting { purpose: Unload, upgrading: true }
+            }),
+            waiting(&self.pending[0], |mode| {
+                mode == Mode::Waiting { purpose: Load, upgrading: false }
+            }),
+            waiting(&self.pending[1], |mode| {
+                mode == Mode::Waiting { purpose: Unload, upgrading: false }
+            }),
+            waiting(&self.draining[0], |mode| mode == Mode::Draining(Load)),
+            waiting(&self.draining[1], |mode| mode == Mode::Draining(Unload)),
+        ]
+    }
+}
+
+fn one_holder(s: &State) -> bool {
+    let holding: Vec<_> = s.known().filter(|(_, o)| o.mode == Mode::Holding).collect();
+    match s.holder {
+        None => holding.is_empty(),
+        Some(holder) => {
+            holder.depth > 0 && holding.len() == 1 && holding.iter().all(|(k, _)| *k == holder.key)
+        }
+    }
+}
+
+fn alone(s: &State) -> bool {
+    s.holder.is_none_or(|holder| {
+        let mut others = s.known().filter(|(key, _)| *key != holder.key);
+        s.anonymous == 0
+            && others.all(|(_, o)| {
+                o.mode != Mode::Running
+                    && (holder.purpose == Purpose::Load || o.tally().reject_unload == 0)
+            })
+    })
+}
+
+fn no_permit_in_unload(s: &State) -> bool {
+    s.holder.is_none_or(|holder| {
+        holder.purpose == Purpose::Load || s.known().all(|(_, owner)| owner.permits == 0)
+    })
+}
+
+fn out_is_empty(s: &State) -> bool {
+    s.known().all(|(_, o)| {
+        !matches!(o.mode, Mode::Out | Mode::Entering | Mode::Forfeited)
+            || o.permits == 0 && !o.declared
+    })
+}
+
+fn share_given_up(s: &State) -> bool {
+    s.known().all(|(_, o)| match o.mode {
+        Mode::Entering => o.vitals.context() == Context::OUT,
+        mode => !(mode.is_queued() || mode == Mode::Yielded) || o.vitals.context().shares == 0,
+    })
+}
+
+fn entry(s: &State) -> bool {
+    s.known().all(|(_, o)| {
+        let rejects = o.tally();
+        let waits = matches!(o.mode, Mode::Waiting { .. } | Mode::Draining(_));
+        (rejects.reject_share == 1) == waits
+            && (o.permits == 0 || rejects.reject_unload == 1)
+            && (o.mode != Mode::Yielded || o.permits > 0)
+    })
+}
+
+fn queued(s: &State) -> bool {
+    let mut listed = 0;
+    let right = s.queues().into_iter().all(|(queue, belongs)| {
+        listed += queue.len();
+        let mut keys = queue.iter(&s.owners);
+        keys.all(|key| {
+            let owner = s.owner(key);
+            s.slow && owner.epoch == s.epoch && belongs(owner.mode) && owner.outcome.is_none()
+        })
+    });
+    let linked = s.owners.iter().filter(|(_, owner)| owner.links.is_linked()).count();
+    let waiting = s.known().filter(|(_, owner)| owner.mode.is_queued()).count();
+    right && listed == linked && listed == waiting
+}
+
+fn exact_wake_up(s: &State) -> bool {
+    let free = s.holder.is_none();
+    let empty = free && s.running() == 0;
+    let unloads = empty && s.tally.reject_unload == 0;
+    let turns = |purpose: Purpose| !free || s.has_turns(purpose);
+    s.known().all(|(_, owner)| match owner.mode {
+        Mode::Entering => !(free && s.tally.reject_share == 0),
+        Mode::Arriving | Mode::Resuming { .. } => !free,
+        Mode::Waiting { purpose: Purpose::Load, .. } => !empty,
+        Mode::Waiting { purpose: Purpose::Unload, .. } => !unloads,
+        Mode::Draining(purpose) => turns(purpose),
+        Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => true,
+    })
+}
+
+fn tally(s: &State) -> bool {
+    let sum = s.known().map(|(_, o)| o.tally()).fold(Tally::default(), Tally::plus);
+    let forfeited = s.known().filter(|(_, o)| o.mode == Mode::Forfeited).count();
+    !s.slow || sum == s.tally && forfeited == s.forfeited
+}
+
+fn deadlock_told(s: &State) -> bool {
+    !s.slow || !s.is_deadlocked()
+}
+
+fn fast_is_empty(s: &State) -> bool {
+    s.slow || s.holder.is_none() && !s.somebody_is_queued() && s.forfeited == 0
+}

@@ -1,0 +1,138 @@
+//! Breaks every invariant on purpose, and sees that its assertion fires.
+//!
+//! Each break takes an interlock in which all invariants hold (checked first) and spoils it in the way
+//! its invariant is there to notice. A break may spoil others, too: what counts is that its own is told.
+
+use super::invariants::ALL;
+use super::owner::Context;
+use super::state::{Asker, Holder, Mode, Purpose, State};
+use super::{Interlock, Running};
+use crate::slab_list::Key;
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Waker};
+
+type Break = fn(&mut State);
+
+/// A share; a permit block; and an unload that waits for both.
+struct Rig {
+    interlock: Interlock,
+    shares: [Running<'static>; 3],
+}
+
+fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
+    let interlock = Interlock::new();
+    let mut rig = Rig { shares: [(); 3].map(|()| interlock.enter()), interlock };
+    let [_runs, permits, waits] = &mut rig.shares;
+    let permit = permits.permit_loads_async(std::future::pending::<()>());
+    let pending = |future: Pin<&mut dyn Future<Output = ()>>| {
+        let polled = future.poll(&mut TaskContext::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+    };
+    let mut permit = Box::pin(async { drop(permit.await) });
+    let mut unload = Box::pin(async { drop(waits.unload_async().await) });
+    pending(permit.as_mut());
+    pending(unload.as_mut());
+
+    let inner = rig.interlock.inner().clone();
+    let mut state = inner.state.lock();
+    let broken = |state: &State| state.broken_invariants().collect::<Vec<_>>();
+    assert_eq!(broken(&state), Vec::<String>::new(), "before it is spoilt");
+    assert_eq!((state.running(), state.tally.yielded, state.tally.reject_share), (1, 1, 1));
+    spoil(&mut state);
+    let told = broken(&state);
+    // What is spoilt is not run down in order: nothing of it is used again.
+    drop(state);
+    std::mem::forget((permit, unload));
+    std::mem::forget(rig);
+    told
+}
+
+fn key_of(s: &State, wanted: impl Fn(Mode) -> bool) -> Key {
+    let found = s.owners.iter().find(|(_, owner)| owner.epoch == s.epoch && wanted(owner.mode));
+    Key::new(found.expect("such an owner").0)
+}
+fn permits(s: &State) -> Key {
+    key_of(s, |mode| mode == Mode::Yielded)
+}
+fn waits(s: &State) -> Key {
+    key_of(s, |mode| matches!(mode, Mode::Waiting { .. }))
+}
+fn hold(s: &mut State, key: Key, purpose: Purpose) {
+    s.set_mode(key, Mode::Holding);
+    s.holder = Some(Holder { key, purpose, depth: 1, upgraded: true });
+}
+
+/// Every invariant's name, and how it is broken.
+fn breaks() -> Vec<(&'static str, Break)> {
+    vec![
+        ("ILK-ONE-HOLDER", |s| {
+            let key = permits(s);
+            s.set_mode(key, Mode::Holding);
+        }),
+        ("ILK-ALONE", |s| {
+            let key = permits(s);
+            hold(s, key, Purpose::Load); // beside the one that runs
+        }),
+        ("ILK-NO-PERMIT-IN-UNLOAD", |s| {
+            let key = waits(s);
+            s.unlink(key);
+            hold(s, key, Purpose::Unload);
+        }),
+        ("ILK-OUT-IS-EMPTY", |s| {
+            let key = permits(s);
+            s.set_mode(key, Mode::Out);
+        }),
+        ("ILK-SHARE-GIVEN-UP", |s| {
+            let key = permits(s);
+            s.owner(key).vitals.set(Context::BASE);
+        }),
+        ("ILK-ENTRY", |s| {
+            let key = permits(s);
+            s.change(key, |owner| owner.permits = 0);
+        }),
+        ("ILK-QUEUED", |s| {
+            let key = waits(s);
+            s.set_mode(key, Mode::Running);
+        }),
+        ("ILK-EXACT-WAKE-UP", |s| {
+            let key = permits(s);
+            let _ = s.enqueue(key, Mode::Resuming { ends_permit: true }, Asker::Task);
+        }),
+        ("ILK-TALLY", |s| s.tally.reject_share += 1),
+        ("ILK-DEADLOCK-TOLD", |s| {
+            // As if the one that runs waited for a child, and nobody were in a permit block.
+            (s.tally.blocked, s.tally.yielded) = (1, 0);
+        }),
+        ("ILK-FAST-IS-EMPTY", |s| s.slow = false),
+    ]
+}
+
+#[test]
+fn a_break_of_each_invariant_is_told_by_its_name() {
+    for (name, spoil) in breaks() {
+        let broken = with_state(spoil);
+        let told = broken.iter().any(|text| text.starts_with(&format!("{name} ")));
+        assert!(told, "{name} was broken, and told was: {broken:#?}");
+    }
+}
+
+#[test]
+fn every_invariant_has_its_break() {
+    let broken: BTreeSet<_> = breaks().into_iter().map(|(name, _)| name).collect();
+    let named: BTreeSet<_> = ALL.iter().map(|i| i.name).collect();
+    assert_eq!(broken, named);
+}
+
+/// Builds with debug assertions only: others do not look.
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "ILK-TALLY does not hold")]
+fn a_critical_section_that_breaks_one_panics_with_its_name() {
+    let interlock = Interlock::new();
+    let _running = std::mem::ManuallyDrop::new(interlock.enter());
+    interlock.inner().slowly(|state| {
+        state.tokens = 1;
+        state.tally.declared = 1;
+    });
+}

@@ -1,0 +1,210 @@
+//! Things that are loaded under the interlock, and handles to them.
+
+use super::error::{AcquireError, LoadError};
+use super::exclusive::{Loading, Unloading};
+use super::running::Running;
+use crate::foreign::Foreign;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Something that is loaded when it is first needed, and unloaded as a whole.
+///
+/// A [`Handle`] to it borrows from a [`Running`]: what it refers to stays the same as long as the
+/// handle lives. This compiles, for the handle is used before the permit block only:
+///
+/// ```
+/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+///
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
+///     let name = user.get(r).expect("it is loaded");
+///     let length = name.len();
+///     r.permit_loads(|| std::thread::yield_now()).expect("the only share");
+///     length
+/// }
+/// ```
+///
+/// A handle that lives across a permit block does not:
+///
+/// ```compile_fail,E0502
+/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+///
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
+///     let name = user.get(r).expect("it is loaded");
+///     r.permit_loads(|| std::thread::yield_now()).expect("the only share");
+///     name.len()
+/// }
+/// ```
+///
+/// Nor one that is used inside it:
+///
+/// ```compile_fail,E0502
+/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+///
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
+///     let name = user.get(r).expect("it is loaded");
+///     r.permit_loads(|| name.len()).expect("the only share")
+/// }
+/// ```
+///
+/// Nor one that lives across a load, which may have to wait while others load (before it, it may be
+/// used):
+///
+/// ```
+/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+///
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
+///     let length = user.get(r).expect("it is loaded").len();
+///     r.load(|_| length).expect("no deadlock")
+/// }
+/// ```
+/// ```compile_fail,E0502
+/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+///
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
+///     let name = user.get(r).expect("it is loaded");
+///     r.load(|_| ()).expect("no deadlock");
+///     name.len()
+/// }
+/// ```
+///
+/// Nor across an unload, after which it has to be looked for again:
+///
+/// ```
+/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+///
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> bool {
+///     r.unload(|w| user.clear(w)).expect("no deadlock");
+///     user.get(r).is_none()
+/// }
+/// ```
+/// ```compile_fail,E0502
+/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+///
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> bool {
+///     let name = user.get(r).expect("it is loaded");
+///     r.unload(|w| user.clear(w)).expect("no deadlock");
+///     name.is_empty()
+/// }
+/// ```
+///
+/// Nor after the execution:
+///
+/// ```
+/// use cabrank::{Interlock, execution::interlock::Loaded};
+///
+/// fn length(user: &Loaded<String>, interlock: &Interlock) -> usize {
+///     interlock.run(|r| user.get(r).expect("it is loaded").len())
+/// }
+/// ```
+/// ```compile_fail
+/// use cabrank::{Interlock, execution::interlock::Loaded};
+///
+/// fn length(user: &Loaded<String>, interlock: &Interlock) -> usize {
+///     interlock.run(|r| user.get(r).expect("it is loaded")).len()
+/// }
+/// ```
+pub struct Loaded<T> {
+    /// Locked for as long as it takes to copy or swap a reference.
+    value: RwLock<Option<Arc<Foreign<T>>>>,
+}
+
+/// A reference to what is loaded, that lives no longer than the share it was got with allows.
+///
+/// ```
+/// use cabrank::{Interlock, execution::interlock::Loaded};
+/// let (interlock, user) = (Interlock::new(), Loaded::new());
+/// interlock.run(|r| {
+///     user.get_or_load(r, || Ok::<_, ()>("Ann".to_owned())).unwrap();
+///     let name = user.get(r).unwrap();
+///     assert_eq!(name.len(), 3);
+/// });
+/// ```
+pub struct Handle<'r, T> {
+    value: Arc<Foreign<T>>,
+    running: PhantomData<&'r ()>,
+}
+
+impl<T> Loaded<T> {
+    /// Nothing is loaded yet.
+    pub const fn new() -> Self {
+        Loaded { value: RwLock::new(None) }
+    }
+
+    /// What is loaded. None too for an execution without a [share](Running::has_share).
+    pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
+        let value = self.current().filter(|_| running.has_share())?;
+        Some(Handle { value, running: PhantomData })
+    }
+
+    /// What is loaded; if nothing is, it is loaded by `load`, while nobody else runs. Several that need
+    /// it at once load it once.
+    ///
+    /// The handle keeps `running` borrowed whole; [`get`](Self::get) gives any number of them.
+    ///
+    /// # Errors
+    /// Those of [`Running::load`], and that of `load`: then nothing is loaded, and the next tries again.
+    pub fn get_or_load<'r, E>(
+        &self,
+        running: &'r mut Running<'_>,
+        load: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Handle<'r, T>, LoadError<E>> {
+        if self.current().is_none() || !running.has_share() {
+            running
+                .load(|loading| match self.current() {
+                    // Somebody else was first.
+                    Some(_) => Ok(()),
+                    None => load().map(|value| self.set(value, loading)),
+                })?
+                .map_err(LoadError::Load)?;
+        }
+        // Nobody can have unloaded it since: a share has been there, or an entry that accepts loads
+        // alone.
+        self.get(running).ok_or(LoadError::Acquire(AcquireError::Forfeited))
+    }
+
+    /// Something is loaded, in place of what was before.
+    pub fn set(&self, value: T, _alone: &mut Loading<'_>) {
+        let former = self.swap(Some(Arc::new(Foreign::new(value))));
+        drop(former);
+    }
+    /// Nothing is loaded any more. What was is dropped here, unless somebody kept it.
+    pub fn clear(&self, _alone: &mut Unloading<'_>) {
+        let former = self.swap(None);
+        drop(former);
+    }
+
+    fn current(&self) -> Option<Arc<Foreign<T>>> {
+        self.value.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn swap(&self, value: Option<Arc<Foreign<T>>>) -> Option<Arc<Foreign<T>>> {
+        let mut slot = self.value.write().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *slot, value)
+    }
+}
+
+impl<T> Default for Loaded<T> {
+    fn default() -> Self {
+        Loaded::new()
+    }
+}
+
+impl<T> Deref for Handle<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> fmt::Debug for Loaded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded").field("loaded", &self.current().is_some()).finish()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Handle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,345 @@
+//! The asynchronous half: the same transitions, the same queues, a task in place of a thread.
+//!
+//! # Cancel safety
+//! Dropping a future at any await leaves its queue. What it had been given meanwhile is given back;
+//! what it had given up comes back at once, or when the holder of that moment has released: until
+//! then its [`Running`] has [no share](Running::has_share), and waits for it before it does anything
+//! else.
+
+use super::error::AcquireError;
+use super::exclusive::{Exclusive, Loading, Unloading};
+use super::owner::{Context, Lineage, Record, Seat};
+use super::running::{Begun, Child, Running};
+use super::state::{Asker, Mode, Outcome, Purpose, Step};
+use super::{Inner, Interlock};
+use crate::foreign::release;
+use crate::slab_list::Key;
+use crate::sync::has_failed;
+use crate::wait_queue::Wake;
+use std::future::Future;
+use std::mem::replace;
+use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+/// A queued owner's turn.
+struct Turn<'a> {
+    home: &'a Inner,
+    key: Key,
+}
+
+impl Future for Turn<'_> {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
+        // Cloned before the lock and dropped after it: both are foreign code.
+        let mut waker = Some(cx.waker().clone());
+        let (outcome, former) = self.home.locked(|state| {
+            let owner = &mut state.owners[self.key.index()];
+            let outcome = owner.outcome.take();
+            let former = match outcome {
+                None => owner.wake.replace(Wake::Task(waker.take())),
+                Some(_) => None,
+            };
+            (outcome, former)
+        });
+        release((former, waker));
+        outcome.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Interlock {
+    /// [`enter`](Self::enter) as a future, for any runtime.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any await.
+    ///
+    /// # Panics
+    /// As `enter`.
+    pub async fn enter_async(&self) -> Running<'static> {
+        let lineage = self.ambient_lineage(true).map(|lineage| (lineage, false));
+        Arrival::enter(&self.0, lineage).await
+    }
+}
+
+impl Child {
+    /// [`enter`](Self::enter) as a future.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any await: then there is no child any more.
+    pub async fn enter_async(self) -> Running<'static> {
+        let (home, lineage) = self.into_parts();
+        Arrival::enter(&home, lineage.map(|lineage| (lineage, true))).await
+    }
+}
+
+/// An owner that waits to enter.
+struct Arrival<'a> {
+    home: &'a Inner,
+    /// Absent once it has entered.
+    seat: Option<Seat>,
+    lineage: Option<(Arc<Lineage>, bool)>,
+}
+
+impl<'a> Arrival<'a> {
+    async fn enter(
+        home: &'a Arc<Inner>,
+        lineage: Option<(Arc<Lineage>, bool)>,
+    ) -> Running<'static> {
+        let seat = Seat::take(home);
+        if let Begun::Yes = home.begin(&seat, lineage.as_ref(), Asker::Task) {
+            return Running::begun(seat, lineage);
+        }
+        let key = seat.record.key();
+        let mut arrival = Arrival { home, seat: Some(seat), lineage };
+        // Nothing but entering ends this wait.
+        let _ = Turn { home, key }.await;
+        let seat = arrival.seat.take().expect("taken here only");
+        seat.record.vitals().begin(home.clock.now());
+        Running::begun(seat, arrival.lineage.take())
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        let Some(seat) = self.seat.take().filter(|_| !has_failed()) else { return };
+        let key = seat.record.key();
+        let wake = self.home.critical(|state| {
+            let wake = state.owners[key.index()].wake.take();
+            if !state.owner(key).mode.is_queued() {
+                // It was let in meanwhile.
+                state.slow_down(&self.home.word);
+                state.adopt(key);
+            }
+            state.leave(key);
+            if let Some((lineage, true)) = &self.lineage {
+                state.remove_child(lineage.id);
+            }
+            wake
+        });
+        release(wake);
+        seat.give_back();
+    }
+}
+
+impl Running<'_> {
+    /// [`load`](Self::load) for tasks: the guard holds; its `finish` lets others have their turn.
+    ///
+    /// ```
+    /// # use std::{pin::pin, task::{Context, Poll, Waker}};
+    /// # fn now<T>(future: impl Future<Output = T>) -> T {
+    /// #     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+    /// #         Poll::Ready(value) => value,
+    /// #         Poll::Pending => panic!("nobody is in the way"),
+    /// #     }
+    /// # }
+    /// # now(async {
+    /// let interlock = cabrank::Interlock::new();
+    /// let mut running = interlock.enter_async().await;
+    /// let loading = running.load_async().await?;
+    /// // Nobody else runs here, at whatever await.
+    /// loading.finish().await;
+    /// # Ok::<_, cabrank::AcquireError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `load`.
+    ///
+    /// # Cancel safety
+    /// As for [`permit_loads_async`](Self::permit_loads_async).
+    pub async fn load_async(&mut self) -> Result<LoadingGuard<'_>, AcquireError> {
+        let hold = self.hold_async(Purpose::Load).await?;
+        Ok(LoadingGuard { loading: Loading::new(hold.generation), hold })
+    }
+    /// [`unload`](Self::unload) for tasks; see [`load_async`](Self::load_async).
+    ///
+    /// # Errors
+    /// Those of `unload`.
+    ///
+    /// # Cancel safety
+    /// As for `load_async`.
+    pub async fn unload_async(&mut self) -> Result<UnloadingGuard<'_>, AcquireError> {
+        let hold = self.hold_async(Purpose::Unload).await?;
+        Ok(UnloadingGuard { unloading: Unloading::new(hold.generation), hold })
+    }
+    async fn hold_async(&mut self, purpose: Purpose) -> Result<Exclusive<'_>, AcquireError> {
+        self.recover_async().await;
+        if self.ask(purpose, Asker::Task)? == Step::Wait {
+            let (home, key) = (self.home(), self.record().key());
+            let given_up = GivenUp::new(self.record(), self.level);
+            match (Turn { home, key }).await {
+                Outcome::Granted => given_up.forget(),
+                Outcome::Deadlock(told) => return Err(AcquireError::Deadlock(told)),
+                Outcome::Forfeited => return Err(AcquireError::Forfeited),
+            }
+        }
+        Ok(Exclusive::new(self))
+    }
+    /// A share that was to come back after something was dropped: waits for it.
+    pub(super) async fn recover_async(&mut self) {
+        let record = self.record();
+        let above = Context { level: self.level.wrapping_add(1), shares: 0 };
+        if record.vitals().context() != above {
+            return;
+        }
+        let step = record.home.slowly(|state| state.recover(record.key(), Asker::Task));
+        match step {
+            Some(Step::Wait) => {
+                let _ = Turn { home: &record.home, key: record.key() }.await;
+            }
+            Some(Step::Done) => {}
+            None => return,
+        }
+        self.sink();
+    }
+}
+
+/// What an owner has given up, and gets back when this is dropped: at once, or, with a holder there,
+/// when it next asks for something.
+struct GivenUp {
+    record: Arc<Record>,
+    level: u32,
+    open: bool,
+}
+
+impl GivenUp {
+    fn new(record: &Arc<Record>, level: u32) -> Self {
+        GivenUp { record: record.clone(), level, open: true }
+    }
+    fn forget(mut self) {
+        self.open = false;
+    }
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        if !replace(&mut self.open, false) || has_failed() {
+            return;
+        }
+        let (record, key) = (&self.record, self.record.key());
+        let (back, wake) = record.home.slowly(|state| {
+            // Dropped after the lock: a waker is foreign.
+            let wake = state.owners[key.index()].wake.take();
+            let step = match state.owner(key).mode {
+                // It was granted, and never seen.
+                Mode::Holding => state.release(key, false, None),
+                Mode::Yielded => state.end_permit(key, Asker::Task),
+                mode if mode.is_queued() => state.cancel(key, Asker::Task),
+                _ => Step::Done,
+            };
+            (step == Step::Done, wake)
+        });
+        release(wake);
+        if back {
+            record.sink(self.level);
+        }
+    }
+}
+
+/// A permit block around a future.
+pub(super) struct Permit(GivenUp);
+
+impl Permit {
+    pub(super) fn new(record: &Arc<Record>, level: u32) -> Self {
+        Permit(GivenUp::new(record, level))
+    }
+    pub(super) async fn end(self) {
+        let record = &self.0.record;
+        let key = record.key();
+        if record.home.slowly(|state| state.end_permit(key, Asker::Task)) == Step::Wait {
+            let _ = Turn { home: &record.home, key }.await;
+        }
+        record.sink(self.0.level);
+        self.0.forget();
+    }
+}
+
+/// Waits until others have had their turn; `hold` has just released.
+async fn finish(hold: Exclusive<'_>) {
+    let (record, level) = (hold.record.clone(), hold.level());
+    let given_up = GivenUp::new(&record, level);
+    if hold.finish_as_task() == Step::Wait {
+        let _ = Turn { home: &record.home, key: record.key() }.await;
+    }
+    record.sink(level);
+    given_up.forget();
+}
+
+/// [`Loading`], for as long as it lives. Dropped without `finish`, it lets nobody go first.
+///
+/// ```
+/// # use std::{pin::pin, task::{Context, Waker}};
+/// let interlock = cabrank::Interlock::new();
+/// let mut running = interlock.enter();
+/// let mut loading = pin!(running.load_async());
+/// let polled = loading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+/// assert!(polled.is_ready()); // nobody else runs
+/// ```
+#[must_use = "it releases when it is dropped"]
+#[derive(Debug)]
+pub struct LoadingGuard<'a> {
+    loading: Loading<'a>,
+    hold: Exclusive<'a>,
+}
+
+/// [`Unloading`], for as long as it lives. Dropped without `finish`, it lets nobody go first.
+///
+/// ```
+/// # use std::{pin::pin, task::{Context, Waker}};
+/// let interlock = cabrank::Interlock::new();
+/// let mut running = interlock.enter();
+/// let mut unloading = pin!(running.unload_async());
+/// let polled = unloading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+/// assert!(polled.is_ready()); // nobody else runs
+/// ```
+#[must_use = "it releases when it is dropped"]
+#[derive(Debug)]
+pub struct UnloadingGuard<'a> {
+    unloading: Unloading<'a>,
+    pub(super) hold: Exclusive<'a>,
+}
+
+impl LoadingGuard<'_> {
+    /// Ends the section, lets others that wait to load have their turn, and gets the share back.
+    ///
+    /// # Cancel safety
+    /// The section has ended; for the share, as for [`Running::permit_loads_async`].
+    pub async fn finish(self) {
+        finish(self.hold).await;
+    }
+}
+impl UnloadingGuard<'_> {
+    /// Ends the section, lets others that wait to load or unload have their turn, and gets the share
+    /// back.
+    ///
+    /// # Cancel safety
+    /// As for [`LoadingGuard::finish`].
+    pub async fn finish(self) {
+        finish(self.hold).await;
+    }
+}
+
+impl<'a> Deref for LoadingGuard<'a> {
+    type Target = Loading<'a>;
+    fn deref(&self) -> &Loading<'a> {
+        &self.loading
+    }
+}
+impl DerefMut for LoadingGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.loading
+    }
+}
+impl<'a> Deref for UnloadingGuard<'a> {
+    type Target = Unloading<'a>;
+    fn deref(&self) -> &Unloading<'a> {
+        &self.unloading
+    }
+}
+impl DerefMut for UnloadingGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.unloading
+    }
+}

@@ -1,0 +1,111 @@
+//! Executions on threads of their own, that do what they are told, one thing after the other; and ways
+//! to wait for what the dump shows, without sleeping.
+
+use crate::common::{SOON, before_long};
+use cabrank::Interlock;
+use cabrank::execution::interlock::{OwnerId, OwnerState, Running};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+
+type Order = Box<dyn FnOnce(&mut Running<'_>) + Send>;
+
+/// An execution on a thread of its own.
+pub(crate) struct Actor {
+    interlock: Interlock,
+    pub(crate) id: OwnerId,
+    orders: Sender<Order>,
+    thread: JoinHandle<()>,
+}
+
+/// What an actor was told to do.
+pub(crate) struct Doing<T>(Receiver<T>);
+
+impl Actor {
+    /// It has entered when this returns.
+    #[track_caller]
+    pub(crate) fn enter(interlock: &Interlock) -> Actor {
+        let (tell, id) = channel();
+        let (orders, theirs) = channel::<Order>();
+        let ilk = interlock.clone();
+        let thread = std::thread::spawn(move || {
+            ilk.run(|r| {
+                tell.send(r.id()).expect("the test waits for it");
+                for order in theirs {
+                    order(r);
+                }
+            });
+        });
+        let id = id.recv_timeout(SOON).expect("it enters");
+        Actor { interlock: interlock.clone(), id, orders, thread }
+    }
+    /// It does this next.
+    pub(crate) fn tell<T: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut Running<'_>) -> T + Send + 'static,
+    ) -> Doing<T> {
+        let (tell, done) = channel();
+        let order: Order = Box::new(move |r| {
+            let result = order(r);
+            // The test may not care.
+            let _ = tell.send(result);
+        });
+        self.orders.send(order).expect("it still runs");
+        Doing(done)
+    }
+    /// The same; it has got to be in this state when this returns.
+    #[track_caller]
+    pub(crate) fn tell_until<T: Send + 'static>(
+        &self,
+        state: OwnerState,
+        order: impl FnOnce(&mut Running<'_>) -> T + Send + 'static,
+    ) -> Doing<T> {
+        let doing = self.tell(order);
+        self.until(state);
+        doing
+    }
+    /// Waits until it is in this state.
+    #[track_caller]
+    pub(crate) fn until(&self, state: OwnerState) {
+        before_long(|| self.state() == Some(state));
+    }
+    pub(crate) fn state(&self) -> Option<OwnerState> {
+        self.interlock.dump().owner(self.id).map(|owner| owner.state)
+    }
+    /// Its execution ends.
+    #[track_caller]
+    pub(crate) fn leave(self) {
+        drop(self.orders);
+        self.thread.join().expect("nothing panics in it");
+    }
+}
+
+impl<T> Doing<T> {
+    /// What came of it.
+    #[track_caller]
+    pub(crate) fn done(self) -> T {
+        self.0.recv_timeout(SOON).expect("it comes to its end")
+    }
+    /// Whether it has not come to its end.
+    pub(crate) fn is_stuck(&self) -> bool {
+        matches!(self.0.try_recv(), Err(TryRecvError::Empty))
+    }
+}
+
+/// Something on a thread of its own.
+pub(crate) fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Doing<T> {
+    let (tell, done) = channel();
+    std::thread::spawn(move || {
+        // The test may not care.
+        let _ = tell.send(work());
+    });
+    Doing(done)
+}
+
+/// Waits until `n` are in this state.
+#[track_caller]
+pub(crate) fn until(interlock: &Interlock, state: OwnerState, n: usize) {
+    before_long(|| count(interlock, state) == n);
+}
+pub(crate) fn count(interlock: &Interlock, state: OwnerState) -> usize {
+    interlock.dump().owners.iter().filter(|owner| owner.state == state).count()
+}

@@ -1,0 +1,87 @@
+//! Things that are loaded: once, and dropped outside.
+
+use crate::actor::{Actor, start};
+use cabrank::execution::interlock::{LoadError, Loaded};
+use cabrank::{AcquireError, Interlock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+#[test]
+fn several_that_need_it_at_once_load_it_once() {
+    let interlock = Interlock::new();
+    let user = Arc::new(Loaded::new());
+    let loads = Arc::new(AtomicUsize::new(0));
+    let actors: Vec<_> = (0..4).map(|_| Actor::enter(&interlock)).collect();
+    let doing: Vec<_> = actors
+        .iter()
+        .map(|actor| {
+            let (user, loads) = (user.clone(), loads.clone());
+            actor.tell(move |r| {
+                let load = || Ok::<_, ()>(loads.fetch_add(1, SeqCst));
+                let handle = user.get_or_load(r, load).expect("no deadlock");
+                *handle
+            })
+        })
+        .collect();
+    for one in doing {
+        assert_eq!(one.done(), 0);
+    }
+    assert_eq!(loads.load(SeqCst), 1);
+}
+
+#[test]
+fn a_failed_load_is_told_and_tried_again_by_the_next() {
+    let (interlock, user) = (Interlock::new(), Loaded::new());
+    interlock.run(|r| {
+        let failed = user.get_or_load(r, || Err("syntax error")).expect_err("it fails");
+        assert!(matches!(failed, LoadError::Load("syntax error")));
+        assert!(user.get(r).is_none());
+        assert_eq!(*user.get_or_load(r, || Ok::<_, ()>(2)).expect("it works"), 2);
+    });
+}
+
+#[test]
+fn an_unload_waits_for_handles_and_then_nothing_is_there() {
+    let (interlock, user) = (Interlock::new(), Arc::new(Loaded::new()));
+    interlock.load(|w| user.set(1, w)).expect("no deadlock");
+    let reader = interlock.enter();
+    let handle = user.get(&reader).expect("it is loaded");
+    let (other, theirs) = (interlock.clone(), user.clone());
+    let unloads = start(move || other.unload(|w| theirs.clear(w)));
+    crate::actor::until(&interlock, cabrank::execution::interlock::OwnerState::WaitingToUnload, 1);
+    assert_eq!(*handle, 1);
+    assert!(unloads.is_stuck());
+    drop(reader);
+    unloads.done().expect("no deadlock");
+    interlock.run(|r| assert!(user.get(r).is_none()));
+}
+
+#[test]
+fn who_has_no_share_has_no_handle() {
+    let (interlock, user) = (Interlock::new(), Loaded::new());
+    interlock.load(|w| user.set(1, w)).expect("no deadlock");
+    let mut lost = interlock.enter();
+    interlock.forfeit(lost.id());
+    assert!(user.get(&lost).is_none());
+    let refused = user.get_or_load(&mut lost, || Ok::<_, ()>(2));
+    assert!(matches!(refused, Err(LoadError::Acquire(AcquireError::Forfeited))));
+}
+
+/// The interlock is entered in the drop: that would not come back under its lock.
+#[test]
+fn what_is_unloaded_is_dropped_without_a_lock_and_its_panic_is_contained() {
+    struct Calls(Interlock, Arc<AtomicUsize>);
+    impl Drop for Calls {
+        fn drop(&mut self) {
+            self.0.dump();
+            self.1.fetch_add(1, SeqCst);
+            panic!("a drop that panics");
+        }
+    }
+    let (interlock, drops) = (Interlock::new(), Arc::new(AtomicUsize::new(0)));
+    let user = Loaded::new();
+    interlock.load(|w| user.set(Calls(interlock.clone(), drops.clone()), w)).unwrap();
+    interlock.unload(|w| user.clear(w)).unwrap();
+    assert_eq!(drops.load(SeqCst), 1);
+    interlock.run(|_| ());
+}

@@ -1,0 +1,14 @@
+//! The load interlock: what the originals' tests check (R1 to R32), that the defects of the original
+//! are absent (D1 to D5), that everything comes to its end (L1 to L6), and what this one adds.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod actor;
+mod conformance;
+mod defects;
+mod dump;
+mod executions;
+mod liveness;
+mod loaded;
+mod tasks;

@@ -1,0 +1,155 @@
+//! Executions of tasks: the same queues, cancelled at every await.
+
+use crate::actor::{Actor, start, until};
+use crate::common::task::{Task, block_on};
+use cabrank::execution::interlock::OwnerState::{
+    Draining, Entering, Loading, Permitting, Resuming, WaitingToLoad, WaitingToUnload,
+};
+use cabrank::{AcquireError, Interlock};
+use std::sync::mpsc::channel;
+
+/// Somebody who holds until told otherwise.
+fn holder(interlock: &Interlock) -> (crate::actor::Doing<()>, std::sync::mpsc::Sender<()>) {
+    let (release, wait) = channel::<()>();
+    let other = interlock.clone();
+    let holds = start(move || other.load(|_| wait.recv().unwrap()).expect("no deadlock"));
+    until(interlock, Loading, 1);
+    (holds, release)
+}
+
+#[test]
+fn a_task_waits_to_enter_and_is_woken_once() {
+    let interlock = Interlock::new();
+    let (holds, release) = holder(&interlock);
+    let other = interlock.clone();
+    let mut task = Task::new(async move { other.enter_async().await });
+    assert!(task.poll().is_none() && task.poll().is_none());
+    assert_eq!(task.wakes(), 0);
+    release.send(()).unwrap();
+    holds.done();
+    crate::common::before_long(|| task.wakes() == 1);
+    drop(task.poll().expect("it has entered"));
+    assert!(interlock.dump().owners.is_empty());
+}
+
+#[test]
+fn a_dropped_entry_leaves_nothing_behind() {
+    for granted in [false, true] {
+        let interlock = Interlock::new();
+        let parent = interlock.enter();
+        let child = parent.child();
+        drop(parent);
+        let (holds, release) = holder(&interlock);
+        let other = interlock.clone();
+        let mut newcomer = Task::new(async move { other.enter_async().await });
+        let mut arrival = Task::new(child.enter_async());
+        assert!(newcomer.poll().is_none() && arrival.poll().is_none());
+        if granted {
+            release.send(()).unwrap();
+            crate::common::before_long(|| newcomer.wakes() == 1 && arrival.wakes() == 1);
+            drop((newcomer, arrival));
+        } else {
+            drop((newcomer, arrival));
+            release.send(()).unwrap();
+        }
+        holds.done();
+        assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
+        interlock.unload(|_| ()).expect("no deadlock");
+    }
+}
+
+#[test]
+fn two_tasks_load_in_turn_and_go_on_together() {
+    let interlock = Interlock::new();
+    let guards = [interlock.enter(), interlock.enter()];
+    let mut tasks = guards.map(|mut running| {
+        Task::new(async move {
+            let loading = running.load_async().await.expect("no deadlock");
+            loading.finish().await;
+            assert!(running.has_share());
+            running
+        })
+    });
+    assert!(tasks[0].poll().is_none());
+    until(&interlock, WaitingToLoad, 1);
+    assert!(tasks[1].poll().is_none()); // loads at once, and lets the first go first
+    assert_eq!(crate::actor::count(&interlock, Draining), 1);
+    let [first, second] = &mut tasks;
+    assert_eq!((first.wakes(), second.wakes()), (1, 0));
+    let _a = first.poll().expect("its turn");
+    assert_eq!(second.wakes(), 1);
+    let _b = second.poll().expect("they go on together");
+}
+
+/// Dropped while somebody else holds, the share comes back only after that.
+#[test]
+fn a_dropped_load_gets_its_share_back_when_the_holder_has_released() {
+    let interlock = Interlock::new();
+    let (sharer, loader) = (Actor::enter(&interlock), Actor::enter(&interlock));
+    let mut running = interlock.enter();
+    let (release, wait) = channel::<()>();
+    let loads = loader.tell_until(WaitingToLoad, move |r| r.load(|_| wait.recv().unwrap()));
+    {
+        let mut load = Box::pin(running.load_async());
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(load.as_mut().poll(&mut cx).is_pending());
+        sharer.leave();
+        loader.until(Loading);
+    }
+    assert!(!running.has_share());
+    assert_eq!(crate::actor::count(&interlock, Resuming), 1);
+    release.send(()).unwrap();
+    loads.done().expect("no deadlock");
+    loader.leave();
+    running.load(|_| ()).expect("it has its share back first");
+    assert!(running.has_share());
+}
+
+#[test]
+fn a_task_permits_loads_at_its_awaits() {
+    let interlock = Interlock::new();
+    let mut running = interlock.enter();
+    let loader = Actor::enter(&interlock);
+    let (wait, nested) = (std::future::pending::<()>(), interlock.clone());
+    {
+        let mut permit = Task::new({
+            let id = running.id();
+            async move {
+                let permitted = async {
+                    assert_eq!(nested.run(|r| r.id()), id);
+                    wait.await;
+                };
+                running.permit_loads_async(permitted).await.expect("the only share");
+                running
+            }
+        });
+        assert!(permit.poll().is_none());
+        assert_eq!(crate::actor::count(&interlock, Permitting), 1);
+        loader.tell(|r| r.load(|_| ())).done().expect("no deadlock");
+    }
+    loader.tell(|r| r.unload(|_| ())).done().expect("the permit block and its task are gone");
+}
+
+#[test]
+fn a_future_in_scope_nests_whichever_thread_polls_it() {
+    let interlock = Interlock::new();
+    let running = interlock.enter();
+    let id = running.id();
+    let other = interlock.clone();
+    let inner = block_on(running.in_scope_async(async move { other.run(|r| r.id()) }));
+    assert_eq!(inner, id);
+}
+
+#[test]
+fn an_unload_guard_that_is_dropped_lets_nobody_go_first() {
+    let interlock = Interlock::new();
+    let mut running = interlock.enter();
+    let waits = Actor::enter(&interlock);
+    let unloads = waits.tell_until(WaitingToUnload, |r| r.unload(|_| ()));
+    drop(block_on(running.unload_async()).expect("no deadlock"));
+    assert!(running.has_share() && unloads.is_stuck());
+    assert!(matches!(interlock.try_enter(), Err(AcquireError::WouldBlock)));
+    drop(running);
+    unloads.done().expect("no deadlock");
+    until(&interlock, Entering, 0);
+}
