@@ -9,23 +9,42 @@
 //! each foreign call that its thread holds no lock; in most, foreign calls re-enter the pool besides. `faults.py` takes away, one by one, the lines that the
 //! models guard, and tells which models notice.
 
+mod interlock_rig;
 mod rig;
+mod world;
 
 mod always_restart_x_waiter;
 mod background_spawn_x_get;
 mod cancel_x_spawn_failure;
+mod change_x_reload;
+mod change_x_two_executions;
 mod clean_x_get;
 mod clean_x_session_close;
 mod cleaner_x_becoming_idle;
 mod close_x_close;
 mod close_x_waiter;
+mod complete_x_drop;
 mod connect_failure_x_close;
 #[cfg(not(feature = "loom"))]
 mod crowd;
+mod dropped_execution_x_reload;
 mod eviction_x_get;
+mod failed_reload_x_execution;
 mod first_spawn_x_two_gets;
 mod get_x_session_close;
 mod hanging_spawn_x_other_group;
+mod interlock_cancel_x_grant;
+#[cfg(not(feature = "loom"))]
+mod interlock_crowd;
+mod interlock_deadlock;
+mod interlock_drop_on_other_thread;
+mod interlock_enter_x_writer;
+mod interlock_forfeit_x_leave;
+mod interlock_load_x_load;
+mod interlock_load_x_unload;
+mod interlock_permit_x_load;
+mod interlock_permit_x_unload_x_child;
+mod interlock_upgrade_x_upgrade;
 #[cfg(not(feature = "loom"))]
 mod linearizable;
 mod minimum_x_detach;

@@ -22,6 +22,8 @@
 //!
 //! # Where things are
 //! - [`application_pool`]: the algorithm, in the order and with the names of its pseudocode.
+//! - [`execution`]: application code that runs between hooks ([`Executor`]), and is loaded ([`Interlock`])
+//!   and reloaded ([`Reloader`]) while others run it.
 //! - `in_memory`: a scriptable spawner, for the tests of those who use the library (feature
 //!   `in-memory`).
 //! - [`Clock`] and [`ManualClock`]: monotonic time, and time moved by a test.
@@ -41,6 +43,8 @@ struct Readme;
 
 pub mod application_pool;
 mod clock;
+pub mod execution;
+mod foreign;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod list_tests;
 mod ranked;
@@ -57,6 +61,8 @@ pub use application_pool::{
     Totals, WeakPool,
 };
 pub use clock::{Clock, ManualClock};
+pub use execution::interlock::{AcquireError, Interlock};
+pub use execution::{Execution, ExecutionError, Executor, Hook, Reloader};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 #[path = "../models/mod.rs"]

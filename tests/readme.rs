@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const README: &str = include_str!("README.md");
 
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 31] = [
     include_str!("async_get.rs"),
+    include_str!("executor.rs"),
+    include_str!("reloader.rs"),
     include_str!("real_clock.rs"),
     include_str!("conformance/limits.rs"),
     include_str!("conformance/restart_files.rs"),
@@ -17,6 +19,13 @@ const SOURCES: [&str; 22] = [
     include_str!("foreign_code/observers.rs"),
     include_str!("foreign_code/processes.rs"),
     include_str!("foreign_code/wakers.rs"),
+    include_str!("interlock/conformance.rs"),
+    include_str!("interlock/defects.rs"),
+    include_str!("interlock/dump.rs"),
+    include_str!("interlock/executions.rs"),
+    include_str!("interlock/liveness.rs"),
+    include_str!("interlock/loaded.rs"),
+    include_str!("interlock/tasks.rs"),
     include_str!("rulings/capacity.rs"),
     include_str!("rulings/closing.rs"),
     include_str!("rulings/detaching.rs"),
@@ -44,7 +53,7 @@ fn numbers(test: &str) -> Vec<String> {
     let numbers = test.split('_').map_while(|part| {
         let (letter, number) = part.split_at_checked(1)?;
         let number: u32 = (number.len() == 2).then(|| number.parse().ok())??;
-        "oef".contains(letter).then(|| format!("{}{number}", letter.to_uppercase()))
+        "oefrdl".contains(letter).then(|| format!("{}{number}", letter.to_uppercase()))
     });
     numbers.collect()
 }
@@ -64,7 +73,9 @@ fn rows() -> Vec<(&'static str, BTreeSet<&'static str>)> {
 fn the_tables_have_one_row_for_each_number() {
     let listed: Vec<&str> = rows().into_iter().map(|(number, _)| number).collect();
     let range = |letter, last| (1..=last).map(move |number| format!("{letter}{number}"));
-    let all: Vec<String> = range("O", 37).chain(range("F", 19)).chain(range("E", 34)).collect();
+    let pool = range("O", 37).chain(range("F", 19)).chain(range("E", 34));
+    let all: Vec<String> =
+        pool.chain(range("R", 85)).chain(range("D", 5)).chain(range("L", 6)).collect();
     assert_eq!(listed, all);
 }
 

@@ -1,0 +1,111 @@
+//! What the models of executions share: a world that is loaded from a source, in two halves, and
+//! reloaded.
+
+use crate::execution::{ExecutionError, Executor, Interlock, Reloader, ReloaderBuilder};
+use crate::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
+
+/// Seen by no scheduler: what it is read and written under is what the models are about.
+#[derive(Clone)]
+pub(super) struct World(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    source: AtomicU32,
+    /// Unloaded first, loaded last: a world in which they differ is half reloaded.
+    halves: [AtomicU32; 2],
+    unloads: AtomicUsize,
+    completed: AtomicUsize,
+    fails: AtomicBool,
+    /// One more step at each access, for models that must come between.
+    steps: Option<Mutex<()>>,
+}
+
+impl World {
+    /// A world of version 1, and what reloads it; the source is at `version`. With each execution
+    /// something is completed that looks at the world.
+    pub(super) fn new(version: u32) -> (World, ReloaderBuilder) {
+        World::of(State::default(), version)
+    }
+    /// The same, in which others may come between any two accesses.
+    pub(super) fn with_steps(version: u32) -> (World, ReloaderBuilder) {
+        World::of(State { steps: Some(Mutex::new(())), ..State::default() }, version)
+    }
+    fn of(state: State, version: u32) -> (World, ReloaderBuilder) {
+        let world = World(Arc::new(state));
+        world.0.halves.iter().for_each(|half| half.store(1, SeqCst));
+        world.0.source.store(1, SeqCst);
+        let completed = world.clone();
+        let complete = move |()| {
+            completed.stay();
+            completed.0.completed.fetch_add(1, SeqCst);
+            Ok(())
+        };
+        let executor =
+            Executor::builder().interlock(Interlock::new()).hook((|| Ok(()), complete)).build();
+        let (watched, unloaded, prepared) = (world.clone(), world.clone(), world.clone());
+        let builder = Reloader::builder(executor)
+            .watch(move || {
+                watched.step();
+                watched.0.source.load(SeqCst)
+            })
+            .unload(move |_| {
+                let state = &unloaded.0;
+                unloaded.step();
+                state.halves[0].store(state.source.load(SeqCst), SeqCst);
+                if state.fails.swap(false, SeqCst) {
+                    return Err("on purpose".into());
+                }
+                state.unloads.fetch_add(1, SeqCst);
+                Ok(())
+            })
+            .to_prepare(move || {
+                let state = &prepared.0;
+                prepared.step();
+                state.halves[1].store(state.halves[0].load(SeqCst), SeqCst);
+                Ok(())
+            });
+        world.0.source.store(version, SeqCst);
+        (world, builder)
+    }
+    fn step(&self) {
+        if let Some(steps) = &self.0.steps {
+            drop(steps.lock());
+        }
+    }
+    pub(super) fn edit(&self, version: u32) {
+        self.step();
+        self.0.source.store(version, SeqCst);
+    }
+    /// The next reload fails in the middle.
+    pub(super) fn fail_once(&self) {
+        self.0.fails.store(true, SeqCst);
+    }
+    /// The version that is loaded, and whole.
+    pub(super) fn look(&self) -> u32 {
+        let [first, second] = self.stay();
+        assert_eq!(first, second, "code runs on a half reloaded world");
+        first
+    }
+    /// What is loaded, the same before and after others had their turn.
+    fn stay(&self) -> [u32; 2] {
+        let halves = || [0, 1].map(|half| self.0.halves[half].load(SeqCst));
+        let before = halves();
+        self.step();
+        assert_eq!(before, halves(), "reloaded under running code");
+        before
+    }
+    pub(super) fn unloads(&self) -> usize {
+        self.0.unloads.load(SeqCst)
+    }
+    /// Executions that were completed.
+    pub(super) fn completed(&self) -> usize {
+        self.0.completed.load(SeqCst)
+    }
+}
+
+/// One execution with the reloader, and what its body saw.
+pub(super) fn execute(reloader: &Reloader, world: &World) -> Result<u32, ExecutionError> {
+    reloader.wrap(|_| Ok(world.look()))
+}

@@ -1,0 +1,101 @@
+//! Whether something has changed since it was last loaded.
+//!
+//! An answer is kept until a reload takes it up, and it is taken up before anything is unloaded. So
+//! a question that can be asked only once (a flag that is swapped, an event that is consumed) is
+//! enough, and what changes while a reload is under way is found by the next execution.
+//!
+//! Nothing here needs a lock to be right. Executions ask and note while they run, so nobody unloads
+//! between the question and the note; notes are taken up by who holds the interlock to unload.
+
+use super::error::{Failure, Stage};
+use super::hooks::stage;
+use crate::foreign::Foreign;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How it is found out.
+pub(crate) enum Check {
+    /// Whenever a reload was asked for.
+    OnRequest,
+    /// By asking.
+    Ask(Foreign<Box<dyn Fn() -> bool + Send + Sync>>),
+    /// By comparing.
+    Watch(Foreign<Box<dyn Watch>>),
+}
+
+pub(crate) struct Changes {
+    check: Check,
+    /// There was a change, and no reload has taken it up.
+    pending: AtomicBool,
+}
+
+impl Changes {
+    pub(crate) fn new(check: Check) -> Self {
+        Changes { check, pending: AtomicBool::new(false) }
+    }
+    /// As if something had changed.
+    pub(crate) fn note(&self) {
+        self.pending.store(true, SeqCst);
+    }
+    /// Asks. The caller runs, so nobody unloads between the question and the note.
+    pub(crate) fn look(&self) -> Result<bool, Failure> {
+        let changed = match &self.check {
+            Check::OnRequest => false,
+            Check::Ask(check) => stage(Stage::Check, || Ok(check()))?,
+            Check::Watch(watch) => stage(Stage::Check, || Ok(watch.has_changed()))?,
+        };
+        if changed {
+            self.note();
+        }
+        Ok(self.pending.load(SeqCst))
+    }
+    /// Takes up what was noted, if anything was, or if a reload is owed `anyway`. The caller holds
+    /// the interlock to unload, and will load what is there now.
+    pub(crate) fn take_up(&self, anyway: bool) -> Result<bool, Failure> {
+        let pending = self.pending.swap(false, SeqCst);
+        if !pending && !anyway {
+            return Ok(false);
+        }
+        if let Check::Watch(watch) = &self.check {
+            let looked = stage(Stage::Check, || {
+                watch.begin_anew();
+                Ok(())
+            });
+            looked.inspect_err(|_| self.note())?;
+        }
+        Ok(true)
+    }
+}
+
+/// What is compared with what it was.
+pub(crate) trait Watch: Send + Sync {
+    fn has_changed(&self) -> bool;
+    fn begin_anew(&self);
+}
+
+pub(crate) struct Watched<V, F> {
+    version: F,
+    /// Cloned and replaced under its lock; compared and dropped without.
+    loaded: Mutex<Arc<Foreign<V>>>,
+}
+
+impl<V: PartialEq + Send + Sync, F: Fn() -> V + Send + Sync> Watched<V, F> {
+    pub(crate) fn new(version: F) -> Self {
+        let loaded = Mutex::new(Arc::new(Foreign::new(version())));
+        Watched { version, loaded }
+    }
+}
+
+impl<V: PartialEq + Send + Sync, F: Fn() -> V + Send + Sync> Watch for Watched<V, F> {
+    fn has_changed(&self) -> bool {
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (self.version)() != **loaded
+    }
+    fn begin_anew(&self) {
+        let version = Arc::new(Foreign::new((self.version)()));
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let former = std::mem::replace(&mut *loaded, version);
+        drop(loaded);
+        drop(former);
+    }
+}

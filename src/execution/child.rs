@@ -1,0 +1,68 @@
+//! Executions that another waits for.
+
+use super::error::{BoxError, ExecutionError};
+use super::executor::Executor;
+use super::guard::{Entry, Execution};
+use super::interlock;
+
+/// The right to begin an execution that is a child of another: for a thread or task that its parent
+/// waits for. See [`Execution::child`].
+#[derive(Debug)]
+#[must_use = "the parent's reload waits for it"]
+pub struct Child {
+    executor: Executor,
+    token: Option<interlock::Child>,
+}
+
+impl Child {
+    pub(crate) fn new(executor: Executor, token: Option<interlock::Child>) -> Self {
+        Child { executor, token }
+    }
+
+    /// [`Executor::wrap`] in the child's execution.
+    ///
+    /// # Errors
+    /// Those of [`Executor::wrap`].
+    ///
+    /// # Panics
+    /// As [`Executor::wrap`].
+    pub fn wrap<R>(
+        self,
+        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+    ) -> Result<R, ExecutionError> {
+        if self.executor.is_active() {
+            return self.executor.nest(body);
+        }
+        self.run()?.carry(body)
+    }
+    /// [`Executor::run`] for the child's execution.
+    ///
+    /// # Errors
+    /// Those of [`Executor::run`].
+    pub fn run(self) -> Result<Execution, ExecutionError> {
+        if self.executor.is_active() {
+            return Ok(Execution::nested(self.executor));
+        }
+        Execution::start(self.executor, Entry::Child(self.token), None)
+    }
+    /// [`Executor::wrap_async`] in the child's execution.
+    ///
+    /// # Errors
+    /// Those of [`Executor::wrap`].
+    ///
+    /// # Panics
+    /// As [`Executor::wrap`].
+    ///
+    /// # Cancel safety
+    /// As [`Executor::wrap_async`].
+    pub async fn wrap_async<R, F>(self, body: F) -> Result<R, ExecutionError>
+    where
+        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+    {
+        if self.executor.is_active() {
+            return self.executor.nest_async(body).await;
+        }
+        let entry = Entry::Child(self.token);
+        Execution::start_async(self.executor, entry, None).await?.carry_async(body).await
+    }
+}

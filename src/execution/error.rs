@@ -1,0 +1,166 @@
+//! What went wrong in an execution, in which stage, and what else did.
+
+use std::error::Error;
+use std::fmt;
+
+/// Any error: what hooks and bodies return. `?` makes one of every error, and of text.
+pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
+
+/// The stages of an execution, in the order of a reload on change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Entering the interlock.
+    Enter,
+    /// Asking whether something has changed.
+    Check,
+    /// What comes before unloading.
+    BeforeUnload,
+    /// Unloading, or waiting to be allowed to.
+    Unload,
+    /// What comes after unloading.
+    AfterUnload,
+    /// The run half of a hook.
+    Run,
+    /// Preparing what was loaded anew.
+    Prepare,
+    /// The body.
+    Body,
+    /// The complete half of a hook.
+    Complete,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stage::Enter => "entering the interlock",
+            Stage::Check => "the check for changes",
+            Stage::BeforeUnload => "a hook before unloading",
+            Stage::Unload => "unloading",
+            Stage::AfterUnload => "a hook after unloading",
+            Stage::Run => "a hook's run",
+            Stage::Prepare => "preparing",
+            Stage::Body => "the body",
+            Stage::Complete => "a hook's complete",
+        })
+    }
+}
+
+/// One thing that went wrong.
+#[derive(Debug)]
+pub struct Failure {
+    stage: Stage,
+    cause: BoxError,
+}
+
+impl Failure {
+    pub(crate) fn new(stage: Stage, cause: impl Into<BoxError>) -> Self {
+        Failure { stage, cause: cause.into() }
+    }
+    /// In which stage.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+    /// What it was, to be looked at with `downcast_ref`. A panic is a [`Panicked`].
+    pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
+        &*self.cause
+    }
+    /// The same, to be kept.
+    pub fn into_cause(self) -> BoxError {
+        self.cause
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.stage, self.cause)
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.source()
+    }
+}
+
+/// Why an execution failed: what failed first, with whatever failed afterwards attached.
+///
+/// ```
+/// use cabrank::execution::{Executor, Stage};
+///
+/// let executor = Executor::builder().to_complete(|| Err("the cache is gone".into())).build();
+/// let error = executor.wrap(|_| Err::<(), _>("no such page".into())).unwrap_err();
+/// assert_eq!(error.stage(), Stage::Body);
+/// assert_eq!(error.cause().to_string(), "no such page");
+/// assert_eq!(error.attached()[0].cause().to_string(), "the cache is gone");
+/// ```
+#[derive(Debug)]
+pub struct ExecutionError {
+    first: Failure,
+    attached: Vec<Failure>,
+}
+
+impl ExecutionError {
+    pub(crate) fn new(first: Failure, attached: Vec<Failure>) -> Self {
+        ExecutionError { first, attached }
+    }
+    /// The first of them, with the others attached.
+    pub(crate) fn of(failures: Vec<Failure>) -> Option<Self> {
+        let mut failures = failures.into_iter();
+        Some(ExecutionError { first: failures.next()?, attached: failures.collect() })
+    }
+    /// The stage that failed first. If it is [`Stage::Complete`], the body has run and was well.
+    pub fn stage(&self) -> Stage {
+        self.first.stage
+    }
+    /// What failed first, to be looked at with `downcast_ref`: the body's own error, if it is that.
+    pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
+        self.first.cause()
+    }
+    /// The same, to be kept.
+    pub fn into_cause(self) -> BoxError {
+        self.first.cause
+    }
+    /// What failed afterwards, in order: hooks that could not be completed.
+    pub fn attached(&self) -> &[Failure] {
+        &self.attached
+    }
+}
+
+impl fmt::Display for ExecutionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.first.fmt(f)?;
+        for failure in &self.attached {
+            write!(f, "; then {failure}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for ExecutionError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.first.source()
+    }
+}
+
+/// A panic that was contained, by what it said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Panicked(String);
+
+impl Panicked {
+    pub(crate) fn new(message: String) -> Self {
+        Panicked(message)
+    }
+    /// What it said.
+    pub fn message(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it panicked: {}", self.0)
+    }
+}
+
+impl Error for Panicked {}

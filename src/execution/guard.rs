@@ -1,0 +1,430 @@
+//! An execution from its hooks' run to their completion.
+//!
+//! It is completed once, because whoever completes it takes what there is to complete: `complete`,
+//! `reset`, the end of a `wrap` and the drop all go through `end`, which leaves nothing behind.
+//! What fails is kept with it, and told once, when it has left. No thread is bound to it: who has
+//! the value ends the execution, wherever that is.
+
+use super::ambient::Scope;
+use super::child::Child;
+use super::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
+use super::executor::Executor;
+use super::hooks::Completers;
+use super::interlock::{self, Running, Unloading};
+use super::reloading::{Reloading, World};
+use crate::foreign::{caught, panic_message, release};
+use crate::sync::has_failed;
+use std::any::Any;
+use std::fmt;
+use std::future::poll_fn;
+use std::mem::take;
+use std::panic::resume_unwind;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// A running execution: its hooks have run, and will be completed.
+///
+/// Given to the body by [`Executor::wrap`], or returned by [`Executor::run`]. Dropping it completes
+/// the hooks, too; what fails then is told to the reporter only.
+///
+/// ```
+/// use cabrank::execution::Executor;
+///
+/// let executor = Executor::builder().to_complete(|| Ok(println!("bye"))).build();
+/// let mut execution = executor.run()?;
+/// execution.within(|_| println!("hello"));
+/// execution.complete()?; // or drop(execution), on any thread
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "dropping an execution completes it"]
+pub struct Execution {
+    executor: Executor,
+    /// Inside another of the same executor: there is nothing to do.
+    nested: bool,
+    /// Of its reloader, if that has begun it.
+    reloading: Option<Arc<Reloading>>,
+    /// To be reloaded before it is completed.
+    reloads_last: bool,
+    reload_completers: Completers,
+    completers: Completers,
+    /// Its share: entered first and left last.
+    running: Option<Running<'static>>,
+    /// What has failed, and was not told yet.
+    failures: Vec<Failure>,
+}
+
+/// How an execution comes to its share.
+pub(crate) enum Entry {
+    /// By itself. What runs inside another execution on the same thread, of another executor, has
+    /// that one's share.
+    Scope,
+    /// The same, with a share of its own: it may outlive the other.
+    Guard,
+    /// With a child's token, if there is an interlock.
+    Child(Option<interlock::Child>),
+}
+
+/// What a reload does while nobody else runs: with the right to unload, the executor's world, what
+/// is to be completed, and where failures go.
+type Alone = fn(
+    &Reloading,
+    &mut Unloading<'_>,
+    &World,
+    &mut Completers,
+    &mut Vec<Failure>,
+) -> Result<(), Failure>;
+
+/// How a body has ended.
+enum Ended<R> {
+    Value(R),
+    /// The failure is noted.
+    Failed,
+    Panicked(Box<dyn Any + Send>),
+}
+
+impl Execution {
+    fn idle(executor: Executor, reloading: Option<Arc<Reloading>>) -> Self {
+        Execution {
+            executor,
+            nested: false,
+            reloading,
+            reloads_last: false,
+            reload_completers: Completers::default(),
+            completers: Completers::default(),
+            running: None,
+            failures: Vec::new(),
+        }
+    }
+    /// One inside another: nothing is ever run.
+    pub(crate) fn nested(executor: Executor) -> Self {
+        let mut execution = Execution::idle(executor, None);
+        execution.nested = true;
+        execution
+    }
+
+    /// One that has entered, reloaded if that is due, and run its hooks.
+    pub(crate) fn start(
+        executor: Executor,
+        entry: Entry,
+        reloading: Option<Arc<Reloading>>,
+    ) -> Result<Self, ExecutionError> {
+        let mut execution = Execution::idle(executor, reloading);
+        if let Some(interlock) = execution.executor.interlock() {
+            execution.running = match entry {
+                Entry::Scope if interlock.is_shared_here() => None,
+                Entry::Child(Some(token)) => Some(token.enter()),
+                Entry::Scope | Entry::Guard | Entry::Child(None) => Some(interlock.enter()),
+            };
+        }
+        let begun = execution.begin().and_then(|due| {
+            if due {
+                execution.reload_first()?;
+            }
+            execution.begin_reloaded()
+        });
+        execution.begun(begun)
+    }
+    /// The same without blocking the thread.
+    pub(crate) async fn start_async(
+        executor: Executor,
+        entry: Entry,
+        reloading: Option<Arc<Reloading>>,
+    ) -> Result<Self, ExecutionError> {
+        let mut execution = Execution::idle(executor, reloading);
+        if let Some(interlock) = execution.executor.interlock() {
+            execution.running = Some(match entry {
+                Entry::Child(Some(token)) => token.enter_async().await,
+                Entry::Scope | Entry::Guard | Entry::Child(None) => interlock.enter_async().await,
+            });
+        }
+        let begun = match execution.begin() {
+            Ok(true) => execution.reload_first_async().await,
+            Ok(false) => Ok(()),
+            Err(failure) => Err(failure),
+        };
+        let begun = begun.and_then(|()| execution.begin_reloaded());
+        execution.begun(begun)
+    }
+
+    /// Runs the executor's hooks. True if something is to be reloaded.
+    fn begin(&mut self) -> Result<bool, Failure> {
+        let half_reloaded = self.executor.world().is_half_reloaded();
+        if self.reloading.is_none() && half_reloaded {
+            return Err(Failure::new(Stage::Enter, super::HalfReloaded));
+        }
+        self.run_hooks()?;
+        let Some(reloading) = &self.reloading else { return Ok(false) };
+        let _here = self.scope().enter();
+        Ok(reloading.is_due_first()? || half_reloaded)
+    }
+    fn run_hooks(&mut self) -> Result<(), Failure> {
+        if self.executor.inner.hooks.is_empty() {
+            return Ok(());
+        }
+        let _here = self.scope().enter();
+        self.executor.inner.hooks.run(&mut self.completers)
+    }
+    fn begin_reloaded(&mut self) -> Result<(), Failure> {
+        let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
+        let _here = self.scope().enter();
+        self.reloads_last = true;
+        reloading.begin_shared(&mut self.reload_completers)
+    }
+    /// One that could not begin waits for nobody.
+    fn begun(mut self, begun: Result<(), Failure>) -> Result<Self, ExecutionError> {
+        match begun {
+            Ok(()) => Ok(self),
+            Err(failure) => {
+                self.failures.push(failure);
+                self.end();
+                Err(self.told().expect_err("it has failed"))
+            }
+        }
+    }
+
+    fn reload_first(&mut self) -> Result<(), Failure> {
+        let Some(reloading) = self.reloading.clone() else { return Ok(()) };
+        self.unload(&reloading, Reloading::reload_first)
+    }
+    async fn reload_first_async(&mut self) -> Result<(), Failure> {
+        let Some(reloading) = self.reloading.clone() else { return Ok(()) };
+        self.unload_async(&reloading, Reloading::reload_first).await
+    }
+    fn reload_last(&mut self) {
+        let Some(reloading) = self.last() else { return };
+        let unloaded = self.unload(&reloading, Reloading::reload_last);
+        self.failures.extend(unloaded.err());
+    }
+    async fn reload_last_async(&mut self) {
+        let Some(reloading) = self.last() else { return };
+        let unloaded = self.unload_async(&reloading, Reloading::reload_last).await;
+        self.failures.extend(unloaded.err());
+    }
+    /// Its reloader, if there is something to be reloaded last: it is owed from here on.
+    fn last(&mut self) -> Option<Arc<Reloading>> {
+        let reloading = self.reloading.clone().filter(|_| take(&mut self.reloads_last))?;
+        reloading.owe();
+        Some(reloading)
+    }
+
+    /// Waits until nobody else runs, and reloads.
+    fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
+        let _here = self.scope().enter();
+        let running = self.running.as_mut().ok_or_else(no_share)?;
+        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
+        let failures = &mut self.failures;
+        let unloaded =
+            running.unload(|unloading| alone(reloading, unloading, world, completers, failures));
+        unloaded.map_err(|refused| Failure::new(Stage::Unload, refused))?
+    }
+    async fn unload_async(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
+        let scope = self.scope();
+        let running = self.running.as_mut().ok_or_else(no_share)?;
+        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
+        let unloading = running.unload_async().await;
+        let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
+        let result = {
+            let _here = (scope.enter(), unloading.scope().enter());
+            alone(reloading, &mut unloading, world, completers, &mut self.failures)
+        };
+        unloading.finish().await;
+        result
+    }
+
+    /// What a thread has to know that is in this execution.
+    fn scope(&self) -> Scope {
+        Scope {
+            executor: self.executor.id(),
+            reloading: self.reloading.is_some(),
+            share: self.running.as_ref().map(Running::scope),
+        }
+    }
+
+    /// Its share of the interlock: handles to what is loaded borrow from it, and it loads.
+    ///
+    /// None if the executor has no interlock, or this is inside another execution on the same
+    /// thread: the share is that one's.
+    pub fn running(&mut self) -> Option<&mut Running<'static>> {
+        self.running.as_mut()
+    }
+
+    /// A token with which a thread or task begins an execution that this one may wait for: it is
+    /// let in although a reload waits, because that waits for this one.
+    ///
+    /// Without an interlock, the child is an execution like any other.
+    ///
+    /// ```
+    /// use cabrank::execution::{Executor, Interlock};
+    /// use std::thread;
+    ///
+    /// let executor = Executor::builder().interlock(Interlock::new()).build();
+    /// let length = executor.wrap(|execution| {
+    ///     let child = execution.child();
+    ///     let thread = thread::spawn(move || child.wrap(|_| Ok("some work".len())));
+    ///     let running = execution.running().expect("there is an interlock");
+    ///     Ok(running.join(thread)?.expect("no panic")?) // others may load meanwhile
+    /// })?;
+    /// assert_eq!(length, 9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn child(&self) -> Child {
+        let token = match (&self.running, self.executor.interlock()) {
+            (Some(running), _) => Some(running.child()),
+            // Of the execution around this one.
+            (None, Some(interlock)) if interlock.is_shared_here() => {
+                Some(interlock.run(|running| running.child()))
+            }
+            (None, _) => None,
+        };
+        Child::new(self.executor.clone(), token)
+    }
+
+    /// Calls something while the executor counts as running on this thread, so that a
+    /// [`wrap`](Executor::wrap) inside is a nested one.
+    pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution) -> R) -> R {
+        let _here = self.scope().enter();
+        body(self)
+    }
+
+    /// Runs the body, and ends.
+    pub(crate) fn carry<R>(
+        mut self,
+        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+    ) -> Result<R, ExecutionError> {
+        let result = caught(|| self.within(body));
+        let ended = self.note(result);
+        self.reload_last();
+        self.end();
+        self.settle(ended)
+    }
+
+    /// Runs the body, which is in this execution whenever it is polled, and ends.
+    pub(crate) async fn carry_async<R, F>(mut self, body: F) -> Result<R, ExecutionError>
+    where
+        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+    {
+        let result = {
+            let scope = self.scope();
+            let mut body = pin!(async { body(&mut self).await });
+            poll_fn(|cx| {
+                let _here = scope.clone().enter();
+                match caught(|| body.as_mut().poll(cx)) {
+                    Ok(Poll::Pending) => Poll::Pending,
+                    Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+                    Err(panic) => Poll::Ready(Err(panic)),
+                }
+            })
+            .await
+        };
+        let ended = self.note(result);
+        self.reload_last_async().await;
+        self.end();
+        self.settle(ended)
+    }
+
+    /// Completes the hooks, and runs them again: a new execution in the place of this one. A nested
+    /// one does neither.
+    ///
+    /// The share is kept, so nothing is reloaded in between (unless this is an execution of a
+    /// reloader that always reloads). Of a reloader's hooks, nothing is run again.
+    ///
+    /// # Errors
+    /// The new execution's failure: then there is none, the hooks that had run were completed, and
+    /// nothing is left to be done. Otherwise a [`Stage::Complete`] of the former one, and the new
+    /// one runs. The reporter has been told.
+    pub fn reset(&mut self) -> Result<(), ExecutionError> {
+        if self.nested {
+            return Ok(());
+        }
+        self.reload_last();
+        self.complete_all();
+        if let Err(failure) = self.run_hooks() {
+            self.failures.insert(0, failure);
+            self.complete_all();
+        }
+        self.told()
+    }
+
+    /// Completes the hooks, the last that ran first: every one, whatever fails.
+    ///
+    /// # Errors
+    /// The first failure, with the others attached. The reporter has been told.
+    pub fn complete(mut self) -> Result<(), ExecutionError> {
+        self.reload_last();
+        self.end();
+        self.told()
+    }
+
+    /// Completes whatever there is to complete, and leaves. Waits for nobody: a reload that is due
+    /// last, and was not made, is owed to the next execution.
+    fn end(&mut self) {
+        self.last();
+        self.complete_all();
+        self.running = None;
+    }
+    fn complete_all(&mut self) {
+        if self.reload_completers.is_empty() && self.completers.is_empty() {
+            return;
+        }
+        let _here = self.scope().enter();
+        self.reload_completers.complete(&mut self.failures);
+        self.completers.complete(&mut self.failures);
+    }
+
+    fn told(&mut self) -> Result<(), ExecutionError> {
+        match ExecutionError::of(take(&mut self.failures)) {
+            None => Ok(()),
+            Some(error) => Err(self.executor.tell(error, false)),
+        }
+    }
+
+    /// Notes what has failed, in case nobody is there any more when it is to be told.
+    fn note<R>(&mut self, result: std::thread::Result<Result<R, BoxError>>) -> Ended<R> {
+        let (cause, ended) = match result {
+            Ok(Ok(value)) => return Ended::Value(value),
+            Ok(Err(cause)) => (cause, Ended::Failed),
+            Err(panic) => (Panicked::new(panic_message(&*panic)).into(), Ended::Panicked(panic)),
+        };
+        self.failures.push(Failure::new(Stage::Body, cause));
+        ended
+    }
+    fn settle<R>(mut self, ended: Ended<R>) -> Result<R, ExecutionError> {
+        let told = self.told();
+        drop(self);
+        match (ended, told) {
+            (Ended::Value(value), Ok(())) => Ok(value),
+            (Ended::Value(value), Err(error)) => {
+                release(value);
+                Err(error)
+            }
+            (Ended::Failed, told) => Err(told.expect_err("it has failed")),
+            (Ended::Panicked(panic), told) => {
+                release(told);
+                resume_unwind(panic)
+            }
+        }
+    }
+}
+
+fn no_share() -> Failure {
+    Failure::new(Stage::Unload, super::ReloadRefused::InsideExecution)
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if has_failed() {
+            return;
+        }
+        self.end();
+        if let Some(error) = ExecutionError::of(take(&mut self.failures)) {
+            release(self.executor.tell(error, true));
+        }
+    }
+}
+
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution").field("executor", &self.executor).finish_non_exhaustive()
+    }
+}

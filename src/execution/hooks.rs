@@ -1,0 +1,168 @@
+//! Hooks around an execution: each has a run half, a complete half, and a state that goes from the
+//! one to the other.
+//!
+//! Completes run in strict reverse order of the runs, each contained, every one of them, whatever
+//! fails: a hook that cannot be completed keeps no other from it. A hook is completed if, and only
+//! if, its run returned. What has only a complete half is completed always.
+
+use super::error::{BoxError, Failure, Panicked, Stage};
+use crate::foreign::{Foreign, contained};
+use std::sync::Arc;
+
+/// Something to be done before each execution, and undone after it.
+///
+/// A pair of closures is one, too: the second is given what the first returned.
+///
+/// ```
+/// use cabrank::execution::{BoxError, Executor, Hook};
+/// use std::sync::Mutex;
+/// use std::time::{Duration, Instant};
+///
+/// #[derive(Default)]
+/// struct Slowest(Mutex<Duration>);
+///
+/// impl Hook for &'static Slowest {
+///     type State = Instant;
+///     fn run(&self) -> Result<Instant, BoxError> {
+///         Ok(Instant::now())
+///     }
+///     fn complete(&self, begun: Instant) -> Result<(), BoxError> {
+///         let mut slowest = self.0.lock().map_err(|_| "poisoned")?;
+///         *slowest = slowest.max(begun.elapsed());
+///         Ok(())
+///     }
+/// }
+///
+/// let slowest: &'static Slowest = Box::leak(Box::default());
+/// let executor = Executor::builder()
+///     .hook(slowest)
+///     .hook((|| Ok("a connection"), |connection| Ok(println!("{connection} is given back"))))
+///     .build();
+/// executor.wrap(|_| Ok(()))?;
+/// assert!(*slowest.0.lock().unwrap() > Duration::ZERO);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Hook: Send + Sync + 'static {
+    /// What goes from `run` to `complete`. The execution may end on another thread.
+    type State: Send + 'static;
+
+    /// Called before the body. An error (or a panic, which becomes one) keeps later hooks and the
+    /// body from being run, and this hook from being completed.
+    ///
+    /// # Errors
+    /// Whatever keeps the body from being run.
+    fn run(&self) -> Result<Self::State, BoxError>;
+
+    /// Called after the body, once for each run that returned.
+    ///
+    /// # Errors
+    /// Whatever went wrong: it is attached to what failed before.
+    fn complete(&self, state: Self::State) -> Result<(), BoxError>;
+}
+
+impl<R, C, S> Hook for (R, C)
+where
+    R: Fn() -> Result<S, BoxError> + Send + Sync + 'static,
+    C: Fn(S) -> Result<(), BoxError> + Send + Sync + 'static,
+    S: Send + 'static,
+{
+    type State = S;
+    fn run(&self) -> Result<S, BoxError> {
+        (self.0)()
+    }
+    fn complete(&self, state: S) -> Result<(), BoxError> {
+        (self.1)(state)
+    }
+}
+
+/// A hook's complete half, with its state inside.
+type Completer = Box<dyn FnOnce() -> Result<(), BoxError> + Send>;
+
+enum Entry {
+    /// Runs, and gives what completes it.
+    Paired(Box<dyn Fn() -> Result<Completer, BoxError> + Send + Sync>),
+    /// Has nothing to run, so it has always run.
+    CompleteOnly(Arc<Foreign<Complete>>),
+}
+
+type Complete = Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>;
+
+/// A chain of hooks, outermost first.
+#[derive(Default)]
+pub(crate) struct Hooks(Vec<Entry>);
+
+impl Hooks {
+    /// Adds a hook inside all others.
+    pub(crate) fn push(&mut self, hook: impl Hook) {
+        self.0.push(paired(hook));
+    }
+    /// Adds a hook outside all others.
+    pub(crate) fn push_outer(&mut self, hook: impl Hook) {
+        self.0.insert(0, paired(hook));
+    }
+    pub(crate) fn push_complete(
+        &mut self,
+        complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
+    ) {
+        self.0.push(Entry::CompleteOnly(Arc::new(Foreign::new(Box::new(complete)))));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// Runs the hooks until one fails, and notes what completes those that have run.
+    pub(crate) fn run(&self, completers: &mut Completers) -> Result<(), Failure> {
+        let mut result = Ok(());
+        for entry in &self.0 {
+            match entry {
+                Entry::CompleteOnly(complete) => {
+                    let complete = complete.clone();
+                    completers.0.push(Box::new(move || complete()));
+                }
+                Entry::Paired(run) if result.is_ok() => match stage(Stage::Run, run) {
+                    Ok(completer) => completers.0.push(completer),
+                    Err(failure) => result = Err(failure),
+                },
+                Entry::Paired(_) => {}
+            }
+        }
+        result
+    }
+}
+
+fn paired(hook: impl Hook) -> Entry {
+    let hook = Arc::new(Foreign::new(hook));
+    Entry::Paired(Box::new(move || {
+        let state = hook.run()?;
+        let hook = hook.clone();
+        Ok(Box::new(move || hook.complete(state)) as Completer)
+    }))
+}
+
+/// What is still to be completed.
+#[derive(Default)]
+pub(crate) struct Completers(Vec<Completer>);
+
+impl Completers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// Completes everything, the last that ran first. What is completed is gone: a second call
+    /// finds nothing.
+    pub(crate) fn complete(&mut self, failures: &mut Vec<Failure>) {
+        while let Some(completer) = self.0.pop() {
+            failures.extend(stage(Stage::Complete, completer).err());
+        }
+    }
+}
+
+/// Calls what belongs to one stage: its error, or its panic, is a failure of that stage.
+pub(crate) fn stage<T>(
+    stage: Stage,
+    foreign: impl FnOnce() -> Result<T, BoxError>,
+) -> Result<T, Failure> {
+    match contained(foreign) {
+        Ok(result) => result.map_err(|cause| Failure::new(stage, cause)),
+        Err(message) => Err(Failure::new(stage, Panicked::new(message))),
+    }
+}

@@ -1,0 +1,54 @@
+//! Running application code while it may be loaded and unloaded.
+//!
+//! A framework calls code that it does not know. Around each such call it wants the same things
+//! done (a connection given back, a cache emptied); and while a program is being written, what is
+//! called should be newly loaded when its source has changed, though never under the feet of code
+//! that runs.
+//!
+//! - [`Executor`]: hooks around each execution, with a state from run to complete. Every hook that
+//!   has run is completed, once, in reverse order, whatever fails and wherever the execution ends.
+//! - [`Reloader`]: an executor whose executions find reloaded what has changed. One change is one
+//!   reload; one that fails is retried, and nothing runs before it has succeeded.
+//! - [`interlock`]: the load interlock. Executions share it; whoever loads or unloads has it alone.
+//!   Handles to what is loaded borrow from the share, [`Execution::running`], so the compiler
+//!   refuses one that would survive a reload.
+//!
+//! # Where it differs from its model
+//! It is Rails' executor and reloader, with these differences. There, a raising complete callback
+//! keeps the others from running, the interlock's among them, which then stays shared for ever;
+//! completing twice calls everything twice; completing on another thread leaves the first one
+//! active for ever. Here an execution is a value, which ends once, on any thread, completely.
+//! There, a change may be reloaded twice, and a failed reload is forgotten; an execution may reload
+//! under the feet of the one around it; a child that reloads waits for its parent, which waits for
+//! it. Here a reload inside an execution is refused ([`ReloadRefused`]).
+//!
+//! # Limits
+//! - Hooks are given no share: they see nothing that is [`interlock::Loaded`].
+//! - A nested execution has no share of its own: what it loads, it loads by the outer one's.
+//! - A thread that is started by hand and waited for, without [`Execution::child`], counts as a
+//!   stranger: its reload waits for who waits for it. The interlock sees that only if the wait is
+//!   [told](interlock::Running::waiting).
+//! - An [`Execution`] that is leaked keeps its share: see [`Interlock::forfeit`].
+
+mod ambient;
+mod changes;
+mod child;
+mod error;
+mod executor;
+mod guard;
+mod hooks;
+pub mod interlock;
+mod reloader;
+mod reloader_builder;
+mod reloading;
+mod report;
+
+pub use child::Child;
+pub use error::{BoxError, ExecutionError, Failure, Panicked, Stage};
+pub use executor::{Executor, ExecutorBuilder};
+pub use guard::Execution;
+pub use hooks::Hook;
+pub use interlock::Interlock;
+pub use reloader::{HalfReloaded, ReloadRefused, Reloader};
+pub use reloader_builder::{ReloaderBuilder, ReloaderError};
+pub use report::{Report, Severity};

@@ -1,0 +1,172 @@
+//! What a reload does, in which order, and under what.
+//!
+//! | on change | always |
+//! |---|---|
+//! | the executor's run | the executor's run |
+//! | *to unload:* before, unload, after (in reverse), run, prepare | run, prepare |
+//! | body | body |
+//! | complete | *to unload:* before, unload, after (in reverse), complete |
+//! | the executor's complete | the executor's complete |
+//!
+//! *To unload* means: while the interlock is held to unload, so that nobody else runs.
+//!
+//! # One change, one reload
+//! Whoever finds a change notes it, while it runs, and then waits to unload. Whoever gets there
+//! first takes the note up; those behind find nothing to be done. What changes from then on is a
+//! new note, and a new reload.
+//!
+//! # Nothing is half reloaded in silence
+//! A reload begins by saying that the world is half reloaded, and ends by taking that back. If
+//! anything between fails, it stays said: the execution fails without its body, every execution
+//! without a reloader is refused, and the next with one reloads before anything else, whatever the
+//! check says.
+//!
+//! All this is said in plain atomics: they are written by who holds the interlock to unload, or
+//! before who holds it could, and read by those that run. The interlock puts them in order.
+
+use super::changes::Changes;
+use super::error::{BoxError, Failure, Stage};
+use super::hooks::{Completers, Hooks, stage};
+use super::interlock::Unloading;
+use crate::foreign::Foreign;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// One thing to be done.
+pub(crate) type Action = Foreign<Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>>;
+pub(crate) type Unload =
+    Foreign<Box<dyn Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync>>;
+
+/// When a reload is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Before the body, if something has changed.
+    OnChange,
+    /// After each body.
+    Always,
+    /// It is disabled.
+    Never,
+}
+
+/// What is done, by stages.
+#[derive(Default)]
+pub(crate) struct Steps {
+    pub(crate) before: Vec<Action>,
+    pub(crate) unload: Vec<Unload>,
+    pub(crate) after: Vec<Action>,
+    pub(crate) hooks: Hooks,
+    pub(crate) prepare: Vec<Action>,
+}
+
+pub(crate) struct Reloading {
+    pub(crate) when: When,
+    pub(crate) changes: Changes,
+    pub(crate) steps: Steps,
+}
+
+impl Reloading {
+    /// Whether an execution that begins here, and runs, reloads before its body.
+    pub(crate) fn is_due_first(&self) -> Result<bool, Failure> {
+        self.changes.look()
+    }
+    /// Whether it reloads after its body.
+    pub(crate) fn is_last(&self) -> bool {
+        self.when == When::Always
+    }
+    /// Whether an execution inside another would have to reload.
+    pub(crate) fn is_due(&self) -> Result<bool, Failure> {
+        match self.when {
+            When::OnChange => self.changes.look(),
+            When::Always => Ok(true),
+            When::Never => Ok(false),
+        }
+    }
+    /// There is something to be reloaded, by whoever comes to it.
+    pub(crate) fn owe(&self) {
+        self.changes.note();
+    }
+
+    /// Before the body, alone. With [`When::Always`] this is what a former execution has left.
+    pub(crate) fn reload_first(
+        &self,
+        unloading: &mut Unloading<'_>,
+        world: &World,
+        completers: &mut Completers,
+        _: &mut Vec<Failure>,
+    ) -> Result<(), Failure> {
+        self.reload(unloading, world, || match self.when {
+            When::OnChange => {
+                self.steps.hooks.run(completers)?;
+                self.prepare()
+            }
+            When::Always | When::Never => Ok(()),
+        })
+    }
+
+    /// Before the body, beside others, if it reloads after the body.
+    pub(crate) fn begin_shared(&self, completers: &mut Completers) -> Result<(), Failure> {
+        self.steps.hooks.run(completers)?;
+        self.prepare()
+    }
+
+    /// After the body, alone. Whatever fails, everything is completed.
+    pub(crate) fn reload_last(
+        &self,
+        unloading: &mut Unloading<'_>,
+        world: &World,
+        completers: &mut Completers,
+        failures: &mut Vec<Failure>,
+    ) -> Result<(), Failure> {
+        failures.extend(self.reload(unloading, world, || Ok(())).err());
+        completers.complete(failures);
+        Ok(())
+    }
+
+    /// Reloads, if nobody else has meanwhile.
+    fn reload(
+        &self,
+        unloading: &mut Unloading<'_>,
+        world: &World,
+        load: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if !self.changes.take_up(world.is_half_reloaded())? {
+            return Ok(());
+        }
+        world.half_reloaded.store(true, SeqCst);
+        each(Stage::BeforeUnload, self.steps.before.iter())?;
+        for unload in &self.steps.unload {
+            stage(Stage::Unload, || unload(unloading))?;
+        }
+        each(Stage::AfterUnload, self.steps.after.iter().rev())?;
+        load()?;
+        world.half_reloaded.store(false, SeqCst);
+        Ok(())
+    }
+
+    pub(crate) fn prepare(&self) -> Result<(), Failure> {
+        each(Stage::Prepare, self.steps.prepare.iter())
+    }
+}
+
+/// Until one fails.
+fn each<'a>(of: Stage, mut actions: impl Iterator<Item = &'a Action>) -> Result<(), Failure> {
+    actions.try_for_each(|action| stage(of, &**action))
+}
+
+/// What an executor knows of what its reloader reloads.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    /// A reload has begun, and has not succeeded.
+    half_reloaded: AtomicBool,
+    /// An executor has one reloader: a second would take the first one's failures for its own.
+    has_reloader: AtomicBool,
+}
+
+impl World {
+    pub(crate) fn is_half_reloaded(&self) -> bool {
+        self.half_reloaded.load(SeqCst)
+    }
+    /// False if there is one already.
+    pub(crate) fn take_reloader(&self) -> bool {
+        !self.has_reloader.swap(true, SeqCst)
+    }
+}

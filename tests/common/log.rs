@@ -1,0 +1,91 @@
+//! What happened in executions, in order, and hooks that note it.
+
+use cabrank::execution::{BoxError, ExecutionError, Executor, ExecutorBuilder, Hook};
+use std::sync::{Arc, Mutex};
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(crate) fn note(&self, what: impl Into<String>) {
+        self.0.lock().expect("nobody panics here").push(what.into());
+    }
+    pub(crate) fn noted(&self, what: impl Into<String>) -> Result<(), BoxError> {
+        self.note(what);
+        Ok(())
+    }
+    pub(crate) fn noting(
+        &self,
+        what: &'static str,
+    ) -> impl Fn() -> Result<(), BoxError> + Send + Sync + use<> {
+        let log = self.clone();
+        move || {
+            log.note(what);
+            Ok(())
+        }
+    }
+    pub(crate) fn failing(
+        &self,
+        what: &'static str,
+    ) -> impl Fn() -> Result<(), BoxError> + Send + Sync + use<> {
+        let log = self.clone();
+        move || {
+            log.note(what);
+            Err(what.into())
+        }
+    }
+    /// A hook that notes both its halves.
+    pub(crate) fn hook(&self, name: &'static str) -> Named {
+        Named { name, log: self.clone() }
+    }
+    /// Whether this happened so often.
+    pub(crate) fn has(&self, what: &str, times: usize) -> bool {
+        let log = self.0.lock().expect("nobody panics here");
+        log.iter().filter(|noted| *noted == what).count() >= times
+    }
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("nobody panics here"))
+    }
+}
+
+pub(crate) struct Named {
+    name: &'static str,
+    log: Log,
+}
+
+impl Hook for Named {
+    type State = &'static str;
+    fn run(&self) -> Result<&'static str, BoxError> {
+        self.log.note(format!("run {}", self.name));
+        Ok(self.name)
+    }
+    fn complete(&self, state: &'static str) -> Result<(), BoxError> {
+        self.log.note(format!("complete {state}"));
+        Ok(())
+    }
+}
+
+/// An executor whose reports are noted, too.
+pub(crate) fn reporting(log: &Log) -> ExecutorBuilder {
+    let log = log.clone();
+    Executor::builder().reporter(move |report| {
+        let (error, source) = (report.error(), report.source());
+        let handled = if report.is_handled() { "handled " } else { "" };
+        let severity = report.severity();
+        log.note(format!("{handled}{severity:?} of {source}: {error}"));
+    })
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct OnPurpose;
+impl std::fmt::Display for OnPurpose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("on purpose")
+    }
+}
+impl std::error::Error for OnPurpose {}
+
+pub(crate) fn failed<T>(result: Result<T, ExecutionError>) -> ExecutionError {
+    result.err().expect("it fails")
+}

@@ -1,0 +1,451 @@
+//! The executor: what the original's tests check of it (R33 to R45), and what is promised beyond.
+
+mod common;
+
+use cabrank::execution::{BoxError, Execution, Executor, Panicked, Stage};
+use common::log::{Log, OnPurpose, failed, reporting};
+use common::task::{Task, block_on};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn r33_r60_an_error_is_reported_once_with_its_source_and_returned() {
+    let log = Log::default();
+    let executor = reporting(&log).build();
+    let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
+    assert_eq!(error.stage(), Stage::Body);
+    assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
+    assert_eq!(log.take(), ["Error of cabrank: on purpose"]);
+
+    let worker = executor.with_source("worker");
+    let error = failed(worker.wrap(|_| Err::<(), _>(OnPurpose.into())));
+    assert!(error.into_cause().downcast::<OnPurpose>().is_ok());
+    assert_eq!(log.take(), ["Error of worker: on purpose"]);
+    executor.wrap(|_| Ok(())).expect("it succeeds");
+    assert!(log.take().is_empty());
+}
+
+#[test]
+fn r34_run_body_complete() {
+    let log = Log::default();
+    let executor =
+        Executor::builder().to_run(log.noting("run")).to_complete(log.noting("complete")).build();
+    let value = executor.wrap(|_| {
+        log.note("body");
+        Ok(7)
+    });
+    assert_eq!(value.expect("it succeeds"), 7);
+    assert_eq!(log.take(), ["run", "body", "complete"]);
+}
+
+/// The original's callbacks share the execution; here a hook's halves share its state, the value
+/// itself.
+#[test]
+fn r35_the_halves_of_a_hook_share_a_state() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (made, kept) = (seen.clone(), seen.clone());
+    let run = move || {
+        let state = Arc::new(0);
+        made.lock().map_err(|_| "poisoned")?.push(Arc::as_ptr(&state) as usize);
+        Ok(state)
+    };
+    let complete = move |state: Arc<i32>| {
+        kept.lock().map_err(|_| "poisoned")?.push(Arc::as_ptr(&state) as usize);
+        Ok(())
+    };
+    let executor = Executor::builder().hook((run, complete)).build();
+    executor.wrap(|_| Ok(())).expect("it succeeds");
+    let seen = seen.lock().expect("nobody panics here");
+    assert_eq!((seen.len(), seen[0]), (2, seen[1]));
+}
+
+#[test]
+fn r36_r56_the_pair_of_run_and_complete() {
+    let log = Log::default();
+    let executor = Executor::builder().hook(log.hook("a")).build();
+    let execution = executor.run().expect("it runs");
+    log.note("body");
+    execution.complete().expect("it completes");
+    assert_eq!(log.take(), ["run a", "body", "complete a"]);
+}
+
+#[test]
+fn r37_reset_inside_wrap_completes_and_runs_again_and_completes_once_in_the_end() {
+    let log = Log::default();
+    let executor = Executor::builder().hook(log.hook("a")).build();
+    executor
+        .wrap(|execution| {
+            log.note("early");
+            execution.reset()?;
+            log.note("late");
+            assert!(executor.is_active());
+            Ok(())
+        })
+        .expect("it succeeds");
+    assert_eq!(log.take(), ["run a", "early", "complete a", "run a", "late", "complete a"]);
+}
+
+#[test]
+fn r38_a_failing_run_skips_later_runs_and_the_body_and_completes() {
+    let log = Log::default();
+    let executor = reporting(&log)
+        .to_run(log.failing("no database"))
+        .to_run(log.noting("later"))
+        .to_complete(log.noting("complete"))
+        .build();
+    let error = failed(executor.wrap(|_| {
+        log.note("body");
+        Ok(())
+    }));
+    assert_eq!((error.stage(), error.cause().to_string()), (Stage::Run, "no database".into()));
+    assert_eq!(log.take(), ["no database", "complete", "Error of cabrank: no database"]);
+    assert!(!executor.is_active());
+}
+
+#[test]
+fn r39_a_nested_wrap_only_calls_its_body() {
+    let log = Log::default();
+    let executor = reporting(&log).hook(log.hook("a")).build();
+    let nested = executor.clone().with_source("nested");
+    executor
+        .wrap(|_| {
+            let error = failed(nested.wrap(|_| Err::<(), _>(OnPurpose.into())));
+            assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
+            log.note("body");
+            nested.run()?.complete()?;
+            nested.run()?.reset()?;
+            Ok(())
+        })
+        .expect("it succeeds");
+    assert_eq!(log.take(), ["run a", "body", "complete a"]);
+    assert!(!executor.is_active());
+}
+
+#[test]
+fn r40_the_state_goes_from_run_to_complete() {
+    let log = Log::default();
+    let noted = log.clone();
+    let state = || Ok(String::from("a state"));
+    let executor = Executor::builder().hook((state, move |state| noted.noted(state))).build();
+    executor.wrap(|_| Ok(())).expect("it succeeds");
+    assert_eq!(log.take(), ["a state"]);
+}
+
+#[test]
+fn r41_no_state_is_a_state() {
+    let log = Log::default();
+    let noted = log.clone();
+    let complete = move |state: Option<i32>| noted.noted(format!("{state:?}"));
+    let executor = Executor::builder().hook((|| Ok(None), complete)).build();
+    executor.wrap(|_| Ok(())).expect("it succeeds");
+    assert_eq!(log.take(), ["None"]);
+}
+
+#[test]
+fn r42_a_hook_after_a_failing_run_is_not_completed() {
+    let log = Log::default();
+    let executor = Executor::builder().to_run(log.failing("fails")).hook(log.hook("a")).build();
+    failed(executor.wrap(|_| Ok(())));
+    assert_eq!(log.take(), ["fails"]);
+}
+
+#[test]
+fn r43_a_hook_before_a_failing_run_is_completed() {
+    let log = Log::default();
+    let executor = Executor::builder().hook(log.hook("a")).to_run(log.failing("fails")).build();
+    failed(executor.run());
+    assert_eq!(log.take(), ["run a", "fails", "complete a"]);
+}
+
+/// Completes in strict reverse order, outer hooks nested, where the original has two other orders.
+#[test]
+fn r44_outer_hooks_come_first_and_last_and_completes_in_reverse() {
+    let log = Log::default();
+    let executor = Executor::builder()
+        .hook(log.hook("a"))
+        .hook(log.hook("b"))
+        .outer_hook(log.hook("outer"))
+        .hook(log.hook("c"))
+        .outer_hook(log.hook("outermost"))
+        .build();
+    executor.wrap(|_| log.noted("body")).expect("it succeeds");
+    let (runs, completes): (Vec<_>, Vec<_>) =
+        log.take().into_iter().partition(|entry| entry.starts_with("run"));
+    assert_eq!(runs, ["run outermost", "run outer", "run a", "run b", "run c"]);
+    let expected =
+        ["body", "complete c", "complete b", "complete a", "complete outer", "complete outermost"];
+    assert_eq!(completes, expected);
+}
+
+#[test]
+fn r45_different_executors_nest() {
+    let log = Log::default();
+    let one = Executor::builder().hook(log.hook("one")).build();
+    let two = Executor::builder().hook(log.hook("two")).build();
+    one.wrap(|_| Ok(two.wrap(|_| Ok(one.wrap(|_| log.noted("body"))?))?)).expect("it succeeds");
+    assert_eq!(log.take(), ["run one", "run two", "body", "complete two", "complete one"]);
+}
+
+#[test]
+fn r57_every_hook_is_completed_whatever_fails_and_the_bodys_error_comes_first() {
+    let log = Log::default();
+    let panics = log.clone();
+    let executor = reporting(&log)
+        .hook(log.hook("a"))
+        .to_complete(log.failing("b fails"))
+        .to_complete(move || {
+            panics.note("c panics");
+            panic!("c panics")
+        })
+        .hook(log.hook("d"))
+        .build();
+    let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
+    assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
+    let panicked = error.attached()[0].cause().downcast_ref::<Panicked>();
+    assert_eq!(panicked.map(Panicked::message), Some("c panics"));
+    assert_eq!(error.attached()[1].cause().to_string(), "b fails");
+    let all = "the body failed: on purpose; \
+        then a hook's complete failed: it panicked: c panics; then a hook's complete failed: b fails";
+    assert_eq!(error.to_string(), all);
+    let order = ["run a", "run d", "complete d", "c panics", "b fails", "complete a"];
+    assert_eq!(log.take(), [&order[..], &["Error of cabrank: on purpose"]].concat());
+
+    // The body was well: a warning, and the first of those that were not.
+    let error = failed(executor.wrap(|_| Ok(())));
+    assert_eq!((error.stage(), error.attached().len()), (Stage::Complete, 1));
+    assert_eq!(log.take().last().expect("a report"), "Warning of cabrank: it panicked: c panics");
+}
+
+#[test]
+fn a_panicking_run_is_an_error() {
+    let log = Log::default();
+    let run = || -> Result<(), BoxError> { panic!("no database") };
+    let executor = reporting(&log).hook(log.hook("a")).to_run(run).build();
+    let error = failed(executor.wrap(|_| Ok(())));
+    assert_eq!((error.stage(), error.cause().is::<Panicked>()), (Stage::Run, true));
+    let reported = "Error of cabrank: it panicked: no database";
+    assert_eq!(log.take(), ["run a", "complete a", reported]);
+}
+
+#[test]
+fn a_panicking_body_is_completed_reported_once_and_goes_on() {
+    let log = Log::default();
+    let executor =
+        reporting(&log).hook(log.hook("a")).to_complete(log.failing("complete fails")).build();
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        executor.wrap(|_| -> Result<(), BoxError> { panic!("on purpose") })
+    }));
+    assert_eq!(panic.expect_err("it goes on").downcast_ref(), Some(&"on purpose"));
+    let reported = "Error of cabrank: it panicked: on purpose";
+    assert_eq!(log.take(), ["run a", "complete fails", "complete a", reported]);
+    assert!(!executor.is_active());
+}
+
+#[test]
+fn r59_a_dropped_execution_is_completed_and_tells_the_reporter_alone() {
+    let log = Log::default();
+    let executor = reporting(&log).hook(log.hook("a")).to_complete(log.failing("fails")).build();
+    drop(executor.run().expect("it runs"));
+    assert_eq!(log.take(), ["run a", "fails", "complete a", "handled Warning of cabrank: fails"]);
+}
+
+/// A connection that goes on as something else has ended its execution.
+#[test]
+fn r65_r66_an_execution_may_end_before_its_thread_does_anything_else() {
+    let log = Log::default();
+    let executor = Executor::builder().hook(log.hook("a")).build();
+    let execution = executor.run().expect("it runs");
+    execution.complete().expect("it completes");
+    log.note("goes on");
+    assert_eq!(log.take(), ["run a", "complete a", "goes on"]);
+}
+
+/// The end of the response and an error, at once, on two threads: whoever comes first ends it.
+#[test]
+fn r63_r64_r67_whoever_ends_it_completes_once() {
+    for _ in 0..50 {
+        let log = Log::default();
+        let executor = Executor::builder().hook(log.hook("a")).build();
+        let shared = Mutex::new(Some(executor.run().expect("it runs")));
+        let take = || shared.lock().expect("no panic").take();
+        std::thread::scope(|scope| {
+            scope.spawn(|| take().map(Execution::complete));
+            scope.spawn(|| drop(take()));
+        });
+        assert_eq!(log.take(), ["run a", "complete a"]);
+    }
+}
+
+/// The stack unwinds already when the hooks are completed: a panic in one of them must not be the
+/// end of the process.
+#[test]
+fn a_panic_in_a_hook_is_contained_while_another_panic_unwinds() {
+    let log = Log::default();
+    let executor =
+        reporting(&log).hook(log.hook("a")).to_complete(|| panic!("a second one")).build();
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        let _execution = executor.run().expect("it runs");
+        panic!("a first one")
+    }));
+    assert_eq!(panic.expect_err("it goes on").downcast_ref(), Some(&"a first one"));
+    let reported = "handled Warning of cabrank: it panicked: a second one";
+    assert_eq!(log.take(), ["run a", "complete a", reported]);
+}
+
+#[test]
+fn a_panicking_reporter_is_contained() {
+    let executor = Executor::builder().reporter(|_| panic!("nobody listens")).build();
+    let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
+    assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
+}
+
+#[test]
+fn an_execution_may_end_on_another_thread() {
+    let log = Log::default();
+    let executor = Executor::builder().hook(log.hook("a")).build();
+    let execution = executor.run().expect("it runs");
+    assert!(!executor.is_active(), "the thread is free");
+    executor.wrap(|_| log.noted("another")).expect("it succeeds");
+    std::thread::spawn(move || drop(execution)).join().expect("no panic");
+    let order = ["run a", "run a", "another", "complete a", "complete a"];
+    assert_eq!(log.take(), order);
+}
+
+/// The thread's own locals are being dropped, the executor's among them.
+#[test]
+fn an_execution_may_be_dropped_when_its_thread_ends() {
+    std::thread_local! {
+        static KEPT: std::cell::RefCell<Option<Execution>> = const { std::cell::RefCell::new(None) };
+    }
+    let log = Log::default();
+    let executor = Executor::builder().hook(log.hook("a")).build();
+    std::thread::spawn(move || {
+        // Made before the executor's, so dropped after it, or the other way round: both must do.
+        KEPT.with(|kept| *kept.borrow_mut() = Some(executor.run().expect("it runs")));
+    })
+    .join()
+    .expect("no panic");
+    assert_eq!(log.take(), ["run a", "complete a"]);
+}
+
+#[test]
+fn within_an_execution_the_executor_is_active() {
+    let log = Log::default();
+    let executor = Executor::builder().hook(log.hook("a")).build();
+    let mut execution = executor.run().expect("it runs");
+    let nested = execution.within(|_| {
+        assert!(executor.is_active());
+        executor.wrap(|_| Ok("nested"))
+    });
+    assert_eq!(nested.expect("it succeeds"), "nested");
+    assert!(!executor.is_active());
+    execution.complete().expect("it completes");
+    assert_eq!(log.take(), ["run a", "complete a"]);
+}
+
+#[test]
+fn a_hook_may_call_its_executor() {
+    let own = Arc::new(std::sync::OnceLock::<Executor>::new());
+    let (for_run, for_complete, log) = (own.clone(), own.clone(), Log::default());
+    let (run_log, complete_log) = (log.clone(), log.clone());
+    let executor = Executor::builder()
+        .to_run(move || Ok(for_run.get().expect("set").wrap(|_| run_log.noted("in run"))?))
+        .to_complete(move || {
+            Ok(for_complete.get().expect("set").wrap(|_| complete_log.noted("in complete"))?)
+        })
+        .build();
+    own.set(executor.clone()).expect("set once");
+    executor.wrap(|_| log.noted("body")).expect("it succeeds");
+    assert_eq!(log.take(), ["in run", "body", "in complete"]);
+}
+
+#[test]
+fn a_reset_whose_run_fails_leaves_nothing_to_complete() {
+    let log = Log::default();
+    let runs = Mutex::new(0);
+    let second_fails = move || {
+        let mut runs = runs.lock().map_err(|_| "poisoned")?;
+        *runs += 1;
+        if *runs == 2 { Err("no more".into()) } else { Ok(()) }
+    };
+    let executor = reporting(&log).hook(log.hook("a")).to_run(second_fails).build();
+    executor
+        .wrap(|execution| {
+            let error = failed(execution.reset());
+            assert_eq!((error.stage(), error.cause().to_string()), (Stage::Run, "no more".into()));
+            log.noted("body")
+        })
+        .expect("it succeeds");
+    let order = ["run a", "complete a", "run a", "complete a", "Error of cabrank: no more", "body"];
+    assert_eq!(log.take(), order);
+}
+
+fn yield_once() -> impl Future<Output = ()> {
+    let mut polled = false;
+    std::future::poll_fn(move |cx| {
+        cx.waker().wake_by_ref();
+        match std::mem::replace(&mut polled, true) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+}
+
+#[test]
+fn a_future_is_wrapped_and_its_executor_active_whenever_it_is_polled() {
+    let log = Log::default();
+    let executor = reporting(&log).hook(log.hook("a")).build();
+    let (theirs, noted) = (executor.clone(), log.clone());
+    let mut task = Task::new(async move {
+        let nested = theirs.clone();
+        let body = async |_: &mut Execution| {
+            assert!(nested.is_active());
+            yield_once().await;
+            nested.wrap_async(async |_| noted.noted("nested")).await?;
+            Err::<(), BoxError>(OnPurpose.into())
+        };
+        failed(theirs.wrap_async(body).await).to_string()
+    });
+    assert!(task.poll().is_none());
+    assert!(!executor.is_active(), "between polls the thread is free");
+    assert_eq!(log.take(), ["run a"]);
+    // The second poll on another thread.
+    let error = std::thread::spawn(move || task.finish()).join().expect("no panic");
+    assert_eq!(error, "the body failed: on purpose");
+    assert_eq!(log.take(), ["nested", "complete a", "Error of cabrank: on purpose"]);
+}
+
+#[test]
+fn a_dropped_future_drops_its_body_and_then_completes() {
+    struct Noted(Log);
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            self.0.note("body dropped");
+        }
+    }
+    let log = Log::default();
+    let executor = Executor::builder().hook(log.hook("a")).build();
+    let noted = log.clone();
+    let mut task = Task::new(async move {
+        let body = async |_: &mut Execution| {
+            let _noted = Noted(noted.clone());
+            std::future::pending::<Result<(), BoxError>>().await
+        };
+        executor.wrap_async(body).await
+    });
+    assert!(task.poll().is_none());
+    drop(task);
+    assert_eq!(log.take(), ["run a", "body dropped", "complete a"]);
+}
+
+#[test]
+fn a_panicking_future_is_completed_reported_once_and_goes_on() {
+    let log = Log::default();
+    let executor = reporting(&log).hook(log.hook("a")).build();
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        block_on(executor.wrap_async(async |_| -> Result<(), BoxError> { panic!("on purpose") }))
+    }));
+    assert!(panic.is_err());
+    let reported = "Error of cabrank: it panicked: on purpose";
+    assert_eq!(log.take(), ["run a", "complete a", reported]);
+}
