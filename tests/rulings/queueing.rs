@@ -2,7 +2,7 @@
 
 use crate::common::{Getting, Rig, SECOND, app, before_long};
 use cabrank::in_memory::{InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, BuildError, Event, GetError};
+use cabrank::{ApplicationPool, BuildError, Event, GetError, ManualClock};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -227,4 +227,26 @@ fn e19_a_full_queue_keeps_nothing_from_those_in_it() {
     rig.spawner.release();
     drop(waiting.session());
     drop(busy);
+}
+
+/// Whoever moves the hands of a clock tells every pool that looks at it.
+#[test]
+fn e19_deadlines_pass_in_every_pool_of_one_clock() {
+    let hands = ManualClock::new();
+    let gets: Vec<_> = (0..3)
+        .map(|_| {
+            let spawner = InMemorySpawner::with_clock(hands.clock());
+            let builder = ApplicationPool::builder(spawner).max(1).clock(hands.clock());
+            let pool = builder.build().expect("a valid pool");
+            let busy = pool.get(&app("x")).expect("a session");
+            let theirs = pool.clone();
+            let get = Getting::start(move || theirs.get_timeout(&app("x"), SECOND));
+            before_long(|| pool.counts().waiting == 1);
+            (get, busy)
+        })
+        .collect();
+    hands.advance(SECOND);
+    for (get, _busy) in gets {
+        assert!(matches!(get.error(), GetError::TimedOut));
+    }
 }
