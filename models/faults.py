@@ -5,6 +5,7 @@ which models catch it.
     python3 models/faults.py             every fault, under loom
     python3 models/faults.py restart     only those with this in their name
     python3 models/faults.py --tool shuttle
+    python3 models/faults.py --jobs 1    one after the other; two side by side if not told
 
 A fault takes away one line that a model guards. It is caught if the models named beside it fail; each
 is run by itself. Exits with 1 if one is not caught, or no longer fits the source; and at once if there
@@ -13,8 +14,10 @@ Needs Python 3.11.
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
+import queue
 import re
 import sys
 import time
@@ -23,14 +26,13 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import planting
-COPY = ROOT / "target" / "faults"
 COPIED = ["src", "models", "benches", "examples", "tests", "spec", "Cargo.lock", "README.md"]
 
 
-def run(tool, *args, seconds):
+def run(copy, tool, *args, seconds):
     command = ["cargo", "test", "--quiet", "--features", tool, "--lib", *args]
-    environment = dict(os.environ, CARGO_TARGET_DIR=str(COPY / "target"), RUST_BACKTRACE="0")
-    ended = planting.run(command, seconds, cwd=COPY, env=environment)
+    environment = dict(os.environ, CARGO_TARGET_DIR=str(copy / "target"), RUST_BACKTRACE="0")
+    ended = planting.run(command, seconds, cwd=copy, env=environment)
     return ended.code, ended.output
 
 
@@ -55,11 +57,43 @@ def reason(output):
     return "no panic"
 
 
+def plant(fault, copy, modules, options):
+    """Plants one fault in this copy of the sources: the table's lines, and how many models miss it."""
+    path = copy / fault["file"]
+    source = path.read_text()
+    find, replace = fault["find"], fault["replace"]
+    # A model that only one of the tools can run says so.
+    tool = fault.get("tool", options.tool)
+    if source.count(find) != 1:
+        return [f"{fault['name']:<58} fits {source.count(find)} places of {fault['file']}, not 1"], 1
+    path.write_text(source.replace(find, replace))
+    lines, missed = [], 0
+    code, output = run(copy, tool, "--no-run", seconds=900)
+    if code != 0:
+        lines.append(f"{fault['name']:<58} does not build:\n{output}")
+        missed += 1
+    for model in fault["models"] if code == 0 else []:
+        begun = time.monotonic()
+        code, output = run(copy, tool, modules[model], "--", "--exact", seconds=options.seconds)
+        took = f"{time.monotonic() - begun:.1f} s"
+        if code is None:
+            caught, how = "NO", f"not within {options.seconds} s"
+        elif code == 0:
+            caught, how = "NO", "the model passes"
+        else:
+            caught, how = "yes", f"{reason(output)} ({took})"
+        missed += caught == "NO"
+        lines.append(f"{fault['name']:<58} {model:<34} {caught:<8} {how}")
+    path.write_text(source)
+    return lines, missed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("names", nargs="*", help="only faults with one of these in their name")
     parser.add_argument("--tool", choices=["loom", "shuttle"], default="loom")
     parser.add_argument("--seconds", type=int, default=180, help="for each model")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="copies side by side")
     options = parser.parse_args()
 
     faults = tomllib.loads((ROOT / "models" / "faults.toml").read_text())["fault"]
@@ -67,44 +101,34 @@ def main():
         sys.exit("\n".join(wrong))
     if options.names:
         faults = [f for f in faults if any(name in f["name"] for name in options.names)]
-    planting.copy_sources(ROOT, COPY, COPIED)
-    paths = {}
+    copies = queue.SimpleQueue()
+    for job in range(max(1, min(options.jobs, len(faults)))):
+        copy = ROOT / "target" / "faults" / str(job)
+        planting.copy_sources(ROOT, copy, COPIED)
+        copies.put(copy)
+    modules = {}
+    first = copies.get()
     for tool in {fault.get("tool", options.tool) for fault in faults}:
-        code, output = run(tool, "--", "--list", seconds=900)
+        code, output = run(first, tool, "--", "--list", seconds=900)
         if code != 0:
             sys.exit(output)
         tests = [line.removesuffix(": test") for line in output.splitlines() if line.endswith(": test")]
-        paths |= {path.rsplit("::", 1)[-1]: path for path in tests}
+        modules |= {path.rsplit("::", 1)[-1]: path for path in tests}
+    copies.put(first)
+
+    def work(fault):
+        copy = copies.get()
+        try:
+            return plant(fault, copy, modules, options)
+        finally:
+            copies.put(copy)
+
     wrong = 0
     print(f"{'fault':<58} {'model':<34} {'caught':<8} how", flush=True)
-    for fault in faults:
-        path = COPY / fault["file"]
-        source = path.read_text()
-        find, replace = fault["find"], fault["replace"]
-        # A model that only one of the tools can run says so.
-        tool = fault.get("tool", options.tool)
-        if source.count(find) != 1:
-            print(f"{fault['name']:<58} fits {source.count(find)} places of {fault['file']}, not 1")
-            wrong += 1
-            continue
-        path.write_text(source.replace(find, replace))
-        code, output = run(tool, "--no-run", seconds=600)
-        if code != 0:
-            print(f"{fault['name']:<58} does not build:\n{output}")
-            wrong += 1
-        for model in fault["models"] if code == 0 else []:
-            begun = time.monotonic()
-            code, output = run(tool, paths[model], "--", "--exact", seconds=options.seconds)
-            took = f"{time.monotonic() - begun:.1f} s"
-            if code is None:
-                caught, how = "NO", f"not within {options.seconds} s"
-            elif code == 0:
-                caught, how = "NO", "the model passes"
-            else:
-                caught, how = "yes", f"{reason(output)} ({took})"
-            wrong += caught == "NO"
-            print(f"{fault['name']:<58} {model:<34} {caught:<8} {how}", flush=True)
-        path.write_text(source)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for lines, missed in pool.map(work, faults):
+            print("\n".join(lines), flush=True)
+            wrong += missed
     print(f"{len(faults)} faults, {wrong} not caught")
     return 1 if wrong else 0
 

@@ -114,7 +114,8 @@ impl Machine {
         let now = self.pool.files[group];
         if now.is_some() {
             let Some(looked) = self.looked[client].take() else { return Ret::Impossible };
-            let seen = self.pool.groups[group].seen.flatten();
+            // Of the one directory that the group's gets name.
+            let seen = self.pool.groups[group].seen[0].flatten();
             self.pool.files[group] = looked.max(seen);
         }
         self.apply(get);
