@@ -150,12 +150,18 @@ fn e30_the_cleaner_sleeps_while_nothing_is_idle() {
     before_long(|| pool.counts().count == 0);
 }
 
-/// What is never due, for there is no limit or a minimum protects it, is no reason to look.
+/// What is never due, for there is no limit or a minimum protects it, is no reason to look: neither
+/// when sessions are closed, nor when processes are born.
 #[cfg(target_os = "linux")]
 #[test]
-fn e30_closing_sessions_leaves_the_cleaner_asleep_where_nothing_will_be_due() {
+fn e30_closings_and_births_leave_the_cleaner_asleep_where_nothing_will_be_due() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for (limit, min) in [(Duration::ZERO, 0), (1000 * LIMIT, 1)] {
+    for (limit, min, births) in [
+        (Duration::ZERO, 0, false),
+        (Duration::ZERO, 0, true),
+        (1000 * LIMIT, 1, false),
+        (1000 * LIMIT, 1, true),
+    ] {
         before_long(|| cleaners_sleeps().is_empty());
         let builder = ApplicationPool::builder(InMemorySpawner::new()).max_idle_time(limit);
         let pool = builder.build().expect("a valid pool");
@@ -165,6 +171,10 @@ fn e30_closing_sessions_leaves_the_cleaner_asleep_where_nothing_will_be_due() {
             let before = cleaners_sleeps();
             for _ in 0..10 {
                 drop(pool.get(&options).expect("a session"));
+                if births {
+                    let process = pool.snapshot().groups[0].processes[0].identifier;
+                    assert!(pool.detach(process), "the next get finds another");
+                }
                 sleep(LIMIT / 10);
             }
             before.len() == 1 && before == cleaners_sleeps()
