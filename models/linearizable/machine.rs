@@ -114,7 +114,7 @@ impl Machine {
         let now = self.pool.files[group];
         if now.is_some() {
             let Some(looked) = self.looked[client].take() else { return Ret::Impossible };
-            let seen = self.pool.groups[group].seen.flatten();
+            let seen = self.pool.groups[group].seen[group].flatten();
             self.pool.files[group] = looked.max(seen);
         }
         self.apply(get);
