@@ -52,7 +52,7 @@ fn the_dump_of_a_deadlock_begins_with_its_circle() {
                 r.load(|_| ()).expect_err("a deadlock")
             })
         });
-        r.waiting(|| thread.join().expect("no panic"))
+        r.waiting(|| thread.join().expect("no panic")).expect("the child has closed it")
     });
     let AcquireError::Deadlock(deadlock) = told.done() else { panic!("a deadlock") };
     let text = deadlock.dump().to_string();

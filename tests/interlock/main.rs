@@ -9,6 +9,8 @@ mod conformance;
 mod defects;
 mod dump;
 mod executions;
+mod fairness;
 mod liveness;
 mod loaded;
 mod tasks;
+mod told;

@@ -1,7 +1,7 @@
 //! Loading and unloading: alone, and back to the share that was there before.
 
 use super::ambient::{self, Frame, Kind, Within};
-use super::error::AcquireError;
+use super::error::{AcquireError, Deadlock};
 use super::owner::{Context, Lineage, Record, Seat};
 use super::running::Running;
 use super::state::{Asker, Mode, Purpose, Step};
@@ -185,7 +185,6 @@ impl Running<'_> {
         if step == Step::Wait {
             let error = match record.home.wait(record.key(), limit.deadline()) {
                 Waited::Granted => None,
-                Waited::Deadlock(told) => Some(AcquireError::Deadlock(told)),
                 Waited::Forfeited => Some(AcquireError::Forfeited),
                 Waited::TimedOut(step) => {
                     record.home.wait_for_share(record.key(), step);
@@ -236,11 +235,22 @@ impl super::state::State {
                 if purpose == Purpose::Unload && permits > 0 {
                     return Err(AcquireError::Nested);
                 }
-                self.acquire(key, purpose, asker).ok_or(AcquireError::WouldBlock)
+                let step = self.acquire(key, purpose, asker).ok_or(AcquireError::WouldBlock)?;
+                match step == Step::Wait && self.tally.blocked > 0 {
+                    true => Err(self.withdraw(key)),
+                    false => Ok(step),
+                }
             }
             (Mode::Forfeited, _) => Err(AcquireError::Forfeited),
             (mode, _) => unreachable!("{mode:?} has no share to ask with"),
         }
+    }
+    /// A request whose wait would not end is withdrawn, and told so.
+    fn withdraw(&mut self, key: crate::slab_list::Key) -> AcquireError {
+        let told = Deadlock::of(self, key);
+        self.unlink(key);
+        self.set_mode(key, Mode::Running);
+        told
     }
 }
 
@@ -301,7 +311,6 @@ impl Interlock {
         };
         let result = match waited {
             Waited::Granted => Ok(Exclusive::alone(&seat.record).run(f)),
-            Waited::Deadlock(told) => Err(AcquireError::Deadlock(told)),
             Waited::TimedOut(_) => Err(AcquireError::TimedOut),
             Waited::Forfeited => unreachable!("it holds nothing that could be forfeited"),
         };

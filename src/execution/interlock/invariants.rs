@@ -33,7 +33,7 @@ invariants! {
     "ILK-QUEUED" "who waits is in the queue of what it waits for, and in no other" queued;
     "ILK-EXACT-WAKE-UP" "nobody waits whose guard holds" exact_wake_up;
     "ILK-TALLY" "the counters are the sums of what the owners do" tally;
-    "ILK-DEADLOCK-TOLD" "not every owner is blocked" deadlock_told;
+    "ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that waits until it has none (finite waits, L5)" deadlock_told;
     "ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
 }
 
@@ -114,7 +114,7 @@ fn no_permit_in_unload(s: &State) -> bool {
 fn out_is_empty(s: &State) -> bool {
     s.known().all(|(_, o)| {
         !matches!(o.mode, Mode::Out | Mode::Entering | Mode::Forfeited)
-            || o.permits == 0 && !o.declared
+            || o.permits == 0 && o.declared == 0
     })
 }
 
@@ -156,7 +156,7 @@ fn exact_wake_up(s: &State) -> bool {
     let unloads = empty && s.tally.reject_unload == 0;
     let turns = |purpose: Purpose| !free || s.has_turns(purpose);
     s.known().all(|(_, owner)| match owner.mode {
-        Mode::Entering => !(free && s.tally.reject_share == 0),
+        Mode::Entering => owner.ticket >= s.newcomers_before(),
         Mode::Arriving | Mode::Resuming { .. } => !free,
         Mode::Waiting { purpose: Purpose::Load, .. } => !empty,
         Mode::Waiting { purpose: Purpose::Unload, .. } => !unloads,
@@ -172,7 +172,9 @@ fn tally(s: &State) -> bool {
 }
 
 fn deadlock_told(s: &State) -> bool {
-    !s.slow || !s.is_deadlocked()
+    let waits_for =
+        |parent: &Owner| s.known().any(|(_, child)| child.waits_for_parent() == Some(parent.id()));
+    s.tally.blocked == 0 && s.known().all(|(_, o)| o.declared == 0 || !waits_for(o))
 }
 
 fn fast_is_empty(s: &State) -> bool {

@@ -217,7 +217,6 @@ impl fmt::Debug for Interlock {
 /// How a blocking wait ended.
 enum Waited {
     Granted,
-    Deadlock(Box<Deadlock>),
     Forfeited,
     /// The deadline passed. The owner may have to wait for its share.
     TimedOut(Step),
@@ -287,7 +286,6 @@ impl Inner {
         loop {
             match state.owners[key.index()].outcome.take() {
                 Some(Outcome::Granted) => return Waited::Granted,
-                Some(Outcome::Deadlock(told)) => return Waited::Deadlock(told),
                 Some(Outcome::Forfeited) => return Waited::Forfeited,
                 None => {}
             }

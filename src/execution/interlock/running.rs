@@ -1,10 +1,11 @@
 //! An execution from its own point of view: its share, its permit blocks, its children.
 
 use super::ambient::{self, Frame, Kind, Within};
-use super::error::AcquireError;
+use super::error::{AcquireError, Deadlock};
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
-use super::state::{Asker, Step};
+use super::state::{Asker, Mode, Parent, State, Step};
 use super::{Inner, Interlock, Limit, Waited};
+use crate::slab_list::Key;
 use crate::sync::has_failed;
 use std::fmt;
 use std::future::Future;
@@ -171,7 +172,9 @@ impl Inner {
         let now = self.clock.now();
         self.critical(|state| {
             let (key, id) = (seat.record.key(), seat.record.id());
-            state.owners[key.index()].parent = parent.map(|parent| (id, parent));
+            let token = lineage.is_some_and(|(_, token)| *token);
+            state.owners[key.index()].parent =
+                parent.map(|parent| Parent { of: id, id: parent, token });
             let step = if state.slow {
                 state.enter(key, descends, asker)
             } else {
@@ -179,9 +182,6 @@ impl Inner {
                 while !self.enter_fast() {}
                 Some(Step::Done)
             };
-            if lineage.is_some_and(|(_, token)| *token) && step.is_some() {
-                state.tokens -= 1;
-            }
             if step == Some(Step::Done) {
                 seat.record.vitals().begin(now);
             }
@@ -411,7 +411,7 @@ impl<'scope> Running<'scope> {
         let record = self.record();
         let permitted = record.home.slowly(|state| {
             state.adopt(record.key());
-            let running = state.owner(record.key()).mode == super::state::Mode::Running;
+            let running = state.owner(record.key()).mode == Mode::Running;
             if running {
                 state.permit(record.key());
             }
@@ -470,24 +470,40 @@ impl<'scope> Running<'scope> {
 
     /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share.
     ///
-    /// A child that waits to load waits for this share: then nobody could ever go on. That this is
-    /// declared lets the interlock see it: as soon as every execution is blocked, somebody who waits
-    /// to load or unload is told, by [`AcquireError::Deadlock`].
-    pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> R {
+    /// A child that waits to load waits for this share: then neither could ever go on. That the wait is
+    /// told lets the interlock see it, whatever others do meanwhile: whoever closes the circle is refused,
+    /// the child its load, or this wait.
+    ///
+    /// # Errors
+    /// [`AcquireError::Deadlock`], if a child waits to load; [`AcquireError::Nested`] inside an exclusive
+    /// section, while there are children: they may have to wait until it ends. `f` has not run.
+    ///
+    /// ```
+    /// use cabrank::AcquireError::Nested;
+    ///
+    /// let interlock = cabrank::Interlock::new();
+    /// let mut running = interlock.enter();
+    /// let child = running.child();
+    /// let inside = || interlock.run(|r| r.waiting(|| unreachable!("for ever")));
+    /// assert!(matches!(running.load(|_| inside()), Ok(Err(Nested))));
+    /// drop(child);
+    /// running.waiting(|| ()).expect("there is nobody to wait for");
+    /// ```
+    pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
         struct Declared<'a>(&'a Record);
         impl Drop for Declared<'_> {
             fn drop(&mut self) {
                 if !has_failed() {
-                    self.0.declare(false);
+                    self.0.home.slowly(|state| state.undeclare(self.0.key()));
                 }
             }
         }
-        if !self.has_share() {
-            return f();
-        }
-        self.record().declare(true);
-        let _declared = Declared(self.record());
-        f()
+        let record = self.record();
+        let _declared = match self.has_share() {
+            true => record.declare()?.then_some(Declared(record)),
+            false => None,
+        };
+        Ok(f())
     }
 
     /// A token with which a thread or task begins an execution that this one may wait for: it enters
@@ -544,7 +560,7 @@ impl Record {
             Some(Step::Done) => Ok(()),
             Some(Step::Wait) => match self.home.wait(self.key(), limit.deadline()) {
                 Waited::TimedOut(_) => Err(AcquireError::TimedOut),
-                Waited::Granted | Waited::Forfeited | Waited::Deadlock(_) => Ok(()),
+                Waited::Granted | Waited::Forfeited => Ok(()),
             },
             None => Err(AcquireError::WouldBlock),
         }
@@ -573,11 +589,36 @@ impl Record {
             true
         })
     }
-    fn declare(&self, declared: bool) {
+    /// Whether it counts as waiting for its children from here on.
+    fn declare(&self) -> Result<bool, AcquireError> {
         self.home.slowly(|state| {
             state.adopt(self.key());
-            state.declare(self.key(), declared);
-        });
+            state.declare(self.key())
+        })
+    }
+}
+
+impl State {
+    /// The owner waits for its children. False if that is not to be counted.
+    fn declare(&mut self, key: Key) -> Result<bool, AcquireError> {
+        match self.owner(key).mode {
+            Mode::Running => {
+                self.change(key, |owner| owner.declared += 1);
+                if self.tally.blocked == 0 {
+                    return Ok(true);
+                }
+                let told = Deadlock::of(self, key);
+                self.undeclare(key);
+                Err(told)
+            }
+            // A child may have to wait for the holder, so a holder waits for no child.
+            Mode::Holding if self.owner(key).live_children().0 > 0 => Err(AcquireError::Nested),
+            _ => Ok(false),
+        }
+    }
+    fn undeclare(&mut self, key: Key) {
+        // Not if it was forfeited meanwhile.
+        self.change(key, |owner| owner.declared = owner.declared.saturating_sub(1));
     }
 }
 
@@ -611,7 +652,6 @@ impl Drop for Child {
     fn drop(&mut self) {
         if let Some(lineage) = self.lineage.take().filter(|_| !has_failed()) {
             self.home.critical(|state| {
-                state.tokens -= 1;
                 state.remove_child(lineage.id);
             });
         }

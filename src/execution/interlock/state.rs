@@ -7,7 +7,6 @@
 //! interface refuses to permit or to load with more than one share in the innermost frame, and a
 //! permit block always accepts the same, so all frames are alike.
 
-use super::error::Deadlock;
 use super::owner::{OwnerId, Place, Vitals};
 use crate::clock::{Clock, Time};
 use crate::slab_list::{Key, Links, List, linked};
@@ -70,8 +69,6 @@ impl Mode {
 pub(super) enum Outcome {
     /// By what was waited for: the owner's mode says what.
     Granted,
-    /// Every owner was blocked.
-    Deadlock(Box<Deadlock>),
     /// By `forfeit`.
     Forfeited,
 }
@@ -102,15 +99,15 @@ pub(super) struct Owner {
     pub(super) mode: Mode,
     /// Permit blocks that it is in, those whose end waits included.
     pub(super) permits: u32,
-    /// It waits for its children, and keeps its share.
-    pub(super) declared: bool,
-    /// Children that live: tokens, and executions begun with one. Of the execution named here.
-    pub(super) children: (OwnerId, usize),
+    /// How often it has said that it waits for its children, and keeps its share.
+    pub(super) declared: u32,
+    pub(super) children: Children,
     pub(super) name: Option<(OwnerId, Arc<str>)>,
-    /// Of the execution named first.
-    pub(super) parent: Option<(OwnerId, OwnerId)>,
+    pub(super) parent: Option<Parent>,
     /// When it got into its queue.
     pub(super) queued_at: Time,
+    /// Counts those who got into a queue: who came first.
+    pub(super) ticket: u64,
     pub(super) outcome: Option<Outcome>,
     /// How it is woken, while it is queued.
     pub(super) wake: Option<Wake>,
@@ -122,6 +119,27 @@ linked!(/// The queue that an owner's mode names.
     InQueue, Owner, links);
 
 pub(super) type Queue = List<InQueue>;
+
+/// The children of one execution that were begun with a token, or may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Children {
+    /// Whose. Those of an execution that is over do not count.
+    pub(super) of: OwnerId,
+    /// Tokens, and executions begun with one.
+    pub(super) alive: usize,
+    /// Those that wait until nobody else has a share: until their parent has none, too.
+    pub(super) waiting: usize,
+}
+
+/// Whose child an execution is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parent {
+    /// The child: whoever has its place afterwards has another parent.
+    pub(super) of: OwnerId,
+    pub(super) id: OwnerId,
+    /// It was begun with a token, and is one of its parent's [`Children`].
+    pub(super) token: bool,
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
@@ -145,7 +163,7 @@ pub(super) struct Tally {
     pub(super) yielded: usize,
     /// Owners that wait for their children and keep their share.
     pub(super) declared: usize,
-    /// Those of them that have a child that lives.
+    /// Those of them that have a child that waits for this share to be given up: a deadlock each.
     pub(super) blocked: usize,
 }
 
@@ -158,8 +176,6 @@ pub(super) struct State {
     pub(super) anonymous: usize,
     /// Of the owners that have.
     pub(super) tally: Tally,
-    /// Tokens of children that have not entered.
-    pub(super) tokens: usize,
     /// Owners that were forfeited and whose guard has not come.
     pub(super) forfeited: usize,
     pub(super) holder: Option<Holder>,
@@ -171,8 +187,8 @@ pub(super) struct State {
     pub(super) upgrading: [Queue; 2],
     pub(super) pending: [Queue; 2],
     pub(super) draining: [Queue; 2],
-    /// The request that this critical section has queued.
-    pub(super) newest_request: Option<Key>,
+    /// How many have got into a queue so far.
+    pub(super) tickets: u64,
     /// Whom this critical section wakes.
     pub(super) wakes: Vec<Wake>,
     pub(super) clock: Clock,
@@ -188,7 +204,6 @@ impl State {
             epoch: 0,
             anonymous: 0,
             tally: Tally::default(),
-            tokens: 0,
             forfeited: 0,
             holder: None,
             generation: 0,
@@ -198,7 +213,7 @@ impl State {
             upgrading: Default::default(),
             pending: Default::default(),
             draining: Default::default(),
-            newest_request: None,
+            tickets: 0,
             wakes: Vec::new(),
             clock,
         }
@@ -213,11 +228,12 @@ impl State {
             epoch: 0,
             mode: Mode::Out,
             permits: 0,
-            declared: false,
-            children: (vitals.id(), 0),
+            declared: 0,
+            children: Children { of: vitals.id(), alive: 0, waiting: 0 },
             name: None,
             parent: None,
             queued_at: Time::default(),
+            ticket: 0,
             outcome: None,
             wake: None,
             condvar: Arc::new(Condvar::new()),
@@ -269,7 +285,7 @@ impl State {
     fn renew(&mut self, key: Key, mode: Mode) {
         let epoch = self.epoch;
         let owner = &mut self.owners[key.index()];
-        (owner.epoch, owner.mode, owner.permits, owner.declared) = (epoch, Mode::Out, 0, false);
+        (owner.epoch, owner.mode, owner.permits, owner.declared) = (epoch, Mode::Out, 0, 0);
         self.change(key, |owner| owner.mode = mode);
     }
 
@@ -279,10 +295,28 @@ impl State {
 
     /// The only way to change what others' guards look at.
     pub(super) fn change(&mut self, key: Key, change: impl FnOnce(&mut Owner)) {
+        let waited = self.owner(key).waits_for_parent();
+        self.count(key, change);
+        let waits = self.owner(key).waits_for_parent();
+        match (waited, waits) {
+            (None, Some(parent)) => self.count_child(parent, |waiting| waiting + 1),
+            (Some(parent), None) => self.count_child(parent, |waiting| waiting - 1),
+            _ => {}
+        }
+    }
+    fn count(&mut self, key: Key, change: impl FnOnce(&mut Owner)) {
         let before = self.owner(key).tally();
         change(&mut self.owners[key.index()]);
         let after = self.owner(key).tally();
         self.tally = self.tally.plus(after).minus(before);
+    }
+    /// One more, or one less, of its children waits.
+    fn count_child(&mut self, parent: OwnerId, change: fn(usize) -> usize) {
+        self.count(parent.key(), |owner| {
+            if owner.children.of == parent {
+                owner.children.waiting = change(owner.children.waiting);
+            }
+        });
     }
     pub(super) fn set_mode(&mut self, key: Key, mode: Mode) {
         self.change(key, |owner| owner.mode = mode);
@@ -303,9 +337,11 @@ impl State {
     /// The owner waits as `mode`.
     pub(super) fn enqueue(&mut self, key: Key, mode: Mode, asker: Asker) -> Step {
         let now = self.clock.now();
+        self.tickets += 1;
+        let ticket = self.tickets;
         self.change(key, |owner| {
             owner.mode = mode;
-            owner.queued_at = now;
+            (owner.queued_at, owner.ticket) = (now, ticket);
             owner.outcome = None;
             owner.wake = Some(match asker {
                 Asker::Thread | Asker::Impatient => Wake::Thread(owner.condvar.clone()),
@@ -395,7 +431,6 @@ impl State {
         if asker == Asker::Impatient {
             return None;
         }
-        self.newest_request = Some(key);
         Some(self.enqueue(key, Mode::Waiting { purpose, upgrading }, asker))
     }
     pub(super) fn hold(&mut self, key: Key, purpose: Purpose, upgraded: bool) {
@@ -512,27 +547,24 @@ impl State {
         if self.holder.is_some_and(|holder| holder.key == key) {
             self.let_go(true);
         }
-        self.change(key, |owner| (owner.mode, owner.permits, owner.declared) = (mode, 0, false));
+        self.change(key, |owner| (owner.mode, owner.permits, owner.declared) = (mode, 0, 0));
     }
 
-    /// The owner waits for its children from here on, or no more.
-    pub(super) fn declare(&mut self, key: Key, declared: bool) {
-        self.change(key, |owner| owner.declared = declared && owner.mode == Mode::Running);
-    }
     /// A child is born.
     pub(super) fn add_child(&mut self, parent: OwnerId) {
-        self.tokens += 1;
         self.change(parent.key(), |owner| {
-            let others = if owner.children.0 == parent { owner.children.1 } else { 0 };
-            owner.children = (parent, others + 1);
+            if owner.children.of != parent {
+                owner.children = Children { of: parent, alive: 0, waiting: 0 };
+            }
+            owner.children.alive += 1;
         });
     }
     /// A child's token was dropped, or its execution is over.
     pub(super) fn remove_child(&mut self, parent: OwnerId) {
         self.change(parent.key(), |owner| {
             // Of an execution that is over, none are counted.
-            if owner.children.0 == parent {
-                owner.children.1 -= 1;
+            if owner.children.of == parent {
+                owner.children.alive -= 1;
             }
         });
     }
@@ -541,6 +573,16 @@ impl State {
 impl Owner {
     pub(super) fn id(&self) -> OwnerId {
         self.vitals.id()
+    }
+    /// Its children that live, and those of them that wait until it has no share.
+    pub(super) fn live_children(&self) -> (usize, usize) {
+        let Children { of, alive, waiting } = self.children;
+        if of == self.id() { (alive, waiting) } else { (0, 0) }
+    }
+    /// Its parent, if it is to have no share before this one goes on.
+    pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
+        let parent = self.parent.filter(|parent| parent.token && parent.of == self.id())?;
+        matches!(self.mode, Mode::Waiting { upgrading: true, .. }).then_some(parent.id)
     }
     /// What it adds to the counts.
     pub(super) fn tally(&self) -> Tally {
@@ -556,14 +598,13 @@ impl Owner {
             }
             _ => {}
         }
-        let has_child = self.children.1 > 0 && self.children.0 == self.id();
         Tally {
             running: usize::from(self.mode == Mode::Running),
             reject_share: usize::from(reject_share),
             reject_unload: usize::from(reject_unload),
             yielded: usize::from(self.mode == Mode::Yielded),
-            declared: usize::from(self.declared),
-            blocked: usize::from(self.declared && has_child),
+            declared: usize::from(self.declared > 0),
+            blocked: usize::from(self.declared > 0 && self.live_children().1 > 0),
         }
     }
 }

@@ -171,7 +171,6 @@ impl Running<'_> {
             let given_up = GivenUp::new(self.record(), self.level);
             match (Turn { home, key }).await {
                 Outcome::Granted => given_up.forget(),
-                Outcome::Deadlock(told) => return Err(AcquireError::Deadlock(told)),
                 Outcome::Forfeited => return Err(AcquireError::Forfeited),
             }
         }
