@@ -11,6 +11,7 @@ use super::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
 use super::interlock::{self, Running, Unloading};
+use super::preparing::{Loads, Preparing};
 use super::reloading::{Reloading, World};
 use crate::foreign::{caught, panic_message, release};
 use crate::sync::has_failed;
@@ -169,7 +170,8 @@ impl Execution {
         let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
         let _here = self.scope().enter();
         self.reloads_last = true;
-        reloading.begin_shared(&mut self.reload_completers)
+        let share = self.running.as_mut().map(|running| running as &mut dyn Loads);
+        reloading.begin_shared(&mut Preparing::new(share), &mut self.reload_completers)
     }
     /// One that could not begin waits for nobody.
     fn begun(mut self, begun: Result<(), Failure>) -> Result<Self, ExecutionError> {

@@ -54,6 +54,20 @@ impl Unloading<'_> {
     pub fn generation(&self) -> u64 {
         self.generation
     }
+    /// Loads at once: nobody else runs. For what takes the place of what was unloaded.
+    ///
+    /// ```
+    /// use cabrank::execution::interlock::{Interlock, Loaded};
+    ///
+    /// let (interlock, version) = (Interlock::new(), Loaded::new());
+    /// interlock.run(|r| {
+    ///     r.unload(|unloading| unloading.load(|loading| version.set(2, loading))).unwrap();
+    ///     assert_eq!(*version.get(r).unwrap(), 2);
+    /// });
+    /// ```
+    pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> R {
+        f(&mut Loading::new(self.generation))
+    }
 }
 
 impl Running<'_> {
