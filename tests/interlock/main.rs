@@ -12,5 +12,6 @@ mod executions;
 mod fairness;
 mod liveness;
 mod loaded;
+mod promises;
 mod tasks;
 mod told;
