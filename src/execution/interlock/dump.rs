@@ -3,8 +3,9 @@
 //! A [`Picture`] is taken under the lock: plain copies. Who blocks whom is worked out of it afterwards,
 //! without the lock.
 
+use super::modes::{Mode, Owner, Purpose};
 use super::owner::{Context, OwnerId};
-use super::state::{Mode, Owner, Purpose, State};
+use super::state::State;
 use crate::clock::Time;
 use std::fmt;
 use std::sync::Arc;

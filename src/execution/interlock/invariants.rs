@@ -30,8 +30,9 @@
 //!
 //! `ENTERS` and `PERMIT-ENDS` the machine does not promise, which has no queue.
 
+use super::modes::{Mode, Owner, Purpose, Queue, Tally};
 use super::owner::Context;
-use super::state::{Mode, Owner, Purpose, Queue, State, Tally};
+use super::state::State;
 use crate::slab_list::Key;
 
 /// One invariant: its name, what it says, and whether it holds.

@@ -4,8 +4,9 @@
 //! its invariant is there to notice. A break may spoil others, too: what counts is that its own is told.
 
 use super::invariants::ALL;
+use super::modes::{Asker, Mode, Purpose};
 use super::owner::Context;
-use super::state::{Asker, Holder, Mode, Purpose, State};
+use super::state::{Holder, State};
 use super::{Interlock, Running};
 use crate::slab_list::Key;
 use std::collections::BTreeSet;

@@ -22,7 +22,8 @@
 //! Steps 2 and 3 only give shares, which takes from steps 1, 4 and the requests of 5 and gives to nobody;
 //! step 3 withdraws entries, which steps 4 and 5 then see; whatever grants ends the pass.
 
-use super::state::{Mode, Outcome, Purpose, State};
+use super::modes::{Mode, Outcome, Purpose};
+use super::state::State;
 use crate::slab_list::Key;
 use std::mem::take;
 
