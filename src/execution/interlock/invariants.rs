@@ -75,7 +75,6 @@ impl State {
             panic!("{broken}");
         }
     }
-    #[cfg(any(test, debug_assertions))]
     pub(super) fn broken_invariants(&self) -> impl Iterator<Item = String> {
         let broken = ALL.iter().filter(|invariant| !(invariant.holds)(self));
         broken.map(|i| format!("{} does not hold: {}", i.name, i.says))

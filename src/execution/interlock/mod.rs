@@ -50,6 +50,7 @@ mod dump;
 mod enter;
 mod error;
 mod exclusive;
+#[cfg(any(test, debug_assertions))]
 mod invariants;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod invariants_tests;
