@@ -211,11 +211,11 @@ impl super::state::State {
 }
 
 impl Interlock {
-    /// Unloads without being in an execution: as [`Running::unload`], but nobody lets it go first, and
-    /// newcomers wait for it.
+    /// Unloads without being in an execution: as [`Running::unload`], but nobody lets it go first. Those
+    /// that ask like this have their turns in the order in which they came, and so have newcomers.
     ///
     /// # Errors
-    /// [`AcquireError::Deadlock`].
+    /// None today: it waits as long as it takes.
     ///
     /// # Panics
     /// Inside a `run` of this thread: it would wait for itself.
@@ -225,7 +225,7 @@ impl Interlock {
     /// Loads without being in an execution; see [`unload`](Self::unload).
     ///
     /// # Errors
-    /// [`AcquireError::Deadlock`].
+    /// None today, as for `unload`.
     ///
     /// # Panics
     /// Inside a `run` of this thread.
@@ -235,7 +235,7 @@ impl Interlock {
     /// [`unload`](Self::unload), if it can begin within `timeout`.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`], and those of `unload`.
+    /// [`AcquireError::TimedOut`].
     ///
     /// # Panics
     /// Inside a `run` of this thread.
