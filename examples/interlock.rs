@@ -26,7 +26,9 @@ fn deadlock() {
         let (child, user) = (r.child(), user.clone());
         let inner = thread::spawn(move || child.run(|r| greet(&user, r)));
         // The outer execution waits here and keeps its share: nothing can be loaded meanwhile.
-        match r.waiting(|| inner.join().expect("no panic")) {
+        // Whoever closes the circle is told: the inner one as it begins to load, or else this one.
+        let waited = r.waiting(|| inner.join().expect("no panic"));
+        match waited.map_err(LoadError::Acquire).and_then(|greeting| greeting) {
             Err(LoadError::Acquire(AcquireError::Deadlock(deadlock))) => {
                 println!("{deadlock}\n\n{}", deadlock.dump());
             }

@@ -60,7 +60,7 @@ impl World {
                 state.unloads.fetch_add(1, SeqCst);
                 Ok(())
             })
-            .to_prepare(move || {
+            .to_prepare(move |_| {
                 let state = &prepared.0;
                 prepared.step();
                 state.halves[1].store(state.halves[0].load(SeqCst), SeqCst);

@@ -2,10 +2,10 @@
 
 mod common;
 
-use cabrank::execution::interlock::Loaded;
+use cabrank::execution::interlock::{AcquireError, Loaded, Unloading};
 use cabrank::execution::{
-    Execution, Executor, HalfReloaded, Interlock, Panicked, ReloadRefused, Reloader,
-    ReloaderBuilder, ReloaderError, Severity, Stage,
+    BoxError, Execution, Executor, HalfReloaded, Interlock, Panicked, Preparing, ReloadRefused,
+    Reloader, ReloaderBuilder, ReloaderError, Severity, Stage,
 };
 use common::log::{Log, failed, reporting};
 use common::task::{Task, block_on};
@@ -28,9 +28,20 @@ fn noting(log: &Log) -> ReloaderBuilder {
         .to_complete(log.noting("complete"))
         .before_unload(log.noting("before"))
         .unload(move |_| unload())
-        .after_unload(log.noting("after"))
-        .to_prepare(log.noting("prepare"))
+        .after_unload(unloading(log.noting("after")))
+        .to_prepare(preparing(log.noting("prepare")))
 }
+
+/// A step that unloads nothing.
+fn unloading(step: impl Step) -> impl Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync {
+    move |_| step()
+}
+/// A step that prepares nothing.
+fn preparing(step: impl Step) -> impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync {
+    move |_| step()
+}
+trait Step: Fn() -> Result<(), BoxError> + Send + Sync + 'static {}
+impl<F: Fn() -> Result<(), BoxError> + Send + Sync + 'static> Step for F {}
 
 /// Says once that something has changed, whenever it is set.
 fn once(changed: &Arc<AtomicBool>) -> impl Fn() -> bool + Send + Sync + use<> {
@@ -65,7 +76,9 @@ fn r46_prepare_runs_when_it_is_told_and_before_a_body_but_not_after() {
 #[test]
 fn r47_a_prepended_prepare_runs_first() {
     let log = Log::default();
-    let builder = noting(&log).to_prepare(log.noting("last")).to_prepare_first(log.noting("first"));
+    let builder = noting(&log)
+        .to_prepare(preparing(log.noting("last")))
+        .to_prepare_first(preparing(log.noting("first")));
     builder.build().expect("valid").prepare().expect("it succeeds");
     assert_eq!(log.take(), ["first", "prepare", "last"]);
 }
@@ -110,8 +123,8 @@ fn r50_before_unload_after_body() {
         .before_unload(log.noting("before 1"))
         .before_unload(log.noting("before 2"))
         .unload(move |_| unload())
-        .after_unload(log.noting("after 1"))
-        .after_unload(log.noting("after 2"))
+        .after_unload(unloading(log.noting("after 1")))
+        .after_unload(unloading(log.noting("after 2")))
         .build()
         .expect("valid");
     reloader.wrap(|_| log.noted("body")).expect("it succeeds");
@@ -207,10 +220,10 @@ fn what_is_exclusive_is_as_documented_in_both_modes() {
             .check(|| true)
             .before_unload(alone("before"))
             .unload(move |_| unload())
-            .after_unload(alone("after"))
+            .after_unload(unloading(alone("after")))
             .to_run(alone("run"))
             .to_complete(alone("complete"))
-            .to_prepare(alone("prepare"));
+            .to_prepare(preparing(alone("prepare")));
         let builder = if always { builder.always() } else { builder };
         let body = alone("body");
         builder.build().expect("valid").wrap(|_| body()).expect("it succeeds");
@@ -329,9 +342,9 @@ fn breaking(log: &Log, stage: &'static str, broken: &Arc<AtomicBool>) -> Reloade
     Reloader::builder(executor)
         .before_unload(step("before"))
         .unload(move |_| unload())
-        .after_unload(step("after"))
+        .after_unload(unloading(step("after")))
         .to_run(step("run"))
-        .to_prepare(step("prepare"))
+        .to_prepare(preparing(step("prepare")))
         .to_complete(log.noting("complete"))
 }
 
@@ -484,7 +497,8 @@ fn a_disabled_reloader_is_the_executor() {
     let log = Log::default();
     let executor = Executor::builder().to_run(log.noting("executor run")).build();
     let prepare = log.noting("prepare");
-    let builder = Reloader::builder(executor).check(|| true).to_prepare(prepare).enabled(false);
+    let builder =
+        Reloader::builder(executor).check(|| true).to_prepare(preparing(prepare)).enabled(false);
     let reloader = builder.build().expect("it needs no interlock");
     reloader
         .wrap(|execution| {
@@ -733,4 +747,58 @@ fn what_unloads_may_use_the_interlock_and_the_executor() {
     assert_eq!(log.take(), expected);
     soon(move || block_on(reloader.wrap_async(async |_| Ok(())))).expect("it succeeds");
     assert_eq!(log.take(), expected);
+}
+
+/// What prepares loads, and whoever runs finds it: in whichever mode, and when the program starts.
+#[test]
+fn what_prepares_may_load() {
+    for always in [false, true] {
+        let (settings, extra) = (Arc::new(Loaded::new()), Arc::new(Loaded::new()));
+        let prepares = Arc::new(AtomicUsize::new(0));
+        let executor = Executor::builder().interlock(Interlock::new()).build();
+        let (former, prepared, after) = (settings.clone(), settings.clone(), extra.clone());
+        let count = prepares.clone();
+        let builder = Reloader::builder(executor)
+            .unload(move |unloading| {
+                former.clear(unloading);
+                Ok(())
+            })
+            .after_unload(move |unloading| {
+                unloading.load(|loading| after.set("after", loading));
+                Ok(())
+            })
+            .to_prepare(move |preparing| {
+                let number = count.fetch_add(1, SeqCst);
+                Ok(preparing.load(|loading| prepared.set(number, loading))?)
+            });
+        let builder = if always { builder.always() } else { builder.check(|| true) };
+        let reloader = builder.build().expect("valid");
+        let seen = |execution: &mut Execution| {
+            let running = execution.running().expect("a share");
+            Ok((settings.get(running).map(|n| *n), extra.get(running).map(|text| *text)))
+        };
+        reloader.prepare().expect("it loads");
+        assert_eq!(reloader.executor().wrap(seen).expect("it runs"), (Some(0), None));
+        // Always: the world is prepared beside others, and unloaded only after the body.
+        let extra = (!always).then_some("after");
+        assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(1), extra));
+        assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(2), Some("after")));
+        let task = reloader.wrap_async(async |execution: &mut Execution| seen(execution));
+        assert_eq!(block_on(task).expect("it runs"), (Some(3), Some("after")));
+    }
+}
+
+/// Inside an execution on the same thread the share is that one's, which keeps it.
+#[test]
+fn what_prepares_inside_an_execution_may_not_load() {
+    let executor = Executor::builder().interlock(Interlock::new()).build();
+    let reloader = Reloader::builder(executor)
+        .to_prepare(|preparing| Ok(preparing.load(|_| ())?))
+        .build()
+        .expect("valid");
+    let inner = reloader.executor().wrap(|_| Ok(reloader.prepare())).expect("it runs");
+    let error = inner.expect_err("it may not load");
+    assert_eq!(error.stage(), Stage::Prepare);
+    assert!(matches!(error.cause().downcast_ref(), Some(AcquireError::Nested)));
+    reloader.prepare().expect("it may");
 }

@@ -5,6 +5,7 @@ use super::error::{BoxError, ExecutionError, Failure, Stage};
 use super::guard::{Entry, Execution};
 use super::hooks::{Hook, Hooks};
 use super::interlock::Interlock;
+use super::preparing::Preparing;
 use super::reloading::World;
 use super::report::{Report, Reporter, Severity};
 use crate::foreign::{Foreign, contained};
@@ -146,11 +147,11 @@ impl Executor {
     /// Calls something while nobody unloads, without the hooks.
     pub(crate) fn bare(
         &self,
-        call: impl FnOnce() -> Result<(), Failure>,
+        call: impl FnOnce(&mut Preparing<'_>) -> Result<(), Failure>,
     ) -> Result<(), ExecutionError> {
         let called = match self.interlock() {
-            Some(interlock) => interlock.run(|_| call()),
-            None => call(),
+            Some(interlock) => interlock.run(|running| call(&mut Preparing::new(Some(running)))),
+            None => call(&mut Preparing::new(None)),
         };
         called.map_err(|failure| self.tell(ExecutionError::new(failure, Vec::new()), false))
     }

@@ -23,7 +23,8 @@
 //! it. Here a reload inside an execution is refused ([`ReloadRefused`]).
 //!
 //! # Limits
-//! - Hooks are given no share: they see nothing that is [`interlock::Loaded`].
+//! - Hooks are given no share: they see nothing that is [`interlock::Loaded`]. What
+//!   [prepares](ReloaderBuilder::to_prepare) may load.
 //! - A nested execution has no share of its own: what it loads, it loads by the outer one's.
 //! - A thread that is started by hand and waited for, without [`Execution::child`], counts as a
 //!   stranger: its reload waits for who waits for it. The interlock sees that only if the wait is
@@ -38,6 +39,7 @@ mod executor;
 mod guard;
 mod hooks;
 pub mod interlock;
+mod preparing;
 mod reloader;
 mod reloader_builder;
 mod reloading;
@@ -49,6 +51,7 @@ pub use executor::{Executor, ExecutorBuilder};
 pub use guard::Execution;
 pub use hooks::Hook;
 pub use interlock::Interlock;
+pub use preparing::Preparing;
 pub use reloader::{HalfReloaded, ReloadRefused, Reloader};
 pub use reloader_builder::{ReloaderBuilder, ReloaderError};
 pub use report::{Report, Severity};

@@ -153,7 +153,7 @@ impl Reloader {
     /// # Errors
     /// The first that failed; the rest were not called. The reporter has been told.
     pub fn prepare(&self) -> Result<(), ExecutionError> {
-        self.executor.bare(|| self.reloading.prepare())
+        self.executor.bare(|preparing| self.reloading.prepare(preparing))
     }
 
     fn start(&self, entry: Entry) -> Result<Execution, ExecutionError> {

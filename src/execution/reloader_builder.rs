@@ -5,6 +5,7 @@ use super::error::BoxError;
 use super::executor::Executor;
 use super::hooks::Hook;
 use super::interlock::Unloading;
+use super::preparing::Preparing;
 use super::reloader::Reloader;
 use super::reloading::{Reloading, Steps, When};
 use crate::foreign::Foreign;
@@ -73,10 +74,10 @@ impl ReloaderBuilder {
         self.steps.unload.push(Foreign::new(Box::new(unload)));
         self
     }
-    /// Adds what is called after unloading, before those there are.
+    /// Adds what is called after unloading, before those there are. It may [load](Unloading::load).
     pub fn after_unload(
         mut self,
-        after: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
+        after: impl Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.steps.after.push(Foreign::new(Box::new(after)));
         self
@@ -99,10 +100,10 @@ impl ReloaderBuilder {
         self
     }
     /// Adds what prepares the world after unloading, and when the program starts
-    /// ([`Reloader::prepare`]), after those there are.
+    /// ([`Reloader::prepare`]), after those there are. It may [load](Preparing::load).
     pub fn to_prepare(
         mut self,
-        prepare: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
+        prepare: impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.steps.prepare.push(Foreign::new(Box::new(prepare)));
         self
@@ -110,7 +111,7 @@ impl ReloaderBuilder {
     /// Adds what prepares the world before those there are.
     pub fn to_prepare_first(
         mut self,
-        prepare: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
+        prepare: impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.steps.prepare.insert(0, Foreign::new(Box::new(prepare)));
         self

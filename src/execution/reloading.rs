@@ -28,6 +28,7 @@ use super::changes::Changes;
 use super::error::{BoxError, Failure, Stage};
 use super::hooks::{Completers, Hooks, stage};
 use super::interlock::Unloading;
+use super::preparing::Preparing;
 use crate::foreign::Foreign;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -35,6 +36,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 pub(crate) type Action = Foreign<Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>>;
 pub(crate) type Unload =
     Foreign<Box<dyn Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync>>;
+pub(crate) type Prepare =
+    Foreign<Box<dyn Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync>>;
 
 /// When a reload is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +55,9 @@ pub(crate) enum When {
 pub(crate) struct Steps {
     pub(crate) before: Vec<Action>,
     pub(crate) unload: Vec<Unload>,
-    pub(crate) after: Vec<Action>,
+    pub(crate) after: Vec<Unload>,
     pub(crate) hooks: Hooks,
-    pub(crate) prepare: Vec<Action>,
+    pub(crate) prepare: Vec<Prepare>,
 }
 
 pub(crate) struct Reloading {
@@ -93,19 +96,23 @@ impl Reloading {
         completers: &mut Completers,
         _: &mut Vec<Failure>,
     ) -> Result<(), Failure> {
-        self.reload(unloading, world, || match self.when {
+        self.reload(unloading, world, |unloading| match self.when {
             When::OnChange => {
                 self.steps.hooks.run(completers)?;
-                self.prepare()
+                self.prepare(&mut Preparing::new(Some(unloading)))
             }
             When::Always | When::Never => Ok(()),
         })
     }
 
     /// Before the body, beside others, if it reloads after the body.
-    pub(crate) fn begin_shared(&self, completers: &mut Completers) -> Result<(), Failure> {
+    pub(crate) fn begin_shared(
+        &self,
+        preparing: &mut Preparing<'_>,
+        completers: &mut Completers,
+    ) -> Result<(), Failure> {
         self.steps.hooks.run(completers)?;
-        self.prepare()
+        self.prepare(preparing)
     }
 
     /// After the body, alone. Whatever fails, everything is completed.
@@ -116,7 +123,7 @@ impl Reloading {
         completers: &mut Completers,
         failures: &mut Vec<Failure>,
     ) -> Result<(), Failure> {
-        failures.extend(self.reload(unloading, world, || Ok(())).err());
+        failures.extend(self.reload(unloading, world, |_| Ok(())).err());
         completers.complete(failures);
         Ok(())
     }
@@ -126,30 +133,30 @@ impl Reloading {
         &self,
         unloading: &mut Unloading<'_>,
         world: &World,
-        load: impl FnOnce() -> Result<(), Failure>,
+        load: impl FnOnce(&mut Unloading<'_>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         if !self.changes.take_up(world.is_half_reloaded())? {
             return Ok(());
         }
         world.half_reloaded.store(true, SeqCst);
-        each(Stage::BeforeUnload, self.steps.before.iter())?;
+        for before in &self.steps.before {
+            stage(Stage::BeforeUnload, &**before)?;
+        }
         for unload in &self.steps.unload {
             stage(Stage::Unload, || unload(unloading))?;
         }
-        each(Stage::AfterUnload, self.steps.after.iter().rev())?;
-        load()?;
+        for after in self.steps.after.iter().rev() {
+            stage(Stage::AfterUnload, || after(unloading))?;
+        }
+        load(unloading)?;
         world.half_reloaded.store(false, SeqCst);
         Ok(())
     }
 
-    pub(crate) fn prepare(&self) -> Result<(), Failure> {
-        each(Stage::Prepare, self.steps.prepare.iter())
+    pub(crate) fn prepare(&self, preparing: &mut Preparing<'_>) -> Result<(), Failure> {
+        let mut steps = self.steps.prepare.iter();
+        steps.try_for_each(|prepare| stage(Stage::Prepare, || prepare(preparing)))
     }
-}
-
-/// Until one fails.
-fn each<'a>(of: Stage, mut actions: impl Iterator<Item = &'a Action>) -> Result<(), Failure> {
-    actions.try_for_each(|action| stage(of, &**action))
 }
 
 /// What an executor knows of what its reloader reloads.

@@ -2,7 +2,7 @@
 
 use crate::actor::{Actor, start, until};
 use crate::common::SECOND;
-use cabrank::execution::interlock::OwnerState::{Entering, WaitingToUnload};
+use cabrank::execution::interlock::OwnerState::{Entering, WaitingForChildren, WaitingToUnload};
 use cabrank::{AcquireError, Interlock, ManualClock};
 
 #[test]
@@ -44,16 +44,20 @@ fn the_dump_of_a_deadlock_begins_with_its_circle() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let (child, outer) = (parent.tell(|r| r.child()).done(), "outer");
+    let (load, ready) = std::sync::mpsc::channel();
     let told = parent.tell(move |r| {
         r.set_name(outer);
         let thread = std::thread::spawn(move || {
             child.run(|r| {
                 r.set_name("inner");
+                ready.recv().expect("it is told");
                 r.load(|_| ()).expect_err("a deadlock")
             })
         });
-        r.waiting(|| thread.join().expect("no panic"))
+        r.waiting(|| thread.join().expect("no panic")).expect("the child closes it")
     });
+    parent.until(WaitingForChildren);
+    load.send(()).expect("it waits");
     let AcquireError::Deadlock(deadlock) = told.done() else { panic!("a deadlock") };
     let text = deadlock.dump().to_string();
     let line = "deadlock: 0.1 “outer” waits for 1.1 “inner” waits for 0.1 “outer”";

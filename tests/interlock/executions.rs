@@ -68,7 +68,7 @@ fn a_panic_in_a_body_gives_everything_back() {
         assert!(r.has_share());
         panics(|| r.permit_loads(|| panic!("a permit block")).unwrap());
         assert!(r.has_share());
-        panics(|| r.waiting(|| panic!("a wait")));
+        panics(|| r.waiting(|| panic!("a wait")).expect("no deadlock"));
         r.load(|_| ()).expect("as before");
     });
     assert!(interlock.dump().owners.is_empty());
@@ -145,23 +145,6 @@ fn one_change_is_unloaded_once() {
     assert_eq!(interlock.generation(), seen + 1);
 }
 
-#[test]
-fn a_deadlock_is_told_to_who_closes_it() {
-    let interlock = Interlock::new();
-    let parent = Actor::enter(&interlock);
-    let child = parent.tell(|r| r.child()).done();
-    let waits = parent.tell(move |r| {
-        let thread = std::thread::spawn(move || child.run(|r| r.load(|_| ())));
-        r.waiting(|| thread.join().expect("no panic"))
-    });
-    let Err(AcquireError::Deadlock(deadlock)) = waits.done() else { panic!("it is told") };
-    let cycle = deadlock.cycle();
-    assert_eq!(cycle.len(), 2);
-    assert_eq!(cycle[1], parent.id);
-    assert_eq!(deadlock.dump().owner(parent.id).unwrap().state, WaitingForChildren);
-    parent.until(Running);
-}
-
 /// Nobody is told whose wait may end: the child has yet to enter, somebody is in a permit block, or
 /// runs.
 #[test]
@@ -181,26 +164,10 @@ fn no_deadlock_is_told_while_somebody_can_go_on() {
     runs.done().unwrap();
     assert!(unloads.is_stuck());
     end.send(()).unwrap();
-    waits.done().unwrap();
+    waits.done().expect("no deadlock").unwrap();
     assert!(unloads.is_stuck());
     parent.leave();
     unloads.done().expect("no deadlock");
-}
-
-/// A token that is dropped may be what everybody waited for.
-#[test]
-fn a_dropped_token_is_no_child() {
-    let interlock = Interlock::new();
-    let parent = Actor::enter(&interlock);
-    let (child, unused) = parent.tell(|r| (r.child(), r.child())).done();
-    let waits = parent.tell_until(WaitingForChildren, move |r| {
-        let thread = std::thread::spawn(move || child.run(|r| r.load(|_| ())));
-        r.waiting(|| thread.join().expect("no panic"))
-    });
-    until(&interlock, WaitingToLoad, 1);
-    assert!(waits.is_stuck());
-    drop(unused);
-    assert!(matches!(waits.done(), Err(AcquireError::Deadlock(_))));
 }
 
 #[test]

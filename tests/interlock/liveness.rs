@@ -88,7 +88,7 @@ fn l04_a_parent_that_waits_for_a_declared_child_ends_with_an_unload_queued() {
     let waits = parent.tell(|r| {
         let child = r.child();
         let thread = std::thread::spawn(move || child.run(|_| 4));
-        r.waiting(|| thread.join().expect("no panic"))
+        r.waiting(|| thread.join().expect("no panic")).expect("no deadlock")
     });
     assert_eq!(waits.done(), 4);
     parent.leave();

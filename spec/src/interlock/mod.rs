@@ -63,7 +63,10 @@
 //! Of whoever wants to enter, and of whoever wants to end a permit block, nothing is promised while others load
 //! or unload for ever: there is no queue. Weak fairness does not help them, for their guard comes and
 //! goes. Nor is anything promised of a request beside an endless stream of loads by owners that are in no
-//! execution; the library grants nobody such a load. `tests/interlock.rs` shows all three.
+//! execution. `tests/interlock.rs` shows all three. The library has queues, and promises all three:
+//! whoever ends a permit block has its turn between two holders, and newcomers and owners that are in no
+//! execution have theirs in the order in which they came. A request that stands in that line is
+//! made, in this machine's terms, when those before it have entered.
 //!
 //! What an owner goes through is drawn in [`diagrams`](crate::diagrams).
 

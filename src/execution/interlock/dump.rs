@@ -3,8 +3,9 @@
 //! A [`Picture`] is taken under the lock: plain copies. Who blocks whom is worked out of it afterwards,
 //! without the lock.
 
+use super::modes::{Mode, Owner, Purpose};
 use super::owner::{Context, OwnerId};
-use super::state::{Mode, Owner, Purpose, State};
+use super::state::State;
 use crate::clock::Time;
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ struct Seen {
     parent: Option<OwnerId>,
     mode: Mode,
     declared: bool,
+    ticket: u64,
     shares: u32,
     permits: u32,
     rejects_share: bool,
@@ -90,9 +92,10 @@ impl Seen {
         Some(Seen {
             id,
             name: owner.name.as_ref().filter(|name| name.0 == id).map(|name| name.1.clone()),
-            parent: owner.parent.filter(|parent| parent.0 == id).map(|parent| parent.1),
+            parent: owner.parent.filter(|parent| parent.of == id).map(|parent| parent.id),
             mode,
-            declared: known && owner.declared,
+            declared: known && owner.declared > 0,
+            ticket: owner.ticket,
             shares: if mode == Mode::Running { context.shares.max(1) } else { 0 },
             permits: if known { owner.permits } else { 0 },
             rejects_share: tally.reject_share > 0,
@@ -107,7 +110,11 @@ impl Seen {
         let holds = self.mode == Mode::Holding;
         let runs = self.mode == Mode::Running;
         match o.mode {
-            Mode::Entering => holds || self.rejects_share,
+            Mode::Entering => {
+                let later = matches!(self.mode, Mode::Waiting { upgrading: false, .. })
+                    && self.ticket > o.ticket;
+                holds || self.rejects_share && !later
+            }
             Mode::Arriving | Mode::Resuming { .. } => holds,
             Mode::Waiting { purpose: Purpose::Load, .. } => holds || runs,
             Mode::Waiting { purpose: Purpose::Unload, .. } => holds || runs || self.rejects_unload,

@@ -2,6 +2,8 @@
 
 use super::dump::{Dump, Picture};
 use super::owner::OwnerId;
+use super::state::State;
+use crate::slab_list::Key;
 use std::error::Error;
 use std::fmt;
 
@@ -9,7 +11,7 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// Every owner was blocked, and would have been for ever.
+    /// This wait would never have ended: who keeps a share waits for a child, which waits to hold.
     Deadlock(Box<Deadlock>),
     /// An unload by a child of an execution that lives: its parent has a share, and waits for it.
     Child,
@@ -93,8 +95,10 @@ pub struct Deadlock {
 }
 
 impl Deadlock {
-    pub(super) fn new(picture: Picture, victim: OwnerId) -> Self {
-        Deadlock { picture, victim }
+    /// What this owner is told, who has just closed a circle. Looks at everybody, as a dump does.
+    pub(super) fn of(state: &State, victim: Key) -> AcquireError {
+        let (picture, victim) = (Picture::of(state), state.owner(victim).id());
+        AcquireError::Deadlock(Box::new(Deadlock { picture, victim }))
     }
     /// The circle, from the owner that was told.
     pub fn cycle(&self) -> Vec<OwnerId> {

@@ -1,60 +1,16 @@
 //! Loading and unloading: alone, and back to the share that was there before.
 
+use super::alone::{Loading, Unloading};
 use super::ambient::{self, Frame, Kind, Within};
-use super::error::AcquireError;
+use super::error::{AcquireError, Deadlock};
+use super::modes::{Asker, Mode, Purpose, Step};
 use super::owner::{Context, Lineage, Record, Seat};
 use super::running::Running;
-use super::state::{Asker, Mode, Purpose, Step};
 use super::{Interlock, Limit, Waited};
 use crate::sync::has_failed;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// That nobody else runs: something may be loaded.
-///
-/// ```
-/// let interlock = cabrank::Interlock::new();
-/// interlock.run(|r| r.load(|loading| assert_eq!(loading.generation(), 0))).unwrap();
-/// ```
-#[derive(Debug)]
-pub struct Loading<'a> {
-    generation: u64,
-    hold: PhantomData<&'a mut ()>,
-}
-
-/// That nobody else runs, and nobody is in a permit block: what is loaded may be unloaded.
-///
-/// ```
-/// let interlock = cabrank::Interlock::new();
-/// interlock.run(|r| r.unload(|unloading| assert_eq!(unloading.generation(), 0))).unwrap();
-/// assert_eq!(interlock.generation(), 1);
-/// ```
-#[derive(Debug)]
-pub struct Unloading<'a> {
-    generation: u64,
-    hold: PhantomData<&'a mut ()>,
-}
-
-impl Loading<'_> {
-    pub(super) fn new(generation: u64) -> Self {
-        Loading { generation, hold: PhantomData }
-    }
-    /// How often something was unloaded before.
-    pub fn generation(&self) -> u64 {
-        self.generation
-    }
-}
-impl Unloading<'_> {
-    pub(super) fn new(generation: u64) -> Self {
-        Unloading { generation, hold: PhantomData }
-    }
-    /// How often something was unloaded before.
-    pub fn generation(&self) -> u64 {
-        self.generation
-    }
-}
 
 impl Running<'_> {
     /// Runs `f` when nobody else runs; meanwhile it has given up its share. Afterwards others that wait to
@@ -185,7 +141,6 @@ impl Running<'_> {
         if step == Step::Wait {
             let error = match record.home.wait(record.key(), limit.deadline()) {
                 Waited::Granted => None,
-                Waited::Deadlock(told) => Some(AcquireError::Deadlock(told)),
                 Waited::Forfeited => Some(AcquireError::Forfeited),
                 Waited::TimedOut(step) => {
                     record.home.wait_for_share(record.key(), step);
@@ -236,20 +191,31 @@ impl super::state::State {
                 if purpose == Purpose::Unload && permits > 0 {
                     return Err(AcquireError::Nested);
                 }
-                self.acquire(key, purpose, asker).ok_or(AcquireError::WouldBlock)
+                let step = self.acquire(key, purpose, asker).ok_or(AcquireError::WouldBlock)?;
+                match step == Step::Wait && self.tally.blocked > 0 {
+                    true => Err(self.withdraw(key)),
+                    false => Ok(step),
+                }
             }
             (Mode::Forfeited, _) => Err(AcquireError::Forfeited),
             (mode, _) => unreachable!("{mode:?} has no share to ask with"),
         }
     }
+    /// A request whose wait would not end is withdrawn, and told so.
+    fn withdraw(&mut self, key: crate::slab_list::Key) -> AcquireError {
+        let told = Deadlock::of(self, key);
+        self.unlink(key);
+        self.set_mode(key, Mode::Running);
+        told
+    }
 }
 
 impl Interlock {
-    /// Unloads without being in an execution: as [`Running::unload`], but nobody lets it go first, and
-    /// newcomers wait for it.
+    /// Unloads without being in an execution: as [`Running::unload`], but nobody lets it go first. Those
+    /// that ask like this have their turns in the order in which they came, and so have newcomers.
     ///
     /// # Errors
-    /// [`AcquireError::Deadlock`].
+    /// None today: it waits as long as it takes.
     ///
     /// # Panics
     /// Inside a `run` of this thread: it would wait for itself.
@@ -259,7 +225,7 @@ impl Interlock {
     /// Loads without being in an execution; see [`unload`](Self::unload).
     ///
     /// # Errors
-    /// [`AcquireError::Deadlock`].
+    /// None today, as for `unload`.
     ///
     /// # Panics
     /// Inside a `run` of this thread.
@@ -269,7 +235,7 @@ impl Interlock {
     /// [`unload`](Self::unload), if it can begin within `timeout`.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`], and those of `unload`.
+    /// [`AcquireError::TimedOut`].
     ///
     /// # Panics
     /// Inside a `run` of this thread.
@@ -301,7 +267,6 @@ impl Interlock {
         };
         let result = match waited {
             Waited::Granted => Ok(Exclusive::alone(&seat.record).run(f)),
-            Waited::Deadlock(told) => Err(AcquireError::Deadlock(told)),
             Waited::TimedOut(_) => Err(AcquireError::TimedOut),
             Waited::Forfeited => unreachable!("it holds nothing that could be forfeited"),
         };

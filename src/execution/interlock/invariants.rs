@@ -1,11 +1,38 @@
-//! Every invariant of the interlock, by name: S1 to S7 of its description, and that the counters say
-//! what the owners do, and that nobody waits who could go on.
+//! Every invariant of the interlock, by name: that what its description promises holds, that the counters
+//! say what the owners do, and that nobody waits who could go on.
 //!
 //! All are asserted at the end of every critical section in builds with debug assertions. They look at
-//! everybody, and are the only code under the lock that may.
+//! everybody, and are the only code under the lock that may, but for dumps.
+//!
+//! The machine in `spec/` has its properties by other names, because it knows its owners' programs and these
+//! do not. Each is kept here by an invariant, or shown by a model or a test (`tests/interlock/promises.rs`
+//! compares):
+//!
+//! | there | here |
+//! |---|---|
+//! | S1 | `ILK-ONE-HOLDER` |
+//! | S2 | `ILK-ALONE` |
+//! | S3 | `ILK-NO-PERMIT-IN-UNLOAD` |
+//! | S4 | `interlock_crowd` |
+//! | S5 | `ILK-OUT-IS-EMPTY`, `ILK-SHARE-GIVEN-UP`, `interlock_crowd` |
+//! | S6 | `ILK-ONE-HOLDER` |
+//! | S7 | `ILK-ENTRY`, `ILK-QUEUED` |
+//! | S8 | `ILK-SHARE-GIVEN-UP`, `interlock_crowd` |
+//! | R11 | `r11_loads_end_before_unloads_in_whatever_order_they_came` |
+//! | R12 | `r12_a_new_sharer_waits_behind_an_upgrade_until_it_has_released` |
+//! | ONCE | `interlock_one_change_x_two_executions` |
+//! | L6 | `ILK-EXACT-WAKE-UP` |
+//! | ENDS | `ILK-DEADLOCK-TOLD`, `interlock_crowd`, `l06_no_wake_up_is_lost_in_a_crowd` |
+//! | L5 | `l05_an_unload_is_granted_under_a_stream_of_sharers`, `requests_without_a_share_have_their_turns_in_order_whatever_they_are_for` |
+//! | RESUMES | `who_drains_does_not_wait_for_requests_without_a_share` |
+//! | ENTERS | `newcomers_and_requests_without_a_share_are_one_line` |
+//! | PERMIT-ENDS | `the_end_of_a_permit_block_goes_before_requests_without_a_share` |
+//!
+//! `ENTERS` and `PERMIT-ENDS` the machine does not promise, which has no queue.
 
+use super::modes::{Mode, Owner, Purpose, Queue, Tally};
 use super::owner::Context;
-use super::state::{Mode, Owner, Purpose, Queue, State, Tally};
+use super::state::State;
 use crate::slab_list::Key;
 
 /// One invariant: its name, what it says, and whether it holds.
@@ -33,7 +60,7 @@ invariants! {
     "ILK-QUEUED" "who waits is in the queue of what it waits for, and in no other" queued;
     "ILK-EXACT-WAKE-UP" "nobody waits whose guard holds" exact_wake_up;
     "ILK-TALLY" "the counters are the sums of what the owners do" tally;
-    "ILK-DEADLOCK-TOLD" "not every owner is blocked" deadlock_told;
+    "ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that waits until it has none" deadlock_told;
     "ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
 }
 
@@ -48,7 +75,6 @@ impl State {
             panic!("{broken}");
         }
     }
-    #[cfg(any(test, debug_assertions))]
     pub(super) fn broken_invariants(&self) -> impl Iterator<Item = String> {
         let broken = ALL.iter().filter(|invariant| !(invariant.holds)(self));
         broken.map(|i| format!("{} does not hold: {}", i.name, i.says))
@@ -114,7 +140,7 @@ fn no_permit_in_unload(s: &State) -> bool {
 fn out_is_empty(s: &State) -> bool {
     s.known().all(|(_, o)| {
         !matches!(o.mode, Mode::Out | Mode::Entering | Mode::Forfeited)
-            || o.permits == 0 && !o.declared
+            || o.permits == 0 && o.declared == 0
     })
 }
 
@@ -156,7 +182,7 @@ fn exact_wake_up(s: &State) -> bool {
     let unloads = empty && s.tally.reject_unload == 0;
     let turns = |purpose: Purpose| !free || s.has_turns(purpose);
     s.known().all(|(_, owner)| match owner.mode {
-        Mode::Entering => !(free && s.tally.reject_share == 0),
+        Mode::Entering => owner.ticket >= s.newcomers_before(),
         Mode::Arriving | Mode::Resuming { .. } => !free,
         Mode::Waiting { purpose: Purpose::Load, .. } => !empty,
         Mode::Waiting { purpose: Purpose::Unload, .. } => !unloads,
@@ -172,7 +198,9 @@ fn tally(s: &State) -> bool {
 }
 
 fn deadlock_told(s: &State) -> bool {
-    !s.slow || !s.is_deadlocked()
+    let waits_for =
+        |parent: &Owner| s.known().any(|(_, child)| child.waits_for_parent() == Some(parent.id()));
+    s.tally.blocked == 0 && s.known().all(|(_, o)| o.declared == 0 || !waits_for(o))
 }
 
 fn fast_is_empty(s: &State) -> bool {

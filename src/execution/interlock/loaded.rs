@@ -1,7 +1,7 @@
 //! Things that are loaded under the interlock, and handles to them.
 
+use super::alone::{Loading, Unloading};
 use super::error::{AcquireError, LoadError};
-use super::exclusive::{Loading, Unloading};
 use super::running::Running;
 use crate::foreign::Foreign;
 use std::fmt;

@@ -21,8 +21,8 @@
 //! ```
 //!
 //! # The state
-//! `state` is a machine under one mutex: every transition is a function of it, and the guards of the
-//! transitions are comparisons of counters. At the end of each critical section `settle` gives
+//! `state` is a machine under one mutex: every one of its `transitions` is a function, and their guards are
+//! comparisons of counters. At the end of each critical section `settle` gives
 //! everybody who can go on what they wait for, under the lock, and wakes exactly them after it. So
 //! no wake-up is lost: a waiter is in its queue before the lock is released, and whatever makes its
 //! guard true ends in `settle`. `invariants` holds all of this against every owner in builds with debug
@@ -43,29 +43,37 @@
 //! # Without a reloader
 //! Entering costs nothing where there is no interlock: keep an `Option<Interlock>`.
 
+mod alone;
 mod ambient;
+mod child;
 mod dump;
+mod enter;
 mod error;
 mod exclusive;
+#[cfg(any(test, debug_assertions))]
 mod invariants;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod invariants_tests;
 mod loaded;
+mod modes;
 mod owner;
+mod permit;
 mod running;
 mod scope;
 mod settle;
 mod state;
 mod tasks;
+mod transitions;
 
+pub use alone::{Loading, Unloading};
+pub use child::Child;
 pub use dump::{Accepts, Dump, OwnerDump, OwnerState};
 pub use error::{AcquireError, Deadlock, LoadError};
-pub use exclusive::{Loading, Unloading};
 pub use loaded::{Handle, Loaded};
+pub use modes::Purpose;
 pub use owner::OwnerId;
-pub use running::{Child, Running};
+pub use running::Running;
 pub(crate) use scope::{Scope, Within};
-pub use state::Purpose;
 pub use tasks::{LoadingGuard, UnloadingGuard};
 
 use crate::clock::{Clock, Deadline, Tick};
@@ -73,8 +81,9 @@ use crate::foreign::contained;
 use crate::slab_list::Key;
 use crate::sync::{Mutex, Word};
 use crate::wait_queue::Wake;
+use modes::{Asker, Outcome, Step};
 use owner::{Context, Place};
-use state::{Asker, Outcome, SLOW, State, Step};
+use state::{SLOW, State};
 use std::fmt;
 use std::mem::take;
 use std::sync::{Arc, PoisonError, Weak};
@@ -217,7 +226,6 @@ impl fmt::Debug for Interlock {
 /// How a blocking wait ended.
 enum Waited {
     Granted,
-    Deadlock(Box<Deadlock>),
     Forfeited,
     /// The deadline passed. The owner may have to wait for its share.
     TimedOut(Step),
@@ -287,7 +295,6 @@ impl Inner {
         loop {
             match state.owners[key.index()].outcome.take() {
                 Some(Outcome::Granted) => return Waited::Granted,
-                Some(Outcome::Deadlock(told)) => return Waited::Deadlock(told),
                 Some(Outcome::Forfeited) => return Waited::Forfeited,
                 None => {}
             }

@@ -1,24 +1,24 @@
-//! An execution from its own point of view: its share, its permit blocks, its children.
+//! An execution from its own point of view: its share.
 
+use super::Limit;
 use super::ambient::{self, Frame, Kind, Within};
+use super::enter::Begun;
 use super::error::AcquireError;
+use super::modes::{Asker, Step};
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
-use super::state::{Asker, Step};
-use super::{Inner, Interlock, Limit, Waited};
+use super::{Inner, Waited};
 use crate::sync::has_failed;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A share: while it lives, nobody loads or unloads but itself.
 ///
 /// Handles to what is loaded borrow from it, so that the compiler refuses any that would live across a
 /// permit block, a load or an unload. It may go from thread to thread. Leaked, it keeps everybody from
-/// loading: see [`Interlock::forfeit`].
+/// loading: see [`forfeit`](super::Interlock::forfeit).
 ///
 /// The lifetime keeps the shares of two closures from being swapped; to write it is never needed.
 ///
@@ -47,184 +47,10 @@ pub(super) enum Hold {
     Nested(Frame),
 }
 
-impl Interlock {
-    /// Runs `f` in an execution, which begins when nobody loads or unloads, or waits to.
-    ///
-    /// Inside another `run` of this interlock on the same thread it is the same execution, and does not
-    /// wait (in a permit block: for the holder alone).
-    ///
-    /// # Panics
-    /// If another thread has borrowed the enclosing [`Running`] and loads, unloads or permits with it.
-    pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
-        self.run_by(Limit::Forever, f)
-            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
-    }
-    /// [`run`](Self::run), if that needs no waiting.
-    ///
-    /// # Errors
-    /// [`AcquireError::WouldBlock`].
-    pub fn try_run<R>(
-        &self,
-        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
-    ) -> Result<R, AcquireError> {
-        self.run_by(Limit::Never, f)
-    }
-    /// [`run`](Self::run), if it can begin within `timeout`.
-    ///
-    /// # Errors
-    /// [`AcquireError::TimedOut`].
-    pub fn run_timeout<R>(
-        &self,
-        timeout: Duration,
-        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
-    ) -> Result<R, AcquireError> {
-        self.run_by(self.0.deadline(timeout), f)
-    }
-    fn run_by<R>(
-        &self,
-        limit: Limit,
-        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
-    ) -> Result<R, AcquireError> {
-        match ambient::innermost(&self.0) {
-            Some(frame) => Running::nested(frame, limit).map(|mut running| {
-                let within = running.within(Kind::Running);
-                let result = f(&mut running);
-                drop(within);
-                result
-            }),
-            None => Running::first(&self.0, None, limit).map(|running| running.run(f)),
-        }
-    }
-
-    /// Begins an execution that ends when the guard is dropped, on whatever thread.
-    ///
-    /// The guard is an owner of its own: a `run` on this thread does not nest in it (see
-    /// [`Running::in_scope`]). Inside a `run` it begins a child of that execution.
-    ///
-    /// # Panics
-    /// Inside an exclusive section of this thread: it would wait for itself.
-    pub fn enter(&self) -> Running<'static> {
-        self.enter_by(Limit::Forever)
-            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
-    }
-    /// [`enter`](Self::enter), if that needs no waiting.
-    ///
-    /// # Errors
-    /// [`AcquireError::WouldBlock`].
-    pub fn try_enter(&self) -> Result<Running<'static>, AcquireError> {
-        self.enter_by(Limit::Never)
-    }
-    /// [`enter`](Self::enter), if it can begin within `timeout`.
-    ///
-    /// # Errors
-    /// [`AcquireError::TimedOut`].
-    pub fn enter_timeout(&self, timeout: Duration) -> Result<Running<'static>, AcquireError> {
-        self.enter_by(self.0.deadline(timeout))
-    }
-    fn enter_by(&self, limit: Limit) -> Result<Running<'static>, AcquireError> {
-        let lineage = self.ambient_lineage(matches!(limit, Limit::Forever));
-        Running::first(&self.0, lineage.map(|lineage| (lineage, false)), limit)
-    }
-    /// What an execution begun by a guard descends from here.
-    pub(super) fn ambient_lineage(&self, waits: bool) -> Option<Arc<Lineage>> {
-        let frame = ambient::innermost(&self.0)?;
-        assert!(
-            !waits || frame.kind != Kind::Exclusive,
-            "this thread loads or unloads: a guard would wait for it. Use `run`, which nests"
-        );
-        Some(Lineage::below(&frame.record, frame.lineage))
-    }
-}
-
-/// An owner that waits to enter, or is refused, and is given its record back.
-pub(super) enum Begun {
-    Yes,
-    Waits,
-    Refused,
-}
-
-impl Inner {
-    /// The execution of this seat begins, or waits to.
-    #[inline]
-    pub(super) fn begin(
-        self: &Arc<Self>,
-        seat: &Seat,
-        lineage: Option<&(Arc<Lineage>, bool)>,
-        asker: Asker,
-    ) -> Begun {
-        seat.record.vitals().rename();
-        if lineage.is_none() && self.enter_fast() {
-            seat.record.vitals().begin(self.clock.now());
-            return Begun::Yes;
-        }
-        self.begin_slowly(seat, lineage, asker)
-    }
-    #[cold]
-    fn begin_slowly(
-        &self,
-        seat: &Seat,
-        lineage: Option<&(Arc<Lineage>, bool)>,
-        asker: Asker,
-    ) -> Begun {
-        let descends = lineage.is_some_and(|(lineage, _)| lineage.is_live());
-        let parent = lineage.map(|(lineage, _)| lineage.id);
-        let now = self.clock.now();
-        self.critical(|state| {
-            let (key, id) = (seat.record.key(), seat.record.id());
-            state.owners[key.index()].parent = parent.map(|parent| (id, parent));
-            let step = if state.slow {
-                state.enter(key, descends, asker)
-            } else {
-                // The bit is set under the mutex only: nothing but other exchanges is in the way.
-                while !self.enter_fast() {}
-                Some(Step::Done)
-            };
-            if lineage.is_some_and(|(_, token)| *token) && step.is_some() {
-                state.tokens -= 1;
-            }
-            if step == Some(Step::Done) {
-                seat.record.vitals().begin(now);
-            }
-            match step {
-                Some(Step::Done) => Begun::Yes,
-                Some(Step::Wait) => Begun::Waits,
-                None => Begun::Refused,
-            }
-        })
-    }
-    /// The execution of this seat is over.
-    #[inline]
-    fn end(&self, seat: &Seat, lineage: Option<&Lineage>, token: bool) {
-        let vitals = seat.record.vitals();
-        let regular = vitals.context() == Context::BASE;
-        // Before the word: who sets SLOW after it has been counted down sees that it has left.
-        vitals.set(Context::OUT);
-        if regular && !token && self.leave_fast() {
-            return;
-        }
-        self.end_slowly(seat, lineage, token);
-    }
-    #[cold]
-    fn end_slowly(&self, seat: &Seat, lineage: Option<&Lineage>, token: bool) {
-        self.critical(|state| {
-            if state.slow || !self.leave_fast() {
-                let key = seat.record.key();
-                state.adopt(key);
-                state.leave(key);
-            }
-            // `forfeit` may have come in between.
-            seat.record.vitals().set(Context::OUT);
-            if let Some(lineage) = lineage.filter(|_| token) {
-                state.remove_child(lineage.id);
-            }
-        });
-    }
-}
-
 impl<'scope> Running<'scope> {
     /// The first share of an execution.
     #[inline]
-    fn first(
+    pub(super) fn first(
         home: &Arc<Inner>,
         lineage: Option<(Arc<Lineage>, bool)>,
         limit: Limit,
@@ -257,7 +83,7 @@ impl<'scope> Running<'scope> {
         }
     }
     /// One share more.
-    fn nested(frame: Frame, limit: Limit) -> Result<Self, AcquireError> {
+    pub(super) fn nested(frame: Frame, limit: Limit) -> Result<Self, AcquireError> {
         let (level, vitals) = (frame.level, frame.record.vitals());
         let lost = loop {
             let now = vitals.context();
@@ -283,7 +109,7 @@ impl<'scope> Running<'scope> {
         Ok(Running { hold_on: Hold::Nested(frame), level, lineage, scope: PhantomData })
     }
 
-    fn run<R>(mut self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
+    pub(super) fn run<R>(mut self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         let twin = match &mut self.hold_on {
             Hold::First { seat: Some(seat), .. } => seat.twin.take(),
             _ => None,
@@ -310,11 +136,11 @@ impl<'scope> Running<'scope> {
     pub(super) fn home(&self) -> &Arc<Inner> {
         &self.record().home
     }
-    fn frame(&self, level: u32, kind: Kind) -> Frame {
+    pub(super) fn frame(&self, level: u32, kind: Kind) -> Frame {
         Frame { record: self.record().clone(), level, kind, lineage: self.lineage.clone() }
     }
     /// This thread is in this execution, until the guard is dropped.
-    fn within(&self, kind: Kind) -> Within {
+    pub(super) fn within(&self, kind: Kind) -> Within {
         ambient::push(self.frame(self.level, kind))
     }
 
@@ -385,128 +211,6 @@ impl<'scope> Running<'scope> {
     pub(super) fn sink(&self) {
         self.record().sink(self.level);
     }
-
-    /// Runs `f` without a share, so that others may load (and not unload) meanwhile. For whatever may
-    /// wait for somebody who loads; `f` promises to use nothing that is loaded, and the compiler holds
-    /// it to that.
-    ///
-    /// # Errors
-    /// [`AcquireError::Nested`], [`AcquireError::Forfeited`]; `f` has not run.
-    pub fn permit_loads<R>(&mut self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
-        let level = self.begin_permit()?;
-        let within = ambient::push(self.frame(level, Kind::Permit));
-        // The share is to be there again for whoever catches the panic.
-        let result = catch_unwind(AssertUnwindSafe(f));
-        drop(within);
-        if !has_failed() {
-            let record = self.record();
-            let step = record.home.slowly(|state| state.end_permit(record.key(), Asker::Thread));
-            record.home.wait_for_share(record.key(), step);
-            self.sink();
-        }
-        result.or_else(|panic| resume_unwind(panic))
-    }
-    fn begin_permit(&mut self) -> Result<u32, AcquireError> {
-        self.rise()?;
-        let record = self.record();
-        let permitted = record.home.slowly(|state| {
-            state.adopt(record.key());
-            let running = state.owner(record.key()).mode == super::state::Mode::Running;
-            if running {
-                state.permit(record.key());
-            }
-            running
-        });
-        if !permitted {
-            // In an exclusive section, in which nobody else could load.
-            self.sink();
-            return Err(AcquireError::Nested);
-        }
-        Ok(self.level + 1)
-    }
-    /// [`permit_loads`](Self::permit_loads) around a future.
-    ///
-    /// # Errors
-    /// Those of `permit_loads`.
-    ///
-    /// # Cancel safety
-    /// Dropped in the middle, the share is back at once, or, if somebody loads just then, when this
-    /// `Running` next loads, unloads or permits: until then it has [no share](Self::has_share).
-    pub async fn permit_loads_async<F: Future>(
-        &mut self,
-        future: F,
-    ) -> Result<F::Output, AcquireError> {
-        self.recover_async().await;
-        let level = self.begin_permit()?;
-        let permit = super::tasks::Permit::new(self.record(), self.level);
-        let frame = self.frame(level, Kind::Permit);
-        let mut future = pin!(future);
-        let output = std::future::poll_fn(|cx| {
-            let _within = ambient::push(frame.clone());
-            future.as_mut().poll(cx)
-        })
-        .await;
-        permit.end().await;
-        Ok(output)
-    }
-    /// [`permit_loads`](Self::permit_loads), by the name of what it is most often for: a call that
-    /// blocks, of whatever kind.
-    ///
-    /// # Errors
-    /// Those of `permit_loads`.
-    pub fn blocking<R>(&mut self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
-        self.permit_loads(f)
-    }
-    /// Waits for a thread's end, and permits loads meanwhile.
-    ///
-    /// # Errors
-    /// Those of `permit_loads`; then the thread is detached.
-    pub fn join<T>(
-        &mut self,
-        thread: std::thread::JoinHandle<T>,
-    ) -> Result<std::thread::Result<T>, AcquireError> {
-        self.permit_loads(|| thread.join())
-    }
-
-    /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share.
-    ///
-    /// A child that waits to load waits for this share: then nobody could ever go on. That this is
-    /// declared lets the interlock see it: as soon as every execution is blocked, somebody who waits
-    /// to load or unload is told, by [`AcquireError::Deadlock`].
-    pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Declared<'a>(&'a Record);
-        impl Drop for Declared<'_> {
-            fn drop(&mut self) {
-                if !has_failed() {
-                    self.0.declare(false);
-                }
-            }
-        }
-        if !self.has_share() {
-            return f();
-        }
-        self.record().declare(true);
-        let _declared = Declared(self.record());
-        f()
-    }
-
-    /// A token with which a thread or task begins an execution that this one may wait for: it enters
-    /// although an unload waits, as that waits for its parent.
-    ///
-    /// ```
-    /// let interlock = cabrank::Interlock::new();
-    /// interlock.run(|r| {
-    ///     let child = r.child();
-    ///     let thread = std::thread::spawn(move || child.run(|r| r.load(|_| 7).unwrap()));
-    ///     assert_eq!(r.join(thread).unwrap().unwrap(), 7);
-    /// });
-    /// ```
-    pub fn child(&self) -> Child {
-        let record = self.record();
-        record.home.critical(|state| state.add_child(record.id()));
-        let lineage = Lineage::below(record, self.lineage.clone());
-        Child { home: record.home.clone(), lineage: Some(lineage) }
-    }
 }
 
 impl Drop for Running<'_> {
@@ -544,7 +248,7 @@ impl Record {
             Some(Step::Done) => Ok(()),
             Some(Step::Wait) => match self.home.wait(self.key(), limit.deadline()) {
                 Waited::TimedOut(_) => Err(AcquireError::TimedOut),
-                Waited::Granted | Waited::Forfeited | Waited::Deadlock(_) => Ok(()),
+                Waited::Granted | Waited::Forfeited => Ok(()),
             },
             None => Err(AcquireError::WouldBlock),
         }
@@ -572,55 +276,5 @@ impl Record {
             self.home.wait_for_share(self.key(), step);
             true
         })
-    }
-    fn declare(&self, declared: bool) {
-        self.home.slowly(|state| {
-            state.adopt(self.key());
-            state.declare(self.key(), declared);
-        });
-    }
-}
-
-/// The right to begin an execution that is a child of another: for a thread or task that its parent
-/// waits for. One execution each; dropped, there is none.
-///
-/// See [`Running::child`].
-#[must_use = "whoever waits for its children waits for this one, too"]
-pub struct Child {
-    home: Arc<Inner>,
-    lineage: Option<Arc<Lineage>>,
-}
-
-impl Child {
-    /// Runs `f` in the child's execution.
-    pub fn run<R>(self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
-        self.enter().run(f)
-    }
-    /// Begins the child's execution, which ends when the guard is dropped.
-    pub fn enter(mut self) -> Running<'static> {
-        let lineage = self.lineage.take().map(|lineage| (lineage, true));
-        Running::first(&self.home, lineage, Limit::Forever)
-            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
-    }
-    pub(super) fn into_parts(mut self) -> (Arc<Inner>, Option<Arc<Lineage>>) {
-        (self.home.clone(), self.lineage.take())
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        if let Some(lineage) = self.lineage.take().filter(|_| !has_failed()) {
-            self.home.critical(|state| {
-                state.tokens -= 1;
-                state.remove_child(lineage.id);
-            });
-        }
-    }
-}
-
-impl fmt::Debug for Child {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parent = self.lineage.as_ref().map(|lineage| lineage.id);
-        f.debug_struct("Child").field("parent", &parent).finish()
     }
 }

@@ -4,32 +4,31 @@
 //! touched. The order among those who could go is the ruling:
 //! 1. loads of owners that have given up their share for it: one after the other, before anybody
 //!    resumes, so that all resume together;
-//! 2. who waits for the holder alone: ends of permit blocks, children of live executions;
-//! 3. who let others of its kind go first, once none of them waits any more;
-//! 4. unloads of owners that have given up their share, then loads and unloads of owners that had
-//!    none: these never keep anybody from resuming, or a stream of them would do so for ever;
-//! 5. newcomers, when no entry keeps them out.
+//! 2. who waits for the holder alone: ends of permit blocks, children of live executions. So each has
+//!    its turn between two holders;
+//! 3. who let others of its kind go first, once none of them waits any more: for a request by an owner
+//!    that had no share it never waits;
+//! 4. unloads of owners that have given up their share;
+//! 5. newcomers, and requests of owners that had no share, in the order in which they came (but a load
+//!    passes an unload that waits for a permit block).
 //!
-//! One pass is enough. Steps 2 and 3 only give shares, which takes from step 1 and 4 and gives to
-//! nobody; step 3 withdraws entries, which steps 4 and 5 then see; whatever grants ends the pass.
+//! # Nobody starves
+//! Steps 1 and 4 are bounded by those who have a share now: who drains asks for nothing. A stream of
+//! requests by owners without a share, which nothing bounds, comes last, and as a line with the
+//! newcomers: who stands in it lets no more pass than came before. In the machine's terms, such a
+//! request is made when those who came before it have entered.
+//!
+//! # One pass is enough
+//! Steps 2 and 3 only give shares, which takes from steps 1, 4 and the requests of 5 and gives to nobody;
+//! step 3 withdraws entries, which steps 4 and 5 then see; whatever grants ends the pass.
 
-use super::dump::Picture;
-use super::error::Deadlock;
-use super::state::{Mode, Outcome, Purpose, State};
+use super::modes::{Mode, Outcome, Purpose};
+use super::state::State;
 use crate::slab_list::Key;
 use std::mem::take;
 
 impl State {
     pub(super) fn settle(&mut self) {
-        self.settle_once();
-        while self.is_deadlocked() {
-            self.break_deadlock();
-            self.settle_once();
-        }
-        self.newest_request = None;
-    }
-
-    fn settle_once(&mut self) {
         use Purpose::{Load, Unload};
         if self.holder.is_some() {
             return;
@@ -43,17 +42,49 @@ impl State {
                 self.admit_all(Mode::Draining(purpose));
             }
         }
-        if self.running() == 0 {
-            let unloads_go = self.tally.reject_unload == 0;
-            if unloads_go && self.grant_front(Unload, true)
-                || self.grant_front(Load, false)
-                || unloads_go && self.grant_front(Unload, false)
-            {
-                return;
-            }
+        let unloads_go = self.tally.reject_unload == 0;
+        if self.running() == 0 && unloads_go && self.grant_front(Unload, true) {
+            return;
         }
-        if self.tally.reject_share == 0 {
-            self.admit_all(Mode::Entering);
+        self.admit_newcomers();
+        if self.running() == 0
+            && let Some(purpose) = self.next_pending(unloads_go)
+        {
+            self.grant_front(purpose, false);
+        }
+    }
+
+    /// Of the requests without a share the one that came first, if it may go.
+    fn next_pending(&self, unloads_go: bool) -> Option<Purpose> {
+        let [load, unload] = self.first_pending();
+        match (load, unload.filter(|_| unloads_go)) {
+            (Some(load), Some(unload)) if unload < load => Some(Purpose::Unload),
+            (Some(_), _) => Some(Purpose::Load),
+            (None, unload) => unload.map(|_| Purpose::Unload),
+        }
+    }
+    /// When the first request without a share came, by purpose.
+    fn first_pending(&self) -> [Option<u64>; 2] {
+        let ticket = |key: Key| self.owner(key).ticket;
+        self.pending.each_ref().map(|queue| queue.front().map(ticket))
+    }
+    /// Those newcomers enter now who came before this ticket: it is that of the first request without a
+    /// share, or, where another entry keeps them out, 0.
+    pub(super) fn newcomers_before(&self) -> u64 {
+        let pending: usize = self.pending.iter().map(|queue| queue.len()).sum();
+        if self.holder.is_some() || self.tally.reject_share > pending {
+            return 0;
+        }
+        self.first_pending().into_iter().flatten().min().unwrap_or(u64::MAX)
+    }
+    fn admit_newcomers(&mut self) {
+        let limit = self.newcomers_before();
+        while let Some(key) = self.newcomers.front()
+            && self.owner(key).ticket < limit
+        {
+            self.unlink(key);
+            self.resume(key, false);
+            self.resolve(key, Outcome::Granted);
         }
     }
 
@@ -79,39 +110,5 @@ impl State {
             self.resume(key, ends_permit);
             self.resolve(key, Outcome::Granted);
         }
-    }
-
-    /// Whether every owner is blocked: who has a share waits for a child of its own, nobody holds,
-    /// nobody is inside a permit block, no child has yet to enter, and somebody waits to hold.
-    pub(super) fn is_deadlocked(&self) -> bool {
-        self.tally.blocked > 0
-            && self.running() == self.tally.blocked
-            && self.holder.is_none()
-            && self.tally.yielded == 0
-            && self.tokens == 0
-            && self.somebody_waits_to_hold()
-    }
-    fn somebody_waits_to_hold(&self) -> bool {
-        self.upgrading.iter().chain(&self.pending).any(|queue| !queue.is_empty())
-    }
-
-    /// One request is told, and withdrawn: the one that closed the circle, or else the oldest unload,
-    /// or else the oldest load.
-    fn break_deadlock(&mut self) {
-        let queues = [&self.upgrading[1], &self.pending[1], &self.upgrading[0], &self.pending[0]];
-        let still_waits = |key: &Key| matches!(self.owner(*key).mode, Mode::Waiting { .. });
-        let victim = self
-            .newest_request
-            .filter(still_waits)
-            .or_else(|| queues.into_iter().find_map(|queue| queue.front()))
-            .expect("somebody waits to hold");
-        // Looking at everybody is no more than this section wakes: nobody else can do anything.
-        let told = Deadlock::new(Picture::of(self), self.owner(victim).id());
-        let Mode::Waiting { upgrading, .. } = self.owner(victim).mode else {
-            unreachable!("a victim waits to hold")
-        };
-        self.unlink(victim);
-        self.set_mode(victim, if upgrading { Mode::Running } else { Mode::Out });
-        self.resolve(victim, Outcome::Deadlock(Box::new(told)));
     }
 }

@@ -6,11 +6,14 @@
 //! then its [`Running`] has [no share](Running::has_share), and waits for it before it does anything
 //! else.
 
+use super::alone::{Loading, Unloading};
+use super::child::Child;
+use super::enter::Begun;
 use super::error::AcquireError;
-use super::exclusive::{Exclusive, Loading, Unloading};
+use super::exclusive::Exclusive;
+use super::modes::{Asker, Mode, Outcome, Purpose, Step};
 use super::owner::{Context, Lineage, Record, Seat};
-use super::running::{Begun, Child, Running};
-use super::state::{Asker, Mode, Outcome, Purpose, Step};
+use super::running::Running;
 use super::{Inner, Interlock};
 use crate::foreign::release;
 use crate::slab_list::Key;
@@ -171,7 +174,6 @@ impl Running<'_> {
             let given_up = GivenUp::new(self.record(), self.level);
             match (Turn { home, key }).await {
                 Outcome::Granted => given_up.forget(),
-                Outcome::Deadlock(told) => return Err(AcquireError::Deadlock(told)),
                 Outcome::Forfeited => return Err(AcquireError::Forfeited),
             }
         }

@@ -5,13 +5,16 @@
 //! What fails is kept with it, and told once, when it has left. No thread is bound to it: who has
 //! the value ends the execution, wherever that is.
 
+mod reload;
+
 use super::ambient::Scope;
 use super::child::Child;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{self, Running, Unloading};
-use super::reloading::{Reloading, World};
+use super::interlock::{self, Running};
+use super::preparing::{Loads, Preparing};
+use super::reloading::Reloading;
 use crate::foreign::{caught, panic_message, release};
 use crate::sync::has_failed;
 use std::any::Any;
@@ -64,16 +67,6 @@ pub(crate) enum Entry {
     /// With a child's token, if there is an interlock.
     Child(Option<interlock::Child>),
 }
-
-/// What a reload does while nobody else runs: with the right to unload, the executor's world, what
-/// is to be completed, and where failures go.
-type Alone = fn(
-    &Reloading,
-    &mut Unloading<'_>,
-    &World,
-    &mut Completers,
-    &mut Vec<Failure>,
-) -> Result<(), Failure>;
 
 /// How a body has ended.
 enum Ended<R> {
@@ -169,7 +162,8 @@ impl Execution {
         let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
         let _here = self.scope().enter();
         self.reloads_last = true;
-        reloading.begin_shared(&mut self.reload_completers)
+        let share = self.running.as_mut().map(|running| running as &mut dyn Loads);
+        reloading.begin_shared(&mut Preparing::new(share), &mut self.reload_completers)
     }
     /// One that could not begin waits for nobody.
     fn begun(mut self, begun: Result<(), Failure>) -> Result<Self, ExecutionError> {
@@ -181,55 +175,6 @@ impl Execution {
                 Err(self.told().expect_err("it has failed"))
             }
         }
-    }
-
-    fn reload_first(&mut self) -> Result<(), Failure> {
-        let Some(reloading) = self.reloading.clone() else { return Ok(()) };
-        self.unload(&reloading, Reloading::reload_first)
-    }
-    async fn reload_first_async(&mut self) -> Result<(), Failure> {
-        let Some(reloading) = self.reloading.clone() else { return Ok(()) };
-        self.unload_async(&reloading, Reloading::reload_first).await
-    }
-    fn reload_last(&mut self) {
-        let Some(reloading) = self.last() else { return };
-        let unloaded = self.unload(&reloading, Reloading::reload_last);
-        self.failures.extend(unloaded.err());
-    }
-    async fn reload_last_async(&mut self) {
-        let Some(reloading) = self.last() else { return };
-        let unloaded = self.unload_async(&reloading, Reloading::reload_last).await;
-        self.failures.extend(unloaded.err());
-    }
-    /// Its reloader, if there is something to be reloaded last: it is owed from here on.
-    fn last(&mut self) -> Option<Arc<Reloading>> {
-        let reloading = self.reloading.clone().filter(|_| take(&mut self.reloads_last))?;
-        reloading.owe();
-        Some(reloading)
-    }
-
-    /// Waits until nobody else runs, and reloads.
-    fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
-        let _here = self.scope().enter();
-        let running = self.running.as_mut().ok_or_else(no_share)?;
-        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
-        let failures = &mut self.failures;
-        let unloaded =
-            running.unload(|unloading| alone(reloading, unloading, world, completers, failures));
-        unloaded.map_err(|refused| Failure::new(Stage::Unload, refused))?
-    }
-    async fn unload_async(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
-        let scope = self.scope();
-        let running = self.running.as_mut().ok_or_else(no_share)?;
-        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
-        let unloading = running.unload_async().await;
-        let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
-        let result = {
-            let _here = (scope.enter(), unloading.scope().enter());
-            alone(reloading, &mut unloading, world, completers, &mut self.failures)
-        };
-        unloading.finish().await;
-        result
     }
 
     /// What a thread has to know that is in this execution.
@@ -405,10 +350,6 @@ impl Execution {
             }
         }
     }
-}
-
-fn no_share() -> Failure {
-    Failure::new(Stage::Unload, super::ReloadRefused::InsideExecution)
 }
 
 impl Drop for Execution {

@@ -1,0 +1,75 @@
+//! How an execution reloads: before its body, or after it.
+
+use super::Execution;
+use crate::execution::ReloadRefused;
+use crate::execution::error::{Failure, Stage};
+use crate::execution::hooks::Completers;
+use crate::execution::interlock::Unloading;
+use crate::execution::reloading::{Reloading, World};
+use std::mem::take;
+use std::sync::Arc;
+
+/// What a reload does while nobody else runs: with the right to unload, the executor's world, what
+/// is to be completed, and where failures go.
+type Alone = fn(
+    &Reloading,
+    &mut Unloading<'_>,
+    &World,
+    &mut Completers,
+    &mut Vec<Failure>,
+) -> Result<(), Failure>;
+
+impl Execution {
+    pub(super) fn reload_first(&mut self) -> Result<(), Failure> {
+        let Some(reloading) = self.reloading.clone() else { return Ok(()) };
+        self.unload(&reloading, Reloading::reload_first)
+    }
+    pub(super) async fn reload_first_async(&mut self) -> Result<(), Failure> {
+        let Some(reloading) = self.reloading.clone() else { return Ok(()) };
+        self.unload_async(&reloading, Reloading::reload_first).await
+    }
+    pub(super) fn reload_last(&mut self) {
+        let Some(reloading) = self.last() else { return };
+        let unloaded = self.unload(&reloading, Reloading::reload_last);
+        self.failures.extend(unloaded.err());
+    }
+    pub(super) async fn reload_last_async(&mut self) {
+        let Some(reloading) = self.last() else { return };
+        let unloaded = self.unload_async(&reloading, Reloading::reload_last).await;
+        self.failures.extend(unloaded.err());
+    }
+    /// Its reloader, if there is something to be reloaded last: it is owed from here on.
+    pub(super) fn last(&mut self) -> Option<Arc<Reloading>> {
+        let reloading = self.reloading.clone().filter(|_| take(&mut self.reloads_last))?;
+        reloading.owe();
+        Some(reloading)
+    }
+
+    /// Waits until nobody else runs, and reloads.
+    fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
+        let _here = self.scope().enter();
+        let running = self.running.as_mut().ok_or_else(no_share)?;
+        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
+        let failures = &mut self.failures;
+        let unloaded =
+            running.unload(|unloading| alone(reloading, unloading, world, completers, failures));
+        unloaded.map_err(|refused| Failure::new(Stage::Unload, refused))?
+    }
+    async fn unload_async(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
+        let scope = self.scope();
+        let running = self.running.as_mut().ok_or_else(no_share)?;
+        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
+        let unloading = running.unload_async().await;
+        let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
+        let result = {
+            let _here = (scope.enter(), unloading.scope().enter());
+            alone(reloading, &mut unloading, world, completers, &mut self.failures)
+        };
+        unloading.finish().await;
+        result
+    }
+}
+
+fn no_share() -> Failure {
+    Failure::new(Stage::Unload, ReloadRefused::InsideExecution)
+}

@@ -1,0 +1,147 @@
+//! Children: executions that another one may wait for, and says so.
+
+use super::error::{AcquireError, Deadlock};
+use super::modes::Mode;
+use super::owner::{Lineage, Record};
+use super::running::Running;
+use super::state::State;
+use super::{Inner, Limit};
+use crate::slab_list::Key;
+use crate::sync::has_failed;
+use std::fmt;
+use std::sync::Arc;
+
+impl Running<'_> {
+    /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share.
+    ///
+    /// A child that waits to load waits for this share: then neither could ever go on. That the wait is
+    /// told lets the interlock see it, whatever others do meanwhile: whoever closes the circle is refused,
+    /// the child its load, or this wait.
+    ///
+    /// # Errors
+    /// [`AcquireError::Deadlock`], if a child waits to load; [`AcquireError::Nested`] inside an exclusive
+    /// section, while there are children: they may have to wait until it ends. `f` has not run.
+    ///
+    /// ```
+    /// use cabrank::AcquireError::Nested;
+    ///
+    /// let interlock = cabrank::Interlock::new();
+    /// let mut running = interlock.enter();
+    /// let child = running.child();
+    /// let inside = || interlock.run(|r| r.waiting(|| unreachable!("for ever")));
+    /// assert!(matches!(running.load(|_| inside()), Ok(Err(Nested))));
+    /// drop(child);
+    /// running.waiting(|| ()).expect("there is nobody to wait for");
+    /// ```
+    pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
+        struct Declared<'a>(&'a Record);
+        impl Drop for Declared<'_> {
+            fn drop(&mut self) {
+                if !has_failed() {
+                    self.0.home.slowly(|state| state.undeclare(self.0.key()));
+                }
+            }
+        }
+        let record = self.record();
+        let _declared = match self.has_share() {
+            true => record.declare()?.then_some(Declared(record)),
+            false => None,
+        };
+        Ok(f())
+    }
+
+    /// A token with which a thread or task begins an execution that this one may wait for: it enters
+    /// although an unload waits, as that waits for its parent.
+    ///
+    /// ```
+    /// let interlock = cabrank::Interlock::new();
+    /// interlock.run(|r| {
+    ///     let child = r.child();
+    ///     let thread = std::thread::spawn(move || child.run(|r| r.load(|_| 7).unwrap()));
+    ///     assert_eq!(r.join(thread).unwrap().unwrap(), 7);
+    /// });
+    /// ```
+    pub fn child(&self) -> Child {
+        let record = self.record();
+        record.home.critical(|state| state.add_child(record.id()));
+        let lineage = Lineage::below(record, self.lineage.clone());
+        Child { home: record.home.clone(), lineage: Some(lineage) }
+    }
+}
+
+impl Record {
+    /// Whether it counts as waiting for its children from here on.
+    fn declare(&self) -> Result<bool, AcquireError> {
+        self.home.slowly(|state| {
+            state.adopt(self.key());
+            state.declare(self.key())
+        })
+    }
+}
+
+impl State {
+    /// The owner waits for its children. False if that is not to be counted.
+    fn declare(&mut self, key: Key) -> Result<bool, AcquireError> {
+        match self.owner(key).mode {
+            Mode::Running => {
+                self.change(key, |owner| owner.declared += 1);
+                if self.tally.blocked == 0 {
+                    return Ok(true);
+                }
+                let told = Deadlock::of(self, key);
+                self.undeclare(key);
+                Err(told)
+            }
+            // A child may have to wait for the holder, so a holder waits for no child.
+            Mode::Holding if self.owner(key).live_children().0 > 0 => Err(AcquireError::Nested),
+            _ => Ok(false),
+        }
+    }
+    fn undeclare(&mut self, key: Key) {
+        // Not if it was forfeited meanwhile.
+        self.change(key, |owner| owner.declared = owner.declared.saturating_sub(1));
+    }
+}
+
+/// The right to begin an execution that is a child of another: for a thread or task that its parent
+/// waits for. One execution each; dropped, there is none.
+///
+/// See [`Running::child`].
+#[must_use = "whoever waits for its children waits for this one, too"]
+pub struct Child {
+    home: Arc<Inner>,
+    lineage: Option<Arc<Lineage>>,
+}
+
+impl Child {
+    /// Runs `f` in the child's execution.
+    pub fn run<R>(self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
+        self.enter().run(f)
+    }
+    /// Begins the child's execution, which ends when the guard is dropped.
+    pub fn enter(mut self) -> Running<'static> {
+        let lineage = self.lineage.take().map(|lineage| (lineage, true));
+        Running::first(&self.home, lineage, Limit::Forever)
+            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
+    }
+    pub(super) fn into_parts(mut self) -> (Arc<Inner>, Option<Arc<Lineage>>) {
+        (self.home.clone(), self.lineage.take())
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(lineage) = self.lineage.take().filter(|_| !has_failed()) {
+            self.home.critical(|state| {
+                state.remove_child(lineage.id);
+            });
+        }
+    }
+}
+
+impl fmt::Debug for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parent = self.lineage.as_ref().map(|lineage| lineage.id);
+        f.debug_struct("Child").field("parent", &parent).finish()
+    }
+}

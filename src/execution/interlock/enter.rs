@@ -1,0 +1,183 @@
+//! How an execution begins and ends: through the word if it can, through the mutex if it must.
+
+use super::ambient::{self, Kind};
+use super::error::AcquireError;
+use super::modes::{Asker, Parent, Step};
+use super::owner::{Context, Lineage, Seat};
+use super::running::Running;
+use super::{Inner, Interlock, Limit};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Interlock {
+    /// Runs `f` in an execution, which begins when nobody loads or unloads, or waits to.
+    ///
+    /// Inside another `run` of this interlock on the same thread it is the same execution, and does not
+    /// wait (in a permit block: for the holder alone).
+    ///
+    /// # Panics
+    /// If another thread has borrowed the enclosing [`Running`] and loads, unloads or permits with it.
+    pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
+        self.run_by(Limit::Forever, f)
+            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
+    }
+    /// [`run`](Self::run), if that needs no waiting.
+    ///
+    /// # Errors
+    /// [`AcquireError::WouldBlock`].
+    pub fn try_run<R>(
+        &self,
+        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
+    ) -> Result<R, AcquireError> {
+        self.run_by(Limit::Never, f)
+    }
+    /// [`run`](Self::run), if it can begin within `timeout`.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`].
+    pub fn run_timeout<R>(
+        &self,
+        timeout: Duration,
+        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
+    ) -> Result<R, AcquireError> {
+        self.run_by(self.0.deadline(timeout), f)
+    }
+    fn run_by<R>(
+        &self,
+        limit: Limit,
+        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
+    ) -> Result<R, AcquireError> {
+        match ambient::innermost(&self.0) {
+            Some(frame) => Running::nested(frame, limit).map(|mut running| {
+                let within = running.within(Kind::Running);
+                let result = f(&mut running);
+                drop(within);
+                result
+            }),
+            None => Running::first(&self.0, None, limit).map(|running| running.run(f)),
+        }
+    }
+
+    /// Begins an execution that ends when the guard is dropped, on whatever thread.
+    ///
+    /// The guard is an owner of its own: a `run` on this thread does not nest in it (see
+    /// [`Running::in_scope`]). Inside a `run` it begins a child of that execution.
+    ///
+    /// # Panics
+    /// Inside an exclusive section of this thread: it would wait for itself.
+    pub fn enter(&self) -> Running<'static> {
+        self.enter_by(Limit::Forever)
+            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
+    }
+    /// [`enter`](Self::enter), if that needs no waiting.
+    ///
+    /// # Errors
+    /// [`AcquireError::WouldBlock`].
+    pub fn try_enter(&self) -> Result<Running<'static>, AcquireError> {
+        self.enter_by(Limit::Never)
+    }
+    /// [`enter`](Self::enter), if it can begin within `timeout`.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`].
+    pub fn enter_timeout(&self, timeout: Duration) -> Result<Running<'static>, AcquireError> {
+        self.enter_by(self.0.deadline(timeout))
+    }
+    fn enter_by(&self, limit: Limit) -> Result<Running<'static>, AcquireError> {
+        let lineage = self.ambient_lineage(matches!(limit, Limit::Forever));
+        Running::first(&self.0, lineage.map(|lineage| (lineage, false)), limit)
+    }
+    /// What an execution begun by a guard descends from here.
+    pub(super) fn ambient_lineage(&self, waits: bool) -> Option<Arc<Lineage>> {
+        let frame = ambient::innermost(&self.0)?;
+        assert!(
+            !waits || frame.kind != Kind::Exclusive,
+            "this thread loads or unloads: a guard would wait for it. Use `run`, which nests"
+        );
+        Some(Lineage::below(&frame.record, frame.lineage))
+    }
+}
+
+/// An owner that waits to enter, or is refused, and is given its record back.
+pub(super) enum Begun {
+    Yes,
+    Waits,
+    Refused,
+}
+
+impl Inner {
+    /// The execution of this seat begins, or waits to.
+    #[inline]
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        seat: &Seat,
+        lineage: Option<&(Arc<Lineage>, bool)>,
+        asker: Asker,
+    ) -> Begun {
+        seat.record.vitals().rename();
+        if lineage.is_none() && self.enter_fast() {
+            seat.record.vitals().begin(self.clock.now());
+            return Begun::Yes;
+        }
+        self.begin_slowly(seat, lineage, asker)
+    }
+    #[cold]
+    fn begin_slowly(
+        &self,
+        seat: &Seat,
+        lineage: Option<&(Arc<Lineage>, bool)>,
+        asker: Asker,
+    ) -> Begun {
+        let descends = lineage.is_some_and(|(lineage, _)| lineage.is_live());
+        let parent = lineage.map(|(lineage, _)| lineage.id);
+        let now = self.clock.now();
+        self.critical(|state| {
+            let (key, id) = (seat.record.key(), seat.record.id());
+            let token = lineage.is_some_and(|(_, token)| *token);
+            state.owners[key.index()].parent =
+                parent.map(|parent| Parent { of: id, id: parent, token });
+            let step = if state.slow {
+                state.enter(key, descends, asker)
+            } else {
+                // The bit is set under the mutex only: nothing but other exchanges is in the way.
+                while !self.enter_fast() {}
+                Some(Step::Done)
+            };
+            if step == Some(Step::Done) {
+                seat.record.vitals().begin(now);
+            }
+            match step {
+                Some(Step::Done) => Begun::Yes,
+                Some(Step::Wait) => Begun::Waits,
+                None => Begun::Refused,
+            }
+        })
+    }
+    /// The execution of this seat is over.
+    #[inline]
+    pub(super) fn end(&self, seat: &Seat, lineage: Option<&Lineage>, token: bool) {
+        let vitals = seat.record.vitals();
+        let regular = vitals.context() == Context::BASE;
+        // Before the word: who sets SLOW after it has been counted down sees that it has left.
+        vitals.set(Context::OUT);
+        if regular && !token && self.leave_fast() {
+            return;
+        }
+        self.end_slowly(seat, lineage, token);
+    }
+    #[cold]
+    fn end_slowly(&self, seat: &Seat, lineage: Option<&Lineage>, token: bool) {
+        self.critical(|state| {
+            if state.slow || !self.leave_fast() {
+                let key = seat.record.key();
+                state.adopt(key);
+                state.leave(key);
+            }
+            // `forfeit` may have come in between.
+            seat.record.vitals().set(Context::OUT);
+            if let Some(lineage) = lineage.filter(|_| token) {
+                state.remove_child(lineage.id);
+            }
+        });
+    }
+}

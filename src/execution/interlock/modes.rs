@@ -1,0 +1,213 @@
+//! What an owner does, and what counts of that for the others.
+//!
+//! An owner's frames (the shares and the entry that it had before a permit block) are a number: the
+//! interface refuses to permit or to load with more than one share in the innermost frame, and a
+//! permit block always accepts the same, so all frames are alike.
+
+use super::owner::{OwnerId, Vitals};
+use crate::clock::Time;
+use crate::slab_list::{Links, List, linked};
+use crate::sync::Condvar;
+use crate::wait_queue::Wake;
+use std::sync::Arc;
+
+/// What an exclusive section is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum Purpose {
+    /// To load something. Waiting loads let each other go first.
+    Load,
+    /// To unload what is loaded. Waits for the loads, and for permit blocks to end.
+    Unload,
+}
+
+/// What an owner does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Nothing: it is not in an execution.
+    Out,
+    /// It has a share.
+    Running,
+    /// A newcomer, in `newcomers`.
+    Entering,
+    /// In `returning`: a child of a live execution, or a share on top of a permit block.
+    Arriving,
+    /// In the queue of its purpose. It has given up its share, if it had one.
+    Waiting { purpose: Purpose, upgrading: bool },
+    /// The holder.
+    Holding,
+    /// Inside a permit block, without a share.
+    Yielded,
+    /// In `returning`: it gets its share back, at the end of a permit block or of what it gave up.
+    Resuming { ends_permit: bool },
+    /// In `draining`: it has released, and lets others of its kind go first.
+    Draining(Purpose),
+    /// Taken out by [`forfeit`](super::Interlock::forfeit); its guard may still come.
+    Forfeited,
+}
+
+impl Mode {
+    /// Whether it is in one of the queues.
+    pub(super) fn is_queued(self) -> bool {
+        match self {
+            Mode::Entering
+            | Mode::Arriving
+            | Mode::Waiting { .. }
+            | Mode::Resuming { .. }
+            | Mode::Draining(_) => true,
+            Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => false,
+        }
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// By what was waited for: the owner's mode says what.
+    Granted,
+    /// By `forfeit`.
+    Forfeited,
+}
+
+/// What came of a transition that may have to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Step {
+    Done,
+    /// The owner is queued.
+    Wait,
+}
+
+/// Who asks for a share, or to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    Thread,
+    Task,
+    /// Does not wait.
+    Impatient,
+}
+
+/// One owner. What it says is true only in the slow period it was last touched in: see
+/// [`State::adopt`].
+#[derive(Debug)]
+pub(super) struct Owner {
+    pub(super) epoch: u64,
+    pub(super) mode: Mode,
+    /// Permit blocks that it is in, those whose end waits included.
+    pub(super) permits: u32,
+    /// How often it has said that it waits for its children, and keeps its share.
+    pub(super) declared: u32,
+    pub(super) children: Children,
+    pub(super) name: Option<(OwnerId, Arc<str>)>,
+    pub(super) parent: Option<Parent>,
+    /// When it got into its queue.
+    pub(super) queued_at: Time,
+    /// Counts those who got into a queue: who came first.
+    pub(super) ticket: u64,
+    pub(super) outcome: Option<Outcome>,
+    /// How it is woken, while it is queued.
+    pub(super) wake: Option<Wake>,
+    pub(super) condvar: Arc<Condvar>,
+    pub(super) vitals: Arc<Vitals>,
+    pub(super) links: Links,
+}
+linked!(/// The queue that an owner's mode names.
+    InQueue, Owner, links);
+
+pub(super) type Queue = List<InQueue>;
+
+/// The children of one execution that were begun with a token, or may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Children {
+    /// Whose. Those of an execution that is over do not count.
+    pub(super) of: OwnerId,
+    /// Tokens, and executions begun with one.
+    pub(super) alive: usize,
+    /// Those that wait until nobody else has a share: until their parent has none, too.
+    pub(super) waiting: usize,
+}
+
+/// Whose child an execution is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parent {
+    /// The child: whoever has its place afterwards has another parent.
+    pub(super) of: OwnerId,
+    pub(super) id: OwnerId,
+    /// It was begun with a token, and is one of its parent's [`Children`].
+    pub(super) token: bool,
+}
+
+/// What counts of an owner, for the guards of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// Owners with a share.
+    pub(super) running: usize,
+    /// Entries that accept no new sharer.
+    pub(super) reject_share: usize,
+    /// Entries that accept no unload. All accept a load.
+    pub(super) reject_unload: usize,
+    /// Owners inside a permit block, not in a queue.
+    pub(super) yielded: usize,
+    /// Owners that wait for their children and keep their share.
+    pub(super) declared: usize,
+    /// Those of them that have a child that waits for this share to be given up: a deadlock each.
+    pub(super) blocked: usize,
+}
+
+impl Owner {
+    pub(super) fn id(&self) -> OwnerId {
+        self.vitals.id()
+    }
+    /// Its children that live, and those of them that wait until it has no share.
+    pub(super) fn live_children(&self) -> (usize, usize) {
+        let Children { of, alive, waiting } = self.children;
+        if of == self.id() { (alive, waiting) } else { (0, 0) }
+    }
+    /// Its parent, if it is to have no share before this one goes on.
+    pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
+        let parent = self.parent.filter(|parent| parent.token && parent.of == self.id())?;
+        matches!(self.mode, Mode::Waiting { upgrading: true, .. }).then_some(parent.id)
+    }
+    /// What it adds to the counts.
+    pub(super) fn tally(&self) -> Tally {
+        let (mut reject_share, mut reject_unload) = (false, self.permits > 0);
+        match self.mode {
+            Mode::Waiting { purpose, upgrading } => {
+                reject_share = true;
+                reject_unload |= upgrading && purpose == Purpose::Load;
+            }
+            Mode::Draining(purpose) => {
+                reject_share = true;
+                reject_unload |= purpose == Purpose::Load;
+            }
+            _ => {}
+        }
+        Tally {
+            running: usize::from(self.mode == Mode::Running),
+            reject_share: usize::from(reject_share),
+            reject_unload: usize::from(reject_unload),
+            yielded: usize::from(self.mode == Mode::Yielded),
+            declared: usize::from(self.declared > 0),
+            blocked: usize::from(self.declared > 0 && self.live_children().1 > 0),
+        }
+    }
+}
+
+impl Tally {
+    pub(super) fn plus(self, other: Tally) -> Tally {
+        self.with(other, usize::wrapping_add)
+    }
+    pub(super) fn minus(self, other: Tally) -> Tally {
+        self.with(other, usize::wrapping_sub)
+    }
+    fn with(self, other: Tally, f: fn(usize, usize) -> usize) -> Tally {
+        Tally {
+            running: f(self.running, other.running),
+            reject_share: f(self.reject_share, other.reject_share),
+            reject_unload: f(self.reject_unload, other.reject_unload),
+            yielded: f(self.yielded, other.yielded),
+            declared: f(self.declared, other.declared),
+            blocked: f(self.blocked, other.blocked),
+        }
+    }
+}

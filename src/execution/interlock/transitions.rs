@@ -1,0 +1,212 @@
+//! The state machine: how each owner gets from one thing it does to the next.
+//!
+//! Every function here is one transition. Who can go on because of it is found by
+//! [`settle`](super::settle), once, at the end of the critical section.
+
+use super::modes::{Asker, Children, Mode, Outcome, Purpose, Step};
+use super::owner::OwnerId;
+use super::state::{Holder, State};
+use crate::slab_list::Key;
+
+impl State {
+    /// Guard N: nobody holds, and every entry accepts a new sharer.
+    fn may_enter(&self) -> bool {
+        self.holder.is_none() && self.tally.reject_share == 0
+    }
+    /// Guard X, for an owner whose own share and entry do not count.
+    fn may_hold(&self, key: Key, purpose: Purpose) -> bool {
+        let own = self.owner(key).tally();
+        let others = self.running() - own.running;
+        let rejecting = self.tally.reject_unload - own.reject_unload;
+        self.holder.is_none() && others == 0 && (purpose == Purpose::Load || rejecting == 0)
+    }
+    /// Guard E: somebody who had a share waits for its turn, and all others let it go first.
+    pub(super) fn has_turns(&self, after: Purpose) -> bool {
+        let [loads, unloads] = &self.upgrading;
+        !loads.is_empty()
+            || after == Purpose::Unload && !unloads.is_empty() && self.tally.reject_unload == 0
+    }
+
+    /// Out → Running. A descendant of a live execution waits for the holder alone.
+    pub(super) fn enter(&mut self, key: Key, descends: bool, asker: Asker) -> Option<Step> {
+        self.renew(key, Mode::Out);
+        let may = if descends { self.holder.is_none() } else { self.may_enter() };
+        if may {
+            self.set_mode(key, Mode::Running);
+            return Some(Step::Done);
+        }
+        let mode = if descends { Mode::Arriving } else { Mode::Entering };
+        (asker != Asker::Impatient).then(|| self.enqueue(key, mode, asker))
+    }
+    /// Yielded → Running, on top of the frame.
+    pub(super) fn enter_frame(&mut self, key: Key, asker: Asker) -> Option<Step> {
+        if self.owner(key).mode == Mode::Forfeited {
+            // It has no part in anything any more: its guards find out.
+            return Some(Step::Done);
+        }
+        if self.holder.is_none() {
+            self.set_mode(key, Mode::Running);
+            return Some(Step::Done);
+        }
+        (asker != Asker::Impatient).then(|| self.enqueue(key, Mode::Arriving, asker))
+    }
+    /// Running → Yielded: the share on top of the frame is given back.
+    pub(super) fn leave_frame(&mut self, key: Key) {
+        if self.owner(key).mode == Mode::Running {
+            self.set_mode(key, Mode::Yielded);
+        }
+    }
+
+    /// Out → Waiting or Holding: a request without a share.
+    pub(super) fn request(&mut self, key: Key, purpose: Purpose, asker: Asker) -> Option<Step> {
+        self.renew(key, Mode::Out);
+        self.acquire(key, purpose, asker)
+    }
+    /// Running → Holding, or Waiting. None: it would have to wait, and nothing has changed.
+    pub(super) fn acquire(&mut self, key: Key, purpose: Purpose, asker: Asker) -> Option<Step> {
+        let upgrading = self.owner(key).mode == Mode::Running;
+        if self.may_hold(key, purpose) {
+            self.hold(key, purpose, upgrading);
+            return Some(Step::Done);
+        }
+        if asker == Asker::Impatient {
+            return None;
+        }
+        Some(self.enqueue(key, Mode::Waiting { purpose, upgrading }, asker))
+    }
+    pub(super) fn hold(&mut self, key: Key, purpose: Purpose, upgraded: bool) {
+        self.set_mode(key, Mode::Holding);
+        self.holder = Some(Holder { key, purpose, depth: 1, upgraded });
+    }
+    /// Holding → Draining, Running or Out. `done`: something was loaded or unloaded.
+    pub(super) fn release(&mut self, key: Key, done: bool, drain: Option<Asker>) -> Step {
+        let Some(holder) = self.holder.as_mut().filter(|holder| holder.key == key) else {
+            return Step::Done; // Forfeited.
+        };
+        holder.depth -= 1;
+        if holder.depth > 0 {
+            return Step::Done;
+        }
+        let Holder { purpose, upgraded, .. } = *holder;
+        self.let_go(done);
+        if !upgraded {
+            self.set_mode(key, Mode::Out);
+        } else if let Some(asker) = drain
+            && self.has_turns(purpose)
+        {
+            return self.enqueue(key, Mode::Draining(purpose), asker);
+        } else {
+            self.set_mode(key, Mode::Running);
+        }
+        Step::Done
+    }
+    fn let_go(&mut self, done: bool) {
+        if self.holder.take().is_some_and(|holder| done && holder.purpose == Purpose::Unload) {
+            self.generation += 1;
+        }
+    }
+
+    /// Running → Yielded, in one more frame.
+    pub(super) fn permit(&mut self, key: Key) {
+        self.change(key, |owner| {
+            owner.permits += 1;
+            owner.mode = Mode::Yielded;
+        });
+    }
+    /// Yielded → Running, or Resuming: the frame is left with the share that was saved in it.
+    pub(super) fn end_permit(&mut self, key: Key, asker: Asker) -> Step {
+        if self.owner(key).mode == Mode::Forfeited {
+            return Step::Done;
+        }
+        if self.holder.is_none() {
+            self.resume(key, true);
+            return Step::Done;
+        }
+        self.enqueue(key, Mode::Resuming { ends_permit: true }, asker)
+    }
+    pub(super) fn resume(&mut self, key: Key, ends_permit: bool) {
+        self.change(key, |owner| {
+            owner.permits -= u32::from(ends_permit);
+            owner.mode = Mode::Running;
+        });
+    }
+
+    /// Who waits gives up. Where it was to get or to give back its share, it is to get it back: with a
+    /// holder there, it waits for that as `asker`.
+    pub(super) fn cancel(&mut self, key: Key, asker: Asker) -> Step {
+        let mode = self.owner(key).mode;
+        self.unlink(key);
+        self.owners[key.index()].wake = None;
+        match mode {
+            Mode::Entering | Mode::Waiting { upgrading: false, .. } => {
+                self.set_mode(key, Mode::Out);
+            }
+            Mode::Arriving => {
+                let on_frame = self.owner(key).permits > 0;
+                self.set_mode(key, if on_frame { Mode::Yielded } else { Mode::Out });
+            }
+            Mode::Waiting { upgrading: true, .. } | Mode::Draining(_) | Mode::Resuming { .. } => {
+                let ends_permit = mode == Mode::Resuming { ends_permit: true };
+                if self.holder.is_some() {
+                    return self.enqueue(key, Mode::Resuming { ends_permit }, asker);
+                }
+                self.resume(key, ends_permit);
+            }
+            Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => {}
+        }
+        Step::Done
+    }
+
+    /// Its share is to come back after something that was dropped. None if there is none to come.
+    pub(super) fn recover(&mut self, key: Key, asker: Asker) -> Option<Step> {
+        self.adopt(key);
+        match self.owner(key).mode {
+            Mode::Running => Some(Step::Done),
+            Mode::Resuming { .. } => Some(self.cancel(key, asker)),
+            _ => None,
+        }
+    }
+
+    /// Whatever it does → Out: the execution is over.
+    pub(super) fn leave(&mut self, key: Key) {
+        if self.owner(key).mode == Mode::Forfeited {
+            self.forfeited -= 1;
+        }
+        self.take_out(key, Mode::Out);
+    }
+    /// Whatever it does → Forfeited: it counts for nothing from now on.
+    pub(super) fn forfeit(&mut self, key: Key) {
+        let waits = self.owner(key).mode.is_queued();
+        self.take_out(key, Mode::Forfeited);
+        self.forfeited += 1;
+        if waits {
+            self.resolve(key, Outcome::Forfeited);
+        }
+    }
+    fn take_out(&mut self, key: Key, mode: Mode) {
+        self.unlink(key);
+        if self.holder.is_some_and(|holder| holder.key == key) {
+            self.let_go(true);
+        }
+        self.change(key, |owner| (owner.mode, owner.permits, owner.declared) = (mode, 0, 0));
+    }
+
+    /// A child is born.
+    pub(super) fn add_child(&mut self, parent: OwnerId) {
+        self.change(parent.key(), |owner| {
+            if owner.children.of != parent {
+                owner.children = Children { of: parent, alive: 0, waiting: 0 };
+            }
+            owner.children.alive += 1;
+        });
+    }
+    /// A child's token was dropped, or its execution is over.
+    pub(super) fn remove_child(&mut self, parent: OwnerId) {
+        self.change(parent.key(), |owner| {
+            // Of an execution that is over, none are counted.
+            if owner.children.of == parent {
+                owner.children.alive -= 1;
+            }
+        });
+    }
+}

@@ -1,0 +1,228 @@
+//! Who is told that it would wait for ever, and when: at once, by whoever closes the circle, whatever
+//! others do meanwhile; and nobody else.
+
+use crate::actor::{Actor, Doing, start, until};
+use cabrank::execution::interlock::Deadlock;
+use cabrank::execution::interlock::OwnerState::{
+    Loading, Permitting, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
+};
+use cabrank::{AcquireError, Interlock};
+use std::sync::mpsc::{Sender, channel};
+
+/// A child of this actor's execution, which loads when it is told to, and says what came of it.
+fn child_that_loads(parent: &Actor) -> (Sender<()>, Doing<Result<(), AcquireError>>) {
+    let child = parent.tell(|r| r.child()).done();
+    let (tell, told) = channel();
+    let loads = start(move || {
+        child.run(|r| {
+            told.recv().expect("it is told");
+            r.load(|_| ())
+        })
+    });
+    (tell, loads)
+}
+
+#[track_caller]
+fn deadlock<T>(result: Result<T, AcquireError>) -> Box<Deadlock> {
+    match result {
+        Err(AcquireError::Deadlock(deadlock)) => deadlock,
+        Err(other) => panic!("a deadlock, not {other}"),
+        Ok(_) => panic!("a deadlock"),
+    }
+}
+
+#[test]
+fn a_child_that_closes_the_circle_is_told() {
+    let interlock = Interlock::new();
+    let parent = Actor::enter(&interlock);
+    let (load, loads) = child_that_loads(&parent);
+    let (end, wait) = channel::<()>();
+    let waits = parent.tell_until(WaitingForChildren, move |r| r.waiting(|| wait.recv()));
+    load.send(()).unwrap();
+    let told = deadlock(loads.done());
+    let cycle = told.cycle();
+    assert_eq!((cycle.len(), cycle[1]), (2, parent.id));
+    assert_eq!(told.dump().owner(parent.id).unwrap().state, WaitingForChildren);
+    assert!(waits.is_stuck());
+    end.send(()).unwrap();
+    waits.done().expect("it was not told").unwrap();
+    assert_eq!(parent.state(), Some(Running));
+}
+
+/// The child has asked first.
+#[test]
+fn a_parent_that_closes_the_circle_by_its_wait_is_told() {
+    let interlock = Interlock::new();
+    let parent = Actor::enter(&interlock);
+    let (load, loads) = child_that_loads(&parent);
+    load.send(()).unwrap();
+    until(&interlock, WaitingToLoad, 1);
+    let waited = parent.tell(|r| r.waiting(|| unreachable!("for ever"))).done();
+    assert_eq!(deadlock(waited).cycle()[0], parent.id);
+    assert!(loads.is_stuck());
+    parent.leave();
+    loads.done().expect("the wait was not begun");
+}
+
+/// Those have nothing to do with it: one runs, one permits, one has a token that it does not use.
+#[test]
+fn a_deadlock_beside_bystanders_is_told_at_once() {
+    let interlock = Interlock::new();
+    let bystanders = [(); 3].map(|()| Actor::enter(&interlock));
+    let (end, permit) = channel::<()>();
+    let permits = bystanders[1].tell_until(Permitting, |r| r.permit_loads(move || permit.recv()));
+    let unused = bystanders[2].tell(|r| r.child()).done();
+
+    let parent = Actor::enter(&interlock);
+    let (load, loads) = child_that_loads(&parent);
+    let (over, wait) = channel::<()>();
+    let waits = parent.tell_until(WaitingForChildren, move |r| r.waiting(|| wait.recv()));
+    load.send(()).unwrap();
+    deadlock(loads.done());
+    over.send(()).unwrap();
+    waits.done().expect("it was not told").unwrap();
+
+    let (load, loads) = child_that_loads(&parent);
+    load.send(()).unwrap();
+    until(&interlock, WaitingToLoad, 1);
+    deadlock(parent.tell(|r| r.waiting(|| unreachable!("for ever"))).done());
+
+    drop(unused);
+    end.send(()).unwrap();
+    permits.done().expect("the only share").unwrap();
+    bystanders.into_iter().for_each(Actor::leave);
+    parent.leave();
+    loads.done().expect("all have left");
+}
+
+/// A load that was granted, given up or refused is no wait any more.
+#[test]
+fn a_child_that_has_waited_is_no_circle() {
+    let interlock = Interlock::new();
+    let parent = Actor::enter(&interlock);
+    let (load, loads) = child_that_loads(&parent);
+    load.send(()).unwrap();
+    until(&interlock, WaitingToLoad, 1);
+    parent.tell(|r| r.permit_loads(|| loads.done())).done().unwrap().expect("it is permitted");
+    parent.tell(|r| r.waiting(|| ())).done().expect("nobody waits");
+
+    let child = parent.tell(|r| r.child()).done();
+    let refused = start(move || {
+        let mut child = child.enter();
+        let refused = child.try_load(|_| ());
+        (child, refused)
+    });
+    let (child, refused) = refused.done();
+    assert!(matches!(refused, Err(AcquireError::WouldBlock)));
+    parent.tell(|r| r.waiting(|| ())).done().expect("nobody waits");
+    drop(child);
+    parent.leave();
+}
+
+/// The child may have a permit block to end, which waits for the holder and cannot be refused.
+#[test]
+fn whoever_holds_may_not_wait_for_its_children() {
+    let interlock = Interlock::new();
+    let parent = Actor::enter(&interlock);
+    let child = parent.tell(|r| r.child()).done();
+    let (end, permit) = channel::<()>();
+    let permits = start(move || child.run(|r| r.permit_loads(|| permit.recv())));
+    until(&interlock, Permitting, 1);
+    let inner = interlock.clone();
+    let waits = parent.tell(move |r| {
+        r.load(|_| {
+            let waited = inner.run(|r| r.waiting(|| unreachable!("for ever")));
+            let joined = inner.run(|r| r.join(std::thread::spawn(|| ())));
+            let blocked = inner.run(|r| r.blocking(|| unreachable!("for ever")));
+            (waited, joined, blocked)
+        })
+    });
+    let (waited, joined, blocked) = waits.done().expect("the permit block lets it");
+    assert!(matches!(waited, Err(AcquireError::Nested)));
+    assert!(matches!(joined, Err(AcquireError::Nested)));
+    assert!(matches!(blocked, Err(AcquireError::Nested)));
+    end.send(()).unwrap();
+    permits.done().expect("the only share").unwrap();
+    let inner = interlock.clone();
+    let waits = parent.tell(move |r| r.load(|_| inner.run(|r| r.waiting(|| 8))));
+    assert_eq!(waits.done().expect("alone").expect("there are no children any more"), 8);
+}
+
+/// Draining is no less a part of an execution than running: if the child queued up, its parent would
+/// resume, and might permit loads and wait for it.
+#[test]
+fn a_child_may_not_unload_while_its_parent_drains() {
+    use cabrank::execution::interlock::OwnerState::{Draining, Entering, Unloading};
+    let interlock = Interlock::new();
+    let (parent, other) = (Actor::enter(&interlock), Actor::enter(&interlock));
+    let sharer = Actor::enter(&interlock);
+    let child = parent.tell(|r| r.child()).done();
+    let (release, hold) = channel::<()>();
+    let unloads = parent.tell_until(WaitingToUnload, |r| r.unload(move |_| hold.recv()));
+    let other_unloads = other.tell_until(WaitingToUnload, |r| r.unload(|_| ()));
+    sharer.leave();
+    parent.until(Unloading);
+    let (go, ready) = channel::<()>();
+    let refused = start(move || {
+        child.run(|r| {
+            ready.recv().unwrap();
+            r.unload(|_| ())
+        })
+    });
+    until(&interlock, Entering, 1);
+    release.send(()).unwrap();
+    parent.until(Draining);
+    go.send(()).unwrap();
+    assert!(matches!(refused.done(), Err(AcquireError::Child)));
+    other_unloads.done().expect("no deadlock");
+    unloads.done().expect("no deadlock").unwrap();
+}
+
+/// Nobody would wake who waits to load but the one that begins to wait to unload, whose share was all
+/// that was in the way.
+#[test]
+fn whoever_begins_to_wait_lets_others_go_on() {
+    let interlock = Interlock::new();
+    let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
+    let loads = a.tell_until(WaitingToLoad, |r| r.load(|_| ()));
+    let unloads = b.tell(|r| r.unload(|_| ()));
+    loads.done().expect("no deadlock");
+    a.leave();
+    unloads.done().expect("no deadlock");
+    b.leave();
+}
+
+/// The same of who gives up: its entry kept a newcomer out.
+#[test]
+fn whoever_gives_up_lets_others_go_on() {
+    let clock = cabrank::ManualClock::new();
+    let interlock = Interlock::with_clock(clock.clock());
+    let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
+    let second = crate::common::SECOND;
+    let unloads = a.tell_until(WaitingToUnload, move |r| r.unload_timeout(second, |_| ()));
+    let theirs = interlock.clone();
+    let enters = start(move || theirs.run(|_| ()));
+    until(&interlock, cabrank::execution::interlock::OwnerState::Entering, 1);
+    clock.advance(second);
+    enters.done();
+    assert!(matches!(unloads.done(), Err(AcquireError::TimedOut)));
+    b.leave();
+}
+
+/// And of who has drained.
+#[test]
+fn whoever_has_drained_lets_others_go_on() {
+    let interlock = Interlock::new();
+    let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
+    let (release, hold) = channel::<()>();
+    let first = a.tell_until(WaitingToLoad, |r| r.load(move |_| hold.recv()));
+    let second = b.tell(|r| r.load(|_| ()));
+    a.until(Loading);
+    let theirs = interlock.clone();
+    let enters = start(move || theirs.run(|_| ()));
+    until(&interlock, cabrank::execution::interlock::OwnerState::Entering, 1);
+    release.send(()).unwrap();
+    first.done().expect("no deadlock").unwrap();
+    second.done().expect("no deadlock");
+    enters.done();
+}
