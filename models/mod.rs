@@ -50,6 +50,14 @@ mod linearizable;
 mod minimum_x_detach;
 mod newcomer_x_waiters;
 mod overtaken_look;
+mod periodic_close_x_wake;
+#[cfg(not(feature = "loom"))]
+mod periodic_crowd_x_shutdown;
+mod periodic_drop_x_upgrade;
+mod periodic_open_x_exit;
+mod periodic_rig;
+mod periodic_shutdown_x_open;
+mod periodic_wake_x_park;
 mod queue_bound_x_close;
 mod restart_x_failing_spawn;
 mod restart_x_spawn;

@@ -79,6 +79,16 @@ pub(crate) enum Deadline {
     Hands(Time),
 }
 
+impl Deadline {
+    /// When it comes by itself; none: never, or by hand.
+    pub(crate) fn instant(self) -> Option<Instant> {
+        match self {
+            Deadline::Real(at) => Some(at),
+            Deadline::Never | Deadline::Hands(_) => None,
+        }
+    }
+}
+
 impl Clock {
     /// The system's monotonic clock.
     pub fn monotonic() -> Self {
@@ -103,6 +113,19 @@ impl Clock {
                 Instant::now().checked_add(timeout).map_or(Deadline::Never, Deadline::Real)
             }
             Kind::Manual(hands) => Deadline::Hands(hands.now().plus(timeout)),
+        }
+    }
+
+    /// The deadline of a wait for that time. The coarse clock lags: who wakes at the very moment would
+    /// find that its time has not come.
+    pub(crate) fn deadline_at(&self, time: Time) -> Deadline {
+        const LAG: Duration = Duration::from_millis(5);
+        match &self.0 {
+            Kind::Monotonic(_) => match time.since(self.now()) {
+                Duration::ZERO => self.deadline(Duration::ZERO),
+                wait => self.deadline(wait + LAG),
+            },
+            Kind::Manual(_) => Deadline::Hands(time),
         }
     }
 

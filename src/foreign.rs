@@ -5,7 +5,7 @@
 //! what is kept of the user's is kept as a [`Foreign`], whose drop is contained.
 
 use std::any::Any;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls foreign code; a panic becomes its message.
@@ -73,6 +73,13 @@ impl<T> Deref for Foreign<T> {
     #[inline]
     fn deref(&self) -> &T {
         self.0.as_ref().expect("taken only by those who consume it")
+    }
+}
+
+impl<T> DerefMut for Foreign<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("taken only by those who consume it")
     }
 }
 

@@ -22,6 +22,7 @@
 //!
 //! # Where things are
 //! - [`application_pool`]: the algorithm, in the order and with the names of its pseudocode.
+//! - [`periodic_executor`]: calls something again and again, and sleeps without polling in between.
 //! - [`execution`]: application code that runs between hooks ([`Executor`]), and is loaded ([`Interlock`])
 //!   and reloaded ([`Reloader`]) while others run it.
 //! - `in_memory`: a scriptable spawner, for the tests of those who use the library (feature
@@ -47,6 +48,7 @@ pub mod execution;
 mod foreign;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod list_tests;
+pub mod periodic_executor;
 mod ranked;
 mod slab_list;
 mod sync;
@@ -63,6 +65,10 @@ pub use application_pool::{
 pub use clock::{Clock, ManualClock};
 pub use execution::interlock::{AcquireError, Interlock};
 pub use execution::{Execution, ExecutionError, Executor, Hook, Reloader};
+pub use periodic_executor::{
+    AsyncPeriodicExecutor, BoxFuture, Flow, JoinError, Joined, OpenError, PeriodicExecutor, Phase,
+    Registry, Runtime, ShutdownError, Tie, shutdown_all,
+};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 #[path = "../models/mod.rs"]

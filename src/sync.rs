@@ -16,12 +16,16 @@
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod native;
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
-pub(crate) use native::*;
+mod native_signals;
+#[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
+pub(crate) use {native::*, native_signals::*};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 mod modelled;
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-pub(crate) use modelled::*;
+mod modelled_signals;
+#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+pub(crate) use {modelled::*, modelled_signals::*};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) mod explore;

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const README: &str = include_str!("README.md");
 
-const SOURCES: [&str; 31] = [
+const SOURCES: [&str; 33] = [
+    include_str!("allocations.rs"),
     include_str!("async_get.rs"),
     include_str!("executor.rs"),
+    include_str!("periodic_executor.rs"),
     include_str!("reloader.rs"),
     include_str!("real_clock.rs"),
     include_str!("conformance/limits.rs"),
@@ -45,6 +47,16 @@ fn tests() -> BTreeSet<&'static str> {
         let (_, name) = text.split_once("fn ")?;
         Some(name.split_once("()")?.0)
     });
+    names.chain(SOURCES.iter().flat_map(|source| of_both_flavours(source))).collect()
+}
+
+/// The names that are given to `both!`, which makes two tests of each line.
+fn of_both_flavours(source: &'static str) -> Vec<&'static str> {
+    let list = source.split_once("\nboth! {\n").and_then(|(_, rest)| rest.split_once("\n}\n"));
+    let lines = list.map_or("", |(list, _)| list).lines();
+    let names = lines
+        .filter_map(|line| line.split_once(" => "))
+        .flat_map(|(names, _)| names.split(',').map(str::trim));
     names.collect()
 }
 
@@ -53,7 +65,7 @@ fn numbers(test: &str) -> Vec<String> {
     let numbers = test.split('_').map_while(|part| {
         let (letter, number) = part.split_at_checked(1)?;
         let number: u32 = (number.len() == 2).then(|| number.parse().ok())??;
-        "oefrdl".contains(letter).then(|| format!("{}{number}", letter.to_uppercase()))
+        "oefqrdl".contains(letter).then(|| format!("{}{number}", letter.to_uppercase()))
     });
     numbers.collect()
 }
@@ -74,8 +86,8 @@ fn the_tables_have_one_row_for_each_number() {
     let listed: Vec<&str> = rows().into_iter().map(|(number, _)| number).collect();
     let range = |letter, last| (1..=last).map(move |number| format!("{letter}{number}"));
     let pool = range("O", 37).chain(range("F", 19)).chain(range("E", 34));
-    let all: Vec<String> =
-        pool.chain(range("R", 85)).chain(range("D", 5)).chain(range("L", 6)).collect();
+    let interlock = range("R", 85).chain(range("D", 5)).chain(range("L", 6));
+    let all: Vec<String> = pool.chain(interlock).chain(range("Q", 11)).collect();
     assert_eq!(listed, all);
 }
 

@@ -18,7 +18,7 @@ use slab::Slab;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
 /// The settings of a pool to be. See [`ApplicationPool::builder`].
@@ -161,7 +161,7 @@ impl<S: Spawner> Builder<S> {
             restart_files: self.restart_files.map(|look_up| RestartFiles::new(look_up, throttle)),
             observer: self.observer.map(Foreign::new),
             spawner_stack_size: self.spawner_stack_size,
-            cleaner_signal: Condvar::new(),
+            cleaner: OnceLock::new(),
             closed_signal: Condvar::new(),
         });
         let weak: Weak<Inner<S>> = Arc::downgrade(&inner);

@@ -8,11 +8,11 @@
 use super::Inner;
 use super::effects::Effects;
 use super::event::DetachReason;
-use super::foreign::contained;
 use super::process_info::Inactive;
 use super::spawner::{ShutDown, Spawner};
 use super::state::State;
-use crate::clock::{Deadline, Time};
+use crate::clock::Time;
+use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::slab_list::{Key, List};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,46 +68,44 @@ impl<S: Spawner> State<S> {
     }
 }
 
-/// The text's `thread cleaner`. Ends when the pool is closed and nothing is left.
-pub(crate) fn cleaner<S: Spawner>(pool: Arc<Inner<S>>) {
-    // The coarse clock lags: waking at the very moment would find nothing due yet.
-    const LAG: Duration = Duration::from_millis(5);
-    loop {
-        let mut over = false;
-        pool.critical(|state, fx| {
-            state.clean(fx);
-            over = state.is_over();
-            // While this pass's effects run, nobody need wake us: we look again before we sleep.
-            state.cleaner_sleeps_until = Some(Time::default());
-        });
-        if over {
-            return;
-        }
-        let mut state = pool.state.lock();
-        let now = state.clock.now();
-        let due = state.next_due();
-        if due.is_none_or(|due| due > now) && !state.is_over() {
-            state.cleaner_sleeps_until = due;
-            let clock = state.clock.clone();
-            let deadline = match due {
-                None => Deadline::Never,
-                Some(due) => clock.deadline(due.since(now) + LAG),
-            };
-            clock.wait(&pool.cleaner_signal, &mut state, deadline);
-        }
-    }
-}
-
 impl<S: Spawner> Inner<S> {
-    pub(crate) fn start_cleaner(self: &Arc<Self>) -> std::io::Result<()> {
+    /// The text's `thread cleaner`: a periodic executor that refers to the pool weakly and chooses each of
+    /// its pauses. It ends with the pool, or when a closed pool has nothing left.
+    pub(crate) fn start_cleaner(self: &Arc<Self>) -> Result<(), OpenError> {
         self.critical(|state, _| {
             state.cleaner_runs = true;
             state.waiting_for_end += 1;
         });
-        let pool = self.clone();
-        crate::sync::thread::start("cabrank cleaner", None, move || {
-            // Nothing foreign runs in it that is not contained; a panic here is a broken invariant.
-            let _ = contained(|| cleaner(pool));
-        })
+        let cleaner = self.cleaner.get_or_init(|| {
+            PeriodicExecutor::builder(Duration::MAX)
+                .name("cabrank cleaner")
+                .clock(self.clock.clone())
+                // The pool's own end is what ends it.
+                .unregistered()
+                .weak_ref(Arc::downgrade(self), Inner::cleaner)
+        });
+        cleaner.open()
+    }
+
+    pub(crate) fn wake_cleaner(&self) {
+        if let Some(cleaner) = self.cleaner.get() {
+            cleaner.wake();
+        }
+    }
+
+    /// One pass, and how long the cleaner sleeps after it. Whoever makes something due earlier finds that
+    /// under the lock, and wakes it: also if it has not lain down yet.
+    fn cleaner(self: &Arc<Self>) -> Verdict {
+        let mut verdict = Verdict::from(Flow::Stop);
+        self.critical(|state, fx| {
+            state.clean(fx);
+            if !state.is_over() {
+                let due = state.next_due();
+                state.cleaner_sleeps_until = due;
+                verdict = due
+                    .map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock.deadline_at(due)));
+            }
+        });
+        verdict
     }
 }

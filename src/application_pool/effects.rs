@@ -120,12 +120,10 @@ impl<S: Spawner> Effect<S> {
                 release(event);
             }
             Effect::Spawn(order) => pool.start_spawner_thread(order),
-            Effect::WakeCleaner => {
-                pool.cleaner_signal.notify_all();
-            }
+            Effect::WakeCleaner => pool.wake_cleaner(),
             Effect::NotifyClosed => {
                 pool.closed_signal.notify_all();
-                pool.cleaner_signal.notify_all();
+                pool.wake_cleaner();
             }
         }
     }

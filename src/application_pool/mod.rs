@@ -76,6 +76,7 @@ pub(crate) use session::{Ending, Found};
 
 use crate::clock::{Clock, Deadline, Span, Tick};
 use crate::foreign;
+use crate::periodic_executor::PeriodicExecutor;
 use crate::slab_list::Key;
 use crate::sync::{Condvar, Mutex, has_failed};
 use checkout::{Asker, Checkout};
@@ -85,7 +86,7 @@ use restart_files::RestartFiles;
 use state::{Outcome, State};
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// How often a get tries another process when one cannot be connected to.
@@ -101,7 +102,8 @@ pub(crate) struct Inner<S: Spawner> {
     restart_files: Option<RestartFiles>,
     observer: Option<Foreign<Observer>>,
     spawner_stack_size: Option<usize>,
-    cleaner_signal: Condvar,
+    /// Unless the pool was built without it.
+    cleaner: OnceLock<PeriodicExecutor>,
     /// A closed pool has nothing left.
     closed_signal: Condvar,
 }
@@ -240,12 +242,16 @@ impl<S: Spawner> State<S> {
 impl<S: Spawner> Tick for Inner<S> {
     fn tick(&self) {
         // Under the lock: a thread that has looked at the clock and not yet gone to sleep holds it.
-        let threads = self.state.lock().waiters.threads();
+        let (threads, is_waited_for) = {
+            let state = self.state.lock();
+            (state.waiters.threads(), state.waiting_for_end > usize::from(state.cleaner_runs))
+        };
         for condvar in threads {
             condvar.notify_one();
         }
-        self.cleaner_signal.notify_all();
-        self.closed_signal.notify_all();
+        if is_waited_for {
+            self.closed_signal.notify_all();
+        }
     }
 }
 

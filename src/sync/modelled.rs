@@ -22,6 +22,7 @@ impl<T> Mutex<T> {
     }
     #[track_caller]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        held::may_be_taken("a lock is taken");
         let step = about_to("lock");
         // A poisoned lock means that an assertion has failed already: its panic is the report.
         let guard = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -63,11 +64,13 @@ impl Condvar {
     }
     #[track_caller]
     pub(crate) fn notify_one(&self) {
+        held::may_be_taken("a condition variable is notified");
         about_to("notify_one").done();
         self.0.notify_one();
     }
     #[track_caller]
     pub(crate) fn notify_all(&self) {
+        held::may_be_taken("a condition variable is notified");
         about_to("notify_all").done();
         self.0.notify_all();
     }
@@ -203,6 +206,27 @@ pub(crate) mod held {
     std::thread_local! {
         // By the model's threads, which both tools run on one.
         static HELD: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
+        // Those of them that must not take any.
+        static WITHOUT: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    pub(super) fn enter() {
+        let me = super::me();
+        WITHOUT.with_borrow_mut(|without| without.push(me));
+    }
+    pub(super) fn leave() {
+        let me = super::me();
+        WITHOUT.with_borrow_mut(|without| {
+            let at = without.iter().rposition(|&thread| thread == me).expect("it has entered");
+            without.remove(at);
+        });
+    }
+    pub(super) fn may_be_taken(what: &str) {
+        if std::thread::panicking() {
+            return;
+        }
+        let me = super::me();
+        let forbidden = WITHOUT.with_borrow(|without| without.contains(&me));
+        assert!(!forbidden, "{what} where none may be taken");
     }
     fn of_mine<R>(f: impl FnOnce(&mut usize) -> R) -> R {
         let me = super::me();
@@ -222,10 +246,20 @@ pub(crate) mod held {
     /// An execution begins.
     pub(crate) fn clear() {
         HELD.with_borrow_mut(Vec::clear);
+        WITHOUT.with_borrow_mut(Vec::clear);
     }
     pub(crate) fn by_me() -> usize {
         of_mine(|held| *held)
     }
+}
+
+/// Runs `section`, in which no lock may be taken and no condition variable notified: natively, that
+/// takes a lock, too. The model fails otherwise.
+pub(crate) fn lock_free<R>(section: impl FnOnce() -> R) -> R {
+    held::enter();
+    let result = section();
+    held::leave();
+    result
 }
 
 /// Which of the model's threads runs.

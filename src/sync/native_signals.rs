@@ -1,0 +1,80 @@
+//! What signals without a lock: natively, atomics and the operating system's parking.
+
+use atomic_waker::AtomicWaker;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::task::{Wake, Waker};
+use std::thread::Thread;
+use std::time::Instant;
+
+/// A few flags that change together, in one step.
+#[derive(Debug)]
+pub(crate) struct Flags(AtomicU32);
+
+impl Flags {
+    pub(crate) const fn new(value: u32) -> Self {
+        Flags(AtomicU32::new(value))
+    }
+    #[inline]
+    pub(crate) fn read(&self) -> u32 {
+        self.0.load(Acquire)
+    }
+    /// Changes it, and gives back what it was. Takes no lock and allocates nothing.
+    #[inline]
+    pub(crate) fn update(&self, change: impl Fn(u32) -> u32) -> u32 {
+        let mut before = self.0.load(Acquire);
+        loop {
+            // Also where nothing changes: what one thread wrote before its update, the next one sees.
+            match self.0.compare_exchange_weak(before, change(before), AcqRel, Acquire) {
+                Ok(_) => return before,
+                Err(now) => before = now,
+            }
+        }
+    }
+}
+
+/// Holds the waker of one sleeper. Nobody waits for anybody in it: who comes while another takes the
+/// waker knows that the sleeper is woken, and who is caught while showing its waker wakes itself.
+#[derive(Debug, Default)]
+pub(crate) struct WakerSlot(AtomicWaker);
+
+impl WakerSlot {
+    /// Only the sleeper itself calls this.
+    pub(crate) fn show(&self, waker: &Waker) {
+        self.0.register(waker);
+    }
+    pub(crate) fn take(&self) -> Option<Waker> {
+        self.0.take()
+    }
+}
+
+/// Where the current thread sleeps. To unpark it takes no lock and allocates nothing.
+pub(crate) struct Parker(Waker);
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl Parker {
+    pub(crate) fn of_this_thread() -> Self {
+        Parker(Waker::from(Arc::new(Unpark(std::thread::current()))))
+    }
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.0
+    }
+    /// Sleeps until it is woken or `at` comes; may return early.
+    pub(crate) fn park_until(&self, at: Option<Instant>) {
+        match at {
+            None => std::thread::park(),
+            Some(at) => std::thread::park_timeout(at.saturating_duration_since(Instant::now())),
+        }
+    }
+}
