@@ -3,12 +3,14 @@
 //!
 //! Each file is one meeting of actors. Its first lines say who meets whom, what is asserted, and what
 //! would go wrong without the line of `src/` that it guards. Both tools run the same models, and must
-//! reach the same outcomes: a search that was cut, or went blind, fails.
+//! reach the same outcomes: a search that was cut, or went blind, fails; `executions.rs` has loom's figures.
 //!
 //! In every model, every invariant of the pool is asserted at the end of each critical section, and at
 //! each foreign call that its thread holds no lock; in most, foreign calls re-enter the pool besides. `faults.py` takes away, one by one, the lines that the
 //! models guard, and tells which models notice.
 
+#[cfg(feature = "loom")]
+pub(crate) mod executions;
 mod interlock_rig;
 mod rig;
 mod world;
