@@ -2,7 +2,7 @@
 //!
 //! Guards that no process is spawned under the lock, the first of a group neither. As the text has it,
 //! one application that hangs freezes every get, every close and every look at the pool. Asserted: the
-//! other group's get is served, and its session closed, while the first hangs.
+//! other group's get is served, and its session closed, while the first hangs (PROP-CLOSE-POSSIBLE).
 
 use super::rig::*;
 

@@ -33,7 +33,7 @@ fn restart_x_failing_spawn() {
 /// Two groups whose restart files lie in the same directory.
 ///
 /// Guards `Group::seen`: what was seen is remembered for each group. As the text has it, the first to
-/// look takes the change away from the other. Asserted: both restart.
+/// look takes the change away from the other. Asserted: both restart (PROP-RESTART-SEEN).
 #[test]
 fn shared_restart_file() {
     explore("shared_restart_file", &["both"], |outcomes| {

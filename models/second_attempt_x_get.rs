@@ -2,7 +2,7 @@
 //!
 //! There is an `always_restart.txt`, and the only process has crashed. Guards `first_attempt` in
 //! `State::checkout_without_lock`, and that `get` and `get_async` count their attempts: the files are tested
-//! in the first one only. Tested in the second, too, the get throws away what the restart has just
+//! in the first one only (PROP-RESTART-ONCE). Tested in the second, too, the get throws away what the restart has just
 //! spawned, for itself or for the other. Asserted: both are served by a process that lives, and there
 //! is at most one restart for each.
 
