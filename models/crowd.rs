@@ -12,7 +12,7 @@ use crate::{GetError, Identifier};
 #[test]
 fn crowd() {
     explore_large("crowd", &["ended"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2).back_off(BACK_OFF, BACK_OFF));
+        let rig = Rig::new(|b| b.max(2).back_off(BACK_OFF, BACK_OFF)).reentrant();
         let clients: Vec<_> = (0..4).map(|n| client(&rig, n)).collect();
         let (pool, clock) = (rig.pool.clone(), rig.clock.clone());
         let meddler = spawn(move || {

@@ -9,7 +9,7 @@ use super::rig::*;
 #[test]
 fn hanging_spawn_x_other_group() {
     explore("hanging_spawn_x_other_group", &["served meanwhile"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2));
+        let rig = Rig::new(|b| b.max(2)).reentrant();
         rig.spawner.always("/a", Spawn::ready().held());
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
         rig.pool.get(&app("b")).expect("a session").close();
