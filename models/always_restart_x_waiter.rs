@@ -4,6 +4,11 @@
 //! restarted (`State::needs_restart`). As the text has it, every get that wakes looks again and kills
 //! the process that it was woken for. Asserted: both are served, and there is at most one restart for
 //! each.
+//!
+//! A spawn runs to its end on the thread of the get that ordered it (`inline`), before that get goes on:
+//! no get sleeps for its own. The line looks at what is being restarted when a get comes, under the lock:
+//! the other get may come before the spawn ends, or after. To sleep for one's own, and foreign calls that re-enter the
+//! pool, are each more than loom goes through in a minute.
 
 use super::rig::*;
 use crate::sync::thread::inline;

@@ -1,7 +1,8 @@
 //! The cleaner meets a get for the process that has been idle for too long.
 //!
 //! Guards that the choice and the detach are each one critical section: a process that was chosen is
-//! not idle any more, and one that was detached is not chosen. Asserted: the get is served by the old
+//! not idle any more (INV-PROCESS-IDLE, INV-INACTIVE-IDLE), and one that was detached is not chosen
+//! (INV-PROCESS-ACCESSIBLE). Asserted: the get is served by the old
 //! process or by a new one; if by the old one, it was not shut down under it.
 
 use super::rig::*;

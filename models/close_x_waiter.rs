@@ -2,7 +2,8 @@
 //!
 //! Guards `State::close`: each waiter is told, once (erratum E32). Without it the get sleeps for ever
 //! in a pool that nobody can wake. Asserted: the get is served or told that the pool is closed, and
-//! the pool ends with nothing left and the process shut down once.
+//! the pool ends with nothing left and the process shut down once. Foreign calls do not re-enter the
+//! pool: with that, loom is not through after a minute.
 
 use super::rig::*;
 use crate::GetError;

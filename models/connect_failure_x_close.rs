@@ -3,7 +3,8 @@
 //! Guards `connect`: the lease of a get that could not connect is ended, as failed. If it were not ended,
 //! the process would drain for ever; if it were not failed, the get would be sent to the crashed
 //! process again until it gave up. Asserted: the get is served by another process, and the crashed one
-//! is shut down once.
+//! is shut down once. Foreign calls do not re-enter the pool: with that, loom is not through after a
+//! minute.
 
 use super::rig::*;
 

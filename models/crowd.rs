@@ -3,7 +3,7 @@
 //! Four clients ask for two groups, one of them with a future that it drops in the middle; meanwhile the
 //! cleaner passes, processes are detached, the limits change, and one spawn in three fails. Guards what the models of two
 //! and three actors cannot: that nobody sleeps for ever because a third came between. Asserted: every get
-//! ends, and a closed pool comes to an end with every process shut down once.
+//! ends (PROP-EVERY-GET-ENDS), and a closed pool comes to an end with every process shut down once.
 
 use super::rig::*;
 use crate::sync::explore::explore_large;
@@ -12,7 +12,7 @@ use crate::{GetError, Identifier};
 #[test]
 fn crowd() {
     explore_large("crowd", &["ended"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2).back_off(BACK_OFF, BACK_OFF));
+        let rig = Rig::new(|b| b.max(2).back_off(BACK_OFF, BACK_OFF)).reentrant();
         let clients: Vec<_> = (0..4).map(|n| client(&rig, n)).collect();
         let (pool, clock) = (rig.pool.clone(), rig.clock.clone());
         let meddler = spawn(move || {

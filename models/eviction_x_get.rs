@@ -3,7 +3,8 @@
 //! Guards that a process is chosen, and taken out, in one section each: an idle process cannot be
 //! handed to its own group and evicted for another. As the text has it, a process freed for one get can
 //! be evicted for another. Asserted: both gets are served, one after the other, each by a process of its
-//! own group.
+//! own group (INV-GROUP-NAME). Foreign calls do not re-enter the pool: with that, loom is not through
+//! after a minute.
 
 use super::rig::*;
 

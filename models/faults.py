@@ -113,6 +113,7 @@ def main():
     modules = {}
     first = copies.get()
     for tool in {fault.get("tool", options.tool) for fault in faults}:
+        print(f"building for {tool}: from cold, that takes minutes", file=sys.stderr, flush=True)
         code, output = run(first, tool, "--", "--list", seconds=900)
         if code != 0:
             sys.exit(output)

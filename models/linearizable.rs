@@ -12,7 +12,8 @@
 //! held against the machine when its client goes on.
 //!
 //! Each scenario adds something to clients that get, close and try: what may come between their
-//! sections is what it guards. Asserted besides: which ends there are.
+//! sections is what it guards. Asserted besides: which ends there are. Foreign calls do not re-enter the
+//! pool: what they did would have to be recorded, inside the operation that called them.
 
 mod machine;
 mod recorder;

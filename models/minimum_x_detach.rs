@@ -2,7 +2,8 @@
 //!
 //! Guards that `State::wants` asks for more below the minimum, after every loss. As the text has it, the
 //! minimum is looked at when the group is made, and never again. Asserted: without another get, there
-//! are as many spawns as it takes to have the minimum back.
+//! are as many spawns as it takes to have the minimum back (PROP-MINIMUM-REFILLED). Foreign calls ring a
+//! bell here, in place of re-entering the pool.
 
 use super::rig::*;
 

@@ -6,8 +6,9 @@
 //! reach the same outcomes: a search that was cut, or went blind, fails; `executions.rs` has loom's figures.
 //!
 //! In every model, every invariant of the pool is asserted at the end of each critical section, and at
-//! each foreign call that its thread holds no lock; in most, foreign calls re-enter the pool besides. `faults.py` takes away, one by one, the lines that the
-//! models guard, and tells which models notice.
+//! each foreign call that its thread holds no lock (`contained`). Where loom can afford it, foreign calls
+//! re-enter the pool besides (`Rig::reentrant`); models of the pool that do without say why. `faults.py`
+//! takes away, one by one, the lines that the models guard, and tells which models notice.
 
 #[cfg(feature = "loom")]
 pub(crate) mod executions;

@@ -3,7 +3,7 @@
 //! Guards the order of the queue (`Waiters::enqueue`) and the hand-over under the lock
 //! (`State::global_queue_position_became_available`). As the text has it, all are woken and whoever
 //! comes first is served, the newcomer too. Asserted: the newcomer is not served, and of the two that
-//! wait the one that came first is.
+//! wait the one that came first is (PROP-NO-OVERTAKING).
 
 use super::rig::*;
 use std::pin::pin;

@@ -5,6 +5,11 @@
 //! ended is news. Without it, the look from before the touch is taken for another change, and one touch
 //! restarts twice. Asserted: after one more get there has been exactly one restart, whatever the two saw, in
 //! whatever order they arrived.
+//!
+//! A spawn runs to its end on the thread of the get that ordered it (`inline`), before that get goes on:
+//! no get sleeps for its own. The line compares looks, which are made before any of that: they, the touch and the gets'
+//! sections come in every order still. Foreign calls do not re-enter the pool: with that, loom is not
+//! through in 45 seconds.
 
 use super::rig::*;
 use crate::sync::thread::inline;

@@ -3,7 +3,8 @@
 //! Guards `Group::reload_pending`: the restart has been carried out when a process with the new code is
 //! there, not when the file was seen. As the text has it, the reload is asked for once, and lost with
 //! the spawn that failed. Asserted: the change is seen once, by whichever get comes first; who waited
-//! is told; and every spawn until one succeeds tells the spawner to reload.
+//! is told; and every spawn until one succeeds tells the spawner to reload. Foreign calls do not re-enter
+//! the pool in either model: with that, loom is not through in 45 seconds.
 
 use super::rig::*;
 use crate::GetError;
@@ -33,7 +34,11 @@ fn restart_x_failing_spawn() {
 /// Two groups whose restart files lie in the same directory.
 ///
 /// Guards `Group::seen`: what was seen is remembered for each group. As the text has it, the first to
-/// look takes the change away from the other. Asserted: both restart.
+/// look takes the change away from the other. Asserted: both restart (PROP-RESTART-SEEN).
+///
+/// Each get's spawn runs to its end on its own thread (`inline`), so no get sleeps for it. The line
+/// compares a get's look with what its group saw, in the get's first section, which no spawn comes
+/// before: the two gets' looks and sections come in every order still.
 #[test]
 fn shared_restart_file() {
     explore("shared_restart_file", &["both"], |outcomes| {

@@ -4,7 +4,8 @@
 //! of by whoever ran it (`wanted` in `State::spawn_has_ended`, erratum E12). As the text has it, this
 //! deadlocks. Guards, too, that a restart gives up the spawn in flight (`give_up_spawn`): what began
 //! before it may have loaded the old code, and would pass for new. Asserted: the get after the restart
-//! is served, by new code, whether the spawn had ended (its process is detached) or not.
+//! is served, by new code, whether the spawn had ended (its process is detached) or not. Foreign calls
+//! are a step that the deployment is ordered against, in place of re-entering the pool.
 
 use super::rig::*;
 use crate::sync::Mutex;

@@ -1,5 +1,5 @@
-//! What the models share: a pool whose every foreign call re-enters it, and a set-up that is not
-//! explored.
+//! What the models share: a pool, foreign calls that re-enter it where that can be afforded, and a set-up
+//! that is not explored.
 
 use crate::in_memory::InMemorySpawner;
 use crate::sync::{Condvar, Mutex, thread};
@@ -43,8 +43,8 @@ impl Rig {
         Rig { pool, spawner, clock }
     }
 
-    /// Lets every foreign call re-enter the pool. Each is one more step to be interleaved, so models
-    /// of three actors do without.
+    /// Lets every foreign call re-enter the pool. Each is more steps to be interleaved: models for which
+    /// that is too much do without, and say so.
     pub(super) fn reentrant(self) -> Self {
         let weak = self.pool.downgrade();
         self.spawner.on_call(move |_| {

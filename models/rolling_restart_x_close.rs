@@ -1,9 +1,10 @@
 //! A rolling restart replaces a process while a session of it is closed (erratum E34).
 //!
 //! Guards `Want::Replacement` and its order in `State::welcome`: the new process is attached, then the
-//! oldest outdated one detached, in one section. Without the first, the old code serves for ever.
-//! Asserted: the get during the restart is served, by whichever code; the old process is shut down once
-//! its session is closed; and then the new code serves.
+//! oldest outdated one detached, in one section (PROP-ROLLING). Without the first, the old code serves
+//! for ever. Asserted: the get during the restart is served, by whichever code; the old process is shut
+//! down once its session is closed; and then the new code serves. Foreign calls ring a bell and do not
+//! re-enter the pool: with that, loom is not through after a minute.
 
 use super::rig::*;
 use crate::RestartMode;

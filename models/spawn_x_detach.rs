@@ -3,8 +3,9 @@
 //! Guards that `detach_group` gives up the spawn in flight (`give_up_spawn`) and joins nothing, and that
 //! whoever ran the spawn disposes of its process (`Effect::Unwanted`). Without the first, a process that
 //! was spawned before the detach serves after it; without the second, it lives for ever, owned by
-//! nobody; as the text has it, the detach waits for the spawn with the lock in its hand. Asserted: the
-//! next get is served by a process that was spawned after the detach, and each is shut down once.
+//! nobody (PROP-NO-ORPHAN); as the text has it, the detach waits for the spawn with the lock in its
+//! hand. Asserted: the next get is served by a process that was spawned after the detach, and each is
+//! shut down once.
 
 use super::rig::*;
 

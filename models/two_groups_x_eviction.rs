@@ -6,8 +6,8 @@ use super::rig::*;
 /// it if it is idle already.
 ///
 /// Guards `State::condemn`: without it, the process takes one session more while the other group
-/// waits, then another, and is never idle (erratum E18). Asserted: once the new group is in line, no
-/// newcomer is served by the process; the new group is served, by a process of its own.
+/// waits, then another, and is never idle (erratum E18: PROP-NO-GROUP-STARVES). Asserted: once
+/// the new group is in line, no newcomer is served by the process; the new group is served, by a process of its own.
 #[test]
 fn two_groups_x_eviction() {
     let ways = ["in line first", "in line meanwhile", "late"];

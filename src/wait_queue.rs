@@ -5,8 +5,8 @@
 //! outcome that is the waiter's from that moment. So:
 //! - nobody overtakes: what has been handed over cannot be taken by a newcomer (erratum E17);
 //! - wake-ups are exact: only a waiter that has its outcome is woken;
-//! - no wake-up is lost: the outcome is stored before the lock is released, and a waiter looks for it
-//!   under the lock before it sleeps;
+//! - no wake-up is lost (erratum E21): the outcome is stored before the lock is released, and a waiter
+//!   looks for it under the lock before it sleeps;
 //! - giving up is one step: a waiter that was resolved meanwhile finds its outcome and passes it on.
 //!
 //! [`Wake`]s are run after the lock is released: a task's waker is foreign code.

@@ -1,5 +1,10 @@
-//! That nothing of the specification is forgotten: every invariant, every erratum and every function of
-//! the text is cited by the code that carries it out and by a test or a model that would notice.
+//! That nothing of the specification is forgotten: every erratum, every invariant and every property is
+//! cited by the code that carries it out and by a test or a model that would notice, and every function of
+//! the text is where the table says.
+//!
+//! Invariants and properties are cited in comments, by their names in `spec/`. The list of assertions,
+//! which names every invariant, is no citation: that it is complete, and that each of its assertions can
+//! fail, is looked at by itself.
 
 use cabrank_spec::invariants::INVARIANTS;
 use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
@@ -27,7 +32,8 @@ const FUNCTIONS: &[&str] = &[
     "global_queue_position_became_available",
 ];
 
-/// All sources below a directory, but for this file and, in `src`, what tests them.
+/// All sources below a directory, but for this file, the list of assertions and, in `src`, what tests
+/// them.
 fn sources(dir: &str) -> String {
     fn read(dir: &Path, into: &mut String) {
         for entry in std::fs::read_dir(dir).expect("it is there") {
@@ -37,6 +43,7 @@ fn sources(dir: &str) -> String {
                 read(&path, into);
             } else if name.ends_with(".rs")
                 && name != "citations.rs"
+                && name != "invariants.rs"
                 && !name.ends_with("_tests.rs")
             {
                 let text = std::fs::read_to_string(&path).expect("it is text");
@@ -57,6 +64,12 @@ fn text(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
+/// What is said in comments, and not by code: a name in a string or an assertion cites nothing.
+fn comments(source: &str) -> String {
+    let comments = source.lines().filter_map(|line| line.split_once("//"));
+    comments.map(|(_code, comment)| format!("{comment}\n")).collect()
+}
+
 /// Whether the text has this as a word of its own. A range, as in "E1 to E34", cites nothing.
 fn cites(text: &str, item: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -75,6 +88,13 @@ fn words_are_told_from_parts_of_words() {
 }
 
 #[test]
+fn comments_are_told_from_code() {
+    let comments = comments("let name = \"INV-COUNT\"; // Of all (INV-LIVE).\n/// INV-WANT.\n");
+    assert!(cites(&comments, "INV-LIVE") && cites(&comments, "INV-WANT"));
+    assert!(!cites(&comments, "INV-COUNT"));
+}
+
+#[test]
 fn every_erratum_is_cited_by_code_and_by_a_test() {
     let code = sources("src");
     let tests = sources("tests") + &sources("models");
@@ -86,6 +106,35 @@ fn every_erratum_is_cited_by_code_and_by_a_test() {
         assert!(cites(&code, name), "no code cites {name}: {}", erratum.as_ruled());
         assert!(cites(&tests, name) || tests.contains(&named), "no test cites {name}");
     }
+}
+
+/// What the specification promises by name: the invariants, and the properties of steps and in the end.
+fn promises() -> impl Iterator<Item = &'static str> {
+    let invariants = INVARIANTS.iter().map(|invariant| invariant.name);
+    let steps = STEP_PROPERTIES.iter().map(|property| property.name);
+    invariants.chain(steps).chain(LIVENESS.iter().map(|property| property.name))
+}
+
+#[test]
+fn every_invariant_and_every_property_is_cited_by_code_and_by_a_test() {
+    let code = comments(&sources("src"));
+    let tests = comments(&(sources("tests") + &sources("models")));
+    let uncited = |by: &str| promises().filter(|name| !cites(by, name)).collect::<Vec<_>>();
+    assert_eq!(
+        (uncited(&code), uncited(&tests)),
+        (vec![], vec![]),
+        "no code, and no test, cites these"
+    );
+}
+
+/// What is cited and not promised: misspelt, or struck out of the specification.
+#[test]
+fn nothing_is_cited_that_the_specification_does_not_promise() {
+    let all = comments(&(sources("src") + &sources("tests") + &sources("models")));
+    let words = all.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    let names = words.filter(|word| word.starts_with("INV-") || word.starts_with("PROP-"));
+    let unknown: Vec<&str> = names.filter(|&name| promises().all(|other| other != name)).collect();
+    assert!(unknown.is_empty(), "the specification has no {unknown:?}");
 }
 
 #[test]

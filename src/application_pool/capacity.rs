@@ -15,8 +15,8 @@ use super::state::State;
 use crate::slab_list::Key;
 
 impl<S: Spawner> State<S> {
-    /// The text's condition, with what is reserved counted in (erratum E3) and what drains bounded
-    /// (E25).
+    /// The text's condition, with what is reserved counted in (erratum E3: INV-CAPACITY) and what drains
+    /// bounded (E25: INV-LIVE).
     pub(crate) fn spawning_allowed(&self, group: &Group) -> bool {
         self.may_reserve() && !self.is_capped(group)
     }
@@ -33,6 +33,7 @@ impl<S: Spawner> State<S> {
     /// What the group needs and does not have under way.
     pub(crate) fn wants(&self, key: Key) -> Want {
         let group = self.group(key);
+        // Who backs off stands in no line: nothing is evicted for it (PROP-BACK-OFF-SPARES).
         if self.closed || group.spawning.is_some() || group.back_off_until.is_some() {
             return Want::Nothing;
         }
@@ -40,8 +41,10 @@ impl<S: Spawner> State<S> {
         if group.outdated > 0 {
             Want::Replacement
         } else if group.size == 0 && somebody_waits {
+            // It has nothing else to wait for (INV-WAIT-HAS-CAUSE).
             Want::First
         } else if somebody_waits || group.size < group.min_processes() && !group.forgotten {
+            // After every loss, not only when it is new (erratum E28: PROP-MINIMUM-REFILLED).
             if self.is_capped(group) { Want::Capped } else { Want::More }
         } else {
             Want::Nothing
@@ -79,18 +82,20 @@ impl<S: Spawner> State<S> {
                 break;
             }
         }
+        // Each wants the next as soon as it has one, until none is outdated (PROP-RESTART-ENDS).
         while let Some(group) = self.replacements.front()
             && self.has_live_room()
         {
             self.start_spawn(group, Kind::Replacement, fx);
         }
+        // Nobody makes room for a group that has it (INV-CONDEMNED).
         while self.condemned.len() > self.first.len() {
             self.reprieve(fx);
         }
     }
 
     /// Which idle process is evicted: the longest idle of a group above its minimum, or else the
-    /// longest idle (erratum E29). Passes over those that a minimum protects.
+    /// longest idle (erratum E29: PROP-VICTIM). Passes over those that a minimum protects.
     fn victim(&self) -> Option<Key> {
         if self.evictable == 0 {
             return self.inactive_apps.front();
@@ -100,7 +105,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// All processes are busy: one for each group that has none stops taking sessions, the least busy
-    /// of the group that is furthest above its minimum (erratum E18).
+    /// of the group that is furthest above its minimum (erratum E18: PROP-NO-GROUP-STARVES).
     fn condemn(&mut self) {
         while self.condemned.len() < self.first.len() {
             let Some(group) = self.by_surplus.first_of_highest() else { break };

@@ -35,7 +35,8 @@ pub(crate) enum Checkout<S: Spawner> {
 
 impl<S: Spawner> State<S> {
     /// `look` is what was seen of the restart files, outside the lock; it is tested in the first of a
-    /// get's attempts only (erratum E24), and is the baseline of a group that is new in a later one.
+    /// get's attempts only (erratum E24: PROP-RESTART-ONCE), and is the baseline of a group that is
+    /// new in a later one.
     pub(crate) fn checkout_without_lock(
         &mut self,
         options: &PoolOptions,
@@ -62,8 +63,8 @@ impl<S: Spawner> State<S> {
             self.settle(key, fx);
         }
 
-        // Nobody is overtaken (erratum E17): while a get waits, no process of its group has room
-        // (INV-EXACT-WAKE-UP).
+        // Nobody is overtaken (erratum E17: PROP-NO-OVERTAKING): while a get waits, no process of its
+        // group has room (INV-EXACT-WAKE-UP).
         let Some(process) = self.select_process(key) else {
             return self.wait(key, asker, fx);
         };
@@ -109,7 +110,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// The restart file's state is compared with what this group saw last: two groups that share a
-    /// directory both see a change (erratum E22).
+    /// directory both see a change (erratum E22: PROP-RESTART-SEEN).
     fn needs_restart(&mut self, key: Key, look: &Look) -> bool {
         let group = self.group_mut(key);
         let changed = match group.seen.get_mut(&look.dir) {
@@ -125,8 +126,8 @@ impl<S: Spawner> State<S> {
         changed || always && (group.size > 0 || group.spawning.is_some())
     }
 
-    /// The least busy process with room, the most recently freed one if one is idle. The text's
-    /// global queue is the case in which no process takes a second session.
+    /// The least busy process with room, the most recently freed one if one is idle
+    /// (PROP-CHOICE). The text's global queue is the case in which no process takes a second session.
     fn select_process(&self, key: Key) -> Option<Key> {
         self.group(key).processes.first_with_room()
     }
@@ -150,8 +151,9 @@ impl<S: Spawner> State<S> {
         info.sessions += 1;
         if info.sessions == 1 {
             group.idle -= 1;
+            // Its first session: it is not idle any more (INV-INACTIVE-IDLE).
             self.inactive_apps.remove(&mut self.processes, key);
-            // What changes is this, and not max, which the text sets here (erratum E1).
+            // What changes is this, and not max, which the text sets here (erratum E1: INV-ACTIVE).
             self.active += 1;
         }
         // The text's move_to_back.

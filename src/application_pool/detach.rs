@@ -45,20 +45,25 @@ impl<S: Spawner> State<S> {
             reason,
         });
 
+        // It may live on and drain, but is not found any more (INV-IDENTIFIER).
         self.by_identifier.remove(&identifier);
+        // Out of its group's lists, it must count as detached: below it is marked, or is gone
+        // (INV-PROCESS-ACCESSIBLE).
         group.processes.remove(&mut self.processes, key);
         group.by_age.remove(&mut self.processes, key);
-        // On this one path, whoever detaches and why (erratum E9).
+        // On this one path, whoever detaches and why (erratum E9: INV-GROUP-SIZE).
         group.size -= 1;
         if condemned {
             self.condemned.remove(&mut self.processes, key);
         }
+        // It was in the list, or it was active: never both, and never neither (INV-INACTIVE-SIZE).
         if idle {
             group.idle -= 1;
             self.inactive_apps.remove(&mut self.processes, key);
         } else {
             self.mutate_active(self.active - 1);
         }
+        // With the group's size (INV-COUNT).
         self.mutate_count(self.count - 1);
         self.totals.detached += 1;
 
@@ -70,6 +75,7 @@ impl<S: Spawner> State<S> {
             info.place = Place::Draining;
             info.condemned = false;
             info.drain_deadline = deadline;
+            // Only who has sessions, and its group knows of it (INV-DRAINING).
             self.draining.push_back(&mut self.processes, key);
             self.groups[group_key.index()].draining += 1;
             self.is_due(deadline, fx);
@@ -77,7 +83,7 @@ impl<S: Spawner> State<S> {
         self.refresh(group_key);
     }
 
-    /// A draining process has no session left, or its time is up: it is gone.
+    /// A draining process has no session left, or its time is up: it is gone (PROP-DRAIN-ENDS).
     pub(crate) fn end_drain(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
         let group = self.process(key).group;
         self.draining.remove(&mut self.processes, key);
@@ -88,6 +94,7 @@ impl<S: Spawner> State<S> {
     }
 
     fn dispose(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
+        // It leaves the data and is marked as gone in one section (INV-PROCESS-HERE).
         let info = self.processes.remove(key.index());
         info.entry.gone.raise();
         fx.push(Effect::Dispose(info.entry, how));
@@ -129,6 +136,7 @@ impl<S: Spawner> State<S> {
         let group = self.group_mut(key);
         group.failures = 0;
         group.generation += 1;
+        // Whatever it has is of an older generation now (INV-OUTDATED).
         group.outdated = group.size;
         group.reload_pending = true;
         let name = &group.name;
@@ -166,7 +174,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// The pool takes no more gets, and lets go of everything (erratum E32).
+    /// The pool takes no more gets, and lets go of everything (erratum E32: INV-CLOSED).
     pub(crate) fn close(&mut self, fx: &mut Effects<S>) {
         if self.closed {
             return;

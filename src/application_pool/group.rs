@@ -18,8 +18,9 @@ use slab::Slab;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The pseudocode's `processes`: idle ones first, most recently freed first; then by sessions, among
-/// equals the one that was least recently chosen or freed; in the end those that take no more.
+/// The pseudocode's `processes`: idle ones first (INV-GROUP-ORDER), most recently freed first; then by
+/// sessions, among equals the one that was least recently chosen or freed; in the end those that take
+/// no more.
 ///
 /// The text finds the least busy by a scan; here it is the first with room, in O(1) (erratum E33).
 #[derive(Debug, Default)]
@@ -61,6 +62,7 @@ impl Processes {
         key: Key,
         end: End,
     ) {
+        // By its numbers as they are now: whoever changes them takes it out first (INV-GROUP-SORTED).
         let place = slab[key.index()].right_place();
         slab[key.index()].place = place;
         let (ranked, rank) = match place {

@@ -544,7 +544,7 @@ fn connect<S: Spawner>(mut lease: Lease<S>) -> Result<Session<S>, ConnectError> 
     match contained(|| lease.process().connect()) {
         Ok(Ok(connection)) => Ok(lease.connected(connection)),
         Ok(Err(error)) => {
-            // The app process seems to have crashed; or it is our side (erratum E31).
+            // The app process seems to have crashed; or it is our side (erratum E31: PROP-LOCAL-FAILURE).
             lease.end(if error.is_local() { Ending::Unused } else { Ending::Failed });
             Err(error)
         }

@@ -85,16 +85,19 @@ pub(crate) struct ProcessInfo<S: Spawner> {
 impl<S: Spawner> ProcessInfo<S> {
     /// Where it belongs, by its numbers.
     pub(crate) fn right_place(&self) -> Place {
+        // What is open counts, too: it is not given more than it will have processed (INV-MAX-REQUESTS).
         let exhausted =
             self.max_requests > 0 && self.processed + self.sessions >= self.max_requests;
         if exhausted || self.condemned {
             Place::Retiring
         } else if self.concurrency > 0 && self.sessions >= self.concurrency {
+            // Nobody chooses from these (INV-CONCURRENCY).
             Place::Full(self.sessions)
         } else {
             Place::Open(self.sessions)
         }
     }
+    /// Whether it is not found in the pool any more (erratum E8: PROP-DETACHED-STATED).
     pub(crate) fn is_detached(&self) -> bool {
         self.place == Place::Draining
     }

@@ -62,7 +62,7 @@ impl LastSeen {
 
 impl Seen {
     /// Whether `now` asks for a restart, given what was seen before; remembers what must be
-    /// remembered. Creation and a new time do; deletion does not (erratum E23).
+    /// remembered. Creation and a new time do; deletion does not (erratum E23: PROP-RESTART-LOSS).
     pub(crate) fn has_changed(&mut self, now: Seen) -> bool {
         if now == Seen::Unreadable {
             return false;

@@ -66,7 +66,7 @@ impl<S: Spawner> State<S> {
     ) -> Found {
         let key = entry.key;
         let info = &mut self.processes[key.index()];
-        // Every close counts down, on one path (erratum E14).
+        // Every close counts down, on one path (erratum E14: PROP-SESSIONS).
         info.sessions -= 1;
         if ending == Ending::Closed {
             info.processed += 1;
@@ -89,6 +89,8 @@ impl<S: Spawner> State<S> {
         group.processes.insert(&mut self.processes, key, end);
         if idle {
             group.idle += 1;
+            // Attached and idle, it belongs here (INV-PROCESS-IDLE); used last, it comes last
+            // (INV-INACTIVE-ORDER).
             self.inactive_apps.push_back(&mut self.processes, key);
             self.mutate_active(self.active - 1);
         }

@@ -53,6 +53,7 @@ impl<S: Spawner> State<S> {
     /// Precondition: the group is not spawning.
     pub(crate) fn start_spawn(&mut self, key: Key, kind: Kind, fx: &mut Effects<S>) {
         self.leave_want(key);
+        // Returned where the spawn ends, and nowhere else (INV-RESERVED).
         match kind {
             Kind::Addition => self.reserved += 1,
             Kind::Replacement => self.replacing += 1,
@@ -91,10 +92,11 @@ impl<S: Spawner> State<S> {
         group.spawns_in_flight -= 1;
         let wanted = group.spawning.as_ref().is_some_and(|s| s.ticket == order.ticket);
         if wanted {
+            // The spawn that the group means is in flight no more (INV-SPAWNING).
             group.spawning = None;
         }
         match result {
-            // Whoever gave it up has seen to the rest (errata E2, E12).
+            // Whoever gave it up has seen to the rest (errata E2, E12: PROP-NO-ORPHAN).
             Ok(newcomer) if !wanted => fx.push(Effect::Unwanted(newcomer.process)),
             Err(error) if !wanted => fx.push(Effect::Bury(error)),
             Ok(newcomer) => self.welcome(pool, order, newcomer, fx),
@@ -122,7 +124,7 @@ impl<S: Spawner> State<S> {
             && (self.max_per_app == 0 || group.size < self.max_per_app);
         self.spawn_has_succeeded(key, fx);
         if replaces {
-            // In this order the group is never without a process.
+            // In this order the group is never without a process (PROP-ROLLING).
             self.attach(pool, order, newcomer, fx);
             let oldest = self.group(key).by_age.front().expect("an outdated process");
             self.detach_process(oldest, DetachReason::Restarted, fx);
@@ -154,8 +156,10 @@ impl<S: Spawner> State<S> {
                 gone: Flag::new(false),
                 pool: pool.clone(),
             }),
+            // It says so, and stands in its list below (INV-GROUP-NAME).
             group: order.group,
             start_time: now,
+            // Not idle since before it was born (erratum E5: PROP-IDLE-TIME).
             last_used: now,
             sessions: 0,
             processed: 0,
@@ -177,6 +181,7 @@ impl<S: Spawner> State<S> {
         group.idle += 1;
         fx.event(|| Event::Spawned { group: group.name.clone(), identifier: order.ticket, pid });
         self.inactive_apps.push_back(&mut self.processes, key);
+        // With the group's size, which therefore never exceeds it (INV-SIZE-WITHIN-COUNT).
         self.mutate_count(self.count + 1);
         self.refresh(order.group);
         if !self.max_idle_time.is_zero() && self.evictable > 0 {
@@ -194,8 +199,8 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// The group backs off; its healthy processes stay (erratum E26). Gets that have nothing else to
-    /// wait for are told when the group is settled.
+    /// The group backs off; its healthy processes stay (erratum E26: PROP-HEALTHY-STAY). Gets that have
+    /// nothing else to wait for are told when the group is settled.
     fn spawn_has_failed(&mut self, key: Key, error: SpawnError, fx: &mut Effects<S>) {
         self.totals.spawns_failed += 1;
         let (first, cap) = self.limits.back_off;
@@ -295,7 +300,7 @@ fn spawner_thread_callback<S: Spawner>(mut reservation: Reservation<S>) {
 }
 
 impl<S: Spawner> Inner<S> {
-    /// Foreign code, without the lock.
+    /// Foreign code, without the lock: while it hangs, sessions can be closed (PROP-CLOSE-POSSIBLE).
     fn spawn(&self, order: &SpawnOrder) -> Result<Newcomer<S::Process>, SpawnError> {
         let request = SpawnRequest {
             identifier: order.ticket,

@@ -118,7 +118,7 @@ impl<S: Spawner> State<S> {
     pub(crate) fn mutate_count(&mut self, value: usize) {
         self.count = value;
     }
-    /// Raising it wakes who can proceed (erratum E20).
+    /// Raising it wakes who can proceed (erratum E20: PROP-WORK-CONSERVING).
     pub(crate) fn mutate_max(&mut self, value: usize, fx: &mut Effects<S>) {
         self.max = value;
         self.new_app_group_creatable(fx);
@@ -144,7 +144,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// The group of these options; made, with what `look` saw as the baseline of its restart file
-    /// (erratum E23), if there is none.
+    /// (erratum E23: PROP-RESTART-CAUSE), if there is none.
     pub(crate) fn group_of(
         &mut self,
         options: &PoolOptions,
@@ -168,6 +168,7 @@ impl<S: Spawner> State<S> {
     ) -> Key {
         let key = match self.group_by_name.get(options.app_group_name()) {
             Some(&key) => {
+                // Its own alone: what was spawned, or is being, keeps those of its order (PROP-OPTIONS).
                 self.group_mut(key).options = options.clone();
                 // The minimum may have changed: others may be needed, or be evictable.
                 self.settle(key, fx);
@@ -202,6 +203,7 @@ impl<S: Spawner> State<S> {
         }
         self.leave_want(key);
         self.end_back_off(key);
+        // The record goes, and its name with it (INV-GROUP-ACCESSIBLE).
         let group = self.groups.remove(key.index());
         self.group_by_name.remove(&group.name);
         if let Some(error) = group.last_error {
@@ -209,7 +211,8 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Recounts what depends on the group's numbers.
+    /// Recounts what depends on the group's numbers: its part of the pool's sum (INV-EVICTABLE), and
+    /// its rank among those that could make room.
     #[inline]
     pub(crate) fn refresh(&mut self, key: Key) {
         let group = &mut self.groups[key.index()];
@@ -235,8 +238,8 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Gives everybody who can now proceed what it waits for: first the group's own gets, then the
-    /// groups that want capacity.
+    /// Gives everybody who can now proceed what it waits for (PROP-EVERY-GET-ENDS): first the group's
+    /// own gets, then the groups that want capacity.
     pub(crate) fn settle(&mut self, group: Key, fx: &mut Effects<S>) {
         self.refresh(group);
         self.global_queue_position_became_available(group, fx);
@@ -272,6 +275,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
+    /// Takes a get out of the queue and out of the count (erratum E16: INV-WAITING).
     fn resolve_front(&mut self, key: Key, outcome: Outcome<S>) -> Wake {
         self.waiting -= 1;
         self.waiters.resolve_front(&mut self.groups[key.index()].queue, outcome)
@@ -281,7 +285,7 @@ impl<S: Spawner> State<S> {
     pub(crate) fn reconsider(&mut self, key: Key, fx: &mut Effects<S>) {
         let group = self.group(key);
         if group.size == 0 && group.back_off_until.is_some() && !group.queue.is_empty() {
-            // A group that backs off and has no process has nothing to wait for (erratum E27).
+            // A group that backs off and has no process has nothing to wait for (erratum E27: INV-BACK-OFF).
             let error = group.last_error.clone().expect("a group that backs off has an error");
             self.resolve_all(key, || Outcome::SpawnFailed(error.clone()), fx);
             fx.push(Effect::Bury(error));
@@ -332,7 +336,7 @@ impl<S: Spawner> State<S> {
         Identifier(self.next_identifier)
     }
 
-    /// Something is due at `time`: wakes the cleaner if it would sleep past it.
+    /// Something is due at `time`: wakes the cleaner if it would sleep past it (PROP-IDLE-BOUND).
     pub(crate) fn is_due(&mut self, time: Time, fx: &mut Effects<S>) {
         if self.cleaner_runs && self.cleaner_sleeps_until.is_none_or(|until| time < until) {
             self.cleaner_sleeps_until = Some(time);

@@ -75,6 +75,7 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
         Box::new(move || {
             trace::clear();
             super::held::clear();
+            super::thread::clear();
             executions.fetch_add(1, Ordering::Relaxed);
             model(&outcomes);
         })

@@ -287,7 +287,7 @@ pub(crate) mod thread {
         if stack_size == Some(usize::MAX) {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
         }
-        if INLINE.get() > 0 {
+        if INLINE.with_borrow(|inline| inline.contains(&super::me())) {
             f();
         } else {
             super::about_to("start thread").done();
@@ -297,16 +297,25 @@ pub(crate) mod thread {
     }
 
     std::thread_local! {
-        // Of all the model's threads together: both tools run them on one.
-        static INLINE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+        // The model's threads that are inside `inline`, which both tools run on one.
+        static INLINE: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    /// An execution begins.
+    pub(crate) fn clear() {
+        INLINE.with_borrow_mut(Vec::clear);
     }
 
-    /// Runs `f` with every thread that it starts run to its end where it is started: for the part
-    /// of a model that comes before the race, so that it is not explored.
+    /// Runs `f` with every thread that it starts run to its end where it is started, so that the two are
+    /// not interleaved: for what comes before the race, and for spawns that a model is not about. Other
+    /// threads of the model start theirs as ever.
     pub(crate) fn inline<R>(f: impl FnOnce() -> R) -> R {
-        INLINE.set(INLINE.get() + 1);
+        let me = super::me();
+        INLINE.with_borrow_mut(|inline| inline.push(me));
         let result = f();
-        INLINE.set(INLINE.get() - 1);
+        INLINE.with_borrow_mut(|inline| {
+            let mine = inline.iter().rposition(|&thread| thread == me).expect("it was pushed");
+            inline.swap_remove(mine);
+        });
         result
     }
 

@@ -36,6 +36,7 @@ fn o24_a_process_is_replaced_after_its_last_request() {
     assert_eq!(rig.next_detached(), (1, DetachReason::MaxRequests));
 }
 
+/// A process takes one session (INV-CONCURRENCY), though it could take more.
 #[test]
 fn o25_the_global_queue_holds_a_get_back() {
     let rig = Rig::new(|b| b.max(1));

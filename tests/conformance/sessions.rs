@@ -139,7 +139,7 @@ fn o11_a_session_outlives_the_pool() {
     assert_eq!(spawner.shut_down(), [(pid, ShutDown::Drained)]);
 }
 
-/// Erratum E13 says what becomes of the busy one: it drains.
+/// Erratum E13 says what becomes of the busy one: it drains, and is found no more (INV-IDENTIFIER).
 #[test]
 fn o30_a_process_can_be_detached_once_busy_or_idle() {
     let rig = Rig::new(|b| b);

@@ -79,7 +79,8 @@ fn e04_every_get_that_waited_for_the_first_spawn_is_told_its_error() {
     assert_eq!(rig.spawner.begun(), 1);
 }
 
-/// No system gives a thread a stack of that size.
+/// No system gives a thread a stack of that size. In the text the group is spawning ever after
+/// (INV-SPAWNING).
 #[test]
 fn e11_a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
     let hands = ManualClock::new();
@@ -201,6 +202,7 @@ fn e18_who_makes_room_is_the_least_busy_of_the_group_furthest_above_its_minimum(
     drop(y.session());
 }
 
+/// No more are condemned than there are groups that starve (INV-CONDEMNED).
 #[test]
 fn e18_a_process_that_need_not_make_room_any_more_takes_sessions_again() {
     let rig = Rig::new(|b| b.max(1));
@@ -215,7 +217,8 @@ fn e18_a_process_that_need_not_make_room_any_more_takes_sessions_again() {
     assert_eq!(rig.pool.try_get(&app("x")).expect("it takes sessions").pid(), 1);
 }
 
-/// O34 is the case of `set_max` with two waiters of one group.
+/// Each stands in the line for what it wants (INV-WANT). O34 is the case of `set_max` with two waiters of
+/// one group.
 #[test]
 fn e20_raising_the_maximum_serves_the_groups_in_the_order_in_which_they_waited() {
     let rig = Rig::new(|b| b.max(1));
@@ -231,7 +234,7 @@ fn e20_raising_the_maximum_serves_the_groups_in_the_order_in_which_they_waited()
     drop(c.session());
 }
 
-/// The text has no such operation, and nobody would be woken by it.
+/// The text has no such operation, and nobody would be woken by it (PROP-WORK-CONSERVING).
 #[test]
 fn e20_raising_a_groups_maximum_wakes_who_waits_for_it() {
     let rig = Rig::new(|b| b.max(4).max_per_app(1));
@@ -275,7 +278,7 @@ fn e25_a_spawn_waits_for_a_drain_when_too_many_drain() {
     drop(first);
 }
 
-/// The default: as many may drain as may serve.
+/// The default: as many may drain as may serve (INV-LIVE).
 #[test]
 fn e25_as_many_drain_as_there_may_be() {
     let rig = Rig::new(|b| b.max(2));

@@ -44,6 +44,7 @@ fn e32_closing_shuts_idle_processes_down_and_says_so() {
     assert!(rig.spawner.processes().is_empty(), "dropped, too");
 }
 
+/// Nothing comes into it any more (INV-CLOSED).
 #[test]
 fn e32_a_closed_pool_serves_nobody_and_closing_it_again_does_nothing() {
     let rig = Rig::new(|b| b);

@@ -69,6 +69,7 @@ fn e12_a_process_spawned_for_a_group_that_is_gone_is_shut_down() {
     rig.until(|| rig.spawner.processes().is_empty());
 }
 
+/// What becomes of it the text leaves open: here it is counted until the last has ended (INV-DRAINING).
 #[test]
 fn e13_a_detached_process_finishes_its_sessions_and_gets_no_more() {
     let rig = Rig::new(|b| b.max(2));
@@ -86,6 +87,7 @@ fn e13_a_detached_process_finishes_its_sessions_and_gets_no_more() {
     assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)]);
 }
 
+/// Whether its sessions are closed or not (PROP-DRAIN-ENDS).
 #[test]
 fn e13_a_drain_ends_at_its_deadline() {
     let rig = Rig::without_cleaner(|b| b.drain_timeout(60 * SECOND));

@@ -5,7 +5,7 @@ use crate::common::{Rig, SECOND, app};
 use cabrank::DetachReason;
 use std::time::Duration;
 
-/// The text sleeps whole periods, so a process may idle for twice the limit.
+/// The text sleeps whole periods, so a process may idle for twice the limit (PROP-IDLE-BOUND).
 #[test]
 fn e30_a_process_is_reaped_when_it_is_due_and_not_before() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
@@ -40,6 +40,7 @@ fn e30_the_cleaners_thread_reaps_each_when_it_is_due() {
     rig.eventually(|c| c.count == 0);
 }
 
+/// What was used last is the last to be reaped (INV-INACTIVE-ORDER).
 #[test]
 fn e30_use_begins_the_idle_time_anew() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));

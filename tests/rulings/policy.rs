@@ -4,7 +4,8 @@ use crate::common::{Rig, SECOND, app};
 use cabrank::in_memory::Spawn;
 use cabrank::{DetachReason, Event, GetError, PoolOptions};
 
-/// In the text one failed spawn throws them all away. Scenario O35 is the case of one process.
+/// In the text one failed spawn throws them all away (PROP-HEALTHY-STAY). Scenario O35 is the case of one
+/// process.
 #[test]
 fn e26_healthy_processes_stay_when_a_spawn_fails() {
     let rig = Rig::new(|b| b);
@@ -70,7 +71,7 @@ fn e26_who_waits_is_given_a_spawn_when_the_back_off_ends() {
     assert_eq!(waiting.session().pid(), 2);
 }
 
-/// In the text each of its gets kills an idle process of another group.
+/// In the text each of its gets kills an idle process of another group (PROP-BACK-OFF-SPARES).
 #[test]
 fn e27_a_group_that_backs_off_evicts_nobody_and_fails_at_once() {
     let rig = Rig::without_cleaner(|b| b.max(2));
@@ -90,7 +91,8 @@ fn e27_a_group_that_backs_off_evicts_nobody_and_fails_at_once() {
     assert_eq!(rig.spawner.begun(), 4, "tried again");
 }
 
-/// Its last process leaves while the group backs off: there is nothing left to wait for.
+/// Its last process leaves while the group backs off: there is nothing left to wait for
+/// (INV-WAIT-HAS-CAUSE, INV-BACK-OFF).
 #[test]
 fn e27_who_waited_for_a_healthy_process_is_told_when_the_last_one_leaves() {
     let rig = Rig::new(|b| b);
@@ -161,6 +163,7 @@ fn e28_refilling_backs_off() {
     assert_eq!(rig.spawner.begun(), 5);
 }
 
+/// Of those that no minimum protects, as long as there are any (INV-EVICTABLE, PROP-VICTIM).
 #[test]
 fn e29_the_longest_idle_above_its_minimum_is_evicted() {
     let rig = Rig::new(|b| b.max(3));

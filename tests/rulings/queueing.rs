@@ -20,7 +20,8 @@ fn e17_gets_are_served_first_come_first_served() {
     }
 }
 
-/// In the text a newcomer finds the idle process before the waiter that was woken for it.
+/// In the text a newcomer finds the idle process before the waiter that was woken for it
+/// (INV-EXACT-WAKE-UP).
 #[test]
 fn e17_a_newcomer_does_not_overtake_who_was_woken() {
     let rig = Rig::new(|b| b.max(1));

@@ -50,7 +50,8 @@ fn e22_two_groups_that_share_a_directory_both_restart() {
     assert_eq!(rig.spawner.reloaded().len(), 2);
 }
 
-/// Scenarios F1, F5, F6 and F7 have each case for itself.
+/// The first is no cause (PROP-RESTART-CAUSE), the second costs no process (PROP-RESTART-LOSS). Scenarios
+/// F1, F5, F6 and F7 have each case for itself.
 #[test]
 fn e23_the_first_look_is_the_baseline_and_deletion_is_no_change() {
     let rig = Rig::new(|b| b);

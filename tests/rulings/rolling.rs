@@ -58,7 +58,8 @@ fn e34_a_busy_old_process_drains_when_it_is_replaced() {
     assert_eq!(rig.gone(), [1]);
 }
 
-/// There is no room for one more, but there is room to replace: the old one counts as draining soon.
+/// There is no room for one more, but there is room to replace: the old one counts as draining soon. In
+/// the end all are new (PROP-RESTART-ENDS).
 #[test]
 fn e34_a_full_pool_is_renewed_one_by_one() {
     let rig = with_old_processes(2, Rig::new(|b| b.max(2).max_draining(1)));
@@ -148,7 +149,7 @@ fn e34_an_empty_group_is_renewed_by_its_next_spawn() {
     assert!(!rig.group(&rolling()).restarting);
 }
 
-/// Its replacement is under way: it is one more process, not a replacement any longer.
+/// Its replacement is under way: it is one more process, not a replacement any longer (INV-OUTDATED).
 #[test]
 fn e34_an_old_process_that_dies_first_is_replaced_all_the_same() {
     let rig = with_old_processes(1, Rig::new(|b| b.max(1)));

@@ -5,7 +5,7 @@ use cabrank::in_memory::Spawn;
 use cabrank::{DetachReason, GetError, ProcessState};
 use std::sync::{Arc, Barrier};
 
-/// The text sets `max` where it means `active`.
+/// The text sets `max` where it means `active` (INV-ACTIVE).
 #[test]
 fn e01_using_an_idle_process_leaves_the_maximum_alone() {
     let rig = Rig::new(|b| b.max(6));
@@ -16,7 +16,8 @@ fn e01_using_an_idle_process_leaves_the_maximum_alone() {
     assert_eq!((rig.pool.snapshot().max, rig.counts()), (6, (0, 1)));
 }
 
-/// In the text it has never been used, so the cleaner's next pass takes it for long idle.
+/// In the text it has never been used, so the cleaner's next pass takes it for long idle
+/// (PROP-IDLE-TIME).
 #[test]
 fn e05_a_process_born_in_the_background_is_not_reaped_at_birth() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
@@ -34,7 +35,7 @@ fn e05_a_process_born_in_the_background_is_not_reaped_at_birth() {
     assert_eq!(rig.counts(), (1, 1));
 }
 
-/// The text removes the requester's group in place of the one it has emptied.
+/// The text removes the requester's group in place of the one it has emptied (INV-GROUP-ACCESSIBLE).
 #[test]
 fn e06_eviction_empties_the_group_of_the_evicted() {
     let rig = Rig::new(|b| b.max(1));
@@ -58,7 +59,8 @@ fn e07_the_spawner_is_told_the_root_and_requests_are_counted() {
     assert_eq!(rig.pool.snapshot().totals.processed, 3);
 }
 
-/// The text says that groups are found by their roots.
+/// The text says that groups are found by their roots, and `detached` the wrong way round
+/// (PROP-DETACHED-STATED).
 #[test]
 fn e08_groups_are_found_by_name_and_what_is_detached_is_not_found() {
     let rig = Rig::new(|b| b);
@@ -75,7 +77,8 @@ fn e08_groups_are_found_by_name_and_what_is_detached_is_not_found() {
 }
 
 /// A long history of everything that takes processes out of lists. Every invariant is asserted after
-/// each step (the run ends if one is broken); here the sums are looked at from outside.
+/// each step (the run ends if one is broken); here the sums are looked at from outside
+/// (INV-GROUP-SIZE, INV-COUNT, INV-SIZE-WITHIN-COUNT, INV-INACTIVE-SIZE).
 #[test]
 fn e09_e10_sizes_and_lists_agree_through_a_long_history() {
     let rig = Rig::without_cleaner(|b| b.max(4).max_idle_time(5 * SECOND));
@@ -122,7 +125,8 @@ fn e09_e10_sizes_and_lists_agree_through_a_long_history() {
     assert_eq!((rig.pool.counts().active, rig.pool.counts().draining), (0, 0));
 }
 
-/// With the text's private queue, sessions beyond the limit may be open already when it is noticed.
+/// With the text's private queue, sessions beyond the limit may be open already when it is noticed
+/// (INV-MAX-REQUESTS).
 #[test]
 fn e14_a_process_is_given_no_session_beyond_its_maximum() {
     let rig = Rig::new(|b| b.max(1));
@@ -143,7 +147,7 @@ fn e14_a_process_is_given_no_session_beyond_its_maximum() {
     assert_eq!(rig.counts(), (0, 1));
 }
 
-/// A close that may or may not see without the lock that its process is gone.
+/// A close that may or may not see without the lock that its process is gone (INV-PROCESS-HERE).
 #[test]
 fn e15_closing_and_detaching_at_the_same_moment_count_once() {
     let rig = Rig::new(|b| b);
@@ -165,6 +169,7 @@ fn e15_closing_and_detaching_at_the_same_moment_count_once() {
     }
 }
 
+/// Nobody has it, so it must not be counted (PROP-SESSIONS).
 #[test]
 fn e16_a_panicking_connect_leaves_no_session_behind() {
     let rig = Rig::new(|b| b);
@@ -176,6 +181,7 @@ fn e16_a_panicking_connect_leaves_no_session_behind() {
     assert_eq!(rig.get(&app("x")).pid(), 1);
 }
 
+/// Nor may it stay in the queue (INV-WAITING).
 #[test]
 fn e16_a_get_that_times_out_is_not_counted_any_more() {
     let rig = Rig::new(|b| b.max(1));
@@ -244,6 +250,7 @@ fn e16_a_dropped_future_leaves_no_trace_at_any_await() {
     rig.eventually(|c| c.count == 1 && c.waiting == 0 && c.active == 0);
 }
 
+/// In the text it would be detached (PROP-LOCAL-FAILURE).
 #[test]
 fn e31_a_local_connect_error_goes_to_the_caller_and_condemns_nobody() {
     let rig = Rig::new(|b| b);
@@ -270,6 +277,7 @@ fn e31_a_connect_error_of_the_process_is_tried_ten_times() {
     assert_eq!((rig.counts(), rig.gone().len()), ((0, 0), 10));
 }
 
+/// As the text's scan would choose (PROP-CHOICE), from a list that is kept in order (INV-GROUP-SORTED).
 #[test]
 fn e33_the_least_busy_process_is_chosen() {
     let rig = Rig::new(|b| b.max(3));
@@ -289,6 +297,7 @@ fn e33_the_least_busy_process_is_chosen() {
     drop(others);
 }
 
+/// Idle again, a process is before all that are busy (INV-GROUP-ORDER), and before the other idle ones.
 #[test]
 fn e33_among_idle_ones_the_most_recently_freed_is_chosen() {
     let rig = Rig::new(|b| b);
