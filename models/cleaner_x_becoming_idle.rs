@@ -2,7 +2,8 @@
 //!
 //! Asserted in both: the process is shut down. The cleaner then drops the pool's last handle, within the
 //! pass that shuts it down, so that the pool's end, of which other models tell, is not explored here;
-//! a cleaner that sleeps on is found by the tool at the end.
+//! a cleaner that sleeps on is found by the tool at the end. Foreign calls do not re-enter the pool: the
+//! spawner's hook is what drops that handle.
 
 use super::rig::*;
 use crate::in_memory::InMemorySpawner;
