@@ -203,6 +203,18 @@ pub fn all() -> Vec<Named> {
                 .with(|env| env.time = true)
                 .but(idle),
         ),
+        new(
+            "two-restarts-detached",
+            "2 groups that share a directory, immediate restarts, detaches, giving up, max 1 to 3; two clients",
+            false,
+            Config::new(global(2), 2, 2).with(restarts).with(detaches).with(giving_up).with(limits),
+        ),
+        new(
+            "two-rolling-detached",
+            "the same with rolling restarts, and max stays 2",
+            false,
+            Config::new(rolling(global(2)), 2, 2).with(restarts).with(detaches).with(giving_up),
+        ),
         // One group, max 3, four clients.
         new(
             "one-global",
@@ -226,6 +238,18 @@ pub fn all() -> Vec<Named> {
                 .with(|env| {
                     env.set_max_per_app = vec![0, 2];
                 }),
+        ),
+        new(
+            "one-restarts-global",
+            "1 group, max 3, 4 clients, global queue: immediate restarts",
+            false,
+            one(global(1)).with(restarts),
+        ),
+        new(
+            "one-restarts-private",
+            "the same with a private queue",
+            false,
+            one(private(1)).with(restarts),
         ),
         new(
             "one-concurrent",

@@ -12,7 +12,7 @@ use crate::rules::Erratum::*;
 impl Pool {
     /// Detaches the process with this identifier, if it is attached.
     pub(crate) fn detach_without_lock(&mut self, identifier: ProcessId) {
-        let Some(process) = self.find(identifier).filter(|p| !p.detached) else { return };
+        let Some(process) = self.attached(identifier) else { return };
         let group = process.group;
         self.detach_process(identifier, Reason::Requested);
         self.settle(group);

@@ -153,6 +153,26 @@ pub fn status(erratum: Erratum) -> Status {
     }
 }
 
+/// What else an erratum breaks, where it says two things and its [`status`] shows but the first.
+pub fn second(erratum: Erratum) -> Option<Status> {
+    use Erratum::*;
+    let shown =
+        |breaks, written, world| Some(Status::Shown { breaks, written, world: Box::new(world) });
+    match erratum {
+        // Not a wait is interrupted, but a connect.
+        E16 => {
+            let world = Config::new(vec![Options::new("a")], 1, 1).with(|env| env.give_up = true);
+            shown("PROP-SESSIONS", &[E16], world.but(|config| config.connects = true))
+        }
+        // The queue has no bound.
+        E19 => {
+            let options = Options { max_queue: 1, ..Options::new("a") };
+            shown("PROP-QUEUE-BOUND", &[E19], Config::new(vec![options], 1, 2))
+        }
+        _ => None,
+    }
+}
+
 /// The shortest counterexample to one property; none if it holds, in as many states.
 ///
 /// # Panics
@@ -216,6 +236,15 @@ pub fn story(erratum: Erratum) -> String {
         erratum.as_written(),
         erratum.as_ruled()
     );
+    let shown = |breaks: &str, written: &[Erratum], world: Config| {
+        let world = world.ruled(Rules::AS_RULED.but(written));
+        match counterexample(&world, breaks) {
+            Ok(counterexample) => crate::story::tell(&world, &counterexample),
+            Err(states) => {
+                format!("{breaks} holds, in all {states} states: no story to tell.\n")
+            }
+        }
+    };
     match status(erratum) {
         Status::CannotBeSaid { why } => story += &format!("Cannot be said here: {why}.\n"),
         Status::Holds { property, why } => {
@@ -229,15 +258,12 @@ pub fn story(erratum: Erratum) -> String {
                 false => format!(" and {}, without which it has no place", others.join(", ")),
             };
             story += &format!("Everything is as ruled but for {}{with}.\n", erratum.name());
-            let world = world.ruled(Rules::AS_RULED.but(written));
-            match counterexample(&world, breaks) {
-                Ok(counterexample) => story += &crate::story::tell(&world, &counterexample),
-                Err(states) => {
-                    story +=
-                        &format!("{breaks} holds, in all {states} states: no story to tell.\n");
-                }
-            }
+            story += &shown(breaks, written, *world);
         }
+    }
+    if let Some(Status::Shown { breaks, written, world }) = second(erratum) {
+        story += "\nAnd the other half.\n";
+        story += &shown(breaks, written, *world);
     }
     story
 }

@@ -84,8 +84,12 @@ invariants! {
             given == 0 || p.processed + p.sessions <= given
         });
     "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers"
-        |s| identifiers(s).all(|id| identifiers(s).filter(|&other| other == id).count() == 1
-            && id <= s.last_identifier);
+        // A spawn in flight, whose identifier is taken already, is no process yet; nor is the next.
+        |s| s.processes.iter().all(|p| s.attached(p.identifier).is_some_and(|found| std::ptr::eq(found, p))
+                == s.groups.iter().any(|g| g.processes.contains(&p.identifier)))
+            && s.spawns.iter().all(|spawn| s.attached(spawn.ticket).is_none())
+            && identifiers(s).all(|id| identifiers(s).filter(|&other| other == id).count() == 1
+                && id <= s.last_identifier);
     "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)"
         |s| s.groups.iter().map(|g| g.queue.len()).sum::<usize>() == s.waiting
             && s.clients.iter().enumerate().all(|(id, client)| !matches!(client.at, At::Waiting(_))
@@ -134,6 +138,11 @@ impl Invariant {
 /// The first invariant that does not hold.
 pub fn broken(pool: &Pool) -> Option<&'static str> {
     INVARIANTS.iter().find(|invariant| !(invariant.holds)(pool)).map(|invariant| invariant.name)
+}
+
+/// All that do not hold.
+pub fn all_broken(pool: &Pool) -> Vec<&'static str> {
+    INVARIANTS.iter().filter(|i| !(i.holds)(pool)).map(|i| i.name).collect()
 }
 
 fn all_groups(s: &Pool, holds: impl Fn(GroupId, &Group) -> bool) -> bool {

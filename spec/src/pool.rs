@@ -400,6 +400,11 @@ impl Pool {
     pub fn find(&self, identifier: ProcessId) -> Option<&Process> {
         self.processes.iter().find(|p| p.identifier == identifier)
     }
+    /// The attached process with this identifier: the one that is meant when a process is to be
+    /// detached by its identifier.
+    pub fn attached(&self, identifier: ProcessId) -> Option<&Process> {
+        self.find(identifier).filter(|process| !process.detached)
+    }
     pub(crate) fn process(&self, identifier: ProcessId) -> &Process {
         self.find(identifier).expect("a process that is known of")
     }

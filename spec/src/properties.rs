@@ -49,6 +49,13 @@ step_properties! {
         no_overtaking;
     "PROP-CHOICE" "a get is given an idle process if there is one, and else one with the fewest sessions (E33)"
         choice;
+    "PROP-QUEUE-BOUND" "no get begins to wait where max_queue of them wait already (E19)"
+        |_, action, s| {
+            let group = asked_for(action)?;
+            let waits = s.told.iter().any(|event| matches!(event, Event::Waits { .. }));
+            let bound = s.options(group).max_queue;
+            (waits && bound > 0).then(|| s.groups[group].queue.len() <= bound)
+        };
     "PROP-WORK-CONSERVING" "no get waits for a group that may spawn and does not (E20)"
         |_, _, s| {
             let waits = |&c: &usize| matches!(s.clients[c].at, At::Waiting(_));

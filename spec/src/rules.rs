@@ -75,8 +75,8 @@ errata! {
 impl Erratum {
     /// The erratum called `E12` or `12`.
     pub fn named(name: &str) -> Option<Erratum> {
-        let number: usize = name.trim_start_matches(['E', 'e']).parse().ok()?;
-        Erratum::ALL.get(number.checked_sub(1)?).copied()
+        let number = name.strip_prefix(['E', 'e']).unwrap_or(name);
+        Erratum::ALL.iter().copied().find(|erratum| erratum.name()[1..] == *number)
     }
 }
 

@@ -1,0 +1,208 @@
+//! What the properties of what comes about in the end assume, and no more: each fails somewhere; what it
+//! does not assume it would need there in order to hold; and what it assumes it needs.
+//!
+//! To assume more than is said, that closes are fair while a process drains, or that who waits gives up
+//! in the end, would make a property weaker, and no pool in which it holds would tell.
+
+use cabrank_spec::checker::{Explored, Search, UNFAIR, explore};
+use cabrank_spec::configuration::{Config, Options};
+use cabrank_spec::exploration::never;
+use cabrank_spec::pool::{Action, Pool, SpawnResult};
+use cabrank_spec::properties::{LIVENESS, Liveness, kind, kind_and_class, marks};
+use cabrank_spec::rules::{Erratum, Erratum::*, Rules};
+use std::collections::BTreeSet;
+
+fn explored(config: &Config) -> Explored<Action> {
+    let search =
+        Search { marks: &marks, kind: Some(&kind_and_class), ..Search::<Config>::nothing() };
+    explore(config, &search).unwrap_or_else(|_| unreachable!("nothing ends this search"))
+}
+fn holds(config: &Config, property: &Liveness) -> bool {
+    never(config, &explored(config), property).is_none()
+}
+fn named(name: &str) -> Liveness {
+    *Liveness::named(name).expect("a property of this name")
+}
+
+fn one(options: Options, max: usize, clients: usize) -> Config {
+    Config::new(vec![options], max, clients)
+}
+/// Two clients ask for a by turns, and one asks for b (E18).
+fn turns() -> Config {
+    let groups = vec![Options::new("a").private(), Options::new("b").private()];
+    Config::new(groups, 1, 3).but(|config| config.clients = vec![vec![0], vec![0], vec![1]])
+}
+fn minimum() -> Config {
+    one(Options::new("a").min(1), 1, 1).with(|env| env.detach = true)
+}
+fn rolling() -> Config {
+    one(Options::new("a").rolling(), 2, 2).with(|env| env.touch = true)
+}
+fn without_room() -> Config {
+    rolling().but(|config| config.max_draining = Some(0))
+}
+fn draining() -> Config {
+    one(Options::new("a"), 1, 1).with(|env| (env.detach, env.time) = (true, true))
+}
+/// One process, and whoever waits for a second.
+fn growing() -> Config {
+    one(Options::new("a"), 2, 2).with(|env| (env.spawns_fail, env.time) = (true, true))
+}
+fn failing(config: Config) -> Config {
+    config.with(|env| env.spawns_fail = true)
+}
+fn timed(config: Config) -> Config {
+    config.with(|env| env.time = true)
+}
+
+/// The classes of each kind of fair action; eight clients and groups have one each.
+const CLOSES: u8 = 2;
+const CONNECTS: u8 = 1;
+const RETRIES: u8 = 0;
+const SPAWNS: u8 = 3;
+const SPAWNS_UNWANTED: u8 = 4;
+const TICK: u8 = 40;
+const CLEAN: u8 = 41;
+
+/// The property, a world, what is as written there, and what more would have to be assumed.
+type Premise = (&'static str, Config, &'static [Erratum], fn(&mut Liveness));
+
+fn not_assumed() -> Vec<Premise> {
+    let fewer_go_on = |p: &mut Liveness| p.may = 0;
+    vec![
+        // Gets that come and sessions that end may go on for ever.
+        ("PROP-EVERY-GET-ENDS", turns(), &[E18], |p| p.may &= !(1 << kind::GET)),
+        ("PROP-EVERY-GET-ENDS", turns(), &[E18], |p| p.may &= !(1 << kind::CLOSE)),
+        ("PROP-NO-GROUP-STARVES", turns(), &[E18], |p| p.may &= !(1 << kind::GET)),
+        ("PROP-NO-GROUP-STARVES", turns(), &[E18], |p| p.may &= !(1 << kind::CLOSE)),
+        ("PROP-NO-GROUP-STARVES", turns(), &[E18], fewer_go_on),
+        // Time goes on.
+        ("PROP-MINIMUM-REFILLED", timed(minimum()), &[E28], |p| p.may &= !(1 << kind::TIME)),
+        ("PROP-RESTART-ENDS", timed(without_room()), &[], |p| p.may &= !(1 << kind::TIME)),
+        // Sessions need not close.
+        ("PROP-DRAIN-ENDS", draining(), &[E13], |p| p.fair = |_| true),
+    ]
+}
+
+#[test]
+fn what_is_not_assumed_would_be_needed_where_a_property_fails() {
+    let mut fail = BTreeSet::new();
+    for (row, (name, world, written, assume)) in not_assumed().into_iter().enumerate() {
+        let world = world.ruled(Rules::AS_RULED.but(written));
+        let mut property = named(name);
+        assert!(!holds(&world, &property), "row {row}: {name} holds");
+        assume(&mut property);
+        assert!(holds(&world, &property), "row {row}: {name} fails though more is assumed");
+        fail.insert(name);
+    }
+    let all: BTreeSet<_> = LIVENESS.iter().map(|property| property.name).collect();
+    assert_eq!(fail, all, "every property has a row");
+}
+
+/// Whoever waits may give up, but need not: were giving up fair, both would hold.
+#[test]
+fn giving_up_is_no_way_out() {
+    let world = turns().with(|env| env.give_up = true).ruled(Rules::AS_RULED.but(&[E18]));
+    for name in ["PROP-EVERY-GET-ENDS", "PROP-NO-GROUP-STARVES"] {
+        assert!(!holds(&world, &named(name)), "{name}");
+    }
+}
+
+/// While a session does not close, the next in line is served if a spawn goes well, and waits for ever
+/// if all fail: that they do is not excluded.
+#[test]
+fn spawns_may_go_on_failing_while_a_get_waits() {
+    let sessions_stay =
+        Liveness { fair: |class| class / 8 != CLOSES, ..named("PROP-EVERY-GET-ENDS") };
+    assert!(!holds(&growing(), &sessions_stay));
+    let spawns_go_well =
+        Liveness { may: sessions_stay.may & !(1 << kind::SPAWN_FAILS), ..sessions_stay };
+    assert!(holds(&growing(), &spawns_go_well));
+}
+
+/// The property, a world in which it holds, and which actions are fair no more.
+type Needed = (&'static str, Config, fn(u8) -> bool);
+
+#[test]
+fn what_is_assumed_is_needed() {
+    let connecting = |config: Config| {
+        config.but(|config| config.connects = true).with(|env| env.processes_fail = true)
+    };
+    let needed: [Needed; 15] = [
+        ("PROP-EVERY-GET-ENDS", connecting(one(Options::new("a"), 1, 2)), |c| c / 8 != RETRIES),
+        ("PROP-EVERY-GET-ENDS", connecting(one(Options::new("a"), 1, 2)), |c| c / 8 != CONNECTS),
+        ("PROP-EVERY-GET-ENDS", one(Options::new("a"), 1, 2), |c| c / 8 != CLOSES),
+        ("PROP-EVERY-GET-ENDS", one(Options::new("a"), 1, 1), |c| c / 8 != SPAWNS),
+        ("PROP-EVERY-GET-ENDS", failing(rolling()), |c| c / 8 != SPAWNS_UNWANTED),
+        ("PROP-NO-GROUP-STARVES", turns(), |c| c / 8 != CLOSES),
+        ("PROP-NO-GROUP-STARVES", turns(), |c| c / 8 != SPAWNS),
+        ("PROP-MINIMUM-REFILLED", minimum(), |c| c / 8 != SPAWNS),
+        ("PROP-MINIMUM-REFILLED", timed(failing(minimum())), |c| c != TICK),
+        ("PROP-MINIMUM-REFILLED", timed(failing(minimum())), |c| c != CLEAN),
+        ("PROP-RESTART-ENDS", rolling(), |c| c / 8 != CLOSES),
+        ("PROP-RESTART-ENDS", rolling(), |c| c / 8 != SPAWNS),
+        ("PROP-RESTART-ENDS", rolling(), |c| c / 8 != SPAWNS_UNWANTED),
+        ("PROP-DRAIN-ENDS", draining(), |c| c / 8 != CLOSES && c != TICK),
+        ("PROP-DRAIN-ENDS", draining(), |c| c / 8 != CLOSES && c != CLEAN),
+    ];
+    for (row, (name, world, fair)) in needed.into_iter().enumerate() {
+        let property = named(name);
+        assert!(holds(&world, &property), "row {row}: {name} fails");
+        assert!(!holds(&world, &Liveness { fair, ..property }), "row {row}: {name} needs no such");
+    }
+}
+
+/// What may go on for ever, and whether closes are fair, of each.
+#[test]
+fn the_premises_are_those_that_are_stated() {
+    let failing = kind::QUIET | 1 << kind::SPAWN_FAILS;
+    let pinned = [
+        ("PROP-EVERY-GET-ENDS", failing, true),
+        ("PROP-NO-GROUP-STARVES", failing, true),
+        ("PROP-MINIMUM-REFILLED", kind::QUIET, true),
+        ("PROP-RESTART-ENDS", kind::QUIET, true),
+        ("PROP-DRAIN-ENDS", failing | 1 << kind::CLIENT_FAILS, false),
+    ];
+    let stated: Vec<_> = LIVENESS.iter().map(|p| (p.name, p.may, (p.fair)(CLOSES * 8))).collect();
+    assert_eq!(stated, pinned);
+    let quiet = [kind::GET, kind::SERVED, kind::CLOSE, kind::SPAWN_OK, kind::TIME];
+    assert_eq!(kind::QUIET, quiet.iter().map(|kind| 1 << kind).sum::<u64>());
+    let others = |p: &Liveness| (0..42).all(|class| class / 8 == CLOSES || (p.fair)(class));
+    assert!(LIVENESS.iter().all(others), "all other classes are fair");
+}
+
+#[test]
+fn what_need_never_happen_is_not_fair() {
+    let mut pool = Pool::new(growing());
+    pool.apply(&Action::Get { client: 0, group: 0 });
+    let of = |action: Action| kind_and_class(&pool, &action);
+    let client = 0;
+    assert_eq!(of(Action::GiveUp { client }), (kind::CLIENT_FAILS, UNFAIR));
+    for action in [Action::Get { client, group: 0 }, Action::TryGet { client, group: 0 }] {
+        assert_eq!(of(action), (kind::GET, UNFAIR));
+    }
+    let environment = [
+        Action::Touch { dir: 0 },
+        Action::Delete { dir: 0 },
+        Action::Detach { process: 1 },
+        Action::DetachGroup { group: 0 },
+        Action::SetOptions { group: 0, options: 0 },
+        Action::SetMax(1),
+        Action::SetMaxPerApp(1),
+        Action::SetMaxIdleTime(1),
+        Action::ClosePool,
+    ];
+    for action in environment {
+        assert_eq!(of(action), (kind::ENVIRONMENT, UNFAIR));
+    }
+    // A failure is the end of what is fair, too: neither need ever go well.
+    let spawn = |result| of(Action::SpawnEnds { ticket: 1, result });
+    assert_eq!(spawn(SpawnResult::Process), (kind::SPAWN_OK, SPAWNS * 8));
+    assert_eq!(spawn(SpawnResult::Error), (kind::SPAWN_FAILS, SPAWNS * 8));
+    assert_eq!(spawn(SpawnResult::NoThread), (kind::SPAWN_FAILS, SPAWNS * 8));
+    assert_eq!(of(Action::Connected { client }), (kind::SERVED, CONNECTS * 8));
+    let fails = Action::ConnectFails { client, local: false };
+    assert_eq!(of(fails), (kind::CLIENT_FAILS, CONNECTS * 8));
+    assert_eq!(of(Action::CloseSession { client }), (kind::CLOSE, CLOSES * 8));
+    assert_eq!(of(Action::SessionFails { client }), (kind::CLIENT_FAILS, CLOSES * 8));
+}
