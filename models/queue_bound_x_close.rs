@@ -1,7 +1,7 @@
 //! A get finds the queue full while the process is freed that the queue waits for (erratum E19).
 //!
 //! Guards the bound in `State::wait`. Without it, gets pile up without end. Asserted: the get is turned
-//! away while another waits, and waits or is served once that has been served.
+//! away while another waits, and waits or is served once that has been served (PROP-QUEUE-BOUND).
 
 use super::rig::*;
 use crate::GetError;
