@@ -1,19 +1,21 @@
 //! Diagrams that are drawn by the machine: what its processes and its gets go through is collected from
 //! every step of an exploration, so that no arrow is missing and none is invented. They are stored in
-//! `diagrams/`, shown below, and compared by a test.
+//! `diagrams/`, shown below, and compared by a test. A column is a state, or an actor; an arrow leads from one
+//! to another, and says by what.
 //!
 //! # A process
-#![doc = concat!("```mermaid\n", include_str!("../diagrams/process.mmd"), "```")]
+#![doc = include_str!("../diagrams/process.svg")]
 //!
 //! # A get
-#![doc = concat!("```mermaid\n", include_str!("../diagrams/get.mmd"), "```")]
+#![doc = include_str!("../diagrams/get.svg")]
 //!
 //! # An owner of the load interlock
-#![doc = concat!("```mermaid\n", include_str!("../diagrams/interlock.mmd"), "```")]
+#![doc = include_str!("../diagrams/interlock.svg")]
 //!
 //! # Two gets, one process
-#![doc = concat!("```mermaid\n", include_str!("../diagrams/sequence.mmd"), "```")]
+#![doc = include_str!("../diagrams/sequence.svg")]
 
+use crate::chart::Chart;
 use crate::checker::{Search, explore};
 use crate::configuration::{Config, Options};
 use crate::interlock::rules::Rules;
@@ -24,7 +26,6 @@ use crate::pool::{Action, At, Event, Place, Pool, SpawnResult};
 use crate::story;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 type Arrows = BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>>;
 
@@ -54,10 +55,10 @@ pub fn all() -> Vec<(&'static str, String)> {
         collect(&world, &mut processes, &mut gets);
     }
     vec![
-        ("process.mmd", draw(&processes)),
-        ("get.mmd", draw(&gets)),
-        ("interlock.mmd", draw(&modes())),
-        ("sequence.mmd", sequence()),
+        ("process.svg", draw(&processes)),
+        ("get.svg", draw(&gets)),
+        ("interlock.svg", draw(&modes())),
+        ("sequence.svg", sequence()),
     ]
 }
 
@@ -188,22 +189,29 @@ fn name(action: &Action) -> &'static str {
 }
 
 fn draw(arrows: &Arrows) -> String {
-    let mut diagram = String::from("stateDiagram-v2\n");
-    for ((from, to), why) in arrows {
-        let end =
-            |name: &'static str| if name == "spawned" || name == "gone" { "[*]" } else { name };
-        let why: Vec<&str> = why.iter().copied().collect();
-        let _ = writeln!(diagram, "    {} --> {}: {}", end(from), end(to), why.join(", "));
+    let states: BTreeSet<&str> = arrows.keys().flat_map(|&(from, to)| [from, to]).collect();
+    // Where it begins first, where it ends last.
+    let place = |state: &&str| match *state {
+        "spawned" => 0,
+        "gone" => 2,
+        _ => 1,
+    };
+    let mut columns: Vec<&str> = states.into_iter().collect();
+    columns.sort_by_key(place);
+    let mut chart = Chart::new(columns.clone());
+    for from in columns {
+        for ((_, to), why) in arrows.iter().filter(|((begins, _), _)| *begins == from) {
+            let why: Vec<&str> = why.iter().copied().collect();
+            chart.arrow(from, to, why.join(", "));
+        }
     }
-    diagram
+    chart.svg()
 }
 
 /// Two gets for a group without processes, in a pool of one.
 fn sequence() -> String {
     let mut pool = Pool::new(Config::new(vec![Options::new("a")], 1, 2));
-    let mut diagram =
-        String::from("sequenceDiagram\n    participant client 1\n    participant client 2\n");
-    diagram += "    participant pool\n    participant spawner\n";
+    let mut chart = Chart::new(["client 1", "client 2", "pool", "spawner"]);
     let actions = [
         Action::Get { client: 0, group: 0 },
         Action::Get { client: 1, group: 0 },
@@ -223,22 +231,20 @@ fn sequence() -> String {
         pool.apply(&action);
         let mut silent = pool.clone();
         silent.told.clear();
-        let _ =
-            writeln!(diagram, "    {who}->>pool: {}", story::sentence(&before, &action, &silent));
+        chart.arrow(&who, "pool", story::sentence(&before, &action, &silent));
         for event in &pool.told {
-            let _ = match event {
-                Event::Served { client, process } => {
-                    writeln!(diagram, "    pool-->>client {}: p{process}", client + 1)
+            let client = |client: &usize| format!("client {}", client + 1);
+            match event {
+                Event::Served { client: it, process } => {
+                    chart.arrow("pool", &client(it), format!("p{process}"));
                 }
                 Event::SpawnBegun { ticket, .. } => {
-                    writeln!(diagram, "    pool->>spawner: spawn p{ticket}")
+                    chart.arrow("pool", "spawner", format!("spawn p{ticket}"));
                 }
-                Event::Waits { client } => {
-                    writeln!(diagram, "    Note over client {}: waits", client + 1)
-                }
-                _ => Ok(()),
-            };
+                Event::Waits { client: it } => chart.arrow(&client(it), &client(it), "waits"),
+                _ => {}
+            }
         }
     }
-    diagram
+    chart.svg()
 }

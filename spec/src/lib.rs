@@ -56,6 +56,7 @@
 
 pub mod action;
 pub mod capacity;
+mod chart;
 pub mod checker;
 pub mod checkout;
 pub mod cleaner;
