@@ -21,8 +21,25 @@ pub(crate) enum Operation {
         group: usize,
         local: bool,
     },
+    /// The same, on the test's own thread: for as long as it takes if it ends at once, else until its
+    /// deadline, which has come.
+    BlockingGet {
+        client: usize,
+        group: usize,
+        connects: Vec<Connect>,
+    },
     /// A client that has nothing asks for a lease, to connect on its own.
     Checkout {
+        client: usize,
+        group: usize,
+    },
+    /// The same, without wanting to wait.
+    TryCheckout {
+        client: usize,
+        group: usize,
+    },
+    /// The same, on the test's own thread, as `BlockingGet`.
+    BlockingCheckout {
         client: usize,
         group: usize,
     },
@@ -48,7 +65,7 @@ pub(crate) enum Operation {
     },
     SpawnEnds {
         nth: usize,
-        well: bool,
+        end: SpawnEnd,
     },
     Touch {
         dir: usize,
@@ -67,6 +84,7 @@ pub(crate) enum Operation {
         group: usize,
         nth: usize,
     },
+    /// 0 is refused.
     SetMax(usize),
     SetMaxPerApp(usize),
     SetMaxIdleTime(u8),
@@ -84,6 +102,14 @@ pub(crate) enum LeaseEnd {
     Close,
     Fail,
     Cancel,
+}
+
+/// How a spawn ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpawnEnd {
+    Well,
+    Error,
+    Panic,
 }
 
 /// How an attempt to connect ends.
@@ -106,6 +132,11 @@ fn lease_end() -> impl Strategy<Value = LeaseEnd> {
     prop_oneof![4 => Just(Connected), 4 => Just(Close), 1 => Just(Fail), 1 => Just(Cancel)]
 }
 
+fn spawn_end() -> impl Strategy<Value = SpawnEnd> {
+    use SpawnEnd::*;
+    prop_oneof![12 => Just(Well), 2 => Just(Error), 1 => Just(Panic)]
+}
+
 pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     use Operation::*;
     let n = || 0..8usize;
@@ -114,19 +145,23 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(client, group, connects)| Get { client, group, connects }),
         2 => (n(), n(), any::<bool>())
             .prop_map(|(client, group, local)| TryGet { client, group, local }),
+        4 => (n(), n(), connects())
+            .prop_map(|(client, group, connects)| BlockingGet { client, group, connects }),
         8 => (n(), n()).prop_map(|(client, group)| Checkout { client, group }),
+        2 => (n(), n()).prop_map(|(client, group)| TryCheckout { client, group }),
+        2 => (n(), n()).prop_map(|(client, group)| BlockingCheckout { client, group }),
         8 => (n(), lease_end()).prop_map(|(nth, end)| Lease { nth, end }),
         12 => (n(), connects()).prop_map(|(nth, connects)| Run { nth, connects }),
         3 => n().prop_map(|nth| GiveUp { nth }),
         14 => n().prop_map(|nth| Close { nth }),
         1 => n().prop_map(|nth| Fail { nth }),
-        16 => (n(), prop::bool::weighted(0.8)).prop_map(|(nth, well)| SpawnEnds { nth, well }),
+        16 => (n(), spawn_end()).prop_map(|(nth, end)| SpawnEnds { nth, end }),
         3 => n().prop_map(|dir| Touch { dir }),
         1 => n().prop_map(|dir| Delete { dir }),
         2 => n().prop_map(|nth| Detach { nth }),
         1 => n().prop_map(|group| DetachGroup { group }),
         4 => (n(), n()).prop_map(|(group, nth)| SetOptions { group, nth }),
-        2 => (1..5usize).prop_map(SetMax),
+        2 => (0..5usize).prop_map(SetMax),
         1 => (0..4usize).prop_map(SetMaxPerApp),
         1 => (0..5u8).prop_map(SetMaxIdleTime),
         6 => (1..4u8).prop_map(Tick),

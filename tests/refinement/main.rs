@@ -1,7 +1,8 @@
 //! The real pool and the executable specification, side by side: random histories of the public API, and
-//! after each step the same observable state. The blocking calls are the same code as the futures that
-//! are driven here, over the same queue; `rulings/` has them. The options of a group's gets change in the
-//! middle of a history, while others wait, connect and spawn under the old ones (PROP-OPTIONS).
+//! after each step the same observable state. Every operation that changes something is there; one that blocks ends at once or
+//! at its deadline, which has come, for there is one thread to play all clients, and those that wait longer
+//! are futures. The options of a group's gets change in the middle of a history, while others wait, connect
+//! and spawn under the old ones (PROP-OPTIONS).
 //!
 //! `spec/` is a pure machine that was explored to the last state; this shows that the code does what the
 //! machine does. What is compared is everything that can be seen from outside: the snapshot, which

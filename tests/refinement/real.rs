@@ -1,6 +1,6 @@
 //! The real pool on a hand-driven clock, with spawns that end when they are told to.
 
-use crate::history::Connect;
+use crate::history::{Connect, SpawnEnd};
 use cabrank::{
     ApplicationPool, ConnectError, Event, GetError, Lease, ManualClock, PoolOptions, Process,
     RestartMode, Session, ShutDown, SpawnError, SpawnRequest, Spawner,
@@ -22,7 +22,7 @@ pub(crate) struct Book {
     /// Spawns that have begun and not ended.
     pub(crate) in_flight: BTreeSet<u64>,
     /// How those end that are to end.
-    ends: BTreeMap<u64, bool>,
+    ends: BTreeMap<u64, SpawnEnd>,
     /// How the next connects end.
     pub(crate) connects: VecDeque<Connect>,
     /// Which processes were shut down, and why.
@@ -40,8 +40,8 @@ impl Scripted {
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub(crate) fn end(&self, ticket: u64, well: bool) {
-        self.book().ends.insert(ticket, well);
+    pub(crate) fn end(&self, ticket: u64, end: SpawnEnd) {
+        self.book().ends.insert(ticket, end);
         self.0.1.notify_all();
     }
 }
@@ -59,17 +59,20 @@ impl Spawner for Scripted {
         let ticket = request.identifier().as_u64();
         let mut book = self.book();
         book.in_flight.insert(ticket);
-        let well = loop {
+        let end = loop {
             match book.ends.remove(&ticket) {
-                Some(well) => break well,
+                Some(end) => break end,
                 None => book = self.0.1.wait(book).unwrap_or_else(PoisonError::into_inner),
             }
         };
         book.in_flight.remove(&ticket);
+        drop(book);
         let concurrency = request.options().environment().parse().expect("a number");
-        match well {
-            true => Ok(Numbered { ticket, concurrency, spawner: self.clone() }),
-            false => Err(SpawnError::new("scripted")),
+        match end {
+            SpawnEnd::Well => Ok(Numbered { ticket, concurrency, spawner: self.clone() }),
+            SpawnEnd::Error => Err(SpawnError::new("scripted")),
+            // Without a word to the panic hook.
+            SpawnEnd::Panic => std::panic::resume_unwind(Box::new("scripted")),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Carries each operation out on both.
 
-use crate::history::{Connect, LeaseEnd, Operation};
+use crate::history::{Connect, LeaseEnd, Operation, SpawnEnd};
 use crate::observed::{Observed, Told, of_the_real, of_the_specification};
 use crate::real::{Got, Leased, Pool, Scripted, options, pool, seconds};
 use cabrank::{GetError, Identifier, Lease, ManualClock, PoolOptions, Session};
@@ -102,6 +102,41 @@ impl SideBySide {
                 self.run(client, &[]);
                 Some(format!("client {client} checks a process of {group} out"))
             }
+            Operation::BlockingGet { client, group, ref connects } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::Get { client, group });
+                self.connect(client, connects.clone());
+                self.spawner.book().connects = connects.iter().copied().collect();
+                let (pool, options) = (self.pool.clone(), self.options[group].clone());
+                let got = match self.would_wait(client) {
+                    true => pool.get_timeout(&options, Duration::ZERO),
+                    false => pool.get(&options),
+                };
+                self.spawner.book().connects.clear();
+                self.ended(client, got);
+                Some(format!("client {client} blocks to get {group}, connects: {connects:?}"))
+            }
+            Operation::TryCheckout { client, group } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::TryGet { client, group });
+                let leased = self.pool.try_checkout(&self.options[group]);
+                self.checked_out(client, Poll::Ready(leased));
+                Some(format!("client {client} tries to check a process of {group} out"))
+            }
+            Operation::BlockingCheckout { client, group } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::Get { client, group });
+                let (pool, options) = (self.pool.clone(), self.options[group].clone());
+                let leased = match self.would_wait(client) {
+                    true => pool.checkout_timeout(&options, Duration::ZERO),
+                    false => pool.checkout(&options),
+                };
+                self.checked_out(client, Poll::Ready(leased));
+                Some(format!("client {client} blocks to check a process of {group} out"))
+            }
             Operation::Lease { nth, end } => {
                 let client = self.nth(nth, |client| matches!(client, Client::Leasing(_)))?;
                 let held = std::mem::replace(&mut self.clients[client], Client::Out);
@@ -147,12 +182,15 @@ impl SideBySide {
                 }
                 Some(format!("client {client}'s session is broken"))
             }
-            Operation::SpawnEnds { nth, well } => {
+            Operation::SpawnEnds { nth, end } => {
                 let ticket = self.spec.spawns.get(nth % self.spec.spawns.len().max(1))?.ticket;
-                let result = if well { SpawnResult::Process } else { SpawnResult::Error };
+                let result = match end {
+                    SpawnEnd::Well => SpawnResult::Process,
+                    SpawnEnd::Error | SpawnEnd::Panic => SpawnResult::Error,
+                };
                 self.apply(Action::SpawnEnds { ticket, result });
-                self.spawner.end(ticket as u64, well);
-                Some(format!("spawn {ticket} ends, well: {well}"))
+                self.spawner.end(ticket as u64, end);
+                Some(format!("spawn {ticket} ends: {end:?}"))
             }
             Operation::Touch { dir } => {
                 let dir = dir % self.spec.files.len();
@@ -177,8 +215,10 @@ impl SideBySide {
             }
             Operation::DetachGroup { group } => {
                 let group = group % groups;
+                let known = self.spec.groups[group].known;
                 self.apply(Action::DetachGroup { group });
-                self.pool.detach_group(self.options[group].app_group_name());
+                let found = self.pool.detach_group(self.options[group].app_group_name());
+                assert_eq!(found, known, "whether {group} was there to be detached");
                 Some(format!("group {group} is detached"))
             }
             Operation::SetOptions { group, nth } => {
@@ -190,6 +230,10 @@ impl SideBySide {
                 // Another object every time, though its values may be those of the last one.
                 self.options[group] = options(config.options(group, id));
                 Some(format!("gets of {group} come with {:?}", config.options(group, id)))
+            }
+            Operation::SetMax(0) => {
+                self.pool.set_max(0).expect_err("erratum E19");
+                Some("max is not set to 0".to_owned())
             }
             Operation::SetMax(max) => {
                 self.apply(Action::SetMax(max));
@@ -228,6 +272,15 @@ impl SideBySide {
                 Some("the pool is closed".to_owned())
             }
         }
+    }
+
+    /// Whether a get would have to wait; it gives up at once, then.
+    fn would_wait(&mut self, client: usize) -> bool {
+        let waits = matches!(self.spec.clients[client].at, At::Waiting(_));
+        if waits {
+            self.apply(Action::GiveUp { client });
+        }
+        waits
     }
 
     fn end_lease(&mut self, client: usize, lease: Lease<Scripted>, end: LeaseEnd) {
@@ -393,7 +446,8 @@ impl SideBySide {
             || {
                 let in_flight = self.spawner.book().in_flight.clone();
                 for ticket in in_flight {
-                    self.spawner.end(ticket, ticket % 2 == 0);
+                    let ends = [SpawnEnd::Well, SpawnEnd::Error, SpawnEnd::Panic];
+                    self.spawner.end(ticket, ends[(ticket % 3) as usize]);
                 }
                 closing.is_finished() && self.pool.wait_closed(Duration::ZERO)
             },
@@ -447,6 +501,6 @@ fn is_this(error: &GetError, why: Failure) -> bool {
         Failure::WouldBlock => matches!(error, GetError::WouldBlock),
         Failure::Spawn => matches!(error, GetError::Spawn(_)),
         Failure::Connect => matches!(error, GetError::Connect(_)),
-        Failure::GaveUp => false,
+        Failure::GaveUp => matches!(error, GetError::TimedOut),
     }
 }
