@@ -19,6 +19,7 @@ import os
 import pathlib
 import queue
 import re
+import shutil
 import sys
 import time
 import tomllib
@@ -120,6 +121,12 @@ def main():
         tests = [line.removesuffix(": test") for line in output.splitlines() if line.endswith(": test")]
         modules |= {path.rsplit("::", 1)[-1]: path for path in tests}
     copies.put(first)
+    for _ in range(copies.qsize()):
+        copy = copies.get()
+        if not (copy / "target").exists():
+            # What the library depends on need not be built twice.
+            shutil.copytree(first / "target", copy / "target", symlinks=True)
+        copies.put(copy)
 
     def work(fault):
         copy = copies.get()

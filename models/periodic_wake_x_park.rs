@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn periodic_wake_x_park() {
     let ways = ["before the first call", "after it"];
-    explore_small("periodic_wake_x_park", &ways, move |outcomes| {
+    explore("periodic_wake_x_park", &ways, move |outcomes| {
         let (calls, news) = (Count::default(), Count::default());
         let executor = builder().target(until_news(&calls, &news));
         executor.open().expect("a thread");
