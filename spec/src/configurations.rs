@@ -75,6 +75,11 @@ fn punctual(env: &mut Environment) {
 fn giving_up(env: &mut Environment) {
     env.give_up = true;
 }
+/// The pool is closed, and groups are detached and forgotten.
+fn endings(env: &mut Environment) {
+    env.detach_group = true;
+    env.close = true;
+}
 fn idle(config: &mut Config) {
     config.max_idle_time = 1;
 }
@@ -145,10 +150,13 @@ pub fn all() -> Vec<Named> {
             "two-groups-detached",
             "groups are detached and forgotten, the pool is closed; failures",
             false,
-            two(global(2)).with(failures).with(|env| {
-                env.detach_group = true;
-                env.close = true;
-            }),
+            two(global(2)).with(failures).with(endings),
+        ),
+        new(
+            "two-rolling-forgotten",
+            "groups are detached and forgotten, the pool is closed; a minimum of 1, rolling restarts; two clients",
+            false,
+            Config::new(rolling(first_min(global(2), 1)), 2, 2).with(restarts).with(endings),
         ),
         new(
             "two-connecting",
@@ -296,6 +304,27 @@ pub fn all() -> Vec<Named> {
             "the same with four clients",
             true,
             one(rolling(first_min(global(1), 2))).with(failures).with(restarts),
+        ),
+        new(
+            "one-rolling-forgotten",
+            "the group is detached and forgotten, the pool is closed; a minimum of 1, rolling restarts, failures, giving up; max 2, 2 clients",
+            false,
+            Config::new(rolling(first_min(global(1), 1)), 2, 2)
+                .with(failures)
+                .with(restarts)
+                .with(giving_up)
+                .with(endings),
+        ),
+        new(
+            "one-private-forgotten",
+            "the same with a private queue: a minimum of 1, immediate restarts, failures, cleaner, detaches; max 2, 2 clients",
+            false,
+            Config::new(first_min(private(1), 1), 2, 2)
+                .with(failures)
+                .with(restarts)
+                .with(detaches)
+                .with(endings)
+                .but(idle),
         ),
         // Three groups, max 2, three clients.
         new(

@@ -124,8 +124,9 @@ invariants! {
                     (&s.replacements, Want::Replacement), (&s.capped, Want::Capped)]
                     .iter().all(|(line, of)| line.contains(&id) == (want == *of))
         });
-    "INV-CLOSED" "a closed pool has no process and no waiter (E32)"
-        |s| !s.closed || s.count == 0 && s.waiting == 0;
+    "INV-CLOSED" "a closed pool has no process and no waiter, and no group stands in a line (E32)"
+        |s| !s.closed || s.count == 0 && s.waiting == 0
+            && [&s.first, &s.more, &s.replacements, &s.capped].iter().all(|line| line.is_empty());
 }
 
 impl Invariant {

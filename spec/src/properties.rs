@@ -139,6 +139,22 @@ step_properties! {
                 gone(id) <= s.told.iter().filter(come).count()
             })
         };
+    "PROP-BEGINS-ANEW" "a group that is detached, or closed, has no restart, failure or restart file to remember (E22, E23, E26)"
+        |before, action, after| {
+            let anew: Vec<GroupId> = match *action {
+                Action::DetachGroup { group } => vec![group],
+                Action::ClosePool if !before.closed => (0..before.groups.len()).collect(),
+                _ => return None,
+            };
+            each(anew.into_iter().filter(|&id| before.groups[id].known), |id| {
+                let g = &after.groups[id];
+                !g.reload_pending && g.failures == 0 && !g.last_error && g.back_off_until.is_none()
+                    && g.seen.iter().all(Option::is_none)
+            })
+        };
+    "PROP-FORGOTTEN" "nothing is spawned for a group that was detached until a get asks for it again, whatever its minimum (E28)"
+        |_, _, s| each(s.groups.iter().filter(|g| g.forgotten),
+            |g| g.size == 0 && g.spawning.is_none() && g.want == crate::pool::Want::Nothing);
     "PROP-OPTIONS" "a group has the options of the get that looked last; a process keeps those its spawn was ordered with (E7)"
         |before, action, after| {
             let (group, options) = match *action {

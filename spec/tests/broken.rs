@@ -60,6 +60,12 @@ fn well_formed() -> Pool {
     pool
 }
 
+/// A pool that was closed, with nothing left in it.
+fn closed() -> Pool {
+    let config = Config::new(vec![Options::new("a").min(1)], 2, 1).with(|env| env.close = true);
+    after(config, &[get(0, A), ready(1), close(0), Action::ClosePool])
+}
+
 fn process(pool: &mut Pool, identifier: usize) -> &mut Process {
     let found = pool.processes.iter_mut().find(|process| process.identifier == identifier);
     found.expect("a process that is known of")
@@ -157,6 +163,14 @@ const INVARIANTS_SPOILT: &[(&str, Spoil, &[&str])] = &[
     ("INV-WANT", |s| s.more.push(C), &[]),
     ("INV-WANT", |s| (s.groups[C].want, s.first) = (Want::First, vec![C]), &[]),
     ("INV-CLOSED", |s| s.closed = true, &[]),
+    (
+        "INV-CLOSED",
+        |s| {
+            *s = closed();
+            s.more.push(A);
+        },
+        &["INV-WANT"],
+    ),
 ];
 
 #[test]
@@ -269,6 +283,16 @@ fn rolling() -> Pool {
     pool
 }
 
+/// A group that keeps a minimum, with a session that goes on when the group is detached.
+fn to_be_detached() -> Pool {
+    let config = one(Options::new("a").min(1), 2, 1);
+    let config = config.with(|env| (env.detach_group, env.close) = (true, true));
+    after(config, &[get(0, A), ready(1)])
+}
+fn detach_a() -> Action {
+    Action::DetachGroup { group: A }
+}
+
 /// The longest idle process is due; the other is not.
 fn due() -> Pool {
     let mut pool = well_formed();
@@ -331,6 +355,21 @@ fn steps() -> Vec<Step> {
         step("PROP-ROLLING", rolling(), ready(2), |s| {
             s.told.retain(|event| !matches!(event, Event::Attached { .. }));
         }),
+        step("PROP-BEGINS-ANEW", to_be_detached(), detach_a(), |s| {
+            s.groups[A].reload_pending = true
+        }),
+        step("PROP-BEGINS-ANEW", to_be_detached(), detach_a(), |s| s.groups[A].failures = 1),
+        step("PROP-BEGINS-ANEW", to_be_detached(), detach_a(), |s| s.groups[A].last_error = true),
+        step("PROP-BEGINS-ANEW", to_be_detached(), detach_a(), |s| {
+            s.groups[A].back_off_until = Some(9);
+        }),
+        step("PROP-BEGINS-ANEW", to_be_detached(), detach_a(), |s| {
+            s.groups[A].seen[0] = Some(None);
+        }),
+        step("PROP-BEGINS-ANEW", to_be_detached(), Action::ClosePool, |s| s.groups[A].failures = 1),
+        step("PROP-FORGOTTEN", to_be_detached(), detach_a(), |s| s.groups[A].spawning = Some(9)),
+        step("PROP-FORGOTTEN", to_be_detached(), detach_a(), |s| s.groups[A].want = Want::More),
+        step("PROP-FORGOTTEN", to_be_detached(), detach_a(), |s| s.groups[A].size = 1),
         step("PROP-OPTIONS", other_options(), get(0, A), |s| s.groups[A].options = 0),
         step("PROP-OPTIONS", other_options(), get(0, A), |s| process(s, 1).options = 1),
         step("PROP-DETACHED-STATED", well_formed(), close(3), |s| s.groups[C].detached = true),

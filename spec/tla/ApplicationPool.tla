@@ -848,8 +848,10 @@ InvWant == \A g \in Groups :
        \* That max_per_app was lowered is found when its turn comes.
        \/ StandsIn(pool, g) = "More" /\ Wants(pool, g) = "Capped"
     /\ Cardinality({line \in Lines : g \in Elements(pool.lines[line])}) <= 1
-\* INV-CLOSED: a closed pool has no process and no waiter (E32)
-InvClosed == pool.closed => Count(pool) = 0 /\ \A g \in Groups : pool.groups[g].queue = <<>>
+\* INV-CLOSED: a closed pool has no process and no waiter, and no group stands in a line (E32)
+InvClosed == pool.closed =>
+    /\ Count(pool) = 0 /\ \A g \in Groups : pool.groups[g].queue = <<>>
+    /\ \A line \in Lines : pool.lines[line] = <<>>
 
 \* Beyond these, of states: PROP-SESSIONS: a process has as many sessions as there are clients that have
 \* one with it (E16)

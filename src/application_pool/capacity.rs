@@ -44,7 +44,8 @@ impl<S: Spawner> State<S> {
             // It has nothing else to wait for (INV-WAIT-HAS-CAUSE).
             Want::First
         } else if somebody_waits || group.size < group.min_processes() && !group.forgotten {
-            // After every loss, not only when it is new (erratum E28: PROP-MINIMUM-REFILLED).
+            // After every loss, not only when it is new (erratum E28: PROP-MINIMUM-REFILLED), until it is
+            // detached by name (PROP-FORGOTTEN).
             if self.is_capped(group) { Want::Capped } else { Want::More }
         } else {
             Want::Nothing

@@ -162,7 +162,8 @@ impl<S: Spawner> State<S> {
         true
     }
 
-    /// Forgets what the group has learnt: its failures, and what it saw of its restart files.
+    /// Forgets what the group has learnt: its failures, its restart, and what it saw of its restart files
+    /// (PROP-BEGINS-ANEW).
     fn begin_anew(&mut self, key: Key, fx: &mut Effects<S>) {
         self.end_back_off(key);
         let group = self.group_mut(key);

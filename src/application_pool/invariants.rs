@@ -59,7 +59,7 @@ invariants! {
     "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
     "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;
     "INV-WANT" "every group stands in the line that its state asks for" want;
-    "INV-CLOSED" "a closed pool has no process and no waiter (E32)" closed;
+    "INV-CLOSED" "a closed pool has no process and no waiter, and no group stands in a line (E32)" closed;
 }
 
 impl<S: Spawner> State<S> {
@@ -296,5 +296,6 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn closed<S: Spawner>(s: &State<S>) -> bool {
-    !s.closed || s.count == 0 && s.waiting == 0
+    let lines = [&s.first, &s.more, &s.replacements, &s.capped];
+    !s.closed || s.count == 0 && s.waiting == 0 && lines.iter().all(|line| line.is_empty())
 }

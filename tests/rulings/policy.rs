@@ -193,7 +193,8 @@ fn evicted(rig: &Rig) -> String {
     })
 }
 
-/// What was learnt of it is forgotten with the group, though one of its processes still drains.
+/// What was learnt of it is forgotten with the group, though one of its processes still drains
+/// (PROP-BEGINS-ANEW).
 #[test]
 fn e26_a_detached_group_begins_anew_though_it_drains() {
     let rig = Rig::without_cleaner(|b| b);
@@ -228,6 +229,21 @@ fn e28_the_minimum_is_refilled_after_the_group_was_detached_under_a_waiter() {
     assert!(rig.pool.detach_group("/srv/x"));
     drop(waiting.session());
     rig.eventually(|c| c.count == 2 && c.draining == 2);
+    drop(busy);
+}
+
+/// Nobody asks for it any more: until somebody does, it keeps no minimum (PROP-FORGOTTEN).
+#[test]
+fn e28_the_minimum_of_a_detached_group_is_not_refilled_until_a_get_asks() {
+    let rig = Rig::new(|b| b.max(2));
+    let x = app("x").with_min_processes(2);
+    let busy = rig.get(&x);
+    rig.eventually(|c| c.count == 2);
+    assert!(rig.pool.detach_group("/srv/x"));
+    let counts = rig.pool.counts();
+    assert_eq!((counts.count, counts.spawning, counts.draining), (0, 0, 1));
+    drop(rig.get(&x));
+    rig.eventually(|c| c.count == 2);
     drop(busy);
 }
 
