@@ -24,6 +24,27 @@ fn make_every_call(rig: &Rig) {
     rig.eventually(|c| c.spawning == 0 && c.waiting == 0);
 }
 
+/// Who is handed the process next finds it free of whom it served before.
+#[test]
+fn a_connection_is_dropped_before_its_session_is_closed() {
+    let rig = Rig::new(|b| b);
+    let active = Arc::new(Mutex::new(Vec::new()));
+    let (weak, sees) = (rig.pool.downgrade(), active.clone());
+    rig.spawner.on_call(move |call| {
+        if call == Call::DropConnection
+            && let Some(pool) = weak.upgrade()
+        {
+            sees.lock().expect("no panic here").push(pool.counts().active);
+        }
+    });
+    let session = rig.get(&app("x"));
+    session.close();
+    assert_eq!(rig.counts(), (0, 1));
+    rig.get(&app("x")).fail();
+    assert_eq!(rig.counts(), (0, 0));
+    assert_eq!(*active.lock().expect("no panic here"), [1, 1]);
+}
+
 #[test]
 fn every_call_to_a_spawner_and_its_processes_may_call_the_pool_back() {
     let rig = Rig::new(|b| b);
