@@ -45,6 +45,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("lowered_max_x_spawn", 29_457),
     ("minimum_x_detach", 9_838),
     ("newcomer_x_waiters", 750),
+    ("overtaken_deletion", 470),
     ("overtaken_look", 6_197),
     ("periodic_close_x_close", 3_635),
     ("periodic_close_x_reopen", 2_363),

@@ -164,4 +164,22 @@ mod tests {
         assert!(!last.has_changed(&look(7, 8, 2)), "nothing new");
         assert!(last.has_changed(&look(9, 10, 1)), "put back");
     }
+
+    /// The same of a deletion, which is no news itself: that it was seen is remembered all the same
+    /// (errata E23, E24).
+    #[test]
+    fn a_look_that_is_overtaken_by_one_at_the_deletion_is_no_news() {
+        let look = |began, ended, restart| Look {
+            dir: PathBuf::new(),
+            began,
+            ended,
+            always: false,
+            restart,
+        };
+        let there = Seen::Modified(SystemTime::UNIX_EPOCH + Duration::from_secs(2));
+        let mut last = LastSeen::new(&look(4, 5, there));
+        assert!(!last.has_changed(&look(7, 8, Seen::Absent)), "deleted");
+        assert!(!last.has_changed(&look(6, 9, there)), "a look from before the deletion");
+        assert!(last.has_changed(&look(10, 11, there)), "made again");
+    }
 }
