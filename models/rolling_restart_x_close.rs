@@ -2,18 +2,32 @@
 //!
 //! Guards `Want::Replacement` and its order in `State::welcome`: the new process is attached, then the
 //! oldest outdated one detached, in one section (PROP-ROLLING). Without the first, the old code serves
-//! for ever. Asserted: the get during the restart is served, by whichever code; the old process is shut
+//! for ever; in another order the group is without a process meanwhile. Asserted: it is told of in this
+//! order; the get during the restart is served, by whichever code; the old process is shut
 //! down once its session is closed; and then the new code serves. Foreign calls ring a bell and do not
 //! re-enter the pool: with that, loom is not through after a minute.
 
 use super::rig::*;
-use crate::RestartMode;
+use crate::{Event, RestartMode};
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn rolling_restart_x_close() {
     explore("rolling_restart_x_close", &["by the new", "by the old"], |outcomes| {
         let file = RestartFile::new();
-        let rig = Rig::new(|b| b.max(1).restart_files(file.look_up()));
+        // Seen by no scheduler: of interest is the order within one section.
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tells = told.clone();
+        let observe = move |event: &Event| match event {
+            Event::Spawned { pid: Some(pid), .. } => {
+                tells.lock().expect("whole").push(("comes", *pid))
+            }
+            Event::Detached { pid: Some(pid), .. } => {
+                tells.lock().expect("whole").push(("goes", *pid))
+            }
+            _ => {}
+        };
+        let rig = Rig::new(|b| b.max(1).restart_files(file.look_up()).observer(observe));
         let gone = rig.bell(Call::ShutDown);
         rig.spawner.always("/a", unlimited());
         let rolling = app("a").with_restart_mode(RestartMode::Rolling);
@@ -30,6 +44,10 @@ fn rolling_restart_x_close() {
         let after = rig.pool.try_get(&rolling).expect("there is a process");
         assert_eq!(after.code(), "new");
         drop(after);
+        // The last may not have been told yet, by a thread that is held up.
+        let told = told.lock().expect("whole").clone();
+        let in_order = [("comes", 1), ("comes", 2), ("goes", 1)];
+        assert!(in_order.starts_with(&told), "without a process meanwhile: {told:?}");
         assert_eq!(rig.end(), [1, 2]);
     });
 }

@@ -130,14 +130,23 @@ step_properties! {
         };
     "PROP-ROLLING" "a rolling restart detaches a process only when its successor is there (E34)"
         |_, _, s| {
-            let gone = |id: GroupId|
-                detached(s).filter(move |d| d.1 == id && d.2 == Reason::Restarted).count();
-            let rolls = |&id: &GroupId|
-                s.options(id).restart_mode == RestartMode::Rolling && gone(id) > 0;
-            each((0..s.groups.len()).filter(rolls), |id| {
-                let come = |e: &&Event| matches!(e, Event::Attached { group, .. } if *group == id);
-                gone(id) <= s.told.iter().filter(come).count()
-            })
+            // In the order in which it is told: who comes afterwards is no successor yet.
+            let mut successors = vec![0; s.groups.len()];
+            let detached = s.told.iter().filter_map(|event| match *event {
+                Event::Attached { group, .. } => {
+                    successors[group] += 1;
+                    None
+                }
+                Event::Detached { group, reason: Reason::Restarted, .. }
+                    if s.options(group).restart_mode == RestartMode::Rolling =>
+                {
+                    let was_there = successors[group] > 0;
+                    successors[group] -= usize::from(was_there);
+                    Some(was_there)
+                }
+                _ => None,
+            });
+            each(detached, |successor_was_there| successor_was_there)
         };
     "PROP-BEGINS-ANEW" "a group that is detached, or closed, has no restart, failure or restart file to remember (E22, E23, E26)"
         |before, action, after| {

@@ -352,6 +352,8 @@ fn steps() -> Vec<Step> {
         step("PROP-RESTART-ONCE", looks_again(), Action::Retry { client: 0 }, |s| {
             s.told.push(Event::Restarting { group: A });
         }),
+        // The same two, and the old one goes first.
+        step("PROP-ROLLING", rolling(), ready(2), |s| s.told.reverse()),
         step("PROP-ROLLING", rolling(), ready(2), |s| {
             s.told.retain(|event| !matches!(event, Event::Attached { .. }));
         }),

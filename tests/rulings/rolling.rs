@@ -2,7 +2,7 @@
 
 use crate::common::{Rig, SECOND, app};
 use cabrank::in_memory::Spawn;
-use cabrank::{DetachReason, PoolOptions, RestartMode};
+use cabrank::{DetachReason, Event, PoolOptions, RestartMode};
 
 fn rolling() -> PoolOptions {
     app("x").with_restart_mode(RestartMode::Rolling)
@@ -42,6 +42,23 @@ fn e34_the_old_serve_until_a_new_process_is_ready() {
     let sessions = [rig.get(&rolling()), rig.get(&rolling())];
     assert!(sessions.iter().all(|s| s.code() == "new"));
     assert_eq!(rig.spawner.begun(), 4);
+}
+
+/// Told in the order in which it happens: never is the group without a process (PROP-ROLLING).
+#[test]
+fn e34_the_new_process_comes_before_the_old_one_goes() {
+    let rig = with_old_processes(1, Rig::new(|b| b.max(1)));
+    drop(rig.get(&rolling()));
+    rig.spawner.release();
+    let comes_or_goes = || {
+        rig.event(|event| match event {
+            Event::Spawned { pid: Some(pid), .. } => Some(("comes", *pid)),
+            Event::Detached { pid: Some(pid), .. } => Some(("goes", *pid)),
+            _ => None,
+        })
+    };
+    let told = [(); 3].map(|()| comes_or_goes());
+    assert_eq!(told, [("comes", 1), ("comes", 2), ("goes", 1)]);
 }
 
 #[test]
