@@ -80,6 +80,13 @@ fn endings(env: &mut Environment) {
     env.detach_group = true;
     env.close = true;
 }
+/// Whatever happens to a pool besides gets: only the cleaner is for the caller to add.
+fn everything(env: &mut Environment) {
+    failures(env);
+    restarts(env);
+    detaches(env);
+    lowered(env);
+}
 fn idle(config: &mut Config) {
     config.max_idle_time = 1;
 }
@@ -223,6 +230,24 @@ pub fn all() -> Vec<Named> {
             false,
             Config::new(rolling(global(2)), 2, 2).with(restarts).with(detaches).with(giving_up),
         ),
+        new(
+            "two-everything-global-deep",
+            "failures, restarts, detaches, cleaner, max 1 and 2, all at once; two clients",
+            true,
+            Config::new(global(2), 2, 2).with(everything).but(idle),
+        ),
+        new(
+            "two-everything-private-deep",
+            "the same with private queues",
+            true,
+            Config::new(private(2), 2, 2).with(everything).but(idle),
+        ),
+        new(
+            "two-rolling-private",
+            "2 groups that share a directory, rolling restarts, private queues; two clients",
+            false,
+            Config::new(rolling(private(2)), 2, 2).with(restarts),
+        ),
         // One group, max 3, four clients.
         new(
             "one-global",
@@ -258,6 +283,36 @@ pub fn all() -> Vec<Named> {
             "the same with a private queue",
             false,
             one(private(1)).with(restarts),
+        ),
+        new(
+            "one-everything-global",
+            "failures, restarts, detaches, cleaner, max 1 and 2, all at once; a minimum of 1; three clients",
+            false,
+            Config::new(first_min(global(1), 1), 3, 3).with(everything).but(idle),
+        ),
+        new(
+            "one-everything-private",
+            "the same with a private queue",
+            false,
+            Config::new(first_min(private(1), 1), 3, 3).with(everything).but(idle),
+        ),
+        new(
+            "one-everything-global-deep",
+            "one-everything-global with four clients",
+            true,
+            one(first_min(global(1), 1)).with(everything).but(idle),
+        ),
+        new(
+            "one-everything-private-deep",
+            "one-everything-private with four clients, and no minimum",
+            true,
+            one(private(1)).with(everything).but(idle),
+        ),
+        new(
+            "one-restarts-deep",
+            "failures, restarts, detaches, max 1 and 2; no minimum, no cleaner",
+            true,
+            one(global(1)).with(everything),
         ),
         new(
             "one-concurrent",
@@ -326,6 +381,12 @@ pub fn all() -> Vec<Named> {
                 .with(endings)
                 .but(idle),
         ),
+        new(
+            "one-rolling-private",
+            "rolling restarts, a private queue; three clients",
+            false,
+            Config::new(rolling(private(1)), 3, 3).with(restarts),
+        ),
         // Three groups, max 2, three clients.
         new(
             "three-global",
@@ -356,6 +417,24 @@ pub fn all() -> Vec<Named> {
             "3 groups that share a directory, immediate restarts",
             false,
             three(global(3)).with(restarts),
+        ),
+        new(
+            "three-restarts-private",
+            "the same with private queues; two clients",
+            false,
+            Config::new(private(3), 2, 2).with(restarts),
+        ),
+        new(
+            "three-limits",
+            "3 groups, global queue, max 1 to 3",
+            false,
+            three(global(3)).with(limits),
+        ),
+        new(
+            "three-restarts-deep",
+            "failures without time, restarts, detaches, max 1 and 2; two clients",
+            true,
+            Config::new(global(3), 2, 2).with(everything).with(|env| env.time = false),
         ),
         new(
             "three-draining",

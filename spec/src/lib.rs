@@ -30,7 +30,7 @@
 //! # Checking it
 //! [`machine`] lists what may happen; [`normal`] keeps the space finite; [`checker`] and
 //! [`fairness`] search it; [`properties`] has what holds beyond the invariants, of steps and in the end;
-//! [`configurations`] are the pools that are explored, [`exploration`] does it; [`errata`] has each
+//! [`configurations`] are the pools that are explored, [`coverage`] is a table of them, [`exploration`] does it; [`errata`] has each
 //! erratum's counterexample, [`story`] tells it; [`diagrams`] are drawn by the machine.
 //!
 //! # The load interlock
@@ -62,6 +62,7 @@ pub mod checkout;
 pub mod cleaner;
 pub mod configuration;
 pub mod configurations;
+pub mod coverage;
 pub mod detach;
 pub mod diagrams;
 pub mod errata;

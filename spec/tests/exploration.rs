@@ -28,6 +28,18 @@ const PINNED: &[(&str, usize, usize, usize)] = &[
     ("two-rolling-forgotten", 68_285, 544_236, 31),
     ("one-rolling-forgotten", 9475, 87_808, 26),
     ("one-private-forgotten", 4210, 34_034, 17),
+    ("two-everything-global-deep", 420_380, 3_201_164, 36),
+    ("two-everything-private-deep", 432_660, 3_284_876, 36),
+    ("one-everything-global", 82_980, 740_704, 20),
+    ("one-everything-private", 103_286, 927_786, 24),
+    ("one-everything-global-deep", 728_720, 7_153_052, 24),
+    ("one-everything-private-deep", 931_278, 9_159_424, 28),
+    ("one-restarts-deep", 607_986, 5_833_192, 24),
+    ("three-restarts-deep", 818_844, 5_510_256, 30),
+    ("two-rolling-private", 33_254, 169_554, 38),
+    ("one-rolling-private", 12_850, 76_756, 28),
+    ("three-restarts-private", 29_852, 122_204, 23),
+    ("three-limits", 33_438, 203_478, 19),
     ("two-connecting", 31_409, 295_620, 19),
     ("two-always", 36_324, 205_542, 31),
     ("two-deleted", 42_068, 208_979, 22),
@@ -172,6 +184,14 @@ fn readable(n: usize) -> String {
         format!("{}{digit}", if comma { "," } else { "" })
     });
     places.collect()
+}
+
+/// What is explored in which shape.
+#[test]
+fn the_readme_has_the_table_of_what_is_combined() {
+    let table = cabrank_spec::coverage::table();
+    let readme = include_str!("../README.md");
+    assert!(readme.contains(&format!("\n{table}\n")), "it is now:\n{table}");
 }
 
 #[test]
