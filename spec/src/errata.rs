@@ -153,23 +153,39 @@ pub fn status(erratum: Erratum) -> Status {
     }
 }
 
-/// What else an erratum breaks, where it says two things and its [`status`] shows but the first.
-pub fn second(erratum: Erratum) -> Option<Status> {
+/// What else an erratum breaks, where it says more than its [`status`] shows: under which heading, and how.
+pub fn further(erratum: Erratum) -> Vec<(&'static str, Status)> {
     use Erratum::*;
-    let shown =
-        |breaks, written, world| Some(Status::Shown { breaks, written, world: Box::new(world) });
+    let shown = |breaks, written, world| Status::Shown { breaks, written, world: Box::new(world) };
+    let other_half = |status| vec![("And the other half.", status)];
+    let a = || vec![Options::new("a")];
     match erratum {
+        // A group without processes is detached, by whomever, only where it is no group without them.
+        E2 => {
+            let cleaned = Config::new(a(), 2, 2).with(|env| env.time = true);
+            let cleaned = cleaned.but(|config| config.max_idle_time = 1);
+            let evicted = Config::new(vec![Options::new("a"), Options::new("b")], 2, 3);
+            vec![
+                (
+                    "The same by the cleaner. E4 is as written, too, without which it detaches no group.",
+                    shown("deadlock", &[E2, E4], cleaned),
+                ),
+                ("And by an eviction, for the same reason.", shown("deadlock", &[E2, E4], evicted)),
+            ]
+        }
         // Not a wait is interrupted, but a connect.
         E16 => {
-            let world = Config::new(vec![Options::new("a")], 1, 1).with(|env| env.give_up = true);
-            shown("PROP-SESSIONS", &[E16], world.but(|config| config.connects = true))
+            let world = Config::new(a(), 1, 1).with(|env| env.give_up = true);
+            let world = world.but(|config| config.connects = true);
+            other_half(shown("PROP-SESSIONS", &[E16], world))
         }
         // The queue has no bound.
         E19 => {
             let options = Options { max_queue: 1, ..Options::new("a") };
-            shown("PROP-QUEUE-BOUND", &[E19], Config::new(vec![options], 1, 2))
+            let world = Config::new(vec![options], 1, 2);
+            other_half(shown("PROP-QUEUE-BOUND", &[E19], world))
         }
-        _ => None,
+        _ => vec![],
     }
 }
 
@@ -261,8 +277,9 @@ pub fn story(erratum: Erratum) -> String {
             story += &shown(breaks, written, *world);
         }
     }
-    if let Some(Status::Shown { breaks, written, world }) = second(erratum) {
-        story += "\nAnd the other half.\n";
+    for (heading, status) in further(erratum) {
+        let Status::Shown { breaks, written, world } = status else { continue };
+        story += &format!("\n{heading}\n");
         story += &shown(breaks, written, *world);
     }
     story
