@@ -22,7 +22,8 @@ The ApplicationPool algorithm as a state machine, and the load interlock as anot
   erratum D1               the same of the load interlock: a defect of Rails 8.0.0
   check NAME | all | deep  explore a configuration as ruled
   check NAME | interlock   explore a scenario of the load interlock, or all, as mended
-  explore NAME [ADDRESS]   walk through a configuration in the browser (with --features explore)";
+  explore NAME [ADDRESS]   walk through a configuration in the browser (with --features explore)
+  help                     this";
 
 fn main() -> ExitCode {
     match run(&mut io::stdout()) {
@@ -37,6 +38,7 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
+        ["help" | "--help" | "-h"] => writeln!(out, "{USAGE}")?,
         ["list"] => list(out)?,
         ["erratum", "all"] => {
             for &erratum in Erratum::ALL {
@@ -63,6 +65,12 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
         ["check", "deep"] => return check(out, |named| named.deep),
         ["check", name] if configurations::named(name).is_some() => {
             return check(out, |named| named.name == name);
+        }
+        ["explore", name, ..] if interlock::scenarios::named(name).is_some() => {
+            return Ok(fail(&format!(
+                "{name} is a scenario of the load interlock: it can be checked (`check {name}`), and not be \
+                 explored in the browser"
+            )));
         }
         ["check", name] | ["explore", name, ..] if configurations::named(name).is_none() => {
             return Ok(fail(&format!("there is no configuration {name}: `list` lists them")));
@@ -185,6 +193,10 @@ fn check(out: &mut impl Write, which: impl Fn(&Named) -> bool) -> io::Result<Exi
 fn explore(out: &mut impl Write, name: &str, address: &str) -> io::Result<ExitCode> {
     use stateright::Model;
     let Some(named) = configurations::named(name) else { return Ok(ExitCode::FAILURE) };
+    // stateright panics where it cannot listen: whether that is possible is tried before.
+    if let Err(error) = std::net::TcpListener::bind(address) {
+        return Ok(fail(&format!("cannot listen at {address}: {error} (an address is HOST:PORT)")));
+    }
     writeln!(out, "{name} at http://{address}")?;
     explorer::Explored(named.config).checker().serve(address);
     Ok(ExitCode::SUCCESS)

@@ -19,6 +19,41 @@ fn a_reader_who_has_read_enough_is_no_failure() {
 }
 
 #[test]
+fn who_asks_for_help_gets_it() {
+    for argument in ["help", "--help", "-h"] {
+        let ended = command(&[argument]).output().expect("it runs");
+        assert!(ended.status.success() && ended.stderr.is_empty(), "{argument}: {ended:?}");
+        assert!(String::from_utf8_lossy(&ended.stdout).contains("erratum E2"), "{argument}");
+    }
+    let ended = command(&[]).output().expect("it runs");
+    assert_eq!(ended.status.code(), Some(2), "nobody asked");
+    assert!(ended.stdout.is_empty());
+}
+
+/// `list` lists them, so it is said what they are.
+#[test]
+fn a_scenario_is_not_explored_in_the_browser() {
+    let ended = command(&["explore", "two-loaders"]).output().expect("it runs");
+    assert_eq!(ended.status.code(), Some(2));
+    let says = String::from_utf8_lossy(&ended.stderr);
+    assert!(says.contains("is a scenario") && says.contains("check two-loaders"), "{says}");
+}
+
+/// Without a panic of the library that would listen there.
+#[cfg(feature = "explore")]
+#[test]
+fn an_address_at_which_nobody_can_listen_is_refused() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("its address").to_string();
+    for address in ["nowhere", "127.0.0.1", "127.0.0.1:99999", taken.as_str()] {
+        let ended = command(&["explore", "two-threads", address]).output().expect("it runs");
+        assert_eq!(ended.status.code(), Some(2), "{address}: {ended:?}");
+        let says = String::from_utf8_lossy(&ended.stderr);
+        assert!(says.starts_with("cannot listen at ") && !says.contains("panicked"), "{says}");
+    }
+}
+
+#[test]
 fn what_there_is_not_is_refused() {
     for arguments in [&["erratum", "EE2"], &["check", "three"], &["erratum", "E35"]] {
         let ended = command(arguments).output().expect("it runs");
