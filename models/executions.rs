@@ -17,7 +17,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("close_x_close", 1_254),
     ("close_x_waiter", 7_445),
     ("complete_x_drop", 124),
-    ("condemned_x_other_freed", 207),
+    ("condemned_x_other_freed", 5_197),
     ("connect_failure_x_close", 24_987),
     ("dropped_execution_x_reload", 256),
     ("eviction_x_get", 9_151),

@@ -47,7 +47,7 @@ fn two_groups_x_eviction() {
 #[test]
 fn condemned_x_other_freed() {
     explore("condemned_x_other_freed", &["in line", "late"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2));
+        let rig = Rig::new(|b| b.max(2)).reentrant();
         let (first, second) = (rig.session(&app("a")), rig.session(&app("a")));
         let pool = rig.pool.clone();
         let getter = spawn(move || drop(pool.get(&app("b")).expect("a session")));
