@@ -55,7 +55,13 @@ pub(crate) fn explore_large(
     expected: &[&str],
     model: impl Fn(&Outcomes) + Send + Sync + 'static,
 ) {
-    explore_by(name, HOW, |run| search_some(run, schedules() / 10), expected, Arc::new(model));
+    explore_by(
+        name,
+        HOW,
+        |name, run| search_some(name, run, schedules() / 10),
+        expected,
+        Arc::new(model),
+    );
 }
 
 type Run = Box<dyn Fn() + Send + Sync>;
@@ -63,7 +69,7 @@ type Run = Box<dyn Fn() + Send + Sync>;
 fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     name: &str,
     how: &str,
-    search: impl FnOnce(Run),
+    search: impl FnOnce(&str, Run),
     expected: &[&str],
     model: Arc<M>,
 ) {
@@ -80,12 +86,12 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
             model(&outcomes);
         })
     };
-    let result = catch_unwind(AssertUnwindSafe(|| search(run)));
+    let result = catch_unwind(AssertUnwindSafe(|| search(name, run)));
     let count = executions.load(Ordering::Relaxed);
     if let Err(panic) = result {
         say(&trace::render(name, count));
         #[cfg(not(feature = "loom"))]
-        if let Some(schedule) = newest_schedule() {
+        if let Some(schedule) = newest_schedule(name) {
             let (schedule, test) = (schedule.display(), test_of::<M>());
             say(&format!(
                 "replay: CABRANK_REPLAY={schedule} cargo test --features shuttle --lib -- --exact {test}"
@@ -139,7 +145,7 @@ fn say(text: &str) {
 #[cfg(feature = "loom")]
 const HOW: &str = "every interleaving";
 #[cfg(feature = "loom")]
-fn search(run: Run) {
+fn search(_: &str, run: Run) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000;
     // No bound on preemptions, permutations or time: each of them ends a search in silence.
@@ -152,19 +158,19 @@ fn search(run: Run) {
 #[cfg(not(feature = "loom"))]
 const HOW: &str = "random and uniform random walk";
 #[cfg(not(feature = "loom"))]
-fn search(run: Run) {
-    search_some(run, schedules());
+fn search(name: &str, run: Run) {
+    search_some(name, run, schedules());
 }
 
 #[cfg(not(feature = "loom"))]
-fn search_some(run: Run, schedules: usize) {
+fn search_some(name: &str, run: Run, schedules: usize) {
     let run = Arc::new(run);
     if let Some(file) = std::env::var_os("CABRANK_REPLAY") {
         let scheduler = shuttle::scheduler::ReplayScheduler::new_from_file(file);
         let mut scheduler = scheduler.expect("CABRANK_REPLAY is the file of a schedule");
         // What has been mended goes on where the failure was.
         scheduler.set_allow_incomplete();
-        shuttle::Runner::new(scheduler, config()).run(move || run());
+        shuttle::Runner::new(scheduler, config(name)).run(move || run());
         return;
     }
     let each = schedules / 2;
@@ -172,44 +178,44 @@ fn search_some(run: Run, schedules: usize) {
         let run = run.clone();
         if uniform {
             let scheduler = shuttle::scheduler::UrwRandomScheduler::new_from_seed(seed(), each);
-            shuttle::Runner::new(scheduler, config()).run(move || run());
+            shuttle::Runner::new(scheduler, config(name)).run(move || run());
         } else {
             let scheduler = shuttle::scheduler::RandomScheduler::new_from_seed(seed(), each);
-            shuttle::Runner::new(scheduler, config()).run(move || run());
+            shuttle::Runner::new(scheduler, config(name)).run(move || run());
         }
     }
 }
 
 #[cfg(not(feature = "loom"))]
-fn config() -> shuttle::Config {
+fn config(name: &str) -> shuttle::Config {
     let mut config = shuttle::Config::default();
     // Its 32 KiB are too few for a model that runs the specification, too.
     config.stack_size = 1 << 20;
-    let dir = schedules_dir();
+    let dir = schedules_dir(name);
     if std::fs::create_dir_all(&dir).is_ok() {
         config.failure_persistence = shuttle::FailurePersistence::File(Some(dir));
     }
     config
 }
 
-/// Where failing schedules are kept.
+/// Where failing schedules of a model are kept: others run beside it, and may fail, too.
 #[cfg(not(feature = "loom"))]
-fn schedules_dir() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join("shuttle")
+fn schedules_dir(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join("shuttle").join(name)
 }
 
 /// The schedule that has just failed.
 #[cfg(not(feature = "loom"))]
-fn newest_schedule() -> Option<std::path::PathBuf> {
-    let files = std::fs::read_dir(schedules_dir()).ok()?.flatten();
+fn newest_schedule(name: &str) -> Option<std::path::PathBuf> {
+    let files = std::fs::read_dir(schedules_dir(name)).ok()?.flatten();
     let newest = files.max_by_key(|file| file.metadata().and_then(|data| data.modified()).ok());
     newest.map(|file| file.path())
 }
 
 #[cfg(not(feature = "loom"))]
-fn search_all(run: Run) {
+fn search_all(name: &str, run: Run) {
     let scheduler = shuttle::scheduler::DfsScheduler::new(None, false);
-    shuttle::Runner::new(scheduler, config()).run(run);
+    shuttle::Runner::new(scheduler, config(name)).run(run);
 }
 
 /// Fixed, so that the outcomes reached are the same in every run: `CABRANK_SEED` gives others.
