@@ -2,7 +2,9 @@
 //!
 //! Four clients ask for two groups, one of them with a future that it drops in the middle; meanwhile the
 //! cleaner passes, processes are detached, the limits change, and one spawn in three fails. Guards what the models of two
-//! and three actors cannot: that nobody sleeps for ever because a third came between. Asserted: every get
+//! and three actors cannot: that nobody sleeps for ever because a third came between; and in `Waiters::enqueue_thread`
+//! that every thread sleeps on a condition variable of its own, for else a wake-up goes to whoever happens to sleep
+//! there. Asserted: every get
 //! ends (PROP-EVERY-GET-ENDS), and a closed pool comes to an end with every process shut down once.
 
 use super::rig::*;
