@@ -92,6 +92,10 @@ pub(crate) enum Operation {
     Tick(u8),
     Clean,
     ClosePool,
+    /// Whether a closed pool has come to its end.
+    WaitClosed,
+    /// A handle that keeps nothing open is made, and kept.
+    Downgrade,
 }
 
 /// What becomes of a lease.
@@ -167,6 +171,8 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
         6 => (1..4u8).prop_map(Tick),
         4 => Just(Clean),
         1 => prop::bool::weighted(0.1).prop_map(|close| if close { ClosePool } else { Clean }),
+        1 => Just(WaitClosed),
+        1 => Just(Downgrade),
     ]
 }
 

@@ -6,7 +6,7 @@
 //!
 //! `spec/` is a pure machine that was explored to the last state; this shows that the code does what the
 //! machine does. What is compared is everything that can be seen from outside: the snapshot, which
-//! processes were shut down and why, which spawns are in flight, every event, and how each get ended. A failing
+//! processes were shut down and why, which spawns are in flight and with which the spawner was told to reload first, every event, and how each get ended. A failing
 //! history is shrunk to the shortest that proptest finds.
 //!
 //! `CABRANK_CASES=10000 cargo test --test refinement` for more histories than the usual 1,000.

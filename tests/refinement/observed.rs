@@ -23,6 +23,8 @@ pub(crate) struct Observed {
     groups: Vec<Group>,
     /// The spawns in flight, by their identifiers.
     pub(crate) in_flight: BTreeSet<u64>,
+    /// Those before which the spawner was told to reload, since the beginning (erratum E22).
+    reloaded: BTreeSet<u64>,
     /// Every process that was shut down since the beginning, as often as it was, and whether that was
     /// because its drain's deadline had passed.
     gone: Vec<(u64, bool)>,
@@ -101,6 +103,7 @@ pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
         totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
         groups,
         in_flight: book.in_flight.clone(),
+        reloaded: book.reloaded.clone(),
         gone: sorted(book.gone.iter().map(|&(id, how)| (id, how == ShutDown::DeadlinePassed))),
         told: sorted(book.events.iter().filter_map(told_by_the_real)),
     }
@@ -125,11 +128,16 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
 /// What the specification told since the beginning.
 #[derive(Default)]
 pub(crate) struct Told {
+    reloaded: BTreeSet<u64>,
     gone: Vec<(u64, bool)>,
     told: Vec<String>,
 }
 
 impl Told {
+    /// A spawn was ordered, and with it a reload.
+    pub(crate) fn reloads(&mut self, ticket: usize) {
+        self.reloaded.insert(ticket as u64);
+    }
     pub(crate) fn add(&mut self, spec: &pool::Pool, event: &pool::Event) {
         let name = |group: usize| &spec.options(group).name;
         match *event {
@@ -186,6 +194,7 @@ pub(crate) fn of_the_specification(spec: &pool::Pool, told: &Told) -> Observed {
         totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
         groups: known.map(|g| group(spec, g)).collect(),
         in_flight: spec.spawns.iter().map(|spawn| spawn.ticket as u64).collect(),
+        reloaded: told.reloaded.clone(),
         gone: sorted(told.gone.iter().copied()),
         told: sorted(told.told.iter().cloned()),
     }

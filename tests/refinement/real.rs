@@ -6,6 +6,7 @@ use cabrank::{
     RestartMode, Session, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
 use cabrank_spec::configuration::{self, Config};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::Path;
@@ -21,6 +22,8 @@ pub(crate) type Leased = Result<Lease<Scripted>, GetError>;
 pub(crate) struct Book {
     /// Spawns that have begun and not ended.
     pub(crate) in_flight: BTreeSet<u64>,
+    /// Spawns before which the spawner was told to reload, since the beginning.
+    pub(crate) reloaded: BTreeSet<u64>,
     /// How those end that are to end.
     ends: BTreeMap<u64, SpawnEnd>,
     /// How the next connects end.
@@ -53,12 +56,23 @@ pub(crate) struct Numbered {
     spawner: Scripted,
 }
 
+thread_local! {
+    // A spawn is made on the thread on which its spawner was told to reload, right after that.
+    static RELOADED: Cell<bool> = const { Cell::new(false) };
+}
+
 impl Spawner for Scripted {
     type Process = Numbered;
+    fn reload(&self, _: &PoolOptions) {
+        RELOADED.set(true);
+    }
     fn spawn(&self, request: &SpawnRequest) -> Result<Numbered, SpawnError> {
         let ticket = request.identifier().as_u64();
         let mut book = self.book();
         book.in_flight.insert(ticket);
+        if RELOADED.take() {
+            book.reloaded.insert(ticket);
+        }
         let end = loop {
             match book.ends.remove(&ticket) {
                 Some(end) => break end,

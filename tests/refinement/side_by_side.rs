@@ -3,7 +3,7 @@
 use crate::history::{Connect, LeaseEnd, Operation, SpawnEnd};
 use crate::observed::{Observed, Told, of_the_real, of_the_specification};
 use crate::real::{Got, Leased, Pool, Scripted, options, pool, seconds};
-use cabrank::{GetError, Identifier, Lease, ManualClock, PoolOptions, Session};
+use cabrank::{GetError, Identifier, Lease, ManualClock, PoolOptions, Session, WeakPool};
 use cabrank_spec::configuration::Config;
 use cabrank_spec::pool::{self, Action, At, Event, Failure, SpawnResult};
 use std::future::Future;
@@ -38,6 +38,8 @@ pub(crate) struct SideBySide {
     closing: Option<JoinHandle<()>>,
     /// How a get ends that has failed, until its client hears of it.
     failed: Vec<Option<Failure>>,
+    /// Handles that keep nothing open.
+    weak: Vec<WeakPool<Scripted>>,
     /// The first difference in how a get ended.
     wrong: Option<String>,
 }
@@ -61,6 +63,7 @@ impl SideBySide {
             clients: config.clients.iter().map(|_| Client::Out).collect(),
             closing: None,
             failed: vec![None; config.clients.len()],
+            weak: Vec::new(),
             wrong: None,
         }
     }
@@ -271,6 +274,20 @@ impl SideBySide {
                 self.closing = Some(std::thread::spawn(move || pool.close()));
                 Some("the pool is closed".to_owned())
             }
+            Operation::WaitClosed => {
+                let over = self.spec.closed && self.spec.live() == 0;
+                let pool = &self.pool;
+                // What was shut down last may not have come back yet.
+                let says = soon(|| pool.wait_closed(Duration::ZERO), |says| *says == over);
+                if says != over {
+                    self.wrong.get_or_insert(format!("whether it has come to its end: {says}"));
+                }
+                Some(format!("it is asked whether the pool has come to its end: {over}"))
+            }
+            Operation::Downgrade => {
+                self.weak.push(self.pool.downgrade());
+                Some("a weak handle is made".to_owned())
+            }
         }
     }
 
@@ -324,7 +341,18 @@ impl SideBySide {
     }
 
     fn apply(&mut self, action: Action) {
+        let reloads = |spec: &pool::Pool, group: usize| spec.groups[group].reload_pending;
+        let before: Vec<bool> = (0..self.options.len()).map(|g| reloads(&self.spec, g)).collect();
         self.spec.apply(&action);
+        for (at, event) in self.spec.told.iter().enumerate() {
+            let Event::SpawnBegun { group, ticket, .. } = *event else { continue };
+            // An order carries what is so when it is made: a restart later in the step gives it up.
+            let restarts_later = self.spec.told[at..].contains(&Event::Restarting { group });
+            let reload = if restarts_later { before[group] } else { reloads(&self.spec, group) };
+            if reload {
+                self.told.reloads(ticket);
+            }
+        }
         for event in &self.spec.told {
             self.told.add(&self.spec, event);
         }
@@ -433,6 +461,9 @@ impl SideBySide {
                 self.run(client, &[]);
             }
         }
+        if self.weak.iter().any(|weak| weak.upgrade().is_none()) {
+            return Err("a handle lives, and a weak one does not find it".to_owned());
+        }
         self.wrong.take().map_or(Ok(()), Err)
     }
 
@@ -456,7 +487,13 @@ impl SideBySide {
         if !over {
             return Err(format!("a closed pool does not end: {:#?}", self.pool.snapshot()));
         }
-        closing.join().map_err(|_| "close panicked".to_owned())
+        closing.join().map_err(|_| "close panicked".to_owned())?;
+        let SideBySide { pool, weak, .. } = self;
+        drop(pool);
+        match weak.iter().any(|weak| weak.upgrade().is_some()) {
+            true => Err("no handle lives, and a weak one finds it".to_owned()),
+            false => Ok(()),
+        }
     }
 }
 
