@@ -43,6 +43,8 @@ impl Running<'_> {
             }
         }
         let record = self.record();
+        // Who waits for it, too, is to be told of a circle.
+        record.regain(self.level, Limit::Forever)?;
         let _declared = match self.has_share() {
             true => record.declare()?.then_some(Declared(record)),
             false => None,
@@ -96,6 +98,20 @@ impl State {
             Mode::Holding if self.owner(key).live_children().0 > 0 => Err(AcquireError::Nested),
             _ => Ok(false),
         }
+    }
+    /// The same of an owner that has just begun a permit block. Told of a deadlock, it has not begun it.
+    pub(super) fn start_awaiting(&mut self, key: Key) -> Result<(), AcquireError> {
+        self.change(key, |owner| owner.awaits += 1);
+        if self.tally.blocked == 0 {
+            return Ok(());
+        }
+        let told = Deadlock::of(self, key);
+        self.stop_awaiting(key);
+        self.resume(key, true);
+        Err(told)
+    }
+    pub(super) fn stop_awaiting(&mut self, key: Key) {
+        self.change(key, |owner| owner.awaits = owner.awaits.saturating_sub(1));
     }
     fn undeclare(&mut self, key: Key) {
         // Not if it was forfeited meanwhile.

@@ -27,6 +27,7 @@ struct Seen {
     parent: Option<OwnerId>,
     mode: Mode,
     declared: bool,
+    awaits: bool,
     ticket: u64,
     shares: u32,
     permits: u32,
@@ -49,7 +50,8 @@ impl Picture {
 
     /// Works out who blocks whom.
     pub(super) fn develop(self) -> Dump {
-        let blocks = |q: &Seen, o: &Seen| q.id != o.id && q.blocks(o);
+        let unloads_go = self.owners.iter().all(|owner| !owner.rejects_unload);
+        let blocks = |q: &Seen, o: &Seen| q.id != o.id && q.blocks(o, unloads_go);
         let by = |o: &Seen| -> Vec<OwnerId> {
             self.owners.iter().filter(|q| blocks(q, o)).map(|q| q.id).collect()
         };
@@ -95,6 +97,7 @@ impl Seen {
             parent: owner.parent.filter(|parent| parent.of == id).map(|parent| parent.id),
             mode,
             declared: known && owner.declared > 0,
+            awaits: known && owner.awaits > 0,
             ticket: owner.ticket,
             shares: if mode == Mode::Running { context.shares.max(1) } else { 0 },
             permits: if known { owner.permits } else { 0 },
@@ -105,8 +108,8 @@ impl Seen {
         })
     }
 
-    /// Whether `o` cannot go on because of this one.
-    fn blocks(&self, o: &Seen) -> bool {
+    /// Whether `o` cannot go on because of this one. `unloads_go`: no entry keeps unloads out.
+    fn blocks(&self, o: &Seen, unloads_go: bool) -> bool {
         let holds = self.mode == Mode::Holding;
         let runs = self.mode == Mode::Running;
         match o.mode {
@@ -118,11 +121,15 @@ impl Seen {
             Mode::Arriving | Mode::Resuming { .. } => holds,
             Mode::Waiting { purpose: Purpose::Load, .. } => holds || runs,
             Mode::Waiting { purpose: Purpose::Unload, .. } => holds || runs || self.rejects_unload,
-            Mode::Draining(_) => {
-                holds || matches!(self.mode, Mode::Waiting { upgrading: true, .. })
-            }
-            Mode::Running => o.declared && self.parent == Some(o.id),
-            Mode::Out | Mode::Holding | Mode::Yielded | Mode::Forfeited => false,
+            Mode::Draining(after) => match self.mode {
+                Mode::Waiting { purpose: Purpose::Load, upgrading } => upgrading,
+                Mode::Waiting { purpose: Purpose::Unload, upgrading } => {
+                    upgrading && after == Purpose::Unload && unloads_go
+                }
+                _ => holds,
+            },
+            Mode::Running | Mode::Yielded => (o.declared || o.awaits) && self.parent == Some(o.id),
+            Mode::Out | Mode::Holding | Mode::Forfeited => false,
         }
     }
 
@@ -150,6 +157,7 @@ impl Seen {
             OwnerState::WaitingToUnload => "waits to unload, until nobody else runs or loads",
             OwnerState::Loading => "loads",
             OwnerState::Unloading => "unloads",
+            OwnerState::Permitting if self.awaits => "permits loads and waits for its children",
             OwnerState::Permitting => "permits loads",
             OwnerState::Resuming => "waits for its share",
             OwnerState::Draining => "lets others load first",

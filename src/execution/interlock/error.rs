@@ -11,7 +11,8 @@ use std::fmt;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// This wait would never have ended: who keeps a share waits for a child, which waits to hold.
+    /// This wait would never have ended: who keeps a share waits for a child, which waits to hold, or for
+    /// one of its own that does.
     Deadlock(Box<Deadlock>),
     /// An unload by a child of an execution that lives: its parent has a share, and waits for it.
     Child,

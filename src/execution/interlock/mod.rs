@@ -81,7 +81,7 @@ use crate::foreign::contained;
 use crate::slab_list::Key;
 use crate::sync::{Mutex, Word};
 use crate::wait_queue::Wake;
-use modes::{Asker, Outcome, Step};
+use modes::{Asker, Mode, Outcome, Step};
 use owner::{Context, Place};
 use state::{SLOW, State};
 use std::fmt;
@@ -315,6 +315,28 @@ impl Inner {
             // Granted, or forfeited: then what comes next finds out.
             self.wait(key, Deadline::Never);
         }
+    }
+
+    /// A thread waits until a share is back whose future was dropped, though it may not be the only one
+    /// that does.
+    fn wait_until_back(&self, key: Key, limit: Limit) -> Result<(), AcquireError> {
+        let mut state = self.state.lock();
+        while matches!(state.owner(key).mode, Mode::Resuming { .. }) {
+            match limit {
+                Limit::Never => return Err(AcquireError::WouldBlock),
+                Limit::Until(deadline) if self.clock.has_passed(deadline) => {
+                    return Err(AcquireError::TimedOut);
+                }
+                Limit::Until(_) | Limit::Forever => {}
+            }
+            let condvar = state.owner(key).condvar.clone();
+            // Nobody polls for it any more: its waker was taken when its future was dropped.
+            state.owners[key.index()].wake = Some(Wake::Thread(condvar.clone()));
+            self.clock.wait(&condvar, &mut state, limit.deadline());
+            // The next who waits.
+            condvar.notify_one();
+        }
+        Ok(())
     }
 
     fn deadline(&self, timeout: Duration) -> Limit {

@@ -97,6 +97,8 @@ pub(super) struct Owner {
     pub(super) permits: u32,
     /// How often it has said that it waits for its children, and keeps its share.
     pub(super) declared: u32,
+    /// How often it has said so in a permit block, without its share.
+    pub(super) awaits: u32,
     pub(super) children: Children,
     pub(super) name: Option<(OwnerId, Arc<str>)>,
     pub(super) parent: Option<Parent>,
@@ -123,7 +125,7 @@ pub(super) struct Children {
     pub(super) of: OwnerId,
     /// Tokens, and executions begun with one.
     pub(super) alive: usize,
-    /// Those that wait until nobody else has a share: until their parent has none, too.
+    /// Those that do not go on before their parent has no share, nor whoever that one is a child of.
     pub(super) waiting: usize,
 }
 
@@ -163,10 +165,13 @@ impl Owner {
         let Children { of, alive, waiting } = self.children;
         if of == self.id() { (alive, waiting) } else { (0, 0) }
     }
-    /// Its parent, if it is to have no share before this one goes on.
+    /// Its parent, if it is to have no share before this one goes on: this one waits until nobody has, or
+    /// lets one go first that does, or waits in a permit block for a child of its own that does.
     pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
         let parent = self.parent.filter(|parent| parent.token && parent.of == self.id())?;
-        matches!(self.mode, Mode::Waiting { upgrading: true, .. }).then_some(parent.id)
+        let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. } | Mode::Draining(_));
+        let waits = alone || self.awaits > 0 && self.live_children().1 > 0;
+        waits.then_some(parent.id)
     }
     /// What it adds to the counts.
     pub(super) fn tally(&self) -> Tally {

@@ -53,6 +53,21 @@ impl Context {
     pub(super) const LOST: Context = Context { level: u32::MAX, shares: 0 };
     /// An execution has begun.
     pub(super) const BASE: Context = Context { level: 1, shares: 1 };
+    /// The bit of a level whose future was dropped.
+    const FORSAKEN: u32 = 1 << 31;
+
+    /// With one share on this level.
+    pub(super) const fn alone(level: u32) -> Context {
+        Context { level, shares: 1 }
+    }
+    /// In something that this share alone may do, where it is given up.
+    pub(super) const fn above(level: u32) -> Context {
+        Context { level: level.wrapping_add(1), shares: 0 }
+    }
+    /// The same; but the future that waited there was dropped, and nobody waits for the share.
+    pub(super) const fn forsaken(level: u32) -> Context {
+        Context { level: level.wrapping_add(1) | Context::FORSAKEN, shares: 0 }
+    }
 
     const fn pack(self) -> u64 {
         (self.level as u64) << 32 | self.shares as u64
@@ -65,7 +80,8 @@ impl Context {
 /// What is known of an owner without the mutex.
 ///
 /// # Synchronization
-/// All accesses are relaxed. Only the owner's guard writes, and `forfeit`. Who reads it under the
+/// All accesses are relaxed. Only the owner's guard writes, `forfeit`, and whoever lets it in while it
+/// waits for that. Who reads it under the
 /// mutex, in a slow period, sees of every owner that it has left, if it has: the context is stored
 /// before the word is counted down, and the word was read to begin the period.
 #[derive(Debug)]

@@ -67,7 +67,6 @@ impl<'scope> Running<'scope> {
                     seat.give_back();
                     return Err(AcquireError::TimedOut);
                 }
-                seat.record.vitals().begin(home.clock.now());
             }
         }
         Ok(Running::begun(seat, lineage))
@@ -86,6 +85,7 @@ impl<'scope> Running<'scope> {
     pub(super) fn nested(frame: Frame, limit: Limit) -> Result<Self, AcquireError> {
         let (level, vitals) = (frame.level, frame.record.vitals());
         let lost = loop {
+            frame.record.regain(level, limit)?;
             let now = vitals.context();
             if now == Context::LOST {
                 break true;
@@ -191,8 +191,7 @@ impl<'scope> Running<'scope> {
     /// Begins something that this share alone may do, one level up, where it has no share.
     pub(super) fn rise(&mut self) -> Result<(), AcquireError> {
         let vitals = self.record().vitals();
-        let alone = Context { level: self.level, shares: 1 };
-        let above = Context { level: self.level.wrapping_add(1), shares: 0 };
+        let (alone, above) = (Context::alone(self.level), Context::above(self.level));
         loop {
             if vitals.exchange(alone, above) {
                 return Ok(());
@@ -201,10 +200,13 @@ impl<'scope> Running<'scope> {
             if now == Context::LOST {
                 return Err(AcquireError::Forfeited);
             }
-            if now != above || !self.record().recover() {
+            if now == Context::forsaken(self.level) {
+                self.record().regain(self.level, Limit::Forever)?;
+            } else if now == above && self.record().recover() {
+                vitals.exchange(above, alone);
+            } else {
                 return Err(AcquireError::Nested);
             }
-            vitals.exchange(above, alone);
         }
     }
     /// It is over, and the share is there again.
@@ -238,9 +240,20 @@ impl fmt::Debug for Running<'_> {
 
 impl Record {
     pub(super) fn sink(&self, level: u32) {
-        let above = Context { level: level.wrapping_add(1), shares: 0 };
         // Not if it was forfeited meanwhile.
-        self.vitals().exchange(above, Context { level, shares: 1 });
+        self.vitals().exchange(Context::above(level), Context::alone(level));
+    }
+    /// The future that waited one level up was dropped, and its share is not back yet.
+    pub(super) fn forsake(&self, level: u32) {
+        self.vitals().exchange(Context::above(level), Context::forsaken(level));
+    }
+    /// If so, waits until it is back.
+    pub(super) fn regain(&self, level: u32, limit: Limit) -> Result<(), AcquireError> {
+        if self.vitals().context() == Context::forsaken(level) {
+            self.home.wait_until_back(self.key(), limit)?;
+            self.vitals().exchange(Context::forsaken(level), Context::alone(level));
+        }
+        Ok(())
     }
     fn enter_frame(&self, limit: Limit) -> Result<(), AcquireError> {
         let asker = limit.asker();
@@ -254,8 +267,14 @@ impl Record {
         }
     }
     fn leave_nested(&self, level: u32, kind: Kind) {
+        let above = [Context::above(level), Context::forsaken(level)];
         loop {
             let now = self.vitals().context();
+            if above.contains(&now) && kind == Kind::Permit {
+                self.home.slowly(|state| state.forgo(self.key()));
+                self.vitals().exchange(now, Context { level, shares: 0 });
+                return;
+            }
             if now.level != level || now.shares == 0 {
                 return; // Forfeited.
             }

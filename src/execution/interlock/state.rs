@@ -83,6 +83,7 @@ impl State {
             mode: Mode::Out,
             permits: 0,
             declared: 0,
+            awaits: 0,
             children: Children { of: vitals.id(), alive: 0, waiting: 0 },
             name: None,
             parent: None,
@@ -139,7 +140,8 @@ impl State {
     pub(super) fn renew(&mut self, key: Key, mode: Mode) {
         let epoch = self.epoch;
         let owner = &mut self.owners[key.index()];
-        (owner.epoch, owner.mode, owner.permits, owner.declared) = (epoch, Mode::Out, 0, 0);
+        (owner.epoch, owner.mode) = (epoch, Mode::Out);
+        (owner.permits, owner.declared, owner.awaits) = (0, 0, 0);
         self.change(key, |owner| owner.mode = mode);
     }
 
@@ -164,9 +166,10 @@ impl State {
         let after = self.owner(key).tally();
         self.tally = self.tally.plus(after).minus(before);
     }
-    /// One more, or one less, of its children waits.
+    /// One more, or one less, of its children waits. It may itself be one that then waits, and so on: as far
+    /// up as parents wait for children in permit blocks.
     fn count_child(&mut self, parent: OwnerId, change: fn(usize) -> usize) {
-        self.count(parent.key(), |owner| {
+        self.change(parent.key(), |owner| {
             if owner.children.of == parent {
                 owner.children.waiting = change(owner.children.waiting);
             }

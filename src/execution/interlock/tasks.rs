@@ -99,7 +99,6 @@ impl<'a> Arrival<'a> {
         // Nothing but entering ends this wait.
         let _ = Turn { home, key }.await;
         let seat = arrival.seat.take().expect("taken here only");
-        seat.record.vitals().begin(home.clock.now());
         Running::begun(seat, arrival.lineage.take())
     }
 }
@@ -116,6 +115,7 @@ impl Drop for Arrival<'_> {
                 state.adopt(key);
             }
             state.leave(key);
+            seat.record.vitals().set(Context::OUT);
             if let Some((lineage, true)) = &self.lineage {
                 state.remove_child(lineage.id);
             }
@@ -182,19 +182,21 @@ impl Running<'_> {
     /// A share that was to come back after something was dropped: waits for it.
     pub(super) async fn recover_async(&mut self) {
         let record = self.record();
-        let above = Context { level: self.level.wrapping_add(1), shares: 0 };
-        if record.vitals().context() != above {
+        let (above, forsaken) = (Context::above(self.level), Context::forsaken(self.level));
+        if !record.vitals().exchange(forsaken, above) && record.vitals().context() != above {
             return;
         }
+        let given_up = GivenUp::new(record, self.level);
         let step = record.home.slowly(|state| state.recover(record.key(), Asker::Task));
         match step {
             Some(Step::Wait) => {
                 let _ = Turn { home: &record.home, key: record.key() }.await;
             }
             Some(Step::Done) => {}
-            None => return,
+            None => return given_up.forget(),
         }
         self.sink();
+        given_up.forget();
     }
 }
 
@@ -234,8 +236,9 @@ impl Drop for GivenUp {
             (step == Step::Done, wake)
         });
         release(wake);
-        if back {
-            record.sink(self.level);
+        match back {
+            true => record.sink(self.level),
+            false => record.forsake(self.level),
         }
     }
 }

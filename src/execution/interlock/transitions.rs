@@ -4,7 +4,7 @@
 //! [`settle`](super::settle), once, at the end of the critical section.
 
 use super::modes::{Asker, Children, Mode, Outcome, Purpose, Step};
-use super::owner::OwnerId;
+use super::owner::{Context, OwnerId};
 use super::state::{Holder, State};
 use crate::slab_list::Key;
 
@@ -125,6 +125,11 @@ impl State {
         self.enqueue(key, Mode::Resuming { ends_permit: true }, asker)
     }
     pub(super) fn resume(&mut self, key: Key, ends_permit: bool) {
+        let vitals = &self.owner(key).vitals;
+        if vitals.context() == Context::OUT {
+            // From here on it counts, so it is to be seen, though its task may never be polled again.
+            vitals.begin(self.clock.now());
+        }
         self.change(key, |owner| {
             owner.permits -= u32::from(ends_permit);
             owner.mode = Mode::Running;
@@ -167,6 +172,30 @@ impl State {
         }
     }
 
+    /// A share on top of a permit block is given back while what it had given up has not come back: its
+    /// future was dropped or leaked. → Yielded, in the frames that were there before.
+    pub(super) fn forgo(&mut self, key: Key) {
+        let mode = self.owner(key).mode;
+        if mode == Mode::Forfeited {
+            return;
+        }
+        self.unlink(key);
+        if self.holder.is_some_and(|holder| holder.key == key) {
+            self.let_go(true);
+        }
+        self.withdraw_wake(key);
+        let in_permit = matches!(mode, Mode::Yielded | Mode::Resuming { ends_permit: true });
+        self.change(key, |owner| {
+            owner.permits -= u32::from(in_permit);
+            owner.mode = Mode::Yielded;
+        });
+    }
+    /// A waker is foreign: it is dropped after the lock, and to be woken does no harm.
+    fn withdraw_wake(&mut self, key: Key) {
+        let wake = self.owners[key.index()].wake.take();
+        self.wakes.extend(wake);
+    }
+
     /// Whatever it does → Out: the execution is over.
     pub(super) fn leave(&mut self, key: Key) {
         if self.owner(key).mode == Mode::Forfeited {
@@ -188,7 +217,11 @@ impl State {
         if self.holder.is_some_and(|holder| holder.key == key) {
             self.let_go(true);
         }
-        self.change(key, |owner| (owner.mode, owner.permits, owner.declared) = (mode, 0, 0));
+        self.withdraw_wake(key);
+        self.change(key, |owner| {
+            owner.mode = mode;
+            (owner.permits, owner.declared, owner.awaits) = (0, 0, 0);
+        });
     }
 
     /// A child is born.
