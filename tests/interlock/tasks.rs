@@ -3,7 +3,8 @@
 use crate::actor::{Actor, start, until};
 use crate::common::task::{Task, block_on};
 use cabrank::execution::interlock::OwnerState::{
-    Draining, Entering, Loading, Permitting, Resuming, WaitingToLoad, WaitingToUnload,
+    Draining, Entering, Loading, Permitting, Resuming, Running, WaitingForChildren, WaitingToLoad,
+    WaitingToUnload,
 };
 use cabrank::{AcquireError, Interlock};
 use std::sync::mpsc::channel;
@@ -103,6 +104,86 @@ fn a_dropped_load_gets_its_share_back_when_the_holder_has_released() {
     loader.leave();
     running.load(|_| ()).expect("it has its share back first");
     assert!(running.has_share());
+}
+
+/// A task that is let in has its share from then on, whether or not it is polled: whoever waits for it is
+/// to find it in the dump, and can take it out.
+#[test]
+fn who_was_let_in_and_not_polled_is_seen_and_can_be_forfeited() {
+    let interlock = Interlock::new();
+    let (holds, release) = holder(&interlock);
+    let other = interlock.clone();
+    let mut task = Task::new(async move { other.enter_async().await });
+    assert!(task.poll().is_none());
+    release.send(()).unwrap();
+    holds.done();
+    until(&interlock, Running, 1);
+    let lost = interlock.dump().owners[0].id;
+    assert!(interlock.forfeit(lost));
+    interlock.unload(|_| ()).expect("nobody runs");
+    let mut running = task.poll().expect("it was let in");
+    assert!(matches!(running.load(|_| ()), Err(AcquireError::Forfeited)));
+    drop(running);
+    assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
+}
+
+/// A task whose load was dropped beside a holder: its share is not back until that is told to release.
+fn forsaken(
+    interlock: &Interlock,
+    running: &mut cabrank::execution::interlock::Running<'_>,
+) -> impl FnOnce() + use<> {
+    let (sharer, loader) = (Actor::enter(interlock), Actor::enter(interlock));
+    let (release, wait) = channel::<()>();
+    let loads = loader.tell_until(WaitingToLoad, move |r| r.load(|_| wait.recv()));
+    let mut load = Box::pin(running.load_async());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(load.as_mut().poll(&mut cx).is_pending());
+    sharer.leave();
+    loader.until(Loading);
+    drop(load);
+    move || {
+        release.send(()).unwrap();
+        loads.done().expect("no deadlock").unwrap();
+        loader.leave();
+    }
+}
+
+#[test]
+fn a_share_that_has_come_back_is_there_for_a_run_and_a_wait() {
+    let interlock = Interlock::new();
+    let mut running = interlock.enter();
+    forsaken(&interlock, &mut running)();
+    let id = running.id();
+    assert_eq!(running.in_scope(|| interlock.run(|r| r.id())), id);
+    let release = forsaken(&interlock, &mut running);
+    assert!(matches!(
+        running.in_scope(|| interlock.try_run(|_| ())),
+        Err(AcquireError::WouldBlock)
+    ));
+    release();
+    running
+        .waiting(|| assert_eq!(crate::actor::count(&interlock, WaitingForChildren), 1))
+        .expect("there are no children");
+    assert!(running.has_share());
+}
+
+/// Nor is the permit block ended by a share on top of it that has not come back.
+#[test]
+fn a_share_on_top_of_a_permit_block_may_end_before_it_is_back() {
+    let interlock = Interlock::new();
+    let mut running = interlock.enter();
+    running
+        .permit_loads(|| {
+            let release = interlock.run(|r| forsaken(&interlock, r));
+            assert_eq!(crate::actor::count(&interlock, Permitting), 1);
+            release();
+            interlock.run(|r| forsaken(&interlock, r)());
+            assert_eq!(crate::actor::count(&interlock, Permitting), 1);
+        })
+        .expect("the only share");
+    assert!(running.has_share());
+    drop(running);
+    interlock.unload(|_| ()).expect("nobody runs");
 }
 
 #[test]

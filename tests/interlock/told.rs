@@ -64,6 +64,68 @@ fn a_parent_that_closes_the_circle_by_its_wait_is_told() {
     loads.done().expect("the wait was not begun");
 }
 
+/// An actor that waits for its children until it is told that they have ended.
+fn waits(actor: &Actor, permits: bool) -> Sender<()> {
+    let (over, wait) = channel::<()>();
+    let until_told = move || {
+        let _ = wait.recv();
+    };
+    match permits {
+        true => drop(actor.tell_until(Permitting, |r| r.permit_waiting(until_told))),
+        false => drop(actor.tell_until(WaitingForChildren, |r| r.waiting(until_told))),
+    }
+    over
+}
+
+/// A grandparent that keeps its share, its child that permits loads, and this one's child that loads: each
+/// waits for the next.
+#[test]
+fn a_circle_through_a_permit_block_is_told_to_whoever_closes_it() {
+    let interlock = Interlock::new();
+    let family = || {
+        let grandparent = Actor::enter(&interlock);
+        let token = grandparent.tell(|r| r.child()).done();
+        let parent = Actor::enter_as(&interlock, token);
+        let (load, loads) = child_that_loads(&parent);
+        (grandparent, parent, load, loads)
+    };
+    let told = |by: Result<(), AcquireError>, last: &str| {
+        let told = deadlock(by);
+        assert_eq!(told.cycle().len(), 3, "{last}: {told}");
+        told.cycle()[0]
+    };
+
+    let (grandparent, parent, load, _) = family();
+    let _over = waits(&parent, true);
+    load.send(()).unwrap();
+    until(&interlock, WaitingToLoad, 1);
+    let refused = grandparent.tell(|r| r.waiting(|| unreachable!("for ever"))).done();
+    assert_eq!(told(refused, "the grandparent"), grandparent.id);
+    grandparent.leave();
+    drop(_over);
+    parent.leave();
+
+    let (grandparent, parent, load, _) = family();
+    let _over = waits(&grandparent, false);
+    load.send(()).unwrap();
+    until(&interlock, WaitingToLoad, 1);
+    let refused = parent.tell(|r| r.permit_waiting(|| unreachable!("for ever"))).done();
+    assert_eq!(told(refused, "the parent"), parent.id);
+    assert_eq!(parent.state(), Some(Running), "it has not begun its permit block");
+    parent.leave();
+    drop(_over);
+    grandparent.leave();
+
+    let (grandparent, parent, load, loads) = family();
+    let _over = (waits(&grandparent, false), waits(&parent, true));
+    load.send(()).unwrap();
+    let child = told(loads.done(), "the child");
+    assert!(child != grandparent.id && child != parent.id);
+    drop(_over);
+    parent.leave();
+    grandparent.leave();
+}
+
 /// Those have nothing to do with it: one runs, one permits, one has a token that it does not use.
 #[test]
 fn a_deadlock_beside_bystanders_is_told_at_once() {

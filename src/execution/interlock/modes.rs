@@ -166,10 +166,11 @@ impl Owner {
         if of == self.id() { (alive, waiting) } else { (0, 0) }
     }
     /// Its parent, if it is to have no share before this one goes on: this one waits until nobody has, or
-    /// lets one go first that does, or waits in a permit block for a child of its own that does.
+    /// waits in a permit block for a child of its own that does. Who drains is none of them: the loads that
+    /// it lets go first come before anybody gets a share, and a child does not unload.
     pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
         let parent = self.parent.filter(|parent| parent.token && parent.of == self.id())?;
-        let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. } | Mode::Draining(_));
+        let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. });
         let waits = alone || self.awaits > 0 && self.live_children().1 > 0;
         waits.then_some(parent.id)
     }
