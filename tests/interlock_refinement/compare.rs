@@ -1,8 +1,9 @@
 //! Waits until everybody has come to rest, and compares.
 
 use crate::observed::{of_the_machine, of_the_real};
+use crate::people::{Expected, Untold, Why};
 use crate::player::Answer;
-use crate::side_by_side::{Expected, SideBySide, Why};
+use crate::side_by_side::SideBySide;
 use cabrank::AcquireError;
 use cabrank::execution::interlock::{Dump, OwnerState};
 use cabrank_spec::interlock::state::OwnerId;
@@ -145,7 +146,7 @@ impl SideBySide {
             | (Why::Child, AcquireError::Child)
             | (Why::Nested, AcquireError::Nested) => Ok(()),
             (Why::Deadlock(o, untold), AcquireError::Deadlock(told)) => {
-                let (world, state) = *untold;
+                let Untold(world, state) = *untold;
                 let circle: Vec<_> = told.cycle().iter().map(|id| self.names[id]).collect();
                 let next = circle.iter().cycle().skip(1);
                 let waits = |(&a, b): (&OwnerId, &OwnerId)| state.waits_for(&world, a).contains(b);

@@ -90,7 +90,31 @@ fn how() -> impl Strategy<Value = How> {
     prop_oneof![5 => Just(Forever), 1 => Just(Try), 2 => Just(For), 4 => Just(Task)]
 }
 
-pub(crate) fn operation() -> impl Strategy<Value = Operation> {
+/// Of all kinds, or of parents, children and waits only: deadlocks are in families.
+pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    prop_oneof![
+        prop::collection::vec(operation(), 1..=60),
+        prop::collection::vec(in_a_family(), 1..=30).prop_map(|parts| parts.concat()),
+    ]
+}
+
+fn in_a_family() -> impl Strategy<Value = Vec<Operation>> {
+    use Block::*;
+    use Operation::*;
+    let n = || 0..8usize;
+    let block = prop_oneof![
+        2 => Just(Run), 4 => Just(Load), 1 => Just(Permit), 3 => Just(Wait), 4 => Just(PermitWait),
+    ];
+    prop_oneof![
+        6 => (n(), block).prop_map(|(nth, block)| vec![Begin { nth, block, how: How::Forever }]),
+        5 => (n(), n()).prop_map(|(parent, child)| {
+            vec![Token { nth: parent }, BeginChild { nth: child, token: 0, task: false }]
+        }),
+        2 => n().prop_map(|nth| vec![End { nth, dropped: false }]),
+    ]
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
     use Operation::*;
     let n = || 0..8usize;
     prop_oneof![
