@@ -20,6 +20,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("condemned_x_other_freed", 207),
     ("connect_failure_x_close", 24_987),
     ("dropped_execution_x_reload", 256),
+    ("dropped_future_x_reload", 39_574),
     ("eviction_x_get", 9_151),
     ("failed_reload_x_execution", 3_707),
     ("failed_reload_x_second_execution", 23_497),

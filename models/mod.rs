@@ -31,6 +31,7 @@ mod connect_failure_x_close;
 #[cfg(not(feature = "loom"))]
 mod crowd;
 mod dropped_execution_x_reload;
+mod dropped_future_x_reload;
 mod eviction_x_get;
 mod failed_reload_x_execution;
 mod first_spawn_x_two_gets;
