@@ -56,7 +56,7 @@ impl SideBySide {
         if person.expected.is_some() {
             return false;
         }
-        let owner = self.last_owner(i).and_then(|o| {
+        let owner = person.owner.and_then(|o| {
             let id = self.names.iter().find(|(_, named)| **named == o)?.0;
             dump.owner(*id)
         });
@@ -65,9 +65,6 @@ impl SideBySide {
             let queued = owner.waiting.is_some();
             queued && (!times_out || owner.state == OwnerState::Resuming)
         })
-    }
-    fn last_owner(&self, i: usize) -> Option<OwnerId> {
-        self.people[i].owner
     }
     /// An owner that was not there before is that of the player who has just begun.
     fn name(&mut self, dump: &Dump) -> Result<(), String> {

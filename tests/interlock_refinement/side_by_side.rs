@@ -149,7 +149,6 @@ impl SideBySide {
                     return Ok(None);
                 };
                 self.say(format!("player {i}'s deadline passes"));
-                self.people[i].acts = true;
                 self.times_out(i)?;
                 self.hands.advance(deadline - self.now);
                 self.now = deadline;
