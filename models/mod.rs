@@ -32,6 +32,8 @@ mod connect_failure_x_close;
 #[cfg(not(feature = "loom"))]
 mod crowd;
 mod dropped_execution_x_reload;
+mod dropped_future_x_reload;
+mod dropped_wrap_async_x_load;
 mod eviction_x_get;
 mod failed_reload_x_execution;
 mod first_spawn_x_two_gets;
@@ -44,6 +46,7 @@ mod interlock_deadlock;
 mod interlock_drop_on_other_thread;
 mod interlock_enter_x_writer;
 mod interlock_forfeit_x_leave;
+mod interlock_giving_up;
 mod interlock_load_x_load;
 mod interlock_load_x_unload;
 mod interlock_permit_x_load;

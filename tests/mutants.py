@@ -2,7 +2,8 @@
 """Changes the library one operator or one function body at a time, and says which tests notice.
 
     python3 tests/mutants.py                       all mutants of src/ (hours); goes on where it was stopped
-    python3 tests/mutants.py session detach        only those of files with one of these in their name
+    python3 tests/mutants.py session interlock     only those of files or folders with one of these names
+    python3 tests/mutants.py --sample 100          as many of them, drawn at random
     python3 tests/mutants.py --again NAME          once more those with this in their name
     python3 tests/mutants.py --survivors           once more those that survived: after a new test
     python3 tests/mutants.py --report              what is known, without running anything
@@ -18,6 +19,7 @@ import collections
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import subprocess
@@ -33,11 +35,25 @@ RESULTS = COPY / "results.jsonl"
 
 UNIT = ["--lib"]
 POOL = ["--test", "rulings"]
-REST = [arg for name in ("conformance", "async_get", "foreign_code", "what_is_told", "refinement") for arg in ("--test", name)]
-REAL = ["--test", "real_clock", "--test", "stress"]
-LOOM = ["--features", "loom", "--lib"]
+def tests(*names):
+    return [arg for name in names for arg in ("--test", name)]
+
+
+REST = tests("conformance", "async_get", "foreign_code", "what_is_told", "refinement")
+REAL = tests("real_clock", "stress")
+MODELS = [["--features", tool, "--lib"] for tool in ("loom", "shuttle")]
+# By folder: the tests of what is not the pool, and in whose names its models have this.
+OTHERS = {
+    "src/execution/interlock/": (
+        [tests("interlock"), UNIT, tests("interlock_refinement", "executor", "reloader")], "interlock_",
+    ),
+    "src/execution/": ([tests("executor", "reloader"), UNIT, tests("interlock")], "_x_"),
+    "src/periodic_executor/": (
+        [tests("periodic_executor"), UNIT, tests("allocations", "rulings", "real_clock")], "periodic_",
+    ),
+}
 # What searches, or lets time pass, is given three times as long.
-SEARCHES = {"cabrank", "refinement", "real_clock", "stress"}
+SEARCHES = {"cabrank", "refinement", "interlock_refinement", "real_clock", "stress"}
 # Where a file's own tests are the likeliest to notice.
 BY_UNIT_TESTS = {"slab_list", "ranked", "wait_queue", "clock", "restart_files", "options", "error"}
 # What the library does with its lists, its queue and its lock comes first, what it says comes last.
@@ -48,9 +64,15 @@ ORDER = [
 ]
 
 
-def layers(stem, loom):
-    first, second = (UNIT, POOL) if stem in BY_UNIT_TESTS else (POOL, UNIT)
-    return [first, second, REST, REAL] + ([LOOM] if loom else [])
+def layers(file, models):
+    """What is built and run, one after the other, and which of its tests."""
+    folder = next((folder for folder in OTHERS if file.startswith(folder)), None)
+    if folder:
+        ordinary, models_of_it = OTHERS[folder]
+    else:
+        first, second = (UNIT, POOL) if pathlib.Path(file).stem in BY_UNIT_TESTS else (POOL, UNIT)
+        ordinary, models_of_it = [first, second, REST, REAL], ""
+    return [(args, "") for args in ordinary] + [(args, models_of_it) for args in MODELS if models]
 
 
 def mutants():
@@ -107,16 +129,16 @@ def environment():
     )
 
 
-def run(program, seconds):
+def run(program, only, seconds):
     """How the program ended: None if all its tests pass. Does not wait for more than one failure."""
     ended = planting.run(
-        [program, "--nocapture"], seconds, stop_at=r"test (\S+) (?:- should panic )?\.\.\. FAILED",
+        [program, "--nocapture", *([only] if only else [])], seconds, stop_at=r"test (\S+) (?:- should panic )?\.\.\. FAILED",
         cwd=COPY, env=environment(), preexec_fn=limit_memory,
     )
     if not ended.found and ended.code == 0:
         return None
     # The unit tests break each invariant on purpose, and print that.
-    broken = None if "/deps/cabrank-" in program else re.search(r"(INV-[A-Z-]+) does not hold", ended.output)
+    broken = None if "/deps/cabrank-" in program else re.search(r"((?:INV|ILK)-[A-Z-]+) does not hold", ended.output)
     if broken:
         return "invariant", broken[1]
     if ended.found:
@@ -128,16 +150,15 @@ def run(program, seconds):
 
 
 def judge(mutant, options):
-    stem = pathlib.Path(mutant["file"]).stem
-    for args in layers(stem, options.loom):
+    for args, only in layers(mutant["file"], options.models):
         programs, error = build(args)
         if programs is None:
             return {"how": "unviable", "what": (re.search(r"error[^\n]*", error) or [""])[0]}
         for name, program in programs:
-            slow = 15 if args is LOOM else 3 if name in SEARCHES else 1
-            ended = run(program, options.seconds * slow)
+            slow = 15 if args in MODELS else 3 if name in SEARCHES else 1
+            ended = run(program, only, options.seconds * slow)
             if ended:
-                layer = "loom" if args is LOOM else name
+                layer = args[1] if args in MODELS else name
                 return {"how": ended[0], "what": ended[1], "by": layer}
     return {"how": "survived"}
 
@@ -177,11 +198,13 @@ def report(listed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("names", nargs="*", help="only mutants of files with one of these names")
+    parser.add_argument("names", nargs="*", help="only mutants of files or folders of these names")
     parser.add_argument("--again", metavar="NAME", help="only mutants with this in their name, known or not")
     parser.add_argument("--survivors", action="store_true", help="only those that survived")
     parser.add_argument("--report", action="store_true", help="run nothing")
-    parser.add_argument("--loom", action="store_true", help="show survivors to the models, too")
+    parser.add_argument("--models", action="store_true", help="show survivors to the models, too")
+    parser.add_argument("--sample", type=int, metavar="N", help="only so many, drawn at random")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--seconds", type=int, default=20, help="for each test program")
     parser.add_argument("--minutes", type=int, help="stop after so many")
     options = parser.parse_args()
@@ -189,10 +212,12 @@ def main():
     planting.copy_sources(ROOT, COPY, COPIED)
     listed = mutants()
     results, begun = known(), time.monotonic()
-    for mutant in [] if options.report else listed:
+    named = lambda file: set(pathlib.Path(file).with_suffix("").parts) & set(options.names)
+    chosen = [mutant for mutant in listed if not options.names or named(mutant["file"])]
+    if options.sample:
+        chosen = random.Random(options.seed).sample(chosen, min(options.sample, len(chosen)))
+    for mutant in [] if options.report else chosen:
         name, path = mutant["name"], COPY / mutant["file"]
-        if options.names and path.stem not in options.names:
-            continue
         if options.again is not None or options.survivors:
             again = options.again is not None and options.again in name
             if not (again or options.survivors and results.get(name, {}).get("how") == "survived"):

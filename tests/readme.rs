@@ -4,12 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const README: &str = include_str!("README.md");
 
-const SOURCES: [&str; 33] = [
+const SOURCES: [&str; 42] = [
     include_str!("allocations.rs"),
     include_str!("async_get.rs"),
     include_str!("executor.rs"),
-    include_str!("periodic_executor.rs"),
-    include_str!("reloader.rs"),
+    include_str!("periodic_executor/by_hand.rs"),
+    include_str!("periodic_executor/clients.rs"),
+    include_str!("periodic_executor/ends.rs"),
+    include_str!("periodic_executor/flavours.rs"),
+    include_str!("periodic_executor/joining.rs"),
+    include_str!("reloader/changes.rs"),
+    include_str!("reloader/conformance.rs"),
+    include_str!("reloader/failures.rs"),
+    include_str!("reloader/nesting.rs"),
+    include_str!("reloader/steps.rs"),
+    include_str!("reloader/waiting.rs"),
     include_str!("real_clock.rs"),
     include_str!("conformance/limits.rs"),
     include_str!("conformance/restart_files.rs"),

@@ -64,6 +64,11 @@ const PINNED: &[(&str, usize, usize, usize)] = &[
     ("parent-loads-while-it-waits", 24, 28, 10),
     ("holder-waits-for-a-permitting-child", 40, 53, 13),
     ("drain-x-waiting-parent", 188, 323, 15),
+    ("cancelled-drain", 319, 587, 15),
+    ("dropped-lock", 127, 194, 13),
+    ("circle-through-a-permit", 46, 61, 16),
+    ("untold-through-a-permit", 38, 63, 16),
+    ("waits-for-both", 58, 91, 13),
 ];
 
 /// How many meetings there are of [`programs`], and states in all.
@@ -71,7 +76,7 @@ const MEETINGS: (usize, usize) = (4340, 1_027_311);
 /// The same of four.
 const MEETINGS_OF_FOUR: (usize, usize) = (1582, 1_911_383);
 /// How often somebody is told of a deadlock, in all of them and in the scenarios.
-const TOLD: usize = 13_226;
+const TOLD: usize = 13_238;
 /// The same of the streams.
 const STREAMS: (usize, usize) = (2100, 993_862);
 
@@ -193,7 +198,7 @@ fn every_property_can_be_broken() {
 /// What nobody is told of nobody can know: without its time limit the child waits for ever.
 #[test]
 fn a_wait_that_is_not_told_can_only_be_ended_by_a_time_limit() {
-    for name in ["seed-untold", "undeclared-child-x-unload"] {
+    for name in ["seed-untold", "undeclared-child-x-unload", "untold-through-a-permit"] {
         let mut world = named(name).expect("a scenario").world(Rules::AS_MENDED);
         assert!(check(&world).is_ok());
         for op in world.scripts.iter_mut().flat_map(|script| &mut script.ops) {

@@ -6,7 +6,6 @@ use super::guard::{Entry, Execution};
 use super::hooks::{Hook, Hooks};
 use super::interlock::Interlock;
 use super::preparing::Preparing;
-use super::reloading::World;
 use super::report::{Report, Reporter, Severity};
 use crate::foreign::{Foreign, contained};
 use std::borrow::Cow;
@@ -43,7 +42,6 @@ pub(crate) struct Inner {
     pub(crate) hooks: Hooks,
     reporter: Option<Foreign<Reporter>>,
     interlock: Option<Interlock>,
-    world: World,
 }
 
 impl Executor {
@@ -75,7 +73,7 @@ impl Executor {
     /// If the body does, after the hooks were completed and the reporter told. Nothing else panics.
     pub fn wrap<R>(
         &self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         if self.is_active() {
             return self.nest(body);
@@ -86,13 +84,13 @@ impl Executor {
     /// Only calls the body: the executor is active already.
     pub(crate) fn nest<R>(
         &self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         body(&mut Execution::nested(self.clone())).map_err(ExecutionError::of_body)
     }
     pub(crate) async fn nest_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         body(&mut Execution::nested(self.clone())).await.map_err(ExecutionError::of_body)
     }
@@ -108,7 +106,7 @@ impl Executor {
     ///
     /// # Panics
     /// Where this thread loads or unloads under the executor's interlock: it would wait for itself.
-    pub fn run(&self) -> Result<Execution, ExecutionError> {
+    pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
         if self.is_active() {
             return Ok(Execution::nested(self.clone()));
         }
@@ -133,15 +131,20 @@ impl Executor {
     /// As [`wrap`](Self::wrap).
     ///
     /// # Cancel safety
-    /// If it is dropped at any await, the body is dropped, and then the hooks are completed.
+    /// If it is dropped at any await, the body is dropped, and then the hooks are completed. If it has given
+    /// up its share, to load or to reload, and somebody else holds just then, that happens when they have
+    /// released, and by their thread: the drop waits for nobody.
+    ///
+    /// Inside another executor's execution, under one interlock, it has that one's share, and is to be polled
+    /// inside that one to its end; polled elsewhere, its body is dropped and it fails.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         if self.is_active() {
             return self.nest_async(body).await;
         }
-        Execution::start_async(self.clone(), Entry::Guard, None).await?.carry_async(body).await
+        Execution::start_async(self.clone(), Entry::Scope, None).await?.carry_async(body).await
     }
 
     /// Calls something while nobody unloads, without the hooks.
@@ -178,9 +181,6 @@ impl Executor {
 
     pub(crate) fn interlock(&self) -> Option<&Interlock> {
         self.inner.interlock.as_ref()
-    }
-    pub(crate) fn world(&self) -> &World {
-        &self.inner.world
     }
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.inner) as usize
@@ -251,7 +251,7 @@ impl ExecutorBuilder {
     /// The executor.
     pub fn build(self) -> Executor {
         let ExecutorBuilder { hooks, reporter, interlock } = self;
-        let inner = Inner { hooks, reporter, interlock, world: World::default() };
+        let inner = Inner { hooks, reporter, interlock };
         Executor { inner: Arc::new(inner), source: Cow::Borrowed("cabrank") }
     }
 }

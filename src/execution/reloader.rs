@@ -39,8 +39,8 @@ use std::sync::Arc;
 ///
 /// # A reload that fails
 /// Its execution fails without running its body, and the reporter is told. Until a reload has
-/// succeeded, the executor refuses to run anything ([`HalfReloaded`]), and each execution of the
-/// reloader tries again first.
+/// succeeded, no executor of the interlock runs anything ([`HalfReloaded`]), and each execution of the
+/// reloader tries again first. An interlock has one reloader.
 #[derive(Clone)]
 pub struct Reloader {
     executor: Executor,
@@ -79,7 +79,7 @@ impl Reloader {
     /// If the body does: see [`Executor::wrap`].
     pub fn wrap<R>(
         &self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         match self.nested()? {
             true => self.executor.nest(body),
@@ -94,7 +94,7 @@ impl Reloader {
     ///
     /// # Errors
     /// Those of [`wrap`](Self::wrap) before the body.
-    pub fn run(&self) -> Result<Execution, ExecutionError> {
+    pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
         match self.nested()? {
             true => Ok(Execution::nested(self.executor.clone())),
             false => self.start(Entry::Guard),
@@ -112,17 +112,17 @@ impl Reloader {
     /// As [`wrap`](Self::wrap).
     ///
     /// # Cancel safety
-    /// If it is dropped at any await, the body is dropped, and then the hooks are completed. What
+    /// As [`Executor::wrap_async`]. What
     /// was to be unloaded after the body is unloaded by the next execution.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         match self.nested()? {
             true => self.executor.nest_async(body).await,
             false => {
                 let (executor, reloading) = (self.executor.clone(), self.reloading.clone());
-                let started = Execution::start_async(executor, Entry::Guard, Some(reloading));
+                let started = Execution::start_async(executor, Entry::Scope, Some(reloading));
                 started.await?.carry_async(body).await
             }
         }
@@ -156,7 +156,7 @@ impl Reloader {
         self.executor.bare(|preparing| self.reloading.prepare(preparing))
     }
 
-    fn start(&self, entry: Entry) -> Result<Execution, ExecutionError> {
+    fn start(&self, entry: Entry) -> Result<Execution<'static>, ExecutionError> {
         Execution::start(self.executor.clone(), entry, Some(self.reloading.clone()))
     }
 

@@ -3,7 +3,7 @@
 
 use crate::common::{SOON, before_long};
 use cabrank::Interlock;
-use cabrank::execution::interlock::{OwnerId, OwnerState, Running};
+use cabrank::execution::interlock::{Child, OwnerId, OwnerState, Running};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
@@ -24,13 +24,25 @@ impl Actor {
     /// It has entered when this returns.
     #[track_caller]
     pub(crate) fn enter(interlock: &Interlock) -> Actor {
+        let ilk = interlock.clone();
+        Actor::begin(interlock, move |body| ilk.run(body))
+    }
+    /// The same, as somebody's child.
+    #[track_caller]
+    pub(crate) fn enter_as(interlock: &Interlock, child: Child) -> Actor {
+        Actor::begin(interlock, move |body| child.run(body))
+    }
+    #[track_caller]
+    fn begin(
+        interlock: &Interlock,
+        run: impl FnOnce(&mut dyn FnMut(&mut Running<'_>)) + Send + 'static,
+    ) -> Actor {
         let (tell, id) = channel();
         let (orders, theirs) = channel::<Order>();
-        let ilk = interlock.clone();
         let thread = std::thread::spawn(move || {
-            ilk.run(|r| {
+            run(&mut |r| {
                 tell.send(r.id()).expect("the test waits for it");
-                for order in theirs {
+                for order in &theirs {
                     order(r);
                 }
             });

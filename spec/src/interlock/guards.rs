@@ -13,7 +13,7 @@ impl Interlock {
     }
 
     /// Who stands in X's way.
-    fn x_blockers(&self, o: OwnerId, p: Purpose) -> impl Iterator<Item = OwnerId> {
+    pub fn x_blockers(&self, o: OwnerId, p: Purpose) -> impl Iterator<Item = OwnerId> {
         let blocks = move |&q: &OwnerId| {
             let other = &self.owners[q];
             (self.holds(q) && !self.planted(XWithoutHolder))
@@ -90,8 +90,9 @@ impl Interlock {
             Some(Sleep::GivenUp(_)) => return holder().collect(),
             None => {}
         }
-        if let Some(child) = owner.waits_on {
-            return if world.is_over(self, child) { vec![] } else { vec![child] };
+        if !owner.waits_on.is_empty() {
+            let children = owner.waits_on.iter().copied();
+            return children.filter(|&child| !world.is_over(self, child)).collect();
         }
         match world.next(self, o) {
             Some(Op::Enter) if self.may_enter(o) => vec![],
@@ -138,6 +139,6 @@ pub(crate) fn while_waiting(p: Purpose) -> Accepts {
 }
 
 /// Whom an owner lets go first when it has released the lock.
-pub(crate) fn after(p: Purpose) -> Accepts {
+pub fn after(p: Purpose) -> Accepts {
     while_waiting(p)
 }

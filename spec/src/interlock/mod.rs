@@ -53,6 +53,9 @@
 //! * A child that asks for an unload while an ancestor is in an execution: `Child`.
 //! * An unload inside a load: `InsideLoad`. A load lets permit blocks be, which an unload must not.
 //!
+//! Who waits and says so to nobody (`Join`), in a permit block or not, is not known to wait: a circle through
+//! it is not seen, and only a time limit ends it (`untold-through-a-permit`).
+//!
 //! # Checking it
 //! Owners run small programs ([`script`]); [`scenarios`] are who meets whom; [`properties`] has what holds in
 //! every state (S1 to S7), in every step (S8, L6 and others) and in the end (L1 to L5); [`exploration`] looks

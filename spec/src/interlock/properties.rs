@@ -222,12 +222,14 @@ fn open(w: &World, s: &Interlock, o: OwnerId) -> Open {
                 open.permits -= 1;
             }
             Op::Acquire(_) | Op::Try(_) | Op::AcquireFor(_) => open.locks += 1,
-            Op::Release => open.locks -= 1,
+            Op::Release | Op::ReleaseFor | Op::Drop => open.locks -= 1,
             _ => {}
         }
     }
-    // Who drains has released the lock, though its program waits for the release to end.
-    open.locks -= u8::from(matches!(s.owners[o].sleeps, Some(Sleep::Draining(_))));
+    // Who drains, or has given that up, has released the lock, though its program waits for the release
+    // to end.
+    let releases = matches!(w.next(s, o), Some(Op::Release | Op::ReleaseFor));
+    open.locks -= u8::from(releases && s.owners[o].sleeps.is_some());
     open
 }
 
@@ -243,7 +245,7 @@ impl World {
     fn is_in_interlock(&self, s: &Interlock, o: OwnerId) -> bool {
         let sleeps = s.owners[o].sleeps.is_some();
         sleeps
-            || s.owners[o].waits_on.is_none()
+            || s.owners[o].waits_on.is_empty()
                 && matches!(self.next(s, o), Some(Op::Enter | Op::End))
     }
     /// Whether its guard is true.

@@ -316,6 +316,35 @@ scenarios! {
         child("child", 0, run(load())),
         owner("loader", run(load())),
     ];
+    "cancelled-drain" "R9: who lets others go first gives up, while one of them loads" SERVED, [
+        owner("a", run(then([within(Op::Acquire(Load), [], Op::ReleaseFor), vec![Op::Use]]))),
+        owner("b", run(then([load(), vec![Op::Use]]))),
+        owner("c", run(load())),
+    ];
+    "dropped-lock" "who drops the lock lets nobody go first" SERVED, [
+        owner("a", run(then([within(Op::Acquire(Load), [], Op::Drop), vec![Op::Use]]))),
+        owner("b", run(then([within(Op::Acquire(Unload), [Op::Unload], Op::Drop), vec![Op::Use]]))),
+        owner("c", within(Op::Acquire(Load), [], Op::Drop)),
+    ];
+    "circle-through-a-permit" "a child waits for its grandparent's share, which waits for the parent, which permits loads and waits for the child: whoever closes the circle is told"
+        &["child: Deadlock", "grandparent: Deadlock", "parent: Deadlock"], [
+        owner("grandparent", run(spawn_then(1, [Op::Wait(1)]))),
+        child("parent", 0, run(spawn_then(2, permit([Op::Wait(2)])))),
+        child("child", 1, run(load())),
+    ];
+    "untold-through-a-permit" "the same, the wait in the permit block not being told: the time limit ends it"
+        &["child: TimedOut"], [
+        owner("grandparent", run(spawn_then(1, [Op::Wait(1)]))),
+        child("parent", 0, run(spawn_then(2, permit([Op::Join(2)])))),
+        child("child", 1, run(within(Op::AcquireFor(Load), [], Op::Release))),
+    ];
+    "waits-for-both" "a parent that waits for two children, of which one loads" &[
+        "child: Deadlock", "parent: Deadlock",
+    ], [
+        owner("parent", run(then([vec![Op::Spawn(1), Op::Spawn(2)], vec![Op::WaitForAll]]))),
+        child("other", 0, run([Op::Use])),
+        child("child", 0, run(load())),
+    ];
 }
 
 /// The scenario of this name.

@@ -23,8 +23,12 @@ pub enum Op {
     AcquireFor(Purpose),
     /// Unloads, and loads again.
     Unload,
-    /// The lock is released.
+    /// The lock is released, and others of the kind go first.
     Release,
+    /// The same, and others go first only for a while.
+    ReleaseFor,
+    /// The lock is released, and nobody goes first: its holder was dropped, or had no share before.
+    Drop,
     /// A block begins in which others may load.
     Permit,
     /// And ends.
@@ -37,6 +41,8 @@ pub enum Op {
     Join(OwnerId),
     /// The same, and the interlock is told.
     Wait(OwnerId),
+    /// The same, until all children's programs are over that have begun by now.
+    WaitForAll,
     /// Waits until everybody who has this one is at it, or past it.
     Barrier(u8),
     /// Waits until another has asked for the lock, and sleeps.
@@ -111,6 +117,13 @@ impl World {
         !self.scripts[o].ops.contains(&Op::Again)
     }
 
+    /// The children of an owner that have begun and are not over.
+    fn children(&self, s: &Interlock, o: OwnerId) -> Vec<OwnerId> {
+        let lives = |&c: &OwnerId| s.owners[c].started && !self.is_over(s, c);
+        let its_own = |&c: &OwnerId| self.scripts[c].parent == Some(o);
+        (0..self.scripts.len()).filter(its_own).filter(lives).collect()
+    }
+
     /// What an owner can do next. At most one thing, and that it gives up.
     fn steps(&self, s: &Interlock, o: OwnerId) -> Vec<Step> {
         let owner = &s.owners[o];
@@ -130,10 +143,19 @@ impl World {
                 }
                 return steps;
             }
-            Some(Sleep::Draining(p)) => (s.c(o) && !s.e(after(p)), Step::Drained(p)),
+            Some(Sleep::Draining(p)) => {
+                let drained = s.c(o) && !s.e(after(p));
+                let mut steps = if drained { vec![Step::Drained(p)] } else { vec![] };
+                if op == Op::ReleaseFor {
+                    steps.push(Step::GiveUp(p));
+                }
+                return steps;
+            }
             Some(Sleep::GivenUp(p)) => (s.c(o) || s.planted(GivesUpAtOnce), Step::Resumed(p)),
-            None => match (owner.waits_on, op) {
-                (Some(child), _) => (self.is_over(s, child), Step::Joined),
+            None => match (&owner.waits_on[..], op) {
+                (children @ [_, ..], _) => {
+                    (children.iter().all(|&child| self.is_over(s, child)), Step::Joined)
+                }
                 (_, Op::Enter) => (s.may_enter(o) || s.is_deadlock(self, o, true), Step::Next(op)),
                 (_, Op::End) => (s.c(o), Step::Next(op)),
                 (_, Op::Join(other)) => (self.is_over(s, other), Step::Next(op)),
@@ -162,7 +184,7 @@ impl World {
                 Op::Enter | Op::Permit | Op::Acquire(_) | Op::Try(_) | Op::AcquireFor(_) => {
                     open += 1;
                 }
-                Op::Leave | Op::End | Op::Release => open -= 1,
+                Op::Leave | Op::End | Op::Release | Op::ReleaseFor | Op::Drop => open -= 1,
                 _ => {}
             }
             if open == 0 {
@@ -190,11 +212,12 @@ impl World {
                 Ok(false)
             }
             Step::Resumed(p) => {
+                let has_drained = self.next(s, o) == Some(Op::ReleaseFor);
                 s.resumed(o, p);
-                Err(Refusal::TimedOut)
+                if has_drained { Ok(true) } else { Err(Refusal::TimedOut) }
             }
             Step::Joined => {
-                s.owners[o].waits_on = None;
+                s.owners[o].waits_on.clear();
                 Ok(true)
             }
             Step::Forfeit => {
@@ -227,16 +250,23 @@ impl World {
             }
             Op::Try(p) => s.acquire(self, o, p, true)?,
             Op::Unload => s.unload(o),
-            Op::Release => {
+            Op::Release | Op::ReleaseFor => {
                 s.release(o);
                 return Ok(s.owners[o].sleeps.is_none());
             }
+            Op::Drop => s.drop_lock(o),
             Op::Permit => s.permit(o),
             Op::End => s.end(o),
             Op::Spawn(child) => s.owners[child].started = true,
             Op::Wait(child) => {
-                s.wait_on(self, o, child)?;
+                s.wait_on(self, o, vec![child])?;
                 return Ok(false);
+            }
+            Op::WaitForAll => {
+                let children = self.children(s, o);
+                let waits = !children.is_empty();
+                s.wait_on(self, o, children)?;
+                return Ok(!waits);
             }
             Op::Die => {
                 s.owners[o].dead = true;

@@ -128,8 +128,8 @@ pub struct Owner {
     pub entry: Option<Entry>,
     /// Why it sleeps.
     pub sleeps: Option<Sleep>,
-    /// Whose end it waits for, if the interlock was told.
-    pub waits_on: Option<OwnerId>,
+    /// Whose ends it waits for, if the interlock was told.
+    pub waits_on: Vec<OwnerId>,
     /// The generation that its request was made in.
     pub asked: u8,
     /// The generation that its execution sees; for S4 only.

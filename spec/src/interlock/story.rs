@@ -60,12 +60,15 @@ fn statement(world: &World, op: Op) -> String {
         Op::AcquireFor(p) => format!("acquire {} for a while", purpose(p)),
         Op::Unload => "unload".into(),
         Op::Release => "release".into(),
+        Op::ReleaseFor => "release, and let others go first for a while".into(),
+        Op::Drop => "release at once".into(),
         Op::Permit => "permit".into(),
         Op::End => "end".into(),
         Op::Use => "use".into(),
         Op::Spawn(o) => format!("start {}", name(o)),
         Op::Join(o) => format!("join {}", name(o)),
         Op::Wait(o) => format!("wait for {}", name(o)),
+        Op::WaitForAll => "wait for all children".into(),
         Op::Barrier(_) => "meet".into(),
         Op::Request(o) => format!("until {} asks", name(o)),
         Op::Die => "die".into(),
@@ -95,13 +98,15 @@ pub fn sentence(world: &World, action: &Action, after: &Interlock) -> String {
                 "finds that somebody has reloaded since it asked".into()
             }
             Op::Unload => "unloads, and loads again".into(),
-            Op::Release => "releases the lock".into(),
+            Op::Release | Op::ReleaseFor => "releases the lock".into(),
+            Op::Drop => "releases the lock, and lets nobody go first".into(),
             Op::Permit => "permits loads".into(),
             Op::End => "ends its permit block".into(),
             Op::Use => "uses what is loaded".into(),
             Op::Spawn(o) => format!("starts {}", name(o)),
             Op::Join(o) => format!("has waited for {}", name(o)),
             Op::Wait(o) => format!("waits for {}, and says so", name(o)),
+            Op::WaitForAll => "waits for all its children, and says so".into(),
             Op::Barrier(_) => "meets the others".into(),
             Op::Request(o) => format!("has waited until {} asked", name(o)),
             Op::Die => "dies".into(),
@@ -163,7 +168,7 @@ fn owner(world: &World, s: &Interlock, o: OwnerId) -> String {
     if let Some(entry) = owner.entry {
         let _ = write!(says, ", lets in {}", in_words(entry.accepts));
     }
-    if let Some(child) = owner.waits_on {
+    for &child in &owner.waits_on {
         let _ = write!(says, ", waits for {}", world.scripts[child].name);
     }
     match world.next(s, o) {

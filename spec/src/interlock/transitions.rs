@@ -123,6 +123,15 @@ impl Interlock {
         }
     }
 
+    // Holding p 1 -- drop --> Running or Out, wake
+    pub(crate) fn drop_lock(&mut self, o: OwnerId) {
+        self.depth = self.depth.saturating_sub(1);
+        if self.depth == 0 && self.holds(o) {
+            self.holder = None;
+            self.wake();
+        }
+    }
+
     // Draining -- [nobody holds, not E] --> Running or Out, wake
     pub(crate) fn drained(&mut self, o: OwnerId, p: Purpose) {
         self.take_back(o);
@@ -150,7 +159,7 @@ impl Interlock {
         self.take_back(o);
     }
 
-    // Waiting p -- its time is up, or it is cancelled --> Resuming, wake
+    // Waiting p, Draining -- its time is up, or it is cancelled --> Resuming, wake
     pub(crate) fn give_up(&mut self, o: OwnerId, p: Purpose) {
         let owner = &mut self.owners[o];
         owner.sleeps = Some(Sleep::GivenUp(p));
@@ -173,21 +182,22 @@ impl Interlock {
         }
     }
 
-    // any mode -- wait for a child, told --> the same mode, and waits; refused if that closes a circle
+    // any mode -- wait for children, told --> the same mode, and waits; refused if that closes a circle
     pub(crate) fn wait_on(
         &mut self,
         world: &World,
         o: OwnerId,
-        child: OwnerId,
+        children: Vec<OwnerId>,
     ) -> Result<(), Refusal> {
         // While one holds the lock nobody can end a permit block, and nobody can be refused that.
         let may_wait = self.original(D3) || self.planted(HolderWaits);
-        if self.holds(o) && !world.is_over(self, child) && !may_wait {
+        let waits = children.iter().any(|&child| !world.is_over(self, child));
+        if self.holds(o) && waits && !may_wait {
             return Err(Refusal::Holding);
         }
-        self.owners[o].waits_on = Some(child);
+        self.owners[o].waits_on = children;
         if self.is_deadlock(world, o, false) {
-            self.owners[o].waits_on = None;
+            self.owners[o].waits_on.clear();
             return Err(Refusal::Deadlock);
         }
         Ok(())

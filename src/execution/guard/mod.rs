@@ -5,6 +5,7 @@
 //! What fails is kept with it, and told once, when it has left. No thread is bound to it: who has
 //! the value ends the execution, wherever that is.
 
+mod late;
 mod reload;
 
 use super::ambient::Scope;
@@ -12,9 +13,10 @@ use super::child::Child;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{self, Running};
+use super::interlock::{self, Interlock, Running};
 use super::preparing::{Loads, Preparing};
 use super::reloading::Reloading;
+use super::scoped::scoped;
 use crate::foreign::{caught, panic_message, release};
 use crate::sync::has_failed;
 use std::any::Any;
@@ -29,7 +31,9 @@ use std::task::Poll;
 /// A running execution: its hooks have run, and will be completed.
 ///
 /// Given to the body by [`Executor::wrap`], or returned by [`Executor::run`]. Dropping it completes
-/// the hooks, too; what fails then is told to the reporter only.
+/// the hooks, too; what fails then is told to the reporter only. Its hooks are completed under its share: if
+/// that was given up for a load that was then dropped, and somebody else holds, a drop leaves it to them, and
+/// everything else waits.
 ///
 /// ```
 /// use cabrank::execution::Executor;
@@ -40,8 +44,24 @@ use std::task::Poll;
 /// execution.complete()?; // or drop(execution), on any thread
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// The lifetime keeps the execution of a body, and its share, from being swapped for another; to write it is
+/// never needed.
+///
+/// ```compile_fail,E0521
+/// use cabrank::execution::{Executor, Interlock};
+///
+/// let executor = Executor::builder().interlock(Interlock::new()).build();
+/// executor.wrap(|execution| Ok(std::mem::replace(execution, executor.run()?)));
+/// ```
+/// ```compile_fail,E0521
+/// use cabrank::execution::{Executor, Interlock};
+///
+/// let (executor, other) = (Executor::builder().interlock(Interlock::new()).build(), Interlock::new());
+/// executor.wrap(|execution| Ok(drop(std::mem::replace(execution.running().unwrap(), other.enter()))));
+/// ```
 #[must_use = "dropping an execution completes it"]
-pub struct Execution {
+pub struct Execution<'scope> {
     executor: Executor,
     /// Inside another of the same executor: there is nothing to do.
     nested: bool,
@@ -52,7 +72,7 @@ pub struct Execution {
     reload_completers: Completers,
     completers: Completers,
     /// Its share: entered first and left last.
-    running: Option<Running<'static>>,
+    running: Option<Running<'scope>>,
     /// What has failed, and was not told yet.
     failures: Vec<Failure>,
 }
@@ -68,6 +88,9 @@ pub(crate) enum Entry {
     Child(Option<interlock::Child>),
 }
 
+/// Why a body is not polled any more.
+const TAKEN_OUT: &str = "the future was taken out of the execution that it has its share of";
+
 /// How a body has ended.
 enum Ended<R> {
     Value(R),
@@ -76,7 +99,7 @@ enum Ended<R> {
     Panicked(Box<dyn Any + Send>),
 }
 
-impl Execution {
+impl Execution<'static> {
     fn idle(executor: Executor, reloading: Option<Arc<Reloading>>) -> Self {
         Execution {
             executor,
@@ -126,23 +149,31 @@ impl Execution {
     ) -> Result<Self, ExecutionError> {
         let mut execution = Execution::idle(executor, reloading);
         if let Some(interlock) = execution.executor.interlock() {
-            execution.running = Some(match entry {
-                Entry::Child(Some(token)) => token.enter_async().await,
-                Entry::Scope | Entry::Guard | Entry::Child(None) => interlock.enter_async().await,
-            });
+            execution.running = match entry {
+                Entry::Scope if interlock.is_shared_here() => None,
+                Entry::Child(Some(token)) => Some(token.enter_async().await),
+                Entry::Scope | Entry::Guard | Entry::Child(None) => {
+                    Some(interlock.enter_async().await)
+                }
+            };
         }
         let begun = match execution.begin() {
             Ok(true) => execution.reload_first_async().await,
             Ok(false) => Ok(()),
             Err(failure) => Err(failure),
         };
-        let begun = begun.and_then(|()| execution.begin_reloaded());
+        let begun = match begun {
+            Ok(()) => execution.begin_reloaded_async().await,
+            failed => failed,
+        };
         execution.begun(begun)
     }
+}
 
+impl<'scope> Execution<'scope> {
     /// Runs the executor's hooks. True if something is to be reloaded.
     fn begin(&mut self) -> Result<bool, Failure> {
-        let half_reloaded = self.executor.world().is_half_reloaded();
+        let half_reloaded = self.executor.interlock().is_some_and(Interlock::is_half_reloaded_here);
         if self.reloading.is_none() && half_reloaded {
             return Err(Failure::new(Stage::Enter, super::HalfReloaded));
         }
@@ -190,7 +221,7 @@ impl Execution {
     ///
     /// None if the executor has no interlock, or this is inside another execution on the same
     /// thread: the share is that one's.
-    pub fn running(&mut self) -> Option<&mut Running<'static>> {
+    pub fn running(&mut self) -> Option<&mut Running<'scope>> {
         self.running.as_mut()
     }
 
@@ -227,7 +258,7 @@ impl Execution {
 
     /// Calls something while the executor counts as running on this thread, so that a
     /// [`wrap`](Executor::wrap) inside is a nested one.
-    pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution) -> R) -> R {
+    pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution<'_>) -> R) -> R {
         let _here = self.scope().enter();
         body(self)
     }
@@ -235,10 +266,11 @@ impl Execution {
     /// Runs the body, and ends.
     pub(crate) fn carry<R>(
         mut self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         let result = caught(|| self.within(body));
         let ended = self.note(result);
+        self.await_share();
         self.reload_last();
         self.end();
         self.settle(ended)
@@ -247,13 +279,18 @@ impl Execution {
     /// Runs the body, which is in this execution whenever it is polled, and ends.
     pub(crate) async fn carry_async<R, F>(mut self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let result = {
             let scope = self.scope();
-            let mut body = pin!(async { body(&mut self).await });
+            // If it has that of the execution around it, it is nothing outside of that.
+            let borrowed = self.executor.interlock().filter(|_| self.running.is_none()).cloned();
+            let has_share = || borrowed.as_ref().is_none_or(Interlock::is_shared_here);
+            let mut body = pin!(scoped(|| scope.clone().enter(), async { body(&mut self).await }));
             poll_fn(|cx| {
-                let _here = scope.clone().enter();
+                if !has_share() {
+                    return Poll::Ready(Ok(Err(TAKEN_OUT.into())));
+                }
                 match caught(|| body.as_mut().poll(cx)) {
                     Ok(Poll::Pending) => Poll::Pending,
                     Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
@@ -263,6 +300,9 @@ impl Execution {
             .await
         };
         let ended = self.note(result);
+        if let Some(running) = &self.running {
+            running.await_share_async().await;
+        }
         self.reload_last_async().await;
         self.end();
         self.settle(ended)
@@ -282,6 +322,7 @@ impl Execution {
         if self.nested {
             return Ok(());
         }
+        self.await_share();
         self.reload_last();
         self.complete_all();
         if let Err(failure) = self.run_hooks() {
@@ -296,12 +337,19 @@ impl Execution {
     /// # Errors
     /// The first failure, with the others attached. The reporter has been told.
     pub fn complete(mut self) -> Result<(), ExecutionError> {
+        self.await_share();
         self.reload_last();
         self.end();
         self.told()
     }
 
-    /// Completes whatever there is to complete, and leaves. Waits for nobody: a reload that is due
+    /// What is done under its share waits for it, if the body has dropped what it had given it up for.
+    fn await_share(&self) {
+        if let Some(running) = &self.running {
+            running.await_share();
+        }
+    }
+    /// Completes whatever there is to complete, and leaves. Waits for nobody, and has its share: a reload that is due
     /// last, and was not made, is owed to the next execution.
     fn end(&mut self) {
         self.last();
@@ -315,6 +363,20 @@ impl Execution {
         let _here = self.scope().enter();
         self.reload_completers.complete(&mut self.failures);
         self.completers.complete(&mut self.failures);
+    }
+
+    /// All of it, out of its scope: nothing is left to be done.
+    fn take(&mut self) -> Execution<'static> {
+        Execution {
+            executor: self.executor.clone(),
+            nested: self.nested,
+            reloading: self.reloading.take(),
+            reloads_last: take(&mut self.reloads_last),
+            reload_completers: take(&mut self.reload_completers),
+            completers: take(&mut self.completers),
+            running: self.running.take().map(Running::out_of_scope),
+            failures: take(&mut self.failures),
+        }
     }
 
     fn told(&mut self) -> Result<(), ExecutionError> {
@@ -352,9 +414,13 @@ impl Execution {
     }
 }
 
-impl Drop for Execution {
+impl Drop for Execution<'_> {
     fn drop(&mut self) {
         if has_failed() {
+            return;
+        }
+        if let Some(returning) = self.running.as_ref().and_then(Running::returning) {
+            late::end(self.take(), &returning);
             return;
         }
         self.end();
@@ -364,7 +430,7 @@ impl Drop for Execution {
     }
 }
 
-impl fmt::Debug for Execution {
+impl fmt::Debug for Execution<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Execution").field("executor", &self.executor).finish_non_exhaustive()
     }

@@ -4,12 +4,13 @@ use super::Execution;
 use crate::execution::ReloadRefused;
 use crate::execution::error::{Failure, Stage};
 use crate::execution::hooks::Completers;
-use crate::execution::interlock::Unloading;
-use crate::execution::reloading::{Reloading, World};
+use crate::execution::interlock::{Interlock, Running, Unloading, World};
+use crate::execution::preparing::{AtOnce, Preparing};
+use crate::execution::reloading::Reloading;
 use std::mem::take;
 use std::sync::Arc;
 
-/// What a reload does while nobody else runs: with the right to unload, the executor's world, what
+/// What a reload does while nobody else runs: with the right to unload, the world, what
 /// is to be completed, and where failures go.
 type Alone = fn(
     &Reloading,
@@ -19,7 +20,7 @@ type Alone = fn(
     &mut Vec<Failure>,
 ) -> Result<(), Failure>;
 
-impl Execution {
+impl Execution<'_> {
     pub(super) fn reload_first(&mut self) -> Result<(), Failure> {
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
         self.unload(&reloading, Reloading::reload_first)
@@ -45,11 +46,49 @@ impl Execution {
         Some(reloading)
     }
 
+    /// [`begin_reloaded`](Self::begin_reloaded) without blocking the thread: a step that has to wait to load
+    /// is called once more, alone.
+    pub(super) async fn begin_reloaded_async(&mut self) -> Result<(), Failure> {
+        let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
+        if self.running.is_none() {
+            // Inside another execution it may not load, so it does not wait.
+            return self.begin_reloaded();
+        }
+        self.reloads_last = true;
+        let scope = self.scope();
+        {
+            let _here = scope.clone().enter();
+            reloading.steps.hooks.run(&mut self.reload_completers)?;
+        }
+        let mut next = 0;
+        loop {
+            let Some(running) = &mut self.running else { return Err(no_share()) };
+            let mut at_once = AtOnce { running, refused: false };
+            let prepared = {
+                let _here = scope.clone().enter();
+                reloading.prepare_from(&mut next, &mut Preparing::new(Some(&mut at_once)))
+            };
+            if prepared.is_ok() || !at_once.refused {
+                return prepared;
+            }
+            let loading = at_once.running.load_async().await;
+            let mut loading = loading.map_err(|refused| Failure::new(Stage::Prepare, refused))?;
+            let prepared = {
+                let _here = (scope.clone().enter(), loading.scope().enter());
+                reloading.prepare_one(&mut next, &mut Preparing::new(Some(&mut *loading)))
+            };
+            loading.finish().await;
+            prepared?;
+        }
+    }
+
     /// Waits until nobody else runs, and reloads.
     fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
         let _here = self.scope().enter();
-        let running = self.running.as_mut().ok_or_else(no_share)?;
-        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
+        let interlock = self.executor.interlock().ok_or_else(no_share)?;
+        let running = own(&mut self.running, interlock)?;
+        let world = interlock.world();
+        let completers = &mut self.reload_completers;
         let failures = &mut self.failures;
         let unloaded =
             running.unload(|unloading| alone(reloading, unloading, world, completers, failures));
@@ -57,8 +96,10 @@ impl Execution {
     }
     async fn unload_async(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
         let scope = self.scope();
-        let running = self.running.as_mut().ok_or_else(no_share)?;
-        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
+        let interlock = self.executor.interlock().ok_or_else(no_share)?;
+        let running = own(&mut self.running, interlock)?;
+        let world = interlock.world();
+        let completers = &mut self.reload_completers;
         let unloading = running.unload_async().await;
         let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
         let result = {
@@ -68,6 +109,14 @@ impl Execution {
         unloading.finish().await;
         result
     }
+}
+
+/// The share, unless whoever has the execution has swapped it for one of another interlock.
+fn own<'e, 'scope>(
+    running: &'e mut Option<Running<'scope>>,
+    interlock: &Interlock,
+) -> Result<&'e mut Running<'scope>, Failure> {
+    running.as_mut().filter(|running| running.is_of(interlock)).ok_or_else(no_share)
 }
 
 fn no_share() -> Failure {

@@ -7,6 +7,7 @@ use super::modes::{Mode, Owner, Purpose};
 use super::owner::{Context, OwnerId};
 use super::state::State;
 use crate::clock::Time;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,9 @@ struct Seen {
     parent: Option<OwnerId>,
     mode: Mode,
     declared: bool,
+    awaits: bool,
+    /// Goes no further as long as this one waits: its thread is in both.
+    stuck: Option<OwnerId>,
     ticket: u64,
     shares: u32,
     permits: u32,
@@ -47,9 +51,18 @@ impl Picture {
         }
     }
 
+    /// These go no further as long as `on` waits.
+    pub(super) fn with_stuck(mut self, stuck: &[OwnerId], on: OwnerId) -> Picture {
+        for owner in self.owners.iter_mut().filter(|owner| stuck.contains(&owner.id)) {
+            owner.stuck = Some(on);
+        }
+        self
+    }
+
     /// Works out who blocks whom.
     pub(super) fn develop(self) -> Dump {
-        let blocks = |q: &Seen, o: &Seen| q.id != o.id && q.blocks(o);
+        let unloads_go = self.owners.iter().all(|owner| !owner.rejects_unload);
+        let blocks = |q: &Seen, o: &Seen| q.id != o.id && q.blocks(o, unloads_go);
         let by = |o: &Seen| -> Vec<OwnerId> {
             self.owners.iter().filter(|q| blocks(q, o)).map(|q| q.id).collect()
         };
@@ -95,6 +108,8 @@ impl Seen {
             parent: owner.parent.filter(|parent| parent.of == id).map(|parent| parent.id),
             mode,
             declared: known && owner.declared > 0,
+            awaits: known && owner.awaits > 0,
+            stuck: None,
             ticket: owner.ticket,
             shares: if mode == Mode::Running { context.shares.max(1) } else { 0 },
             permits: if known { owner.permits } else { 0 },
@@ -105,10 +120,13 @@ impl Seen {
         })
     }
 
-    /// Whether `o` cannot go on because of this one.
-    fn blocks(&self, o: &Seen) -> bool {
+    /// Whether `o` cannot go on because of this one. `unloads_go`: no entry keeps unloads out.
+    fn blocks(&self, o: &Seen, unloads_go: bool) -> bool {
         let holds = self.mode == Mode::Holding;
         let runs = self.mode == Mode::Running;
+        if o.stuck == Some(self.id) {
+            return true;
+        }
         match o.mode {
             Mode::Entering => {
                 let later = matches!(self.mode, Mode::Waiting { upgrading: false, .. })
@@ -118,11 +136,15 @@ impl Seen {
             Mode::Arriving | Mode::Resuming { .. } => holds,
             Mode::Waiting { purpose: Purpose::Load, .. } => holds || runs,
             Mode::Waiting { purpose: Purpose::Unload, .. } => holds || runs || self.rejects_unload,
-            Mode::Draining(_) => {
-                holds || matches!(self.mode, Mode::Waiting { upgrading: true, .. })
-            }
-            Mode::Running => o.declared && self.parent == Some(o.id),
-            Mode::Out | Mode::Holding | Mode::Yielded | Mode::Forfeited => false,
+            Mode::Draining(after) => match self.mode {
+                Mode::Waiting { purpose: Purpose::Load, upgrading } => upgrading,
+                Mode::Waiting { purpose: Purpose::Unload, upgrading } => {
+                    upgrading && after == Purpose::Unload && unloads_go
+                }
+                _ => holds,
+            },
+            Mode::Running | Mode::Yielded => (o.declared || o.awaits) && self.parent == Some(o.id),
+            Mode::Out | Mode::Holding | Mode::Forfeited => false,
         }
     }
 
@@ -143,6 +165,7 @@ impl Seen {
     }
     fn does(&self, holder: Option<Purpose>) -> &'static str {
         match self.state(holder) {
+            _ if self.stuck.is_some() => "is where the thread is that waits",
             OwnerState::Entering => "waits to enter",
             OwnerState::Running => "runs",
             OwnerState::WaitingForChildren => "keeps its share and waits for its children",
@@ -150,6 +173,7 @@ impl Seen {
             OwnerState::WaitingToUnload => "waits to unload, until nobody else runs or loads",
             OwnerState::Loading => "loads",
             OwnerState::Unloading => "unloads",
+            OwnerState::Permitting if self.awaits => "permits loads and waits for its children",
             OwnerState::Permitting => "permits loads",
             OwnerState::Resuming => "waits for its share",
             OwnerState::Draining => "lets others load first",
@@ -261,29 +285,55 @@ impl Dump {
     /// Only of what the interlock knows: who waits for something else in a body of its own is not seen
     /// to be blocked.
     pub fn cycle(&self) -> Option<Vec<OwnerId>> {
-        self.owners.iter().find_map(|owner| self.cycle_from(owner.id))
+        let mut search = Search::of(self);
+        (0..self.owners.len()).find_map(|first| search.circle(first, None))
     }
+    /// The circle that this owner is in.
     pub(super) fn cycle_from(&self, first: OwnerId) -> Option<Vec<OwnerId>> {
-        let (mut path, mut seen) = (vec![first], vec![first]);
-        self.search(first, &mut path, &mut seen).then_some(path)
+        let mut search = Search::of(self);
+        let first = *search.places.get(&first)?;
+        search.circle(first, Some(first))
     }
-    /// Extends `path` until its end is blocked by its beginning.
-    fn search(&self, first: OwnerId, path: &mut Vec<OwnerId>, seen: &mut Vec<OwnerId>) -> bool {
-        let Some(last) = path.last().and_then(|id| self.owner(*id)) else { return false };
-        if last.blocked_by.contains(&first) {
-            return true;
+}
+
+/// A search for circles that looks at each owner, and at each pair, once.
+struct Search<'a> {
+    dump: &'a Dump,
+    places: HashMap<OwnerId, usize>,
+    /// Those that were looked at.
+    seen: Vec<bool>,
+}
+
+impl<'a> Search<'a> {
+    fn of(dump: &'a Dump) -> Self {
+        let places = dump.owners.iter().enumerate().map(|(at, owner)| (owner.id, at)).collect();
+        Search { dump, places, seen: vec![false; dump.owners.len()] }
+    }
+    /// A circle that is reached from here, and closed by `end` if one is given.
+    fn circle(&mut self, first: usize, end: Option<usize>) -> Option<Vec<OwnerId>> {
+        if std::mem::replace(&mut self.seen[first], true) {
+            return None;
         }
-        for &next in &last.blocked_by {
-            if !seen.contains(&next) {
-                seen.push(next);
-                path.push(next);
-                if self.search(first, path, seen) {
-                    return true;
-                }
+        // Those on the way, each with how many of its blockers were looked at.
+        let (mut path, mut on_path) = (vec![(first, 0)], HashSet::from([first]));
+        while let Some((at, next)) = path.last_mut() {
+            let Some(blocker) = self.dump.owners[*at].blocked_by.get(*next) else {
+                on_path.remove(at);
                 path.pop();
+                continue;
+            };
+            *next += 1;
+            let Some(&blocker) = self.places.get(blocker) else { continue };
+            if on_path.contains(&blocker) && end.is_none_or(|end| end == blocker) {
+                let circle = path.iter().map(|(at, _)| *at).skip_while(|at| *at != blocker);
+                return Some(circle.map(|at| self.dump.owners[at].id).collect());
+            }
+            if !std::mem::replace(&mut self.seen[blocker], true) {
+                on_path.insert(blocker);
+                path.push((blocker, 0));
             }
         }
-        false
+        None
     }
 }
 
@@ -296,6 +346,9 @@ impl OwnerDump {
         }
     }
 }
+
+/// How many others a line names: beside a crowd one that blocks everybody would name the crowd.
+const SHOWN: usize = 8;
 
 /// Short, and as exact as the clock.
 struct Age(Duration);
@@ -311,9 +364,14 @@ impl fmt::Display for Age {
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let title = |id: &OwnerId| self.owner(*id).map_or(id.to_string(), |owner| owner.title());
+        let places: HashMap<_, _> = self.owners.iter().map(|owner| (owner.id, owner)).collect();
+        let title = |id: &OwnerId| places.get(id).map_or(id.to_string(), |owner| owner.title());
         let titles =
             |ids: &[OwnerId], between| ids.iter().map(title).collect::<Vec<_>>().join(between);
+        let shown = |ids: &[OwnerId]| match ids.len().saturating_sub(SHOWN) {
+            0 => titles(ids, ", "),
+            more => format!("{} and {more} more", titles(&ids[..SHOWN], ", ")),
+        };
         let (number, generation) = (self.owners.len(), self.generation);
         writeln!(f, "load interlock: {number} executions, generation {generation}")?;
         if let Some(mut cycle) = self.cycle() {
@@ -339,10 +397,10 @@ impl fmt::Display for Dump {
                 write!(f, "; lets {} go first", first.join(", "))?;
             }
             if !owner.blocked_by.is_empty() {
-                write!(f, "; blocked by {}", titles(&owner.blocked_by, ", "))?;
+                write!(f, "; blocked by {}", shown(&owner.blocked_by))?;
             }
             if !owner.blocking.is_empty() {
-                write!(f, "; blocking {}", titles(&owner.blocking, ", "))?;
+                write!(f, "; blocking {}", shown(&owner.blocking))?;
             }
             writeln!(f)?;
         }

@@ -1,10 +1,10 @@
 //! Loading and unloading: alone, and back to the share that was there before.
 
-use super::alone::{Loading, Unloading};
+use super::alone::{Home, Loading, Section, Unloading};
 use super::ambient::{self, Frame, Kind, Within};
 use super::error::{AcquireError, Deadlock};
 use super::modes::{Asker, Mode, Purpose, Step};
-use super::owner::{Context, Lineage, Record, Seat};
+use super::owner::{Context, Lineage, OwnerId, Record, Seat};
 use super::running::Running;
 use super::{Interlock, Limit, Waited};
 use crate::sync::has_failed;
@@ -26,7 +26,8 @@ impl Running<'_> {
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
         self.load_by(Limit::Forever, f)
     }
-    /// [`load`](Self::load), if nobody else runs now.
+    /// [`load`](Self::load), if nobody else runs now. When `f` has run, others that wait to load by then
+    /// have their turn, as after a `load`: so it may block in its end, though not at its beginning.
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`], and those of `load`.
@@ -55,7 +56,7 @@ impl Running<'_> {
         f: impl FnOnce(&mut Loading<'_>) -> R,
     ) -> Result<R, AcquireError> {
         let hold = self.hold(Purpose::Load, limit)?;
-        Ok(hold.run(|generation| f(&mut Loading::new(generation))))
+        Ok(hold.run(|section| f(&mut Loading::new(section))))
     }
 
     /// Runs `f` when nobody else runs, loads, waits to load, or is in a permit block.
@@ -72,7 +73,8 @@ impl Running<'_> {
     ) -> Result<R, AcquireError> {
         self.unload_by(Limit::Forever, f)
     }
-    /// [`unload`](Self::unload), if nobody else runs now.
+    /// [`unload`](Self::unload), if nobody else runs now. It may block in its end, as
+    /// [`try_load`](Self::try_load).
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`], and those of `unload`.
@@ -101,7 +103,7 @@ impl Running<'_> {
         f: impl FnOnce(&mut Unloading<'_>) -> R,
     ) -> Result<R, AcquireError> {
         let hold = self.hold(Purpose::Unload, limit)?;
-        Ok(hold.run(|generation| f(&mut Unloading::new(generation))))
+        Ok(hold.run(|section| f(&mut Unloading::new(section))))
     }
     /// [`unload`](Self::unload), unless somebody else has unloaded while it waited: then there is nothing
     /// left to be done, and `f` does not run. So one change is unloaded once, however many see it.
@@ -131,9 +133,18 @@ impl Running<'_> {
             hold.finish(false);
             return Ok(None);
         }
-        Ok(Some(hold.run(|generation| f(&mut Unloading::new(generation)))))
+        Ok(Some(hold.run(|section| f(&mut Unloading::new(section)))))
     }
 
+    /// [`try_load`](Self::try_load), after which nobody has a turn first: so it blocks at no time.
+    pub(crate) fn load_at_once<R>(
+        &mut self,
+        f: impl FnOnce(&mut Loading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        let hold = self.hold(Purpose::Load, Limit::Never)?;
+        let _within = hold.within();
+        Ok(f(&mut Loading::new(hold.section())))
+    }
     /// Holds, or says why not.
     fn hold(&mut self, purpose: Purpose, limit: Limit) -> Result<Exclusive<'_>, AcquireError> {
         let step = self.ask(purpose, limit.asker())?;
@@ -161,9 +172,11 @@ impl Running<'_> {
         }
         self.rise()?;
         let record = self.record();
+        // A thread that waits keeps the shares of all executions that it is in.
+        let here = if asker == Asker::Thread { ambient::beside(record) } else { Vec::new() };
         let asked = record.home.slowly(|state| {
             state.adopt(record.key());
-            state.ask(record.key(), purpose, asker)
+            state.ask(record.key(), purpose, asker, &here)
         });
         asked.inspect_err(|_| self.sink())
     }
@@ -176,6 +189,7 @@ impl super::state::State {
         key: crate::slab_list::Key,
         purpose: Purpose,
         asker: Asker,
+        here: &[OwnerId],
     ) -> Result<Step, AcquireError> {
         let (mode, permits) = (self.owner(key).mode, self.owner(key).permits);
         match (mode, &mut self.holder) {
@@ -192,8 +206,13 @@ impl super::state::State {
                     return Err(AcquireError::Nested);
                 }
                 let step = self.acquire(key, purpose, asker).ok_or(AcquireError::WouldBlock)?;
-                match step == Step::Wait && self.tally.blocked > 0 {
-                    true => Err(self.withdraw(key)),
+                if step == Step::Done {
+                    return Ok(step);
+                }
+                let stuck: Vec<_> =
+                    here.iter().copied().filter(|&id| self.keeps_out(id, purpose)).collect();
+                match self.tally.blocked > 0 || !stuck.is_empty() {
+                    true => Err(self.withdraw(key, &stuck)),
                     false => Ok(step),
                 }
             }
@@ -201,9 +220,20 @@ impl super::state::State {
             (mode, _) => unreachable!("{mode:?} has no share to ask with"),
         }
     }
-    /// A request whose wait would not end is withdrawn, and told so.
-    fn withdraw(&mut self, key: crate::slab_list::Key) -> AcquireError {
-        let told = Deadlock::of(self, key);
+    /// Whether this execution, as long as it goes no further, keeps out whoever waits for this.
+    fn keeps_out(&mut self, id: OwnerId, purpose: Purpose) -> bool {
+        if !self.owner(id.key()).vitals.is_live(id) {
+            return false;
+        }
+        self.adopt(id.key());
+        let owner = self.owner(id.key());
+        matches!(owner.mode, Mode::Running | Mode::Holding)
+            || purpose == Purpose::Unload && owner.permits > 0
+    }
+    /// A request whose wait would not end is withdrawn, and told so. `stuck`: who goes no further as long as
+    /// its thread waits.
+    fn withdraw(&mut self, key: crate::slab_list::Key, stuck: &[OwnerId]) -> AcquireError {
+        let told = Deadlock::of(self, key, stuck);
         self.unlink(key);
         self.set_mode(key, Mode::Running);
         told
@@ -220,7 +250,7 @@ impl Interlock {
     /// # Panics
     /// Inside a `run` of this thread: it would wait for itself.
     pub fn unload<R>(&self, f: impl FnOnce(&mut Unloading<'_>) -> R) -> Result<R, AcquireError> {
-        self.hold(Purpose::Unload, Limit::Forever, |generation| f(&mut Unloading::new(generation)))
+        self.hold(Purpose::Unload, Limit::Forever, |section| f(&mut Unloading::new(section)))
     }
     /// Loads without being in an execution; see [`unload`](Self::unload).
     ///
@@ -230,7 +260,7 @@ impl Interlock {
     /// # Panics
     /// Inside a `run` of this thread.
     pub fn load<R>(&self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
-        self.hold(Purpose::Load, Limit::Forever, |generation| f(&mut Loading::new(generation)))
+        self.hold(Purpose::Load, Limit::Forever, |section| f(&mut Loading::new(section)))
     }
     /// [`unload`](Self::unload), if it can begin within `timeout`.
     ///
@@ -245,13 +275,13 @@ impl Interlock {
         f: impl FnOnce(&mut Unloading<'_>) -> R,
     ) -> Result<R, AcquireError> {
         let limit = self.0.deadline(timeout);
-        self.hold(Purpose::Unload, limit, |generation| f(&mut Unloading::new(generation)))
+        self.hold(Purpose::Unload, limit, |section| f(&mut Unloading::new(section)))
     }
     fn hold<R>(
         &self,
         purpose: Purpose,
         limit: Limit,
-        f: impl FnOnce(u64) -> R,
+        f: impl FnOnce(Section) -> R,
     ) -> Result<R, AcquireError> {
         assert!(
             ambient::innermost(&self.0).is_none(),
@@ -306,6 +336,9 @@ impl<'a> Exclusive<'a> {
     pub(super) fn level(&self) -> u32 {
         self.level
     }
+    pub(super) fn section(&self) -> Section {
+        Section { home: Home::of(&self.record.home), generation: self.generation }
+    }
     fn within(&self) -> Within {
         ambient::push(self.frame())
     }
@@ -318,9 +351,9 @@ impl<'a> Exclusive<'a> {
         }
     }
     /// Runs `f` inside the section, and ends it.
-    pub(super) fn run<R>(self, f: impl FnOnce(u64) -> R) -> R {
+    pub(super) fn run<R>(self, f: impl FnOnce(Section) -> R) -> R {
         let within = self.within();
-        let result = f(self.generation);
+        let result = f(self.section());
         drop(within);
         self.finish(true);
         result

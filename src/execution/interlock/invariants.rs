@@ -60,7 +60,7 @@ invariants! {
     "ILK-QUEUED" "who waits is in the queue of what it waits for, and in no other" queued;
     "ILK-EXACT-WAKE-UP" "nobody waits whose guard holds" exact_wake_up;
     "ILK-TALLY" "the counters are the sums of what the owners do" tally;
-    "ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that waits until it has none" deadlock_told;
+    "ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that does not go on before it has none" deadlock_told;
     "ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
 }
 

@@ -58,12 +58,14 @@ mod loaded;
 mod modes;
 mod owner;
 mod permit;
+mod returning;
 mod running;
 mod scope;
 mod settle;
 mod state;
 mod tasks;
 mod transitions;
+mod world;
 
 pub use alone::{Loading, Unloading};
 pub use child::Child;
@@ -72,21 +74,24 @@ pub use error::{AcquireError, Deadlock, LoadError};
 pub use loaded::{Handle, Loaded};
 pub use modes::Purpose;
 pub use owner::OwnerId;
+pub(crate) use returning::Returning;
 pub use running::Running;
 pub(crate) use scope::{Scope, Within};
 pub use tasks::{LoadingGuard, UnloadingGuard};
+pub(crate) use world::World;
 
 use crate::clock::{Clock, Deadline, Tick};
-use crate::foreign::contained;
+use crate::foreign::{contained, release};
 use crate::slab_list::Key;
 use crate::sync::{Mutex, Word};
 use crate::wait_queue::Wake;
-use modes::{Asker, Outcome, Step};
+use modes::{Asker, Mode, Outcome, Step};
 use owner::{Context, Place};
 use state::{SLOW, State};
 use std::fmt;
 use std::mem::take;
 use std::sync::{Arc, PoisonError, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 /// The load interlock. Cheap to clone: all clones are one.
@@ -111,6 +116,7 @@ pub(crate) struct Inner {
     word: Word,
     state: Mutex<State>,
     clock: Clock,
+    world: World,
     /// Places of owners that are in no use. Nothing is done while it is locked.
     spares: std::sync::Mutex<Vec<Place>>,
 }
@@ -149,6 +155,7 @@ impl Interlock {
             word: Word::new(0),
             state: Mutex::new(State::new(clock.clone())),
             clock,
+            world: World::default(),
             spares: std::sync::Mutex::default(),
         });
         if inner.clock.is_manual() {
@@ -235,12 +242,12 @@ impl Inner {
     /// Runs `section` under the lock, gives everybody who can go on what they wait for, asserts every
     /// invariant, releases the lock, and wakes them.
     fn critical<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
-        let (result, wakes) = {
+        let (result, after) = {
             let mut state = self.state.lock();
             let result = section(&mut state);
             (result, self.end_section(&mut state))
         };
-        wake(wakes);
+        after.carry_out();
         result
     }
     /// The same, with everybody coming through the mutex.
@@ -254,14 +261,18 @@ impl Inner {
     fn locked<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
         section(&mut self.state.lock())
     }
-    fn end_section(&self, state: &mut State) -> Vec<Wake> {
+    fn end_section(&self, state: &mut State) -> After {
         if state.slow {
             state.settle();
             state.speed_up(&self.word);
         }
         #[cfg(debug_assertions)]
         state.assert_invariants();
-        take(&mut state.wakes)
+        After {
+            wakes: take(&mut state.wakes),
+            withdrawn: take(&mut state.withdrawn),
+            late: take(&mut state.late),
+        }
     }
 
     /// One more through the word, unless everybody comes through the mutex.
@@ -300,9 +311,9 @@ impl Inner {
             }
             if self.clock.has_passed(deadline) {
                 let step = state.cancel(key, Asker::Thread);
-                let wakes = self.end_section(&mut state);
+                let after = self.end_section(&mut state);
                 drop(state);
-                wake(wakes);
+                after.carry_out();
                 return Waited::TimedOut(step);
             }
             let condvar = state.owner(key).condvar.clone();
@@ -315,6 +326,29 @@ impl Inner {
             // Granted, or forfeited: then what comes next finds out.
             self.wait(key, Deadline::Never);
         }
+    }
+
+    /// A thread waits until a share is back whose future was dropped, though it may not be the only one
+    /// that does.
+    fn wait_until_back(&self, key: Key, limit: Limit) -> Result<(), AcquireError> {
+        let mut state = self.state.lock();
+        while matches!(state.owner(key).mode, Mode::Resuming { .. }) {
+            match limit {
+                Limit::Never => return Err(AcquireError::WouldBlock),
+                Limit::Until(deadline) if self.clock.has_passed(deadline) => {
+                    return Err(AcquireError::TimedOut);
+                }
+                Limit::Until(_) | Limit::Forever => {}
+            }
+            let condvar = state.owner(key).condvar.clone();
+            // Nobody polls for it any more: its waker was taken when its future was dropped.
+            state.withdraw_wake(key);
+            state.owners[key.index()].wake = Some(Wake::Thread(condvar.clone()));
+            self.clock.wait(&condvar, &mut state, limit.deadline());
+            // The next who waits.
+            condvar.notify_one();
+        }
+        Ok(())
     }
 
     fn deadline(&self, timeout: Duration) -> Limit {
@@ -333,10 +367,24 @@ impl Inner {
     }
 }
 
-fn wake(wakes: Vec<Wake>) {
-    for wake in wakes {
-        // A waker that panics keeps nobody else asleep.
-        let _ = contained(|| wake.wake());
+/// What a critical section leaves to be done when the lock is released: foreign code.
+struct After {
+    wakes: Vec<Wake>,
+    withdrawn: Vec<Wake>,
+    late: Vec<Waker>,
+}
+
+impl After {
+    fn carry_out(self) {
+        for wake in self.wakes {
+            // A waker that panics keeps nobody else asleep.
+            let _ = contained(|| wake.wake());
+        }
+        self.withdrawn.into_iter().for_each(release);
+        // Hooks are run by these: nobody is to wait for them.
+        for late in self.late {
+            let _ = contained(|| late.wake());
+        }
     }
 }
 

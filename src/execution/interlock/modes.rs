@@ -10,6 +10,7 @@ use crate::slab_list::{Links, List, linked};
 use crate::sync::Condvar;
 use crate::wait_queue::Wake;
 use std::sync::Arc;
+use std::task::Waker;
 
 /// What an exclusive section is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +98,8 @@ pub(super) struct Owner {
     pub(super) permits: u32,
     /// How often it has said that it waits for its children, and keeps its share.
     pub(super) declared: u32,
+    /// How often it has said so in a permit block, without its share.
+    pub(super) awaits: u32,
     pub(super) children: Children,
     pub(super) name: Option<(OwnerId, Arc<str>)>,
     pub(super) parent: Option<Parent>,
@@ -107,6 +110,8 @@ pub(super) struct Owner {
     pub(super) outcome: Option<Outcome>,
     /// How it is woken, while it is queued.
     pub(super) wake: Option<Wake>,
+    /// What it has left to be done when it has its share again.
+    pub(super) late: Option<Waker>,
     pub(super) condvar: Arc<Condvar>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) links: Links,
@@ -116,14 +121,14 @@ linked!(/// The queue that an owner's mode names.
 
 pub(super) type Queue = List<InQueue>;
 
-/// The children of one execution that were begun with a token, or may be.
+/// The children of one execution: those begun with a token, or inside it by a guard, and tokens that may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Children {
     /// Whose. Those of an execution that is over do not count.
     pub(super) of: OwnerId,
     /// Tokens, and executions begun with one.
     pub(super) alive: usize,
-    /// Those that wait until nobody else has a share: until their parent has none, too.
+    /// Those that do not go on before their parent has no share, nor whoever that one is a child of.
     pub(super) waiting: usize,
 }
 
@@ -133,8 +138,6 @@ pub(super) struct Parent {
     /// The child: whoever has its place afterwards has another parent.
     pub(super) of: OwnerId,
     pub(super) id: OwnerId,
-    /// It was begun with a token, and is one of its parent's [`Children`].
-    pub(super) token: bool,
 }
 
 /// What counts of an owner, for the guards of the others.
@@ -163,10 +166,14 @@ impl Owner {
         let Children { of, alive, waiting } = self.children;
         if of == self.id() { (alive, waiting) } else { (0, 0) }
     }
-    /// Its parent, if it is to have no share before this one goes on.
+    /// Its parent, if it is to have no share before this one goes on: this one waits until nobody has, or
+    /// waits in a permit block for a child of its own that does. Who drains is none of them: the loads that
+    /// it lets go first come before anybody gets a share, and a child does not unload.
     pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
-        let parent = self.parent.filter(|parent| parent.token && parent.of == self.id())?;
-        matches!(self.mode, Mode::Waiting { upgrading: true, .. }).then_some(parent.id)
+        let parent = self.parent.filter(|parent| parent.of == self.id())?;
+        let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. });
+        let waits = alone || self.awaits > 0 && self.live_children().1 > 0;
+        waits.then_some(parent.id)
     }
     /// What it adds to the counts.
     pub(super) fn tally(&self) -> Tally {

@@ -53,6 +53,21 @@ impl Context {
     pub(super) const LOST: Context = Context { level: u32::MAX, shares: 0 };
     /// An execution has begun.
     pub(super) const BASE: Context = Context { level: 1, shares: 1 };
+    /// The bit of a level whose future was dropped.
+    const FORSAKEN: u32 = 1 << 31;
+
+    /// With one share on this level.
+    pub(super) const fn alone(level: u32) -> Context {
+        Context { level, shares: 1 }
+    }
+    /// In something that this share alone may do, where it is given up.
+    pub(super) const fn above(level: u32) -> Context {
+        Context { level: level.wrapping_add(1), shares: 0 }
+    }
+    /// The same; but the future that waited there was dropped, and nobody waits for the share.
+    pub(super) const fn forsaken(level: u32) -> Context {
+        Context { level: level.wrapping_add(1) | Context::FORSAKEN, shares: 0 }
+    }
 
     const fn pack(self) -> u64 {
         (self.level as u64) << 32 | self.shares as u64
@@ -65,7 +80,8 @@ impl Context {
 /// What is known of an owner without the mutex.
 ///
 /// # Synchronization
-/// All accesses are relaxed. Only the owner's guard writes, and `forfeit`. Who reads it under the
+/// All accesses are relaxed. Only the owner's guard writes, `forfeit`, and whoever lets it in while it
+/// waits for that. Who reads it under the
 /// mutex, in a slow period, sees of every owner that it has left, if it has: the context is stored
 /// before the word is counted down, and the word was read to begin the period.
 #[derive(Debug)]
@@ -244,7 +260,7 @@ mod cache {
     pub(super) fn put(_: Seat) {}
 }
 
-/// The ancestors of a child, nearest first.
+/// The ancestors of a child, nearest first: those that lived when it was begun.
 pub(super) struct Lineage {
     pub(super) id: OwnerId,
     vitals: Arc<Vitals>,
@@ -252,13 +268,43 @@ pub(super) struct Lineage {
 }
 
 impl Lineage {
-    /// That of a child of this record's execution.
+    /// That of a child of this record's execution. Whoever is over is left out: executions that begin
+    /// one another for ever, each before it ends, remember no more than those that live.
     pub(super) fn below(record: &Record, up: Option<Arc<Lineage>>) -> Arc<Lineage> {
+        let all_live = Lineage::chain(up.as_ref()).all(|ancestor| ancestor.lives());
+        let up = match all_live {
+            true => up,
+            false => {
+                let living: Vec<_> =
+                    Lineage::chain(up.as_ref()).filter(|ancestor| ancestor.lives()).collect();
+                let above = |up, next: &Arc<Lineage>| {
+                    Some(Arc::new(Lineage { id: next.id, vitals: next.vitals.clone(), up }))
+                };
+                living.into_iter().rev().fold(None, above)
+            }
+        };
         Arc::new(Lineage { id: record.id(), vitals: record.place.vitals.clone(), up })
+    }
+    fn chain(nearest: Option<&Arc<Lineage>>) -> impl Iterator<Item = &Arc<Lineage>> {
+        std::iter::successors(nearest, |ancestor| ancestor.up.as_ref())
+    }
+    /// Whether this one is still in its execution. Once it is not, it never is again.
+    fn lives(&self) -> bool {
+        self.vitals.is_live(self.id)
     }
     /// Whether one of them is still in its execution. The creation of a child was told to it by its
     /// parent, so a parent that has not left is seen.
     pub(super) fn is_live(&self) -> bool {
-        self.vitals.is_live(self.id) || self.up.as_ref().is_some_and(|up| up.is_live())
+        self.lives() || Lineage::chain(self.up.as_ref()).any(|ancestor| ancestor.lives())
+    }
+}
+
+impl Drop for Lineage {
+    /// One after the other: a long line of them would be too deep for the stack.
+    fn drop(&mut self) {
+        let mut up = self.up.take();
+        while let Some(mut last) = up.and_then(Arc::into_inner) {
+            up = last.up.take();
+        }
     }
 }

@@ -4,10 +4,10 @@ use super::ambient::{self, Kind};
 use super::error::AcquireError;
 use super::modes::{Asker, Mode};
 use super::running::Running;
+use crate::execution::scoped::scoped;
 use crate::sync::has_failed;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
 
 impl Running<'_> {
     /// Runs `f` without a share, so that others may load (and not unload) meanwhile. For whatever may
@@ -17,36 +17,77 @@ impl Running<'_> {
     /// # Errors
     /// [`AcquireError::Nested`], [`AcquireError::Forfeited`]; `f` has not run.
     pub fn permit_loads<R>(&mut self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
-        let level = self.begin_permit()?;
+        self.permit(false, f)
+    }
+    /// [`permit_loads`](Self::permit_loads) around `f`, which waits until all [children](Self::child) have
+    /// ended: the interlock is told, as by [`waiting`](Self::waiting), and the share is given up.
+    ///
+    /// A child may load meanwhile. But where this execution is a child itself, whose parent waits for it
+    /// and keeps its share, a child's load would wait for that parent, and none of the three could ever go
+    /// on: whoever closes the circle is refused.
+    ///
+    /// # Errors
+    /// [`AcquireError::Deadlock`], and those of `permit_loads`; `f` has not run.
+    ///
+    /// ```
+    /// use cabrank::{AcquireError, Interlock};
+    ///
+    /// let interlock = Interlock::new();
+    /// let grandparent = interlock.enter();
+    /// let parent = grandparent.child();
+    /// let parent = || {
+    ///     parent.run(|r| {
+    ///         let child = r.child();
+    ///         let thread = std::thread::spawn(move || child.run(|r| r.load(|_| ())));
+    ///         r.permit_waiting(|| thread.join().expect("no panic"))
+    ///     })
+    /// };
+    /// let told = grandparent.waiting(|| std::thread::scope(|scope| scope.spawn(parent).join()));
+    /// let (Ok(Ok(Err(told))) | Ok(Ok(Ok(Err(told))))) = told else { panic!("one of the two is told") };
+    /// assert!(matches!(told, AcquireError::Deadlock(_)));
+    /// ```
+    pub fn permit_waiting<R>(&mut self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
+        self.permit(true, f)
+    }
+    /// `awaits`: `f` waits for its children.
+    fn permit<R>(&mut self, awaits: bool, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
+        let level = self.begin_permit(awaits)?;
         let within = ambient::push(self.frame(level, Kind::Permit));
         // The share is to be there again for whoever catches the panic.
         let result = catch_unwind(AssertUnwindSafe(f));
         drop(within);
         if !has_failed() {
             let record = self.record();
-            let step = record.home.slowly(|state| state.end_permit(record.key(), Asker::Thread));
+            let step = record.home.slowly(|state| {
+                if awaits {
+                    state.stop_awaiting(record.key());
+                }
+                state.end_permit(record.key(), Asker::Thread)
+            });
             record.home.wait_for_share(record.key(), step);
             self.sink();
         }
         result.or_else(|panic| resume_unwind(panic))
     }
-    fn begin_permit(&mut self) -> Result<u32, AcquireError> {
+    fn begin_permit(&mut self, awaits: bool) -> Result<u32, AcquireError> {
         self.rise()?;
         let record = self.record();
         let permitted = record.home.slowly(|state| {
             state.adopt(record.key());
-            let running = state.owner(record.key()).mode == Mode::Running;
-            if running {
-                state.permit(record.key());
+            if state.owner(record.key()).mode != Mode::Running {
+                // In an exclusive section, in which nobody else could load.
+                return Err(AcquireError::Nested);
             }
-            running
+            state.permit(record.key());
+            if awaits { state.start_awaiting(record.key()) } else { Ok(()) }
         });
-        if !permitted {
-            // In an exclusive section, in which nobody else could load.
-            self.sink();
-            return Err(AcquireError::Nested);
+        match permitted {
+            Ok(()) => Ok(self.level + 1),
+            Err(error) => {
+                self.sink();
+                Err(error)
+            }
         }
-        Ok(self.level + 1)
     }
     /// [`permit_loads`](Self::permit_loads) around a future.
     ///
@@ -61,15 +102,10 @@ impl Running<'_> {
         future: F,
     ) -> Result<F::Output, AcquireError> {
         self.recover_async().await;
-        let level = self.begin_permit()?;
+        let level = self.begin_permit(false)?;
         let permit = super::tasks::Permit::new(self.record(), self.level);
         let frame = self.frame(level, Kind::Permit);
-        let mut future = pin!(future);
-        let output = std::future::poll_fn(|cx| {
-            let _within = ambient::push(frame.clone());
-            future.as_mut().poll(cx)
-        })
-        .await;
+        let output = scoped(|| ambient::push(frame.clone()), future).await;
         permit.end().await;
         Ok(output)
     }
@@ -82,6 +118,10 @@ impl Running<'_> {
         self.permit_loads(f)
     }
     /// Waits for a thread's end, and permits loads meanwhile.
+    ///
+    /// Whose thread it is the interlock cannot know: a circle that this wait closes it does not see, and
+    /// nobody is told. To wait for children, [`permit_waiting`](Self::permit_waiting) is told, and a load
+    /// that may be in such a circle can have a [time limit](Self::load_timeout).
     ///
     /// # Errors
     /// Those of `permit_loads`; then the thread is detached.

@@ -2,16 +2,17 @@
 
 use super::Limit;
 use super::ambient::{self, Frame, Kind, Within};
+use super::child::Child;
 use super::enter::Begun;
 use super::error::AcquireError;
 use super::modes::{Asker, Step};
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
-use super::{Inner, Waited};
+use super::{Inner, Interlock, Waited};
+use crate::execution::scoped::scoped;
 use crate::sync::has_failed;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::pin;
 use std::sync::Arc;
 
 /// A share: while it lives, nobody loads or unloads but itself.
@@ -41,8 +42,8 @@ pub struct Running<'scope> {
 
 /// How a share is given back.
 pub(super) enum Hold {
-    /// It began the execution. `token`: with the token of a child. Empty once it is given back.
-    First { seat: Option<Seat>, token: bool },
+    /// It began the execution. Empty once it is given back.
+    First { seat: Option<Seat> },
     /// It is one share more of an execution.
     Nested(Frame),
 }
@@ -52,11 +53,11 @@ impl<'scope> Running<'scope> {
     #[inline]
     pub(super) fn first(
         home: &Arc<Inner>,
-        lineage: Option<(Arc<Lineage>, bool)>,
+        child: Option<Child>,
         limit: Limit,
     ) -> Result<Self, AcquireError> {
         let seat = Seat::take(home);
-        match home.begin(&seat, lineage.as_ref(), limit.asker()) {
+        match home.begin(&seat, child.as_ref().and_then(Child::lineage), limit.asker()) {
             Begun::Yes => {}
             Begun::Refused => {
                 seat.give_back();
@@ -67,18 +68,16 @@ impl<'scope> Running<'scope> {
                     seat.give_back();
                     return Err(AcquireError::TimedOut);
                 }
-                seat.record.vitals().begin(home.clock.now());
             }
         }
-        Ok(Running::begun(seat, lineage))
+        Ok(Running::begun(seat, child))
     }
     #[inline]
-    pub(super) fn begun(seat: Seat, lineage: Option<(Arc<Lineage>, bool)>) -> Self {
-        let token = lineage.as_ref().is_some_and(|(_, token)| *token);
+    pub(super) fn begun(seat: Seat, child: Option<Child>) -> Self {
         Running {
-            hold_on: Hold::First { seat: Some(seat), token },
+            hold_on: Hold::First { seat: Some(seat) },
             level: Context::BASE.level,
-            lineage: lineage.map(|(lineage, _)| lineage),
+            lineage: child.and_then(Child::begun),
             scope: PhantomData,
         }
     }
@@ -86,6 +85,7 @@ impl<'scope> Running<'scope> {
     pub(super) fn nested(frame: Frame, limit: Limit) -> Result<Self, AcquireError> {
         let (level, vitals) = (frame.level, frame.record.vitals());
         let lost = loop {
+            frame.record.regain(level, limit)?;
             let now = vitals.context();
             if now == Context::LOST {
                 break true;
@@ -111,7 +111,7 @@ impl<'scope> Running<'scope> {
 
     pub(super) fn run<R>(mut self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         let twin = match &mut self.hold_on {
-            Hold::First { seat: Some(seat), .. } => seat.twin.take(),
+            Hold::First { seat: Some(seat) } => seat.twin.take(),
             _ => None,
         };
         let record = twin.unwrap_or_else(|| self.record().clone());
@@ -119,7 +119,7 @@ impl<'scope> Running<'scope> {
         let within = ambient::push(Frame { record, level, kind: Kind::Running, lineage });
         let result = f(&mut self);
         if let Some(frame) = within.end()
-            && let Hold::First { seat: Some(seat), .. } = &mut self.hold_on
+            && let Hold::First { seat: Some(seat) } = &mut self.hold_on
         {
             seat.twin = Some(frame.record);
         }
@@ -128,7 +128,7 @@ impl<'scope> Running<'scope> {
 
     pub(super) fn record(&self) -> &Arc<Record> {
         match &self.hold_on {
-            Hold::First { seat: Some(seat), .. } => &seat.record,
+            Hold::First { seat: Some(seat) } => &seat.record,
             Hold::First { seat: None, .. } => unreachable!("it was given back"),
             Hold::Nested(frame) => &frame.record,
         }
@@ -138,6 +138,18 @@ impl<'scope> Running<'scope> {
     }
     pub(super) fn frame(&self, level: u32, kind: Kind) -> Frame {
         Frame { record: self.record().clone(), level, kind, lineage: self.lineage.clone() }
+    }
+    pub(crate) fn is_of(&self, interlock: &Interlock) -> bool {
+        Arc::ptr_eq(self.home(), &interlock.0)
+    }
+    /// The same share, for who ends it.
+    pub(crate) fn out_of_scope(mut self) -> Running<'static> {
+        Running {
+            hold_on: std::mem::replace(&mut self.hold_on, Hold::First { seat: None }),
+            level: self.level,
+            lineage: self.lineage.take(),
+            scope: PhantomData,
+        }
     }
     /// This thread is in this execution, until the guard is dropped.
     pub(super) fn within(&self, kind: Kind) -> Within {
@@ -180,19 +192,13 @@ impl<'scope> Running<'scope> {
     }
     /// The same for a future, whichever thread polls it.
     pub async fn in_scope_async<F: Future>(&self, future: F) -> F::Output {
-        let mut future = pin!(future);
-        std::future::poll_fn(|cx| {
-            let _within = self.within(Kind::Running);
-            future.as_mut().poll(cx)
-        })
-        .await
+        scoped(|| self.within(Kind::Running), future).await
     }
 
     /// Begins something that this share alone may do, one level up, where it has no share.
     pub(super) fn rise(&mut self) -> Result<(), AcquireError> {
         let vitals = self.record().vitals();
-        let alone = Context { level: self.level, shares: 1 };
-        let above = Context { level: self.level.wrapping_add(1), shares: 0 };
+        let (alone, above) = (Context::alone(self.level), Context::above(self.level));
         loop {
             if vitals.exchange(alone, above) {
                 return Ok(());
@@ -201,10 +207,13 @@ impl<'scope> Running<'scope> {
             if now == Context::LOST {
                 return Err(AcquireError::Forfeited);
             }
-            if now != above || !self.record().recover() {
+            if now == Context::forsaken(self.level) {
+                self.record().regain(self.level, Limit::Forever)?;
+            } else if now == above && self.record().recover() {
+                vitals.exchange(above, alone);
+            } else {
                 return Err(AcquireError::Nested);
             }
-            vitals.exchange(above, alone);
         }
     }
     /// It is over, and the share is there again.
@@ -220,9 +229,9 @@ impl Drop for Running<'_> {
             return;
         }
         match &mut self.hold_on {
-            Hold::First { seat, token } => {
+            Hold::First { seat } => {
                 let Some(seat) = seat.take() else { return };
-                seat.record.home.end(&seat, self.lineage.as_deref(), *token);
+                seat.record.home.end(&seat, self.lineage.as_deref());
                 seat.give_back();
             }
             Hold::Nested(frame) => frame.record.leave_nested(self.level, frame.kind),
@@ -238,9 +247,20 @@ impl fmt::Debug for Running<'_> {
 
 impl Record {
     pub(super) fn sink(&self, level: u32) {
-        let above = Context { level: level.wrapping_add(1), shares: 0 };
         // Not if it was forfeited meanwhile.
-        self.vitals().exchange(above, Context { level, shares: 1 });
+        self.vitals().exchange(Context::above(level), Context::alone(level));
+    }
+    /// The future that waited one level up was dropped, and its share is not back yet.
+    pub(super) fn forsake(&self, level: u32) {
+        self.vitals().exchange(Context::above(level), Context::forsaken(level));
+    }
+    /// If so, waits until it is back.
+    pub(super) fn regain(&self, level: u32, limit: Limit) -> Result<(), AcquireError> {
+        if self.vitals().context() == Context::forsaken(level) {
+            self.home.wait_until_back(self.key(), limit)?;
+            self.vitals().exchange(Context::forsaken(level), Context::alone(level));
+        }
+        Ok(())
     }
     fn enter_frame(&self, limit: Limit) -> Result<(), AcquireError> {
         let asker = limit.asker();
@@ -254,8 +274,14 @@ impl Record {
         }
     }
     fn leave_nested(&self, level: u32, kind: Kind) {
+        let above = [Context::above(level), Context::forsaken(level)];
         loop {
             let now = self.vitals().context();
+            if above.contains(&now) && kind == Kind::Permit {
+                self.home.slowly(|state| state.forgo(self.key()));
+                self.vitals().exchange(now, Context { level, shares: 0 });
+                return;
+            }
             if now.level != level || now.shares == 0 {
                 return; // Forfeited.
             }

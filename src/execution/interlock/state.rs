@@ -11,6 +11,7 @@ use crate::sync::{Condvar, Word};
 use crate::wait_queue::Wake;
 use slab::Slab;
 use std::sync::Arc;
+use std::task::Waker;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
@@ -45,6 +46,10 @@ pub(super) struct State {
     pub(super) tickets: u64,
     /// Whom this critical section wakes.
     pub(super) wakes: Vec<Wake>,
+    /// Who is not to be woken any more. A waker is foreign: it is dropped after the lock is released.
+    pub(super) withdrawn: Vec<Wake>,
+    /// What is left to be done by those who have their share again; see [`returning`](super::returning).
+    pub(super) late: Vec<Waker>,
     pub(super) clock: Clock,
 }
 
@@ -69,6 +74,8 @@ impl State {
             draining: Default::default(),
             tickets: 0,
             wakes: Vec::new(),
+            withdrawn: Vec::new(),
+            late: Vec::new(),
             clock,
         }
     }
@@ -83,6 +90,7 @@ impl State {
             mode: Mode::Out,
             permits: 0,
             declared: 0,
+            awaits: 0,
             children: Children { of: vitals.id(), alive: 0, waiting: 0 },
             name: None,
             parent: None,
@@ -90,6 +98,7 @@ impl State {
             ticket: 0,
             outcome: None,
             wake: None,
+            late: None,
             condvar: Arc::new(Condvar::new()),
             vitals: vitals.clone(),
             links: Links::default(),
@@ -139,7 +148,8 @@ impl State {
     pub(super) fn renew(&mut self, key: Key, mode: Mode) {
         let epoch = self.epoch;
         let owner = &mut self.owners[key.index()];
-        (owner.epoch, owner.mode, owner.permits, owner.declared) = (epoch, Mode::Out, 0, 0);
+        (owner.epoch, owner.mode) = (epoch, Mode::Out);
+        (owner.permits, owner.declared, owner.awaits) = (0, 0, 0);
         self.change(key, |owner| owner.mode = mode);
     }
 
@@ -164,9 +174,10 @@ impl State {
         let after = self.owner(key).tally();
         self.tally = self.tally.plus(after).minus(before);
     }
-    /// One more, or one less, of its children waits.
+    /// One more, or one less, of its children waits. It may itself be one that then waits, and so on: as far
+    /// up as parents wait for children in permit blocks.
     fn count_child(&mut self, parent: OwnerId, change: fn(usize) -> usize) {
-        self.count(parent.key(), |owner| {
+        self.change(parent.key(), |owner| {
             if owner.children.of == parent {
                 owner.children.waiting = change(owner.children.waiting);
             }
@@ -193,6 +204,7 @@ impl State {
         let now = self.clock.now();
         self.tickets += 1;
         let ticket = self.tickets;
+        self.withdraw_wake(key);
         self.change(key, |owner| {
             owner.mode = mode;
             (owner.queued_at, owner.ticket) = (now, ticket);
@@ -215,10 +227,15 @@ impl State {
             *self.queue(mode) = queue;
         }
     }
+    /// Whoever was to be woken for this owner does not wait any more.
+    pub(super) fn withdraw_wake(&mut self, key: Key) {
+        self.withdrawn.extend(self.owners[key.index()].wake.take());
+    }
     /// The wait of an owner that was queued is over.
     pub(super) fn resolve(&mut self, key: Key, outcome: Outcome) {
         let owner = &mut self.owners[key.index()];
         owner.outcome = Some(outcome);
         self.wakes.extend(owner.wake.take());
+        self.late.extend(owner.late.take());
     }
 }

@@ -8,11 +8,11 @@
 
 use super::alone::{Loading, Unloading};
 use super::child::Child;
-use super::enter::Begun;
+use super::enter::{Begun, ambient_is_not_alone};
 use super::error::AcquireError;
 use super::exclusive::Exclusive;
-use super::modes::{Asker, Mode, Outcome, Purpose, Step};
-use super::owner::{Context, Lineage, Record, Seat};
+use super::modes::{Asker, Outcome, Purpose, Step};
+use super::owner::{Context, Record, Seat};
 use super::running::Running;
 use super::{Inner, Interlock};
 use crate::foreign::release;
@@ -61,8 +61,8 @@ impl Interlock {
     /// # Panics
     /// As `enter`.
     pub async fn enter_async(&self) -> Running<'static> {
-        let lineage = self.ambient_lineage(true).map(|lineage| (lineage, false));
-        Arrival::enter(&self.0, lineage).await
+        ambient_is_not_alone(&self.0);
+        Arrival::enter(&self.0, self.ambient_child()).await
     }
 }
 
@@ -71,9 +71,13 @@ impl Child {
     ///
     /// # Cancel safety
     /// May be dropped at any await: then there is no child any more.
+    ///
+    /// # Panics
+    /// As `enter`.
     pub async fn enter_async(self) -> Running<'static> {
-        let (home, lineage) = self.into_parts();
-        Arrival::enter(&home, lineage.map(|lineage| (lineage, true))).await
+        let home = self.home().clone();
+        ambient_is_not_alone(&home);
+        Arrival::enter(&home, Some(self)).await
     }
 }
 
@@ -82,25 +86,23 @@ struct Arrival<'a> {
     home: &'a Inner,
     /// Absent once it has entered.
     seat: Option<Seat>,
-    lineage: Option<(Arc<Lineage>, bool)>,
+    /// The right by which it begins: while it waits, and after that its execution, counts as a child.
+    child: Option<Child>,
 }
 
 impl<'a> Arrival<'a> {
-    async fn enter(
-        home: &'a Arc<Inner>,
-        lineage: Option<(Arc<Lineage>, bool)>,
-    ) -> Running<'static> {
+    async fn enter(home: &'a Arc<Inner>, child: Option<Child>) -> Running<'static> {
         let seat = Seat::take(home);
-        if let Begun::Yes = home.begin(&seat, lineage.as_ref(), Asker::Task) {
-            return Running::begun(seat, lineage);
+        if let Begun::Yes = home.begin(&seat, child.as_ref().and_then(Child::lineage), Asker::Task)
+        {
+            return Running::begun(seat, child);
         }
         let key = seat.record.key();
-        let mut arrival = Arrival { home, seat: Some(seat), lineage };
+        let mut arrival = Arrival { home, seat: Some(seat), child };
         // Nothing but entering ends this wait.
         let _ = Turn { home, key }.await;
         let seat = arrival.seat.take().expect("taken here only");
-        seat.record.vitals().begin(home.clock.now());
-        Running::begun(seat, arrival.lineage.take())
+        Running::begun(seat, arrival.child.take())
     }
 }
 
@@ -108,20 +110,15 @@ impl Drop for Arrival<'_> {
     fn drop(&mut self) {
         let Some(seat) = self.seat.take().filter(|_| !has_failed()) else { return };
         let key = seat.record.key();
-        let wake = self.home.critical(|state| {
-            let wake = state.owners[key.index()].wake.take();
+        self.home.critical(|state| {
             if !state.owner(key).mode.is_queued() {
                 // It was let in meanwhile.
                 state.slow_down(&self.home.word);
                 state.adopt(key);
             }
             state.leave(key);
-            if let Some((lineage, true)) = &self.lineage {
-                state.remove_child(lineage.id);
-            }
-            wake
+            seat.record.vitals().set(Context::OUT);
         });
-        release(wake);
         seat.give_back();
     }
 }
@@ -154,7 +151,7 @@ impl Running<'_> {
     /// As for [`permit_loads_async`](Self::permit_loads_async).
     pub async fn load_async(&mut self) -> Result<LoadingGuard<'_>, AcquireError> {
         let hold = self.hold_async(Purpose::Load).await?;
-        Ok(LoadingGuard { loading: Loading::new(hold.generation), hold })
+        Ok(LoadingGuard { loading: Loading::new(hold.section()), hold })
     }
     /// [`unload`](Self::unload) for tasks; see [`load_async`](Self::load_async).
     ///
@@ -165,7 +162,7 @@ impl Running<'_> {
     /// As for `load_async`.
     pub async fn unload_async(&mut self) -> Result<UnloadingGuard<'_>, AcquireError> {
         let hold = self.hold_async(Purpose::Unload).await?;
-        Ok(UnloadingGuard { unloading: Unloading::new(hold.generation), hold })
+        Ok(UnloadingGuard { unloading: Unloading::new(hold.section()), hold })
     }
     async fn hold_async(&mut self, purpose: Purpose) -> Result<Exclusive<'_>, AcquireError> {
         self.recover_async().await;
@@ -182,19 +179,21 @@ impl Running<'_> {
     /// A share that was to come back after something was dropped: waits for it.
     pub(super) async fn recover_async(&mut self) {
         let record = self.record();
-        let above = Context { level: self.level.wrapping_add(1), shares: 0 };
-        if record.vitals().context() != above {
+        let (above, forsaken) = (Context::above(self.level), Context::forsaken(self.level));
+        if !record.vitals().exchange(forsaken, above) && record.vitals().context() != above {
             return;
         }
+        let given_up = GivenUp::new(record, self.level);
         let step = record.home.slowly(|state| state.recover(record.key(), Asker::Task));
         match step {
             Some(Step::Wait) => {
                 let _ = Turn { home: &record.home, key: record.key() }.await;
             }
             Some(Step::Done) => {}
-            None => return,
+            None => return given_up.forget(),
         }
         self.sink();
+        given_up.forget();
     }
 }
 
@@ -221,21 +220,10 @@ impl Drop for GivenUp {
             return;
         }
         let (record, key) = (&self.record, self.record.key());
-        let (back, wake) = record.home.slowly(|state| {
-            // Dropped after the lock: a waker is foreign.
-            let wake = state.owners[key.index()].wake.take();
-            let step = match state.owner(key).mode {
-                // It was granted, and never seen.
-                Mode::Holding => state.release(key, false, None),
-                Mode::Yielded => state.end_permit(key, Asker::Task),
-                mode if mode.is_queued() => state.cancel(key, Asker::Task),
-                _ => Step::Done,
-            };
-            (step == Step::Done, wake)
-        });
-        release(wake);
-        if back {
-            record.sink(self.level);
+        let step = record.home.slowly(|state| state.take_back(key, Asker::Task));
+        match step == Step::Done {
+            true => record.sink(self.level),
+            false => record.forsake(self.level),
         }
     }
 }
@@ -283,7 +271,7 @@ async fn finish(hold: Exclusive<'_>) {
 #[derive(Debug)]
 pub struct LoadingGuard<'a> {
     loading: Loading<'a>,
-    hold: Exclusive<'a>,
+    pub(super) hold: Exclusive<'a>,
 }
 
 /// [`Unloading`], for as long as it lives. Dropped without `finish`, it lets nobody go first.

@@ -4,7 +4,7 @@
 //! [`settle`](super::settle), once, at the end of the critical section.
 
 use super::modes::{Asker, Children, Mode, Outcome, Purpose, Step};
-use super::owner::OwnerId;
+use super::owner::{Context, OwnerId};
 use super::state::{Holder, State};
 use crate::slab_list::Key;
 
@@ -125,6 +125,11 @@ impl State {
         self.enqueue(key, Mode::Resuming { ends_permit: true }, asker)
     }
     pub(super) fn resume(&mut self, key: Key, ends_permit: bool) {
+        let vitals = &self.owner(key).vitals;
+        if vitals.context() == Context::OUT {
+            // From here on it counts, so it is to be seen, though its task may never be polled again.
+            vitals.begin(self.clock.now());
+        }
         self.change(key, |owner| {
             owner.permits -= u32::from(ends_permit);
             owner.mode = Mode::Running;
@@ -136,7 +141,7 @@ impl State {
     pub(super) fn cancel(&mut self, key: Key, asker: Asker) -> Step {
         let mode = self.owner(key).mode;
         self.unlink(key);
-        self.owners[key.index()].wake = None;
+        self.withdraw_wake(key);
         match mode {
             Mode::Entering | Mode::Waiting { upgrading: false, .. } => {
                 self.set_mode(key, Mode::Out);
@@ -157,6 +162,18 @@ impl State {
         Step::Done
     }
 
+    /// Who waited for this owner, held or permitted is gone: its share is to be there again. With a holder
+    /// there, it waits for that as `asker`.
+    pub(super) fn take_back(&mut self, key: Key, asker: Asker) -> Step {
+        match self.owner(key).mode {
+            // It was granted, and never seen.
+            Mode::Holding => self.release(key, false, None),
+            Mode::Yielded => self.end_permit(key, asker),
+            mode if mode.is_queued() => self.cancel(key, asker),
+            _ => Step::Done,
+        }
+    }
+
     /// Its share is to come back after something that was dropped. None if there is none to come.
     pub(super) fn recover(&mut self, key: Key, asker: Asker) -> Option<Step> {
         self.adopt(key);
@@ -165,6 +182,25 @@ impl State {
             Mode::Resuming { .. } => Some(self.cancel(key, asker)),
             _ => None,
         }
+    }
+
+    /// A share on top of a permit block is given back while what it had given up has not come back: its
+    /// future was dropped or leaked. → Yielded, in the frames that were there before.
+    pub(super) fn forgo(&mut self, key: Key) {
+        let mode = self.owner(key).mode;
+        if mode == Mode::Forfeited {
+            return;
+        }
+        self.unlink(key);
+        if self.holder.is_some_and(|holder| holder.key == key) {
+            self.let_go(true);
+        }
+        self.withdraw_wake(key);
+        let in_permit = matches!(mode, Mode::Yielded | Mode::Resuming { ends_permit: true });
+        self.change(key, |owner| {
+            owner.permits -= u32::from(in_permit);
+            owner.mode = Mode::Yielded;
+        });
     }
 
     /// Whatever it does → Out: the execution is over.
@@ -176,19 +212,22 @@ impl State {
     }
     /// Whatever it does → Forfeited: it counts for nothing from now on.
     pub(super) fn forfeit(&mut self, key: Key) {
-        let waits = self.owner(key).mode.is_queued();
-        self.take_out(key, Mode::Forfeited);
-        self.forfeited += 1;
-        if waits {
+        if self.owner(key).mode.is_queued() {
             self.resolve(key, Outcome::Forfeited);
         }
+        self.take_out(key, Mode::Forfeited);
+        self.forfeited += 1;
     }
     fn take_out(&mut self, key: Key, mode: Mode) {
         self.unlink(key);
         if self.holder.is_some_and(|holder| holder.key == key) {
             self.let_go(true);
         }
-        self.change(key, |owner| (owner.mode, owner.permits, owner.declared) = (mode, 0, 0));
+        self.withdraw_wake(key);
+        self.change(key, |owner| {
+            owner.mode = mode;
+            (owner.permits, owner.declared, owner.awaits) = (0, 0, 0);
+        });
     }
 
     /// A child is born.

@@ -1,0 +1,169 @@
+//! Both flavours under one name, with a clock that is moved by hand.
+
+use crate::common::task::block_on;
+use crate::common::{before_long, soon};
+use cabrank::{
+    AsyncPeriodicExecutor, BoxFuture, Flow, JoinError, Joined, ManualClock, PeriodicExecutor,
+    Phase, Runtime,
+};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// Each task on a thread of its own. No test waits for its timer.
+#[derive(Clone)]
+pub(crate) struct Threads;
+
+impl Runtime for Threads {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        std::thread::spawn(move || block_on(task));
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// Both flavours under one name.
+pub(crate) trait Executor: Clone + Send + Sync + 'static {
+    fn build(interval: Duration, min: Duration, clock: &ManualClock, target: Target) -> Self;
+    fn open(&self);
+    fn close(&self);
+    fn wake(&self);
+    fn join(&self) -> Result<Joined, JoinError>;
+    fn update_interval(&self, interval: Duration);
+    fn skip_sleep(&self);
+    fn phase(&self) -> Phase;
+}
+
+pub(crate) type Target = Box<dyn FnMut(usize) -> Flow + Send>;
+
+impl Executor for PeriodicExecutor {
+    fn build(interval: Duration, min: Duration, clock: &ManualClock, mut target: Target) -> Self {
+        let builder = PeriodicExecutor::builder(interval).min_interval(min).clock(clock.clock());
+        let mut calls = 0;
+        builder.unregistered().target(move || {
+            calls += 1;
+            target(calls)
+        })
+    }
+    fn open(&self) {
+        PeriodicExecutor::open(self).expect("a thread");
+    }
+    fn close(&self) {
+        PeriodicExecutor::close(self);
+    }
+    fn wake(&self) {
+        PeriodicExecutor::wake(self);
+    }
+    fn join(&self) -> Result<Joined, JoinError> {
+        let theirs = self.clone();
+        soon(move || PeriodicExecutor::join(&theirs))
+    }
+    fn update_interval(&self, interval: Duration) {
+        PeriodicExecutor::update_interval(self, interval);
+    }
+    fn skip_sleep(&self) {
+        PeriodicExecutor::skip_sleep(self);
+    }
+    fn phase(&self) -> Phase {
+        PeriodicExecutor::phase(self)
+    }
+}
+
+impl Executor for AsyncPeriodicExecutor<Threads> {
+    fn build(interval: Duration, min: Duration, clock: &ManualClock, mut target: Target) -> Self {
+        let builder = AsyncPeriodicExecutor::builder(interval, Threads);
+        let mut calls = 0;
+        builder.min_interval(min).clock(clock.clock()).unregistered().target(move || {
+            calls += 1;
+            let flow = target(calls);
+            async move { flow }
+        })
+    }
+    fn open(&self) {
+        AsyncPeriodicExecutor::open(self).expect("a task");
+    }
+    fn close(&self) {
+        AsyncPeriodicExecutor::close(self);
+    }
+    fn wake(&self) {
+        AsyncPeriodicExecutor::wake(self);
+    }
+    fn join(&self) -> Result<Joined, JoinError> {
+        let theirs = self.clone();
+        soon(move || block_on(AsyncPeriodicExecutor::join(&theirs)))
+    }
+    fn update_interval(&self, interval: Duration) {
+        AsyncPeriodicExecutor::update_interval(self, interval);
+    }
+    fn skip_sleep(&self) {
+        AsyncPeriodicExecutor::skip_sleep(self);
+    }
+    fn phase(&self) -> Phase {
+        AsyncPeriodicExecutor::phase(self)
+    }
+}
+
+/// An executor, and the seconds on its clock at which its target was called.
+pub(crate) struct Rig<E> {
+    pub(crate) executor: E,
+    pub(crate) clock: ManualClock,
+    pub(crate) seconds: Arc<AtomicUsize>,
+    pub(crate) calls: Arc<Mutex<Vec<usize>>>,
+}
+
+impl<E: Executor> Rig<E> {
+    pub(crate) fn new(
+        interval: Duration,
+        min: Duration,
+        mut target: impl FnMut(usize) -> Flow + Send + 'static,
+    ) -> Self {
+        let clock = ManualClock::new();
+        let (seconds, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let executor = {
+            let (seconds, calls) = (seconds.clone(), calls.clone());
+            let target = move |call| {
+                calls.lock().expect("no panic").push(seconds.load(SeqCst));
+                target(call)
+            };
+            E::build(interval, min, &clock, Box::new(target))
+        };
+        Rig { executor, clock, seconds, calls }
+    }
+    /// Waits until it sleeps, or has stopped: the clock may then be moved. It may look at the clock once more
+    /// before it sleeps on, so a call that is due then may still be to come: see [`has_called`](Self::has_called).
+    pub(crate) fn settle(&self) {
+        before_long(|| self.executor.phase() != Phase::Busy);
+    }
+    pub(crate) fn advance(&self, seconds: usize) {
+        self.settle();
+        self.seconds.fetch_add(seconds, SeqCst);
+        self.clock.advance(SECOND * u32::try_from(seconds).expect("few"));
+        self.settle();
+    }
+    pub(crate) fn calls(&self) -> Vec<usize> {
+        self.calls.lock().expect("no panic").clone()
+    }
+    /// It calls its target as often as this, at these seconds, and no more.
+    #[track_caller]
+    pub(crate) fn has_called(&self, at: &[usize]) {
+        before_long(|| self.calls().len() >= at.len());
+        self.settle();
+        assert_eq!(self.calls(), at);
+    }
+    /// Wakes, and waits until that has been served or put off.
+    pub(crate) fn wake(&self) {
+        self.settle();
+        self.executor.wake();
+        self.settle();
+    }
+}
+
+/// What a target waits for, and who lets it go on.
+pub(crate) fn gate() -> (Sender<()>, Receiver<()>) {
+    channel()
+}

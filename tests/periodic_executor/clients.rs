@@ -1,0 +1,146 @@
+//! Executors of one client, and of one process: Q8 to Q10, ties, one shutdown for all.
+
+use crate::both::{SECOND, gate};
+use crate::common::{before_long, soon};
+use cabrank::{JoinError, Joined, ManualClock, OpenError, PeriodicExecutor, Phase, Registry};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+
+/// A client with its four executors, as PyMongo's has: three monitors and the killer of cursors.
+struct Client {
+    executors: Vec<PeriodicExecutor>,
+}
+
+impl Client {
+    fn new(registry: &Registry) -> Arc<Client> {
+        Arc::new_cyclic(|me: &Weak<Client>| {
+            let executor = |n| {
+                let builder = PeriodicExecutor::builder(Duration::MAX).registry(registry);
+                builder.name(&format!("monitor {n}")).weak(me.clone(), |_| ())
+            };
+            Client { executors: (0..4).map(executor).collect() }
+        })
+    }
+    fn open(&self) -> Result<(), OpenError> {
+        self.executors.iter().try_for_each(PeriodicExecutor::open)
+    }
+}
+
+#[test]
+fn q08_dropping_the_client_stops_and_unregisters_its_executors() {
+    let registry = Registry::new();
+    let client = Client::new(&registry);
+    client.open().expect("threads");
+    assert_eq!(registry.len(), 4);
+    drop(client);
+    before_long(|| registry.is_empty());
+}
+
+#[test]
+fn q08_a_tie_stops_them_though_there_are_other_handles() {
+    struct Owner(OnceLock<cabrank::Tie>);
+    let owner = Arc::new(Owner(OnceLock::new()));
+    let builder = PeriodicExecutor::builder(Duration::MAX).unregistered();
+    let executor = builder.weak(Arc::downgrade(&owner), |_| ());
+    assert!(owner.0.set(executor.tie()).is_ok());
+    executor.open().expect("a thread");
+    drop(owner);
+    let theirs = executor.clone();
+    let joined = soon(move || theirs.join()).expect("no panic");
+    assert!(matches!(joined, Joined::Closed | Joined::TargetGone), "{joined:?}");
+    executor.open().expect("a thread");
+    let theirs = executor.clone();
+    assert_eq!(soon(move || theirs.join()), Ok(Joined::TargetGone), "it stays gone");
+}
+
+#[test]
+fn q08_without_a_tie_the_end_of_a_target_is_noticed_at_the_next_call() {
+    let clock = ManualClock::new();
+    let target = Arc::new(());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let executor = {
+        let calls = calls.clone();
+        PeriodicExecutor::builder(SECOND).clock(clock.clock()).unregistered().weak(
+            Arc::downgrade(&target),
+            move |()| {
+                calls.fetch_add(1, SeqCst);
+            },
+        )
+    };
+    executor.open().expect("a thread");
+    before_long(|| executor.phase() == Phase::Asleep);
+    drop(target);
+    assert_eq!(executor.join_timeout(Duration::ZERO), Err(JoinError::TimedOut));
+    clock.advance(SECOND);
+    assert_eq!(soon(move || executor.join()), Ok(Joined::TargetGone));
+    assert_eq!(calls.load(SeqCst), 1);
+}
+
+#[test]
+fn q09_closing_the_client_stops_its_executors() {
+    let registry = Registry::new();
+    let client = Client::new(&registry);
+    client.open().expect("threads");
+    client.executors.iter().for_each(PeriodicExecutor::close);
+    for executor in &client.executors {
+        let executor = executor.clone();
+        assert_eq!(soon(move || executor.join()), Ok(Joined::Closed));
+    }
+    assert!(registry.is_empty());
+}
+
+#[test]
+fn q10_a_client_that_is_made_after_the_shutdown_is_refused_quietly() {
+    let registry = Registry::new();
+    registry.shutdown(SECOND).expect("nobody is there");
+    let client = Client::new(&registry);
+    assert!(matches!(client.open(), Err(OpenError::ShutDown)));
+    assert_eq!(client.executors[0].join(), Ok(Joined::NeverOpened));
+    assert_eq!(client.executors[0].phase(), Phase::Stopped);
+    assert!(registry.is_empty());
+}
+
+#[test]
+fn one_shutdown_ends_all_and_names_who_is_late() {
+    let clock = ManualClock::new();
+    let registry = Registry::with_clock(clock.clock());
+    let ((entered, inside), (go, gone)) = (gate(), gate());
+    let gone = Arc::new(Mutex::new(gone));
+    let build = |name: &str, target: Box<dyn FnMut() + Send>| {
+        let builder = PeriodicExecutor::builder(Duration::MAX).clock(clock.clock());
+        builder.name(name).registry(&registry).target(target)
+    };
+    let stuck = |name: &str| {
+        let (entered, gone) = (entered.clone(), gone.clone());
+        build(
+            name,
+            Box::new(move || {
+                entered.send(()).expect("the test waits");
+                let _ = gone.lock().expect("no panic").recv();
+            }),
+        )
+    };
+    let executors = [stuck("one"), stuck("two"), build("three", Box::new(|| ()))];
+    for executor in &executors {
+        executor.open().expect("a thread");
+    }
+    (0..2).for_each(|_| inside.recv().expect("both are called"));
+    let theirs = registry.clone();
+    let shutting = std::thread::spawn(move || theirs.shutdown(5 * SECOND));
+    // One deadline for all: five seconds are enough, whenever they begin.
+    before_long(|| executors[2].phase() == Phase::Stopped);
+    before_long(|| {
+        clock.advance(5 * SECOND);
+        shutting.is_finished()
+    });
+    let error = shutting.join().expect("no panic").expect_err("two are late");
+    assert_eq!(error.to_string(), "not stopped in time: one, two");
+    assert_eq!(registry.len(), 2);
+    // They are closed all the same.
+    drop(go);
+    for executor in executors {
+        assert_eq!(soon(move || executor.join()), Ok(Joined::Closed));
+    }
+    assert!(registry.is_empty());
+}

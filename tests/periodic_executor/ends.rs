@@ -1,0 +1,64 @@
+//! Ends that nobody asked for, and what is dropped when.
+
+use crate::both::{SECOND, Threads};
+use crate::common::soon;
+use cabrank::{AsyncPeriodicExecutor, Flow, Joined, OpenError, PeriodicExecutor, Registry};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+#[test]
+fn a_thread_that_cannot_be_started_is_reported_and_leaves_it_stopped() {
+    let registry = Registry::new();
+    let executor = PeriodicExecutor::builder(SECOND)
+        .registry(&registry)
+        .stack_size(usize::MAX / 2)
+        .target(|| Flow::Stop);
+    for _ in 0..2 {
+        assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
+        assert_eq!(executor.join(), Ok(Joined::Abandoned));
+        assert!(registry.is_empty() && !executor.is_open());
+    }
+}
+
+/// The system's threads have no such names: to ask for one panicked.
+#[test]
+fn a_name_that_no_thread_can_have_is_an_error() {
+    let builder = PeriodicExecutor::builder(SECOND).unregistered().name("a\0b");
+    let executor = builder.target(|| Flow::Stop);
+    assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
+    assert_eq!(executor.join(), Ok(Joined::Abandoned));
+}
+
+/// A target owns what it changes; it is dropped with the executor, and its panics then go no further.
+#[test]
+fn a_target_is_dropped_with_its_executor() {
+    struct Bomb(Sender<()>);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.send(()).expect("the test waits");
+            std::panic::resume_unwind(Box::new("dropped"));
+        }
+    }
+    let (dropped, told) = channel();
+    let bomb = Bomb(dropped);
+    let executor = PeriodicExecutor::builder(Duration::MAX).unregistered().target(move || {
+        let _ = &bomb;
+    });
+    executor.open().expect("a thread");
+    drop(executor);
+    soon(move || told.recv()).expect("it is dropped");
+}
+
+/// Checked by the compiler.
+#[test]
+fn handles_may_be_shared_and_tasks_sent() {
+    fn is_shared<T: Send + Sync + 'static>() {}
+    fn is_send<T: Send>(_: &T) {}
+    is_shared::<PeriodicExecutor>();
+    is_shared::<AsyncPeriodicExecutor<Threads>>();
+    is_shared::<Registry>();
+    is_shared::<cabrank::Tie>();
+    let executor = AsyncPeriodicExecutor::builder(SECOND, Threads).target(|| async {});
+    is_send(&executor.join());
+    is_send(&executor.join_timeout(SECOND));
+}

@@ -1,0 +1,126 @@
+//! Joins and pauses, by the flavour's own means: time-outs, the runtime's timer.
+
+use crate::both::{SECOND, Threads};
+use crate::common::before_long;
+use crate::common::task::block_on;
+use cabrank::{
+    AsyncPeriodicExecutor, BoxFuture, JoinError, Joined, ManualClock, PeriodicExecutor, Runtime,
+};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+#[test]
+fn q01_join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
+    let clock = ManualClock::new();
+    let (asked, answer) = channel();
+    let me: Arc<OnceLock<PeriodicExecutor>> = Arc::default();
+    let executor = {
+        let me = me.clone();
+        let builder = PeriodicExecutor::builder(Duration::MAX).clock(clock.clock()).unregistered();
+        builder.target(move || {
+            let joined = me.get().map(|me| me.join());
+            asked.send(joined).expect("the test waits");
+        })
+    };
+    assert!(me.set(executor.clone()).is_ok());
+    executor.open().expect("a thread");
+    assert_eq!(answer.recv().expect("it is called"), Some(Ok(Joined::Itself)));
+    assert_eq!(executor.join_timeout(Duration::ZERO), Err(JoinError::TimedOut));
+    let theirs = executor.clone();
+    let joining = std::thread::spawn(move || theirs.join_timeout(5 * SECOND));
+    // However early it has begun: its time comes.
+    before_long(|| {
+        clock.advance(SECOND);
+        joining.is_finished()
+    });
+    assert_eq!(joining.join().expect("no panic"), Err(JoinError::TimedOut));
+    executor.close();
+    assert_eq!(executor.join_timeout(Duration::MAX), Ok(Joined::Closed));
+    assert_eq!(executor.join(), Ok(Joined::Closed));
+}
+
+#[test]
+fn q01_a_tasks_join_ends_by_the_runtimes_timer_within_its_own_call_and_when_dropped() {
+    struct Early;
+    impl Runtime for Early {
+        type Sleep = std::future::Ready<()>;
+        fn spawn(&self, task: BoxFuture<()>) {
+            Threads.spawn(task);
+        }
+        fn sleep_until(&self, _: Instant) -> Self::Sleep {
+            std::future::ready(())
+        }
+    }
+    let me: Arc<OnceLock<AsyncPeriodicExecutor<Early>>> = Arc::default();
+    let (asked, answer) = channel();
+    let executor = {
+        let me = me.clone();
+        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, Early).unregistered();
+        builder.target(move || {
+            let (me, asked) = (me.clone(), asked.clone());
+            async move {
+                let joined = me.get().expect("it is set").join().await;
+                asked.send(joined).expect("the test waits");
+            }
+        })
+    };
+    assert!(me.set(executor.clone()).is_ok());
+    executor.open().expect("a task");
+    assert_eq!(answer.recv().expect("it is called"), Ok(Joined::Itself));
+    assert_eq!(block_on(executor.join_timeout(SECOND)), Err(JoinError::TimedOut));
+    executor.close();
+    assert_eq!(block_on(executor.join()), Ok(Joined::Closed));
+}
+
+/// On the system's clock: each pause is as long as the interval, by one timer of the runtime, which is
+/// set again if it is early.
+#[test]
+fn a_task_pauses_by_the_runtimes_timer() {
+    const PAUSE: Duration = Duration::from_millis(5);
+    /// Every other timer is ready before its time.
+    #[derive(Clone, Default)]
+    struct Timers(Arc<Mutex<Vec<Instant>>>);
+    impl Runtime for Timers {
+        type Sleep = BoxFuture<()>;
+        fn spawn(&self, task: BoxFuture<()>) {
+            Threads.spawn(task);
+        }
+        fn sleep_until(&self, at: Instant) -> Self::Sleep {
+            let mut set = self.0.lock().expect("no panic");
+            set.push(at);
+            if set.len() % 2 == 1 {
+                return Box::pin(std::future::ready(()));
+            }
+            Box::pin(std::future::poll_fn(move |cx| {
+                match at.checked_duration_since(Instant::now()) {
+                    None | Some(Duration::ZERO) => Poll::Ready(()),
+                    Some(_) => {
+                        // It is polled until its time has come.
+                        cx.waker().wake_by_ref();
+                        Poll::Pending
+                    }
+                }
+            }))
+        }
+    }
+    let (timers, calls) = (Timers::default(), Arc::new(Mutex::new(Vec::new())));
+    let executor = {
+        let calls = calls.clone();
+        AsyncPeriodicExecutor::builder(PAUSE, timers.clone()).unregistered().target(move || {
+            let mut calls = calls.lock().expect("no panic");
+            calls.push(Instant::now());
+            std::future::ready(calls.len() < 4)
+        })
+    };
+    executor.open().expect("a task");
+    assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
+    let (calls, mut set) = (calls.lock().expect("no panic"), timers.0.lock().expect("no panic"));
+    // The early one, and the same again; unless it was time by then.
+    set.dedup();
+    assert_eq!((calls.len(), set.len()), (4, 3), "one for each of three pauses");
+    for (due, pair) in set.iter().zip(calls.windows(2)) {
+        assert!(pair[0] + PAUSE <= *due && *due <= pair[1]);
+    }
+}

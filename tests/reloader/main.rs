@@ -1,0 +1,12 @@
+//! The reloader: what the original's tests check of it (R46 to R51), and what is promised beyond.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod changes;
+mod conformance;
+mod failures;
+mod nesting;
+mod noting;
+mod steps;
+mod waiting;

@@ -1,0 +1,60 @@
+//! Reloaders whose stages are noted.
+
+use crate::common::log::{Log, reporting};
+use cabrank::execution::interlock::Unloading;
+use cabrank::execution::{BoxError, Interlock, Preparing, Reloader, ReloaderBuilder};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// A reloader whose every stage is noted, over an executor whose hooks and reports are.
+pub(crate) fn noting(log: &Log) -> ReloaderBuilder {
+    let executor = reporting(log)
+        .interlock(Interlock::new())
+        .to_run(log.noting("executor run"))
+        .to_complete(log.noting("executor complete"))
+        .build();
+    let unload = log.noting("unload");
+    Reloader::builder(executor)
+        .to_run(log.noting("run"))
+        .to_complete(log.noting("complete"))
+        .before_unload(log.noting("before"))
+        .unload(move |_| unload())
+        .after_unload(unloading(log.noting("after")))
+        .to_prepare(preparing(log.noting("prepare")))
+}
+
+/// A step that unloads nothing.
+pub(crate) fn unloading(
+    step: impl Step,
+) -> impl Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync {
+    move |_| step()
+}
+/// A step that prepares nothing.
+pub(crate) fn preparing(
+    step: impl Step,
+) -> impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync {
+    move |_| step()
+}
+pub(crate) trait Step: Fn() -> Result<(), BoxError> + Send + Sync + 'static {}
+impl<F: Fn() -> Result<(), BoxError> + Send + Sync + 'static> Step for F {}
+
+/// Says once that something has changed, whenever it is set.
+pub(crate) fn once(changed: &Arc<AtomicBool>) -> impl Fn() -> bool + Send + Sync + use<> {
+    let changed = changed.clone();
+    move || changed.swap(false, SeqCst)
+}
+
+pub(crate) const RELOAD: [&str; 6] =
+    ["executor run", "before", "unload", "after", "run", "prepare"];
+pub(crate) const ENDS: [&str; 2] = ["complete", "executor complete"];
+pub(crate) const ALWAYS: [&str; 9] = [
+    "executor run",
+    "run",
+    "prepare",
+    "body",
+    "before",
+    "unload",
+    "after",
+    "complete",
+    "executor complete",
+];

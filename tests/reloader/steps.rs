@@ -1,0 +1,128 @@
+//! What the steps of a reload may do.
+
+use crate::common::log::Log;
+use crate::common::soon;
+use crate::common::task::{Task, block_on};
+use cabrank::execution::interlock::{AcquireError, Loaded};
+use cabrank::execution::{Execution, Executor, Interlock, Reloader, Stage};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// What a reload calls is in the execution that reloads, whoever polls it.
+#[test]
+fn what_unloads_may_use_the_interlock_and_the_executor() {
+    let (interlock, own) = (Interlock::new(), Arc::new(std::sync::OnceLock::<Reloader>::new()));
+    let (inner, theirs, log) = (interlock.clone(), own.clone(), Log::default());
+    let noted = log.clone();
+    let builder = Reloader::builder(Executor::builder().interlock(interlock).build());
+    let reloader = builder
+        .check(|| true)
+        .unload(move |_| {
+            inner.run(|_| noted.note("a share"));
+            let reloader = theirs.get().ok_or("not set")?;
+            reloader.executor().wrap(|_| noted.noted("an execution"))?;
+            reloader.wrap(|_| noted.noted("another"))?;
+            Ok(())
+        })
+        .build()
+        .expect("valid");
+    own.set(reloader.clone()).expect("set once");
+    let expected = ["a share", "an execution", "another"];
+    let theirs = reloader.clone();
+    soon(move || theirs.wrap(|_| Ok(()))).expect("it succeeds");
+    assert_eq!(log.take(), expected);
+    soon(move || block_on(reloader.wrap_async(async |_| Ok(())))).expect("it succeeds");
+    assert_eq!(log.take(), expected);
+}
+
+/// What prepares loads, and whoever runs finds it: in whichever mode, and when the program starts.
+#[test]
+fn what_prepares_may_load() {
+    for always in [false, true] {
+        let (settings, extra) = (Arc::new(Loaded::new()), Arc::new(Loaded::new()));
+        let prepares = Arc::new(AtomicUsize::new(0));
+        let executor = Executor::builder().interlock(Interlock::new()).build();
+        let (former, prepared, after) = (settings.clone(), settings.clone(), extra.clone());
+        let count = prepares.clone();
+        let builder = Reloader::builder(executor)
+            .unload(move |unloading| {
+                former.clear(unloading);
+                Ok(())
+            })
+            .after_unload(move |unloading| {
+                unloading.load(|loading| after.set("after", loading));
+                Ok(())
+            })
+            .to_prepare(move |preparing| {
+                let number = count.fetch_add(1, SeqCst);
+                Ok(preparing.load(|loading| prepared.set(number, loading))?)
+            });
+        let builder = if always { builder.always() } else { builder.check(|| true) };
+        let reloader = builder.build().expect("valid");
+        let seen = |execution: &mut Execution| {
+            let running = execution.running().expect("a share");
+            Ok((settings.get(running).map(|n| *n), extra.get(running).map(|text| *text)))
+        };
+        reloader.prepare().expect("it loads");
+        assert_eq!(reloader.executor().wrap(seen).expect("it runs"), (Some(0), None));
+        // Always: the world is prepared beside others, and unloaded only after the body.
+        let extra = (!always).then_some("after");
+        assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(1), extra));
+        assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(2), Some("after")));
+        let task = reloader.wrap_async(async |execution: &mut Execution| seen(execution));
+        assert_eq!(block_on(task).expect("it runs"), (Some(3), Some("after")));
+    }
+}
+
+/// A task that prepares beside others, and has to load for it, blocked the thread until they had left: on a
+/// runtime of one thread, for ever.
+#[test]
+fn a_task_that_prepares_blocks_no_thread() {
+    let (settings, calls) = (Arc::new(Loaded::new()), Arc::new(AtomicUsize::new(0)));
+    let executor = Executor::builder().interlock(Interlock::new()).build();
+    let (prepared, count) = (settings.clone(), calls.clone());
+    let reloader = Reloader::builder(executor.clone())
+        .always()
+        .to_prepare(|_| Ok(()))
+        .to_prepare(move |preparing| {
+            let number = count.fetch_add(1, SeqCst);
+            Ok(preparing.load(|loading| prepared.set(number, loading))?)
+        })
+        .build()
+        .expect("valid");
+    let other = executor.run().expect("it runs");
+    let (theirs, seen) = (reloader.clone(), settings.clone());
+    let mut task = Task::new(async move {
+        let body = async |execution: &mut Execution| {
+            let running = execution.running().expect("a share");
+            Ok(seen.get(running).map(|number| *number))
+        };
+        theirs.wrap_async(body).await
+    });
+    task = soon(move || {
+        assert!(task.poll().is_none());
+        task
+    });
+    assert_eq!((calls.load(SeqCst), task.wakes()), (1, 0));
+    other.complete().expect("it completes");
+    assert_eq!(task.finish().expect("it runs"), Some(1), "the step was called once more");
+    assert_eq!(
+        block_on(reloader.wrap_async(async |_| Ok(calls.load(SeqCst)))).expect("it runs"),
+        3
+    );
+}
+
+/// Inside an execution on the same thread the share is that one's, which keeps it.
+#[test]
+fn what_prepares_inside_an_execution_may_not_load() {
+    let executor = Executor::builder().interlock(Interlock::new()).build();
+    let reloader = Reloader::builder(executor)
+        .to_prepare(|preparing| Ok(preparing.load(|_| ())?))
+        .build()
+        .expect("valid");
+    let inner = reloader.executor().wrap(|_| Ok(reloader.prepare())).expect("it runs");
+    let error = inner.expect_err("it may not load");
+    assert_eq!(error.stage(), Stage::Prepare);
+    assert!(matches!(error.cause().downcast_ref(), Some(AcquireError::Nested)));
+    reloader.prepare().expect("it may");
+}
