@@ -3,7 +3,7 @@
 use crate::actor::{Actor, start, until};
 use crate::common::{SECOND, before_long};
 use cabrank::execution::interlock::OwnerState::{
-    Entering, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
+    Entering, Loading, Permitting, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
 };
 use cabrank::{AcquireError, Interlock, ManualClock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -189,4 +189,32 @@ fn a_share_used_by_another_thread_meanwhile_is_noticed() {
             end.send(()).unwrap();
         });
     });
+}
+
+/// A child that waits for the holder, and gives up, is in nobody's way and in no dump.
+#[test]
+fn a_child_that_gives_up_entering_leaves_nothing_behind() {
+    let clock = ManualClock::new();
+    let interlock = Interlock::with_clock(clock.clock());
+    let (parent, loader) = (Actor::enter(&interlock), Actor::enter(&interlock));
+    let (go, told) = channel::<()>();
+    let inner = interlock.clone();
+    let enters = parent.tell_until(Permitting, move |r| {
+        r.permit_loads(|| {
+            told.recv().unwrap();
+            inner.enter_timeout(SECOND).map(drop)
+        })
+    });
+    let (release, hold) = channel::<()>();
+    let loads = loader.tell_until(Loading, move |r| r.load(|_| hold.recv()));
+    go.send(()).unwrap();
+    until(&interlock, Entering, 1);
+    clock.advance(SECOND);
+    until(&interlock, Entering, 0);
+    assert_eq!(interlock.dump().owners.len(), 2, "{}", interlock.dump());
+    release.send(()).unwrap();
+    loads.done().expect("no deadlock").unwrap();
+    assert!(matches!(enters.done(), Ok(Err(AcquireError::TimedOut))));
+    parent.leave();
+    loader.leave();
 }

@@ -3,8 +3,8 @@
 use crate::actor::{Actor, start, until};
 use crate::common::task::{Task, block_on};
 use cabrank::execution::interlock::OwnerState::{
-    Draining, Entering, Loading, Permitting, Resuming, Running, WaitingForChildren, WaitingToLoad,
-    WaitingToUnload,
+    Draining, Entering, Loading, Permitting, Resuming, Running, Unloading, WaitingForChildren,
+    WaitingToLoad, WaitingToUnload,
 };
 use cabrank::{AcquireError, Interlock};
 use std::future::Future;
@@ -114,6 +114,24 @@ fn a_dropped_load_gets_its_share_back_when_the_holder_has_released() {
     loader.leave();
     running.load(|_| ()).expect("it has its share back first");
     assert!(running.has_share());
+}
+
+/// Granted, and dropped before its task was polled again: it holds nothing, and has done nothing.
+#[test]
+fn a_request_that_was_granted_and_never_seen_is_given_back() {
+    let interlock = Interlock::new();
+    let mut running = interlock.enter();
+    let sharer = Actor::enter(&interlock);
+    let mut unload = Box::pin(running.unload_async());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(unload.as_mut().poll(&mut cx).is_pending());
+    sharer.leave();
+    until(&interlock, Unloading, 1);
+    drop(unload);
+    assert_eq!(crate::actor::count(&interlock, Running), 1);
+    assert_eq!(interlock.generation(), 0, "nothing was unloaded");
+    drop(interlock.try_enter().expect("nobody holds"));
+    running.load(|_| ()).expect("it has its share");
 }
 
 /// A task that is let in has its share from then on, whether or not it is polled: whoever waits for it is

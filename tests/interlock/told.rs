@@ -208,6 +208,14 @@ fn whoever_holds_may_not_wait_for_its_children() {
     let inner = interlock.clone();
     let waits = parent.tell(move |r| r.load(|_| inner.run(|r| r.waiting(|| 8))));
     assert_eq!(waits.done().expect("alone").expect("there are no children any more"), 8);
+    let (unused, inner) = (parent.tell(|r| r.child()).done(), interlock.clone());
+    let waits = parent.tell(move |r| {
+        r.load(|_| {
+            drop(unused);
+            inner.run(|r| r.waiting(|| 9))
+        })
+    });
+    assert_eq!(waits.done().expect("alone").expect("it will be no child"), 9);
 }
 
 /// Draining is no less a part of an execution than running: if the child queued up, its parent would

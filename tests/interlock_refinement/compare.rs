@@ -10,10 +10,10 @@ use cabrank_spec::interlock::state::OwnerId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A thread takes a moment, but not this long.
-const SOON: Duration = Duration::from_secs(5);
+/// A thread takes a moment, but not this long, on whatever machine.
+const SOON: Duration = Duration::from_secs(30);
 /// When a difference has been found once, every history tried to make it shorter would wait as long.
-const SOON_ENOUGH: Duration = Duration::from_millis(100);
+const SOON_ENOUGH: Duration = Duration::from_secs(1);
 static FOUND: AtomicBool = AtomicBool::new(false);
 
 fn soon() -> Instant {
@@ -33,6 +33,8 @@ impl SideBySide {
     /// Waits until each player has said what came of its order, or is queued.
     fn rest(&mut self) -> Result<Dump, String> {
         let until = soon();
+        let awaited = self.people.iter().filter(|person| person.expected.is_some());
+        awaited.for_each(|person| person.player.wait(until));
         loop {
             let busy: Vec<_> = self.busy().collect();
             let dump = self.interlock.dump();

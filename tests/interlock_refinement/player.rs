@@ -7,7 +7,7 @@ use cabrank::{AcquireError, Interlock};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -109,6 +109,11 @@ impl Player {
     pub(crate) fn is_busy(&self) -> bool {
         self.port.on_desk(|desk| desk.answer.is_none() && !desk.gone)
     }
+    /// Waits until it has said something, or that time.
+    pub(crate) fn wait(&self, until: Instant) {
+        let silent = |desk: &mut Desk| desk.answer.is_none() && !desk.gone;
+        drop(self.port.wait_while(until, silent));
+    }
     pub(crate) fn was_woken(&self) -> bool {
         self.port.woken.load(SeqCst)
     }
@@ -119,11 +124,7 @@ impl Player {
     }
     /// Whether it has come to its end before that time.
     pub(crate) fn has_ended(self, before: Instant) -> bool {
-        let port = &self.port;
-        let desk = port.desk.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = before.saturating_duration_since(Instant::now());
-        let waited = port.changed.wait_timeout_while(desk, left, |desk| !desk.gone);
-        let ended = waited.unwrap_or_else(PoisonError::into_inner).0.gone;
+        let ended = self.port.wait_while(before, |desk| !desk.gone).gone;
         // One that hangs is left where it is.
         ended && self.thread.join().is_ok()
     }
@@ -132,6 +133,12 @@ impl Player {
 impl Port {
     fn on_desk<R>(&self, f: impl FnOnce(&mut Desk) -> R) -> R {
         f(&mut self.desk.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+    fn wait_while(&self, until: Instant, holds: fn(&mut Desk) -> bool) -> MutexGuard<'_, Desk> {
+        let desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = until.saturating_duration_since(Instant::now());
+        let waited = self.changed.wait_timeout_while(desk, left, holds);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -171,6 +178,7 @@ impl Inside {
         let mut desk = self.port.desk.lock().unwrap_or_else(PoisonError::into_inner);
         if answer.is_some() {
             desk.answer = answer;
+            self.port.changed.notify_all();
         }
         loop {
             if desk.closing {

@@ -136,6 +136,7 @@ fn one_shutdown_ends_all_and_names_who_is_late() {
     });
     let error = shutting.join().expect("no panic").expect_err("two are late");
     assert_eq!(error.to_string(), "not stopped in time: one, two");
+    assert_eq!(error.late().iter().map(|name| &**name).collect::<Vec<_>>(), ["one", "two"]);
     assert_eq!(registry.len(), 2);
     // They are closed all the same.
     drop(go);

@@ -36,6 +36,7 @@ both! {
     a_target_chooses_its_pause, an_async_target_chooses_its_pause => chosen_pause;
     close_ends_a_sleep_at_once, close_ends_a_tasks_sleep => close_ends_a_sleep;
     an_open_that_follows_a_close_runs_at_once, a_task_runs_at_once_when_reopened => reopen;
+    opens_during_a_call_cause_one_more, opens_during_a_tasks_call => reopened_twice;
     opening_what_is_open_changes_nothing, opening_an_open_task_changes_nothing => open_twice;
 }
 
@@ -231,6 +232,27 @@ fn reopen<E: Executor>() {
     }
     assert_eq!(rig.executor.join(), Ok(Joined::Closed));
     assert_eq!(rig.calls().len(), 100);
+}
+
+fn reopened_twice<E: Executor>() {
+    let ((entered, inside), (go, gone)) = (gate(), gate());
+    let rig = Rig::<E>::new(Duration::MAX, Duration::ZERO, move |call| {
+        if call == 1 {
+            entered.send(()).expect("the test waits");
+            gone.recv().expect("the test lets it go");
+        }
+        Flow::Continue
+    });
+    rig.executor.open();
+    inside.recv().expect("it is called");
+    for _ in 0..2 {
+        rig.executor.close();
+        rig.executor.open();
+    }
+    go.send(()).expect("it waits");
+    before_long(|| rig.calls().len() == 2);
+    rig.settle();
+    assert_eq!(rig.calls().len(), 2);
 }
 
 fn open_twice<E: Executor>() {

@@ -1,6 +1,6 @@
 //! Joins and pauses, by the flavour's own means: time-outs, the runtime's timer.
 
-use crate::both::{SECOND, Threads};
+use crate::both::{SECOND, Threads, gate};
 use crate::common::before_long;
 use crate::common::task::block_on;
 use cabrank::{
@@ -38,6 +38,33 @@ fn q01_join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
     assert_eq!(joining.join().expect("no panic"), Err(JoinError::TimedOut));
     executor.close();
     assert_eq!(executor.join_timeout(Duration::MAX), Ok(Joined::Closed));
+    assert_eq!(executor.join(), Ok(Joined::Closed));
+}
+
+/// Its target is in the middle of a call, and nothing else is known of it: that somebody joins is to be seen
+/// by whoever moves the clock all the same.
+#[test]
+fn a_join_during_a_call_ends_at_its_time_out() {
+    let clock = ManualClock::new();
+    let ((entered, inside), (go, gone)) = (gate(), gate());
+    let executor = PeriodicExecutor::builder(Duration::MAX)
+        .clock(clock.clock())
+        .unregistered()
+        .target(move || {
+            entered.send(()).expect("the test waits");
+            let _ = gone.recv();
+        });
+    executor.open().expect("a thread");
+    inside.recv().expect("it is called");
+    let theirs = executor.clone();
+    let joining = std::thread::spawn(move || theirs.join_timeout(5 * SECOND));
+    before_long(|| {
+        clock.advance(SECOND);
+        joining.is_finished()
+    });
+    assert_eq!(joining.join().expect("no panic"), Err(JoinError::TimedOut));
+    executor.close();
+    drop(go);
     assert_eq!(executor.join(), Ok(Joined::Closed));
 }
 
