@@ -50,6 +50,7 @@ mod foreign;
 mod list_tests;
 pub mod periodic_executor;
 mod ranked;
+pub mod resource_pool;
 mod slab_list;
 mod sync;
 mod wait_queue;
