@@ -5,6 +5,9 @@
 //! The resources cost nothing, so that what is measured is the pool.
 
 use crate::rounds::{Asynchronous, Blocking, Contender, Driver, Kind, tasks, threads};
+use cabrank::resource_pool::{
+    Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourceFactory, ResourcePool,
+};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,6 +19,11 @@ pub(crate) fn all() -> Vec<Contender> {
     vec![
         threads::<TwoLockPairs>(LIMIT, Kind::Limit),
         threads::<HandMade>(HAND_MADE, Kind::Blocking),
+        threads::<ResourcePool<Free>>("cabrank", Kind::Blocking),
+        threads::<Barging>("cabrank, barging", Kind::Blocking),
+        threads::<KeyedResourcePool<u64, Free>>("cabrank, one key", Kind::Blocking),
+        tasks::<ResourcePool<Async<Free>>>("cabrank, tasks", Driver::Alone),
+        tasks::<ResourcePool<Async<Free>>>("cabrank, tasks on tokio", Driver::Tokio),
         threads::<r2d2::Pool<Free>>("r2d2", Kind::Blocking),
         tasks::<deadpool::managed::Pool<Free>>("deadpool, managed", Driver::Alone),
         tasks::<deadpool::unmanaged::Pool<u64>>("deadpool, unmanaged", Driver::Alone),
@@ -86,6 +94,68 @@ impl Drop for HandMadeGuard<'_> {
 
 /// Makes resources that cost nothing, for whichever pool asks.
 pub(crate) struct Free;
+
+impl ResourceFactory for Free {
+    type Resource = u64;
+    type Metadata = u64;
+    type Error = Infallible;
+    fn create(&self, _: &u64) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+}
+
+impl AsyncResourceFactory for Free {
+    type Resource = u64;
+    type Metadata = u64;
+    type Error = Infallible;
+    async fn create(&self, _: &u64) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+}
+
+impl Blocking for ResourcePool<Free> {
+    type Guard<'a> = Borrowed<'a, Free>;
+    fn of(size: usize) -> Self {
+        ResourcePool::builder(Free, 0).max_active(size).build().expect("valid options")
+    }
+    fn borrow(&self) -> Self::Guard<'_> {
+        ResourcePool::borrow(self).expect("a resource costs nothing")
+    }
+}
+
+pub(crate) struct Barging(ResourcePool<Free>);
+
+impl Blocking for Barging {
+    type Guard<'a> = Borrowed<'a, Free>;
+    fn of(size: usize) -> Self {
+        let pool = ResourcePool::builder(Free, 0).max_active(size).fair(false).build();
+        Barging(pool.expect("valid options"))
+    }
+    fn borrow(&self) -> Self::Guard<'_> {
+        self.0.borrow().expect("a resource costs nothing")
+    }
+}
+
+impl Blocking for KeyedResourcePool<u64, Free> {
+    type Guard<'a> = Borrowed<'a, Free>;
+    fn of(size: usize) -> Self {
+        KeyedResourcePool::builder(Free).max_active(size).build().expect("valid options")
+    }
+    fn borrow(&self) -> Self::Guard<'_> {
+        KeyedResourcePool::borrow(self, &7).expect("a resource costs nothing")
+    }
+}
+
+impl Asynchronous for ResourcePool<Async<Free>> {
+    type Guard<'a> = Borrowed<'a, Async<Free>>;
+    async fn of(size: usize) -> Self {
+        let pool = ResourcePool::builder(Async(Free), 0).max_active(size);
+        pool.build_async().expect("valid options")
+    }
+    async fn borrow(&self) -> Self::Guard<'_> {
+        self.borrow_async().await.expect("a resource costs nothing")
+    }
+}
 
 impl r2d2::ManageConnection for Free {
     type Connection = u64;

@@ -72,7 +72,7 @@ fn panel(
         .caption(title, ("sans-serif", TITLE).into_font().color(&INK))
         .x_label_area_size(22)
         .y_label_area_size(NAMES)
-        .build_cartesian_2d((from..to).log_scale(), (0..bars.len()).into_segmented())?;
+        .build_cartesian_2d((from..to).log_scale(), (0..bars.len() - 1).into_segmented())?;
     chart
         .configure_mesh()
         .disable_y_mesh()
@@ -81,7 +81,7 @@ fn panel(
         .axis_style(PAIRS)
         .label_style(("sans-serif", LABEL).into_font().color(&INK))
         .x_labels(5)
-        .x_label_formatter(&|x| label(*x))
+        .x_label_formatter(&f64::to_string)
         .y_labels(bars.len())
         .y_label_formatter(&|place| match place {
             SegmentValue::CenterOf(bar) => bars.get(*bar).map_or("", |bar| bar.0.name).into(),

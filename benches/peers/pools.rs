@@ -31,7 +31,7 @@ const LOADS: [Load; 6] = [
 ];
 
 const fn alone(name: &'static str, size: usize, borrowed: usize) -> Load {
-    Load { name, threads: 1, size, borrowed, hold: None, operations: 20_000 }
+    Load { name, threads: 1, size, borrowed, hold: None, operations: 2_000 }
 }
 
 const fn crowded(name: &'static str, threads: usize, size: usize, operations: u32) -> Load {
@@ -41,7 +41,7 @@ const fn crowded(name: &'static str, threads: usize, size: usize, operations: u3
 /// The loads under which allocations are counted: nobody waits, and nearly everybody does.
 const COUNTED: [usize; 2] = [0, 4];
 
-const ROUNDS: usize = 51;
+const ROUNDS: usize = 101;
 
 fn main() {
     let has = |option| std::env::args().any(|arg| arg == option);
@@ -93,7 +93,7 @@ fn in_turn(contenders: &[Contender]) -> Table {
         let pools: Vec<_> = contenders.iter().map(|contender| contender.prepare(load)).collect();
         let limit = contenders.iter().position(|contender| contender.name == LIMIT);
         let limit = &pools[limit.expect("it is a row")];
-        let uncontended = Load { operations: 20_000, threads: 1, hold: None, borrowed: 0, ..*load };
+        let uncontended = Load { operations: 2_000, threads: 1, hold: None, borrowed: 0, ..*load };
         let mut limits = Vec::with_capacity(ROUNDS);
         let mut rounds: Vec<Vec<Round>> = pools.iter().map(|_| Vec::new()).collect();
         for _ in 0..ROUNDS {
