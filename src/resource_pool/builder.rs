@@ -194,6 +194,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             subs.insert(Sub::new(0, None, 0));
         }
         let state = State {
+            plain: !keyed && !timed && limits.min_idle == 0 && !options.test_while_idle,
             slots: Slab::new(),
             subs,
             keys: HashMap::default(),

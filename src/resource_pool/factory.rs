@@ -2,6 +2,7 @@
 //!
 //! The pool's own code is one for both; [`Form`] is what it needs to know of either.
 
+use super::event::PoolEvent;
 use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
@@ -172,6 +173,14 @@ pub(crate) enum Cleaned<E> {
     Failed(Failure<E>),
 }
 
+/// What the pool made of a resource that is to be lent where nothing can be awaited.
+pub(crate) enum Prepared<E> {
+    Yes,
+    /// It is to be awaited.
+    NotYet,
+    No(PoolEvent<E>),
+}
+
 mod sealed {
     pub trait Sealed {}
     impl<F: super::ResourceFactory> Sealed for F {}
@@ -222,6 +231,14 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         resource: &mut Self::Resource,
         test: bool,
     ) -> Cleaned<Self::Error>;
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
+    fn prepare(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+        test: bool,
+    ) -> Prepared<Self::Error>;
 }
 
 impl<F: ResourceFactory> Form for F {
@@ -277,6 +294,26 @@ impl<F: ResourceFactory> Form for F {
             Err(failure) => Cleaned::Failed(failure),
         }
     }
+    #[inline]
+    #[allow(private_interfaces)] // As in the trait.
+    fn prepare(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+        test: bool,
+    ) -> Prepared<F::Error> {
+        if let Err(failure) = Failure::of(contained(|| self.activate(metadata, resource))) {
+            return Prepared::No(PoolEvent::ActivateFailed(failure));
+        }
+        if test {
+            match contained(|| self.validate(metadata, resource)) {
+                Ok(true) => {}
+                Ok(false) => return Prepared::No(PoolEvent::Invalid),
+                Err(message) => return Prepared::No(PoolEvent::ValidatePanicked(message)),
+            }
+        }
+        Prepared::Yes
+    }
 }
 
 impl<F: AsyncResourceFactory> Form for Async<F> {
@@ -318,6 +355,10 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     #[allow(private_interfaces)] // As in the trait.
     fn clean(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Cleaned<F::Error> {
         Cleaned::NotYet
+    }
+    #[allow(private_interfaces)] // As in the trait.
+    fn prepare(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Prepared<F::Error> {
+        Prepared::NotYet
     }
 }
 

@@ -7,7 +7,7 @@ use super::guard::Borrowed;
 use super::options::{Limit, Limits, PoolBuildError};
 use super::pool::{Closing, Inner, Patience, now};
 use super::snapshot::PoolSnapshot;
-use super::state::Asker;
+use super::state::{Asker, Step};
 use crate::slab_list::Key;
 use crate::sync::has_failed;
 use std::fmt;
@@ -90,6 +90,8 @@ macro_rules! both {
                     change(&mut limits);
                     limits.check()?;
                     state.limits = limits;
+                    let untimed = !state.timed && !state.options.test_while_idle;
+                    state.plain = !state.keyed && untimed && limits.min_idle == 0;
                     state.fit(fx);
                     Ok(())
                 })?;
@@ -278,7 +280,11 @@ impl<F: Form> ResourcePool<F> {
     /// destroyed.
     pub async fn borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let inner = self.inner();
-        let step = inner.critical(|state, fx| state.begin(the_key(), Asker::Task, fx));
+        let step = match inner.borrow_quickly() {
+            Ok(borrowed) => return Ok(borrowed),
+            Err(Some(step)) => step,
+            Err(None) => inner.critical(|state, fx| state.begin(the_key(), Asker::Task, fx)),
+        };
         inner.lend(the_key(), step, Patience::of_a_task()).await
     }
 
@@ -313,7 +319,10 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// Never because of a panicking factory: that is an error.
     #[inline]
     pub fn borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Thread, self.inner().options.max_wait)
+        match self.inner().borrow_quickly() {
+            Ok(borrowed) => Ok(borrowed),
+            Err(step) => self.borrow_by(step, Asker::Thread, self.inner().options.max_wait),
+        }
     }
 
     /// [`borrow`](Self::borrow), for at most `timeout` instead of `max_wait`.
@@ -324,7 +333,10 @@ impl<F: ResourceFactory> ResourcePool<F> {
         &self,
         timeout: Duration,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Thread, Some(timeout))
+        match self.inner().borrow_quickly() {
+            Ok(borrowed) => Ok(borrowed),
+            Err(step) => self.borrow_by(step, Asker::Thread, Some(timeout)),
+        }
     }
 
     /// [`borrow`](Self::borrow), without waiting for others. It may make a resource.
@@ -332,17 +344,22 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// # Errors
     /// Those of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
     pub fn try_borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Impatient, None)
+        match self.inner().borrow_quickly() {
+            Ok(borrowed) => Ok(borrowed),
+            Err(step) => self.borrow_by(step, Asker::Impatient, None),
+        }
     }
 
-    #[inline]
+    #[cold]
     fn borrow_by(
         &self,
+        step: Option<Step<F>>,
         asker: Asker,
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let inner = self.inner();
-        let step = inner.critical(|state, fx| state.begin(the_key(), asker, fx));
+        let step =
+            step.unwrap_or_else(|| inner.critical(|state, fx| state.begin(the_key(), asker, fx)));
         now(inner.lend(the_key(), step, Patience::of_a_thread(timeout)))
     }
 

@@ -7,7 +7,7 @@
 use super::effects::{Dead, Effects, Shared};
 use super::error::BorrowError;
 use super::event::PoolEvent;
-use super::factory::{Cleaned, Creation, Failure, Form};
+use super::factory::{Cleaned, Creation, Failure, Form, Prepared};
 use super::guard::{Borrowed, Loan, Reserved};
 use super::options::Options;
 use super::slot::{Content, Meta};
@@ -107,12 +107,55 @@ impl<F: Form> Inner<F> {
                 return self.invalidate(loan);
             }
         };
-        let Loan { slot, resource, meta } = loan;
+        let Loan { slot, mut resource, meta } = loan;
+        if !unclean {
+            match self.stock_quickly(slot, resource) {
+                Ok(()) => return,
+                Err(again) => resource = again,
+            }
+        }
+        self.give_back_slowly(slot, resource, unclean);
+        drop(meta);
+    }
+
+    #[cold]
+    fn give_back_slowly(&self, slot: Key, resource: F::Resource, unclean: bool) {
         self.critical(|state, fx| {
             state.slots[slot.index()].unclean = unclean;
             state.give_back(slot, Content::Ready(resource), fx);
         });
-        drop(meta);
+    }
+
+    /// What is in stock, if there is a short way to it; else how to begin.
+    #[inline]
+    pub(super) fn borrow_quickly<'p>(
+        self: &'p Arc<Self>,
+    ) -> Result<Borrowed<'p, F>, Option<Step<F>>> {
+        let (slot, mut resource) = self.lend_quickly().ok_or(None)?;
+        let metadata = self.metadata.as_ref().expect("a pool without keys has its metadata");
+        let test = self.options.test_on_borrow;
+        match self.factory.prepare(metadata, &mut resource, test) {
+            Prepared::Yes => Ok(Borrowed::new(self, Loan { slot, resource, meta: None })),
+            Prepared::NotYet => {
+                Err(Some(Step::Take { slot, resource, meta: None, unclean: false }))
+            }
+            Prepared::No(event) => Err(Some(self.replace(slot, resource, event))),
+        }
+    }
+
+    /// Another in the place of one that has failed.
+    #[cold]
+    fn replace(
+        self: &Arc<Self>,
+        slot: Key,
+        resource: F::Resource,
+        event: PoolEvent<F::Error>,
+    ) -> Step<F> {
+        let mut reserved = Reserved::new(self, slot, Some(resource), None);
+        self.tell(&None, event);
+        reserved.discard();
+        let slot = reserved.into_slot();
+        self.critical(|state, fx| state.another(slot, fx))
     }
 
     pub(super) fn invalidate(&self, loan: Loan<F>) {
