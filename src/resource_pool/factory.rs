@@ -162,21 +162,10 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
 /// A creation under way. Its borrower may leave it to the pool.
 pub(crate) type Creation<F> = BoxFuture<Result<<F as Form>::Resource, Failure<<F as Form>::Error>>>;
 
-/// What the pool made of a resource that comes back where nothing can be awaited.
-pub(crate) enum Cleaned<E> {
-    /// It is passivated.
+/// What the factory made of a resource where nothing can be awaited.
+pub(crate) enum Handled<E> {
     Yes,
-    /// Who takes it next has to.
-    NotYet,
-    /// It failed its test.
-    Invalid,
-    Failed(Failure<E>),
-}
-
-/// What the pool made of a resource that is to be lent where nothing can be awaited.
-pub(crate) enum Prepared<E> {
-    Yes,
-    /// It is to be awaited.
+    /// That is to be awaited.
     NotYet,
     No(PoolEvent<E>),
 }
@@ -230,7 +219,7 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
         test: bool,
-    ) -> Cleaned<Self::Error>;
+    ) -> Handled<Self::Error>;
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
     fn prepare(
@@ -238,7 +227,7 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
         test: bool,
-    ) -> Prepared<Self::Error>;
+    ) -> Handled<Self::Error>;
 }
 
 impl<F: ResourceFactory> Form for F {
@@ -281,17 +270,17 @@ impl<F: ResourceFactory> Form for F {
         metadata: &F::Metadata,
         resource: &mut F::Resource,
         test: bool,
-    ) -> Cleaned<F::Error> {
+    ) -> Handled<F::Error> {
         if test {
             match contained(|| self.validate(metadata, resource)) {
                 Ok(true) => {}
-                Ok(false) => return Cleaned::Invalid,
-                Err(message) => return Cleaned::Failed(Failure::Panicked(message)),
+                Ok(false) => return Handled::No(PoolEvent::Invalid),
+                Err(message) => return Handled::No(PoolEvent::ValidatePanicked(message)),
             }
         }
         match Failure::of(contained(|| self.passivate(metadata, resource))) {
-            Ok(()) => Cleaned::Yes,
-            Err(failure) => Cleaned::Failed(failure),
+            Ok(()) => Handled::Yes,
+            Err(failure) => Handled::No(PoolEvent::PassivateFailed(failure)),
         }
     }
     #[inline]
@@ -301,18 +290,18 @@ impl<F: ResourceFactory> Form for F {
         metadata: &F::Metadata,
         resource: &mut F::Resource,
         test: bool,
-    ) -> Prepared<F::Error> {
+    ) -> Handled<F::Error> {
         if let Err(failure) = Failure::of(contained(|| self.activate(metadata, resource))) {
-            return Prepared::No(PoolEvent::ActivateFailed(failure));
+            return Handled::No(PoolEvent::ActivateFailed(failure));
         }
         if test {
             match contained(|| self.validate(metadata, resource)) {
                 Ok(true) => {}
-                Ok(false) => return Prepared::No(PoolEvent::Invalid),
-                Err(message) => return Prepared::No(PoolEvent::ValidatePanicked(message)),
+                Ok(false) => return Handled::No(PoolEvent::Invalid),
+                Err(message) => return Handled::No(PoolEvent::ValidatePanicked(message)),
             }
         }
-        Prepared::Yes
+        Handled::Yes
     }
 }
 
@@ -353,12 +342,12 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
         Failure::of(contained_future(|| self.0.passivate(metadata, resource)).await)
     }
     #[allow(private_interfaces)] // As in the trait.
-    fn clean(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Cleaned<F::Error> {
-        Cleaned::NotYet
+    fn clean(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
+        Handled::NotYet
     }
     #[allow(private_interfaces)] // As in the trait.
-    fn prepare(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Prepared<F::Error> {
-        Prepared::NotYet
+    fn prepare(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
+        Handled::NotYet
     }
 }
 

@@ -7,7 +7,7 @@
 use super::effects::{Dead, Effects, Shared};
 use super::error::BorrowError;
 use super::event::PoolEvent;
-use super::factory::{Cleaned, Creation, Failure, Form, Prepared};
+use super::factory::{Creation, Failure, Form, Handled};
 use super::guard::{Borrowed, Loan, Reserved};
 use super::options::Options;
 use super::slot::{Content, Meta};
@@ -16,7 +16,7 @@ use crate::clock::{Clock, Deadline, Tick};
 use crate::foreign::{Foreign, contained, release};
 use crate::periodic_executor::PeriodicExecutor;
 use crate::slab_list::Key;
-use crate::sync::{Mutex, has_failed};
+use crate::sync::{Mutex, MutexGuard, has_failed};
 use crate::wait_queue::Queue;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -48,13 +48,20 @@ impl<F: Form> Inner<F> {
         &self,
         section: impl FnOnce(&mut State<F>, &mut Effects<F>) -> R,
     ) -> R {
+        self.section(self.state.lock(), section)
+    }
+
+    /// The same, when it has been locked already.
+    #[inline]
+    pub(super) fn section<R>(
+        &self,
+        mut state: MutexGuard<'_, State<F>>,
+        section: impl FnOnce(&mut State<F>, &mut Effects<F>) -> R,
+    ) -> R {
         let mut fx = Effects::new();
-        let result = {
-            let mut state = self.state.lock();
-            let result = section(&mut state, &mut fx);
-            state.end_section();
-            result
-        };
+        let result = section(&mut state, &mut fx);
+        state.end_section();
+        drop(state);
         fx.run(self);
         result
     }
@@ -92,67 +99,33 @@ impl<F: Form> Inner<F> {
 
     /// A guard is dropped.
     #[inline]
-    pub(super) fn give_back(&self, mut loan: Loan<F>) {
-        let metadata = self.metadata(&loan.meta);
+    pub(super) fn give_back(&self, slot: Key, mut resource: F::Resource, meta: Meta<F>) {
         let test = self.options.test_on_return;
-        let unclean = match self.factory.clean(metadata, &mut loan.resource, test) {
-            Cleaned::Yes => false,
-            Cleaned::NotYet => true,
-            Cleaned::Invalid => {
-                self.tell(&loan.meta, PoolEvent::Invalid);
-                return self.invalidate(loan);
-            }
-            Cleaned::Failed(failure) => {
-                self.tell(&loan.meta, PoolEvent::PassivateFailed(failure));
-                return self.invalidate(loan);
-            }
-        };
-        let Loan { slot, mut resource, meta } = loan;
-        if !unclean {
-            match self.stock_quickly(slot, resource) {
-                Ok(()) => return,
-                Err(again) => resource = again,
+        match self.factory.clean(self.metadata(&meta), &mut resource, test) {
+            Handled::Yes => self.stock(slot, resource, false),
+            Handled::NotYet => self.stock(slot, resource, true),
+            Handled::No(event) => {
+                self.tell(&meta, event);
+                self.invalidate(Loan { slot, resource, meta });
             }
         }
-        self.give_back_slowly(slot, resource, unclean);
-        drop(meta);
     }
 
+    /// Another in the place of one that could not be lent.
     #[cold]
-    fn give_back_slowly(&self, slot: Key, resource: F::Resource, unclean: bool) {
-        self.critical(|state, fx| {
-            state.slots[slot.index()].unclean = unclean;
-            state.give_back(slot, Content::Ready(resource), fx);
-        });
-    }
-
-    /// What is in stock, if there is a short way to it; else how to begin.
-    #[inline]
-    pub(super) fn borrow_quickly<'p>(
-        self: &'p Arc<Self>,
-    ) -> Result<Borrowed<'p, F>, Option<Step<F>>> {
-        let (slot, mut resource) = self.lend_quickly().ok_or(None)?;
-        let metadata = self.metadata.as_ref().expect("a pool without keys has its metadata");
-        let test = self.options.test_on_borrow;
-        match self.factory.prepare(metadata, &mut resource, test) {
-            Prepared::Yes => Ok(Borrowed::new(self, Loan { slot, resource, meta: None })),
-            Prepared::NotYet => {
-                Err(Some(Step::Take { slot, resource, meta: None, unclean: false }))
-            }
-            Prepared::No(event) => Err(Some(self.replace(slot, resource, event))),
-        }
-    }
-
-    /// Another in the place of one that has failed.
-    #[cold]
-    fn replace(
+    pub(super) fn replace(
         self: &Arc<Self>,
         slot: Key,
         resource: F::Resource,
         event: PoolEvent<F::Error>,
     ) -> Step<F> {
-        let mut reserved = Reserved::new(self, slot, Some(resource), None);
+        let reserved = Reserved::new(self, slot, Some(resource), None);
         self.tell(&None, event);
+        self.another(reserved)
+    }
+
+    #[cold]
+    pub(super) fn another(&self, mut reserved: Reserved<'_, F>) -> Step<F> {
         reserved.discard();
         let slot = reserved.into_slot();
         self.critical(|state, fx| state.another(slot, fx))
@@ -217,7 +190,7 @@ impl<F: Form> Inner<F> {
 
     /// What a loan comes with: activation, then test (ruling 14).
     #[inline]
-    async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
+    pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
         if unclean && !self.cleaned(reserved).await {
             return false;
         }
@@ -252,8 +225,7 @@ impl<F: Form> Inner<F> {
                     if self.clock.has_passed(patience.deadline(&self.clock)) {
                         return Err(BorrowError::TimedOut);
                     }
-                    let slot = reserved.into_slot();
-                    step = self.critical(|state, fx| state.another(slot, fx));
+                    step = self.another(reserved);
                 }
                 Step::Create { slot, unfinished, victim, meta } => {
                     let reserved = Reserved::new(self, slot, None, meta);
