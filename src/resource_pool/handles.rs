@@ -84,17 +84,14 @@ macro_rules! both {
             }
 
             fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), PoolBuildError> {
-                let inner = self.inner();
-                inner.critical(|state, fx| {
+                self.inner().critical(|state, fx| {
                     let mut limits = state.limits;
                     change(&mut limits);
                     limits.check()?;
                     state.limits = limits;
                     state.fit(fx);
                     Ok(())
-                })?;
-                inner.each_key(|state, key, fx| state.fit_key(key, fx));
-                Ok(())
+                })
             }
             /// Changes `max_active`. Those that are lent beyond a lower limit are not missed: as they
             /// come back, fewer are lent. Whoever can be served by a higher one is.

@@ -292,8 +292,20 @@ impl<F: Form> State<F> {
     }
 
     /// After a limit was changed: what is too much leaves, the longest idle first, and who can now be
-    /// served is.
-    pub(super) fn fit_key(&mut self, key: Key, fx: &mut Effects<F>) {
+    /// served is. One section, for all keys are under the new limits at once.
+    pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
+        self.for_all_keys(|state, key| state.fit_key(key, fx));
+        while self.total - self.leaving > self.limits.max_total
+            && let Some(slot) = self.least_recently_used()
+        {
+            self.evict(slot, fx);
+        }
+        self.for_all_keys(|state, key| state.stand_in_line(key));
+        self.settle(fx);
+        self.for_all_keys(|state, key| state.forget_if_empty(key, fx));
+    }
+
+    fn fit_key(&mut self, key: Key, fx: &mut Effects<F>) {
         loop {
             let sub = &self.subs[key.index()];
             let too_many = sub.idle.len() > self.limits.max_idle()
@@ -308,19 +320,14 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
-        self.stand_in_line(key);
-        self.settle(fx);
-        self.forget_if_empty(key, fx);
     }
 
-    /// After `max_total` was changed.
-    pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
-        while self.total - self.leaving > self.limits.max_total
-            && let Some(slot) = self.least_recently_used()
-        {
-            self.evict(slot, fx);
+    fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, Key)) {
+        for index in 0..self.subs.capacity() {
+            if self.subs.contains(index) {
+                action(self, Key::new(index));
+            }
         }
-        self.settle(fx);
     }
 
     pub(super) fn begin_life(&mut self, slot: Key) {

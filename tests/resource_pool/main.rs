@@ -6,3 +6,4 @@ mod shared;
 
 mod common;
 mod failures;
+mod resizing;
