@@ -136,8 +136,7 @@ macro_rules! both {
             /// Destroys what is idle, and has all that exists otherwise destroyed when it comes back, or as
             /// soon as it is made: for what all resources depend on and has changed.
             pub fn clear_all(&self) {
-                self.inner().critical(|state, _| state.epoch += 1);
-                self.clear();
+                self.inner().critical(|state, fx| state.clear_all(fx));
             }
             /// Closes the pool: who waits is told so, what is idle is destroyed, what is lent is destroyed
             /// when it comes back. Does not wait for that: `wait_closed` does. To close it again changes

@@ -272,6 +272,12 @@ impl<F: Form> State<F> {
         }
     }
 
+    /// All idle ones leave, and what else exists will. One section, so that none of them is lent after it.
+    pub(super) fn clear_all(&mut self, fx: &mut Effects<F>) {
+        self.epoch += 1;
+        self.for_all_keys(|state, key| state.clear_key(key, fx));
+    }
+
     /// The first step of a close: from now on nobody is served.
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;

@@ -7,3 +7,4 @@ mod shared;
 mod common;
 mod failures;
 mod resizing;
+mod clearing;
