@@ -323,9 +323,8 @@ impl<F: Form> State<F> {
             let Some(slot) = oldest else { break };
             self.evict(slot, fx);
         }
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
+        // Also if there is no minimum any more.
+        self.watch_minimum(key, fx);
     }
 
     fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, Key)) {

@@ -8,3 +8,4 @@ mod common;
 mod failures;
 mod resizing;
 mod clearing;
+mod maintaining;

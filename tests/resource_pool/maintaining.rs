@@ -7,3 +7,29 @@ use cabrank::resource_pool::{BorrowError, Borrowed, Limit, ResourceState};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// A minimum that is no more is not filled up.
+#[test]
+fn a_minimum_that_was_taken_back_fills_nothing() {
+    let rig = pool(|b| b);
+    rig.pool.set_min_idle(2).expect("valid");
+    rig.pool.set_min_idle(0).expect("valid");
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.script.made()), ((0, 0), 0));
+    rig.pool.set_min_idle(3).expect("valid");
+    rig.pool.set_min_idle(1).expect("valid");
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.script.made()), ((0, 1), 1));
+}
+
+#[test]
+fn the_reaper_minds_the_minimum() {
+    let rig = pool(|b| b.min_idle(2).soft_max_idle_time(10 * SECOND));
+    drop(rig.lend_all::<4>());
+    rig.clock.advance(HOUR);
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 4));
+    rig.clock.advance(HOUR);
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 4));
+}
