@@ -166,6 +166,9 @@ impl<F: Form> State<F> {
         {
             self.evict(slot, fx);
         }
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
         if self.timed {
             self.is_idle_due(key, fx);
         }

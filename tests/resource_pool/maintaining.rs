@@ -33,3 +33,13 @@ fn the_reaper_minds_the_minimum() {
     rig.pool.maintain();
     assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 4));
 }
+
+/// What was lent and came back makes the stock whole: nothing is to be made.
+#[test]
+fn a_minimum_that_is_met_again_fills_nothing() {
+    let rig = pool(|b| b.min_idle(2));
+    rig.pool.prefill(2).expect("room");
+    drop(rig.lend_all::<2>());
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 2));
+}
