@@ -174,7 +174,7 @@ impl<F: Form> State<F> {
                 self.slots[slot.index()].place = Place::Lent;
                 Grant { slot, victim: None }
             }
-            None => self.grant_new(key)?,
+            None => self.grant_new(key, fx)?,
         };
         self.subs[key.index()].active += 1;
         self.active += 1;
@@ -192,7 +192,7 @@ impl<F: Form> State<F> {
     }
 
     #[cold]
-    fn grant_new(&mut self, key: Key) -> Option<Grant> {
+    fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         if self.subs[key.index()].total >= self.limits.max_total_per_key {
             return None;
         }
@@ -204,6 +204,10 @@ impl<F: Form> State<F> {
             self.leave_stock(victim);
             self.end_life(victim);
             self.count_out(victim, Place::Condemned);
+            if self.limits.min_idle > 0 {
+                let victims = self.slots[victim.index()].key;
+                self.watch_minimum(victims, fx);
+            }
         }
         Some(Grant { slot: self.reserve(key, Place::Lent), victim })
     }

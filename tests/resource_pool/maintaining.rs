@@ -43,3 +43,15 @@ fn a_minimum_that_is_met_again_fills_nothing() {
     rig.pool.maintain();
     assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 2));
 }
+
+/// The key that had to make room is below its minimum afterwards.
+#[test]
+fn a_minimum_is_filled_up_again_for_the_key_that_made_room() {
+    let rig = keyed(|b| b.min_idle(1).max_total(2));
+    drop(rig.lend("b"));
+    let two = [rig.lend("a"), rig.lend("a")];
+    assert_eq!(rig.pool.num_idle_of(&"b"), 0);
+    two.into_iter().for_each(Borrowed::invalidate);
+    rig.pool.maintain();
+    assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (1, 1));
+}
