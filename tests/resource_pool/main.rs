@@ -9,3 +9,4 @@ mod failures;
 mod resizing;
 mod clearing;
 mod maintaining;
+mod keyed;
