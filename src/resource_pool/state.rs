@@ -294,7 +294,14 @@ impl<F: Form> State<F> {
     fn serve_line(&mut self, fx: &mut Effects<F>) {
         while let Some(key) = self.first_in_line() {
             let outcome = if self.options.fair {
-                let Some(grant) = self.grant(key, fx) else { return };
+                let Some(grant) = self.grant(key, fx) else {
+                    // Its stock may have turned out to be stale: then it leaves the line, and others follow.
+                    self.stand_in_line(key);
+                    match self.first_in_line() {
+                        Some(first) if first != key => continue,
+                        _ => return,
+                    }
+                };
                 Outcome::Granted(grant)
             } else {
                 if self.free() <= self.retrying {
