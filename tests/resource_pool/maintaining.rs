@@ -55,3 +55,21 @@ fn a_minimum_is_filled_up_again_for_the_key_that_made_room() {
     rig.pool.maintain();
     assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (1, 1));
 }
+
+/// A loan that was granted, and not picked up for so long that it looks abandoned.
+#[test]
+fn a_grant_that_nobody_picks_up_is_taken_back() {
+    let rig = pool(|b| b.max_active(1).abandoned_after(10 * SECOND).remove_abandoned(true));
+    let lent = rig.lend();
+    let pool = rig.pool.clone();
+    let mut task = Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
+    assert!(task.poll().is_none());
+    drop(lent);
+    rig.clock.advance(10 * SECOND);
+    rig.pool.maintain();
+    assert_eq!(rig.counts(), (0, 0));
+    let other = rig.lend();
+    let late = task.poll().expect("it was granted").expect("a resource");
+    drop((late, other));
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
+}
