@@ -270,7 +270,8 @@ impl<F: Form> State<F> {
         let sub = &mut self.subs[key.index()];
         sub.tested -= 1;
         self.tested -= 1;
-        if gone || self.closed || sub.idle.len() > self.limits.max_idle() {
+        let too_many = sub.idle.len() > self.limits.max_idle();
+        if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);
         }
         self.changed(key, fx);

@@ -138,10 +138,7 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         let key = entry.key;
         let old = entry.epoch != self.epoch || entry.expired;
-        let sub = &self.subs[key.index()];
-        let surplus = self.total - self.leaving > self.limits.max_total
-            || sub.total - sub.leaving > self.limits.max_total_per_key;
-        if self.closed || old || surplus || self.timed && self.has_outlived(slot) {
+        if self.closed || old || self.has_too_many(key) || self.timed && self.has_outlived(slot) {
             self.leave(slot, content, fx);
             return self.changed(key, fx);
         }
@@ -172,6 +169,13 @@ impl<F: Form> State<F> {
         if self.timed {
             self.is_idle_due(key, fx);
         }
+    }
+
+    /// After a limit was lowered.
+    pub(super) fn has_too_many(&self, key: Key) -> bool {
+        let sub = &self.subs[key.index()];
+        self.total - self.leaving > self.limits.max_total
+            || sub.total - sub.leaving > self.limits.max_total_per_key
     }
 
     fn is_there(&self, slot: Key) -> bool {

@@ -71,3 +71,17 @@ fn a_higher_limit_serves_those_who_wait_of_all_keys() {
     drop(third_b.end().expect("room"));
     drop((a, b, got));
 }
+
+/// What is being tested cannot leave at once; it does when its test is over.
+#[test]
+fn a_lower_limit_takes_what_is_tested_meanwhile() {
+    let rig = pool(|b| b.max_active(2).max_total(2));
+    let [lent, idle] = rig.lend_all();
+    drop(idle);
+    rig.pool.retain(|_, _| {
+        rig.pool.set_max_total(1).expect("valid");
+        true
+    });
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((1, 0), 1, 1));
+    drop(lent);
+}
