@@ -221,10 +221,21 @@ impl<F: Form> State<F> {
         let idle = match self.options.eviction_interval {
             Some(_) if self.idle == 0 => None,
             Some(_) => self.next_run,
-            // Those that a minimum protects are due by the longer time, or never.
-            None => self.by_age().filter_map(|slot| self.idle_due(slot)).next(),
+            None => self.next_idle_due(),
         };
         lives.chain(lent).chain(filling).chain(idle).min()
+    }
+
+    /// Those that a minimum protects are due by the longer time, or never: so it is the oldest of all, or
+    /// the oldest of the others.
+    fn next_idle_due(&self) -> Option<Time> {
+        let unprotected = |slot: &Key| {
+            let key = self.slots[slot.index()].key;
+            self.subs[key.index()].idle.len() > self.limits.min_idle
+        };
+        let oldest = self.by_age().next();
+        let others = self.by_age().find(unprotected);
+        oldest.into_iter().chain(others).filter_map(|slot| self.idle_due(slot)).min()
     }
 
     fn subs_below_minimum(&self) -> impl Iterator<Item = &super::slot::Sub<F>> {

@@ -73,3 +73,18 @@ fn a_grant_that_nobody_picks_up_is_taken_back() {
     drop((late, other));
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
 }
+
+/// Of two keys, the one that is due first is what the maintenance sleeps until, though the other's has
+/// been idle for longer.
+#[test]
+fn the_maintenance_wakes_for_the_first_that_is_due_of_all_keys() {
+    let rig = keyed(|b| b.min_idle(1).soft_max_idle_time(5 * SECOND).max_idle_time(100 * SECOND));
+    drop(rig.lend("a"));
+    rig.clock.advance(SECOND);
+    drop((rig.lend("b"), rig.lend("b")));
+    let due = Task::new({
+        let pool = rig.pool.clone();
+        async move { pool.maintain_async().await }
+    });
+    assert_eq!(due.finish(), Some(5 * SECOND));
+}
