@@ -233,8 +233,9 @@ impl<F: Form> State<F> {
             let key = self.slots[slot.index()].key;
             self.subs[key.index()].idle.len() > self.limits.min_idle
         };
-        let oldest = self.by_age().next();
-        let others = self.by_age().find(unprotected);
+        // What is being tested cannot leave; the end of its test says when it is due (`end_test`).
+        let here = || self.by_age().filter(|slot| !self.slots[slot.index()].tested);
+        let (oldest, others) = (here().next(), here().find(unprotected));
         oldest.into_iter().chain(others).filter_map(|slot| self.idle_due(slot)).min()
     }
 
@@ -284,6 +285,8 @@ impl<F: Form> State<F> {
         let too_many = sub.idle.len() > self.limits.max_idle();
         if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);
+        } else if self.timed {
+            self.is_idle_due(key, fx);
         }
         self.changed(key, fx);
     }

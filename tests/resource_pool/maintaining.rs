@@ -88,3 +88,18 @@ fn the_maintenance_wakes_for_the_first_that_is_due_of_all_keys() {
     });
     assert_eq!(due.finish(), Some(5 * SECOND));
 }
+
+/// It would never sleep, else.
+#[test]
+fn what_is_being_tested_is_not_due() {
+    let rig = pool(|b| b.max_idle_time(5 * SECOND));
+    drop(rig.lend());
+    rig.pool.retain(|_, _| {
+        rig.clock.advance(5 * SECOND);
+        let pool = rig.pool.clone();
+        assert_eq!(Task::new(async move { pool.maintain_async().await }).finish(), None);
+        true
+    });
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
+}
