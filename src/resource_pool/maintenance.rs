@@ -214,10 +214,7 @@ impl<F: Form> State<F> {
     fn next_due(&self) -> Option<Time> {
         let lives = self.lives.iter().filter_map(|list| self.ends_at(list.front()?));
         let lent = self.lent.front().and_then(|slot| self.abandoned_at(slot));
-        let filling = match self.closed || self.total >= self.limits.max_total {
-            true => None,
-            false => self.subs_below_minimum().filter_map(|sub| sub.back_off_until).min(),
-        };
+        let filling = self.next_filling();
         let idle = match self.options.eviction_interval {
             Some(_) if self.idle == 0 => None,
             Some(_) => self.next_run,
@@ -239,8 +236,14 @@ impl<F: Form> State<F> {
         oldest.into_iter().chain(others).filter_map(|slot| self.idle_due(slot)).min()
     }
 
-    fn subs_below_minimum(&self) -> impl Iterator<Item = &super::slot::Sub<F>> {
-        self.below_minimum.iter(&self.subs).map(|key| &self.subs[key.index()])
+    /// When a key can be filled up again that there is room for.
+    fn next_filling(&self) -> Option<Time> {
+        if self.closed || !self.line.is_empty() || self.total >= self.limits.max_total {
+            return None;
+        }
+        let subs = self.below_minimum.iter(&self.subs).map(|key| &self.subs[key.index()]);
+        let room = subs.filter(|sub| sub.total < self.limits.max_total_per_key);
+        room.filter_map(|sub| sub.back_off_until).min()
     }
 
     /// The idle one whose turn it is to be tested, taken from where it stays.

@@ -103,3 +103,21 @@ fn what_is_being_tested_is_not_due() {
     rig.pool.maintain();
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
+
+/// A key at its own limit cannot be filled up, and is not due though its back-off is over.
+#[test]
+fn a_key_that_is_full_is_not_due_for_stock() {
+    let rig = keyed(|b| b.min_idle(1).max_total_per_key(1));
+    drop(rig.lend("a"));
+    rig.script.fails("create");
+    rig.pool.clear();
+    rig.pool.maintain();
+    rig.script.is_well("create");
+    let lent = rig.lend("a");
+    rig.clock.advance(HOUR);
+    let pool = rig.pool.clone();
+    assert_eq!(Task::new(async move { pool.maintain_async().await }).finish(), None);
+    lent.invalidate();
+    rig.pool.maintain();
+    assert_eq!(rig.counts(), (0, 1));
+}
