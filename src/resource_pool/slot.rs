@@ -5,7 +5,7 @@
 //! | `Lent` | with its borrower; none while it is made | `lent`*, `lives`* | active |
 //! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`*, `lives`* | idle |
 //! | `Adding` | none yet | `lives`* | adding |
-//! | `Condemned` | here: its place in the total is another's | none | nothing |
+//! | `Condemned` | here: its place in the total is another's | `lives`*, for it may come back | nothing |
 //! | `Reclaimed` | with a borrower that has abandoned it; here if it was granted and not picked up | none | nothing |
 //! | `Leaving` | being destroyed | none | leaving |
 //!

@@ -202,7 +202,6 @@ impl<F: Form> State<F> {
         };
         if let Some(victim) = victim {
             self.leave_stock(victim);
-            self.end_life(victim);
             self.count_out(victim, Place::Condemned);
             if self.limits.min_idle > 0 {
                 let victims = self.slots[victim.index()].key;
@@ -274,6 +273,7 @@ impl<F: Form> State<F> {
 
     /// Removes what counts no more.
     pub(super) fn bury(&mut self, slot: Key, fx: &mut Effects<F>) -> Dead<F> {
+        self.end_life(slot);
         let entry = self.slots.remove(slot.index());
         let sub = &mut self.subs[entry.key.index()];
         sub.outside -= 1;
@@ -452,7 +452,6 @@ impl<F: Form> State<F> {
         sub.outside -= 1;
         sub.total += 1;
         self.total += 1;
-        self.begin_life(victim);
         self.stock(victim, content, fx);
         self.left(newcomers, fx);
     }

@@ -121,3 +121,24 @@ fn a_key_that_is_full_is_not_due_for_stock() {
     rig.pool.maintain();
     assert_eq!(rig.counts(), (0, 1));
 }
+
+/// A victim that gets its place again ends when its time is over, not when a younger one's is.
+#[test]
+fn a_victim_that_was_spared_ends_in_time() {
+    let rig = keyed(|b| b.max_active(Limit::None).max_total(17).max_lifetime(20 * SECOND));
+    let a = rig.lend("a");
+    rig.clock.advance(10 * SECOND);
+    // Of the same class of lifetimes as the first, but younger.
+    let others: Vec<_> = (0..16).map(|_| rig.lend("c")).collect();
+    let pool = rig.pool.clone();
+    let mut task = Task::new(async move { pool.borrow_async(&"b").await.map(Borrowed::into_owned) });
+    assert!(task.poll().is_none());
+    drop(a);
+    assert_eq!(rig.pool.snapshot().keys[0].resources[0].state, ResourceState::Condemned);
+    drop(task);
+    assert_eq!(rig.pool.num_idle_of(&"a"), 1);
+    rig.clock.advance(10 * SECOND);
+    rig.pool.maintain();
+    assert_eq!(rig.pool.num_idle_of(&"a"), 0);
+    drop(others);
+}
