@@ -169,6 +169,7 @@ pub(crate) enum Cleaned<E> {
     NotYet,
     /// It failed its test.
     Invalid,
+    TestPanicked(String),
     Failed(Failure<E>),
 }
 
@@ -269,7 +270,7 @@ impl<F: ResourceFactory> Form for F {
             match contained(|| self.validate(metadata, resource)) {
                 Ok(true) => {}
                 Ok(false) => return Cleaned::Invalid,
-                Err(message) => return Cleaned::Failed(Failure::Panicked(message)),
+                Err(message) => return Cleaned::TestPanicked(message),
             }
         }
         match Failure::of(contained(|| self.passivate(metadata, resource))) {

@@ -102,6 +102,10 @@ impl<F: Form> Inner<F> {
                 self.tell(&loan.meta, PoolEvent::Invalid);
                 return self.invalidate(loan);
             }
+            Cleaned::TestPanicked(message) => {
+                self.tell(&loan.meta, PoolEvent::ValidatePanicked(message));
+                return self.invalidate(loan);
+            }
             Cleaned::Failed(failure) => {
                 self.tell(&loan.meta, PoolEvent::PassivateFailed(failure));
                 return self.invalidate(loan);

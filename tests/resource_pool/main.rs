@@ -10,3 +10,4 @@ mod resizing;
 mod clearing;
 mod maintaining;
 mod keyed;
+mod foreign_code;
