@@ -75,10 +75,15 @@ impl<F: Form> State<F> {
     /// After one of the key has become idle: the oldest may be above the minimum now.
     pub(super) fn is_idle_due(&mut self, key: Key, fx: &mut Effects<F>) {
         if self.options.eviction_interval.is_some() {
+            // While nothing was idle, no run was due.
+            self.is_due(self.next_run, fx);
+        }
+        if !self.timed {
             return;
         }
         let sub = &self.subs[key.index()];
-        let oldest = sub.idle.front().and_then(|slot| self.idle_due(slot));
+        let exact = self.options.eviction_interval.is_none();
+        let oldest = sub.idle.front().filter(|_| exact).and_then(|slot| self.idle_due(slot));
         let newest = sub.idle.back().and_then(|slot| self.ends_at(slot));
         self.is_due(oldest.into_iter().chain(newest).min(), fx);
     }
@@ -288,7 +293,7 @@ impl<F: Form> State<F> {
         let too_many = sub.idle.len() > self.limits.max_idle();
         if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);
-        } else if self.timed {
+        } else {
             self.is_idle_due(key, fx);
         }
         self.changed(key, fx);

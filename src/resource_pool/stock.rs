@@ -166,9 +166,7 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
-        if self.timed {
-            self.is_idle_due(key, fx);
-        }
+        self.is_idle_due(key, fx);
     }
 
     /// After a limit was lowered.

@@ -11,3 +11,4 @@ mod clearing;
 mod maintaining;
 mod keyed;
 mod foreign_code;
+mod real_clock;
