@@ -242,13 +242,13 @@ impl<F: Form> State<F> {
     }
 
     /// When a key can be filled up again that there is room for.
-    fn next_filling(&self) -> Option<Time> {
+    pub(super) fn next_filling(&self) -> Option<Time> {
         if self.closed || !self.line.is_empty() || self.total >= self.limits.max_total {
             return None;
         }
         let subs = self.below_minimum.iter(&self.subs).map(|key| &self.subs[key.index()]);
         let room = subs.filter(|sub| sub.total < self.limits.max_total_per_key);
-        room.filter_map(|sub| sub.back_off_until).min()
+        room.map(|sub| sub.back_off_until.unwrap_or(self.clock.now())).min()
     }
 
     /// The idle one whose turn it is to be tested, taken from where it stays.

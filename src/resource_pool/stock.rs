@@ -223,9 +223,8 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
             // There is room for one more, of whatever key.
-            if let Some(first) = self.below_minimum.front() {
-                self.watch_minimum(first, fx);
-            }
+            let due = self.next_filling();
+            self.is_due(due, fx);
         }
         self.forget_if_empty(key, fx);
         self.tell_if_over(fx);

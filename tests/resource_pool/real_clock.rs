@@ -3,7 +3,7 @@
 
 use crate::common::{Pool, Script};
 use crate::shared::{before_long, end_the_run_when_the_library_panics};
-use cabrank::resource_pool::{ResourcePool, ResourcePoolBuilder};
+use cabrank::resource_pool::{KeyedResourcePool, ResourcePool, ResourcePoolBuilder};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -69,4 +69,26 @@ fn an_abandoned_one_makes_room() {
     let lent = pool.borrow();
     drop(pool.borrow().expect("its place is given up"));
     drop(lent);
+}
+
+/// The first of those below the minimum cannot be filled up; another is as soon as there is room.
+#[test]
+fn a_full_key_keeps_no_other_from_its_minimum() {
+    end_the_run_when_the_library_panics();
+    let builder = KeyedResourcePool::builder(Script::default());
+    let builder = builder.min_idle(1).max_total_per_key(2).max_total(4);
+    let pool = builder.build().expect("a valid pool");
+    let lend = |key| pool.borrow(&key).expect("there is room");
+    let idle = |key, number| before_long(|| pool.num_idle_of(&key) == number);
+    drop(lend("b"));
+    let a = lend("a");
+    idle("a", 1);
+    let full = (a, lend("a"), lend("c"));
+    // It takes the place of the idle one of b.
+    drop(lend("c"));
+    assert_eq!((pool.num_idle_of(&"b"), pool.num_idle_of(&"c")), (0, 1));
+    let (a, again, c) = full;
+    drop(c.detach());
+    idle("b", 1);
+    drop((a, again));
 }
