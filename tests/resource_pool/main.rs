@@ -12,3 +12,4 @@ mod maintaining;
 mod keyed;
 mod foreign_code;
 mod real_clock;
+mod stress;
