@@ -188,6 +188,9 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
+        if self.waiting > 0 {
+            self.stand_in_line(key);
+        }
         Some(grant)
     }
 
@@ -203,8 +206,9 @@ impl<F: Form> State<F> {
         if let Some(victim) = victim {
             self.leave_stock(victim);
             self.count_out(victim, Place::Condemned);
+            let victims = self.slots[victim.index()].key;
+            self.stand_in_line(victims);
             if self.limits.min_idle > 0 {
-                let victims = self.slots[victim.index()].key;
                 self.watch_minimum(victims, fx);
             }
         }
@@ -295,8 +299,7 @@ impl<F: Form> State<F> {
         while let Some(key) = self.first_in_line() {
             let outcome = if self.options.fair {
                 let Some(grant) = self.grant(key, fx) else {
-                    // Its stock may have turned out to be stale: then it leaves the line, and others follow.
-                    self.stand_in_line(key);
+                    // If its stock turned out to be stale it has left the line, and others follow.
                     match self.first_in_line() {
                         Some(first) if first != key => continue,
                         _ => return,

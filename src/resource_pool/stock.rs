@@ -190,6 +190,9 @@ impl<F: Form> State<F> {
         self.leave_stock(slot);
         let content = self.slots[slot.index()].content.take();
         self.leave(slot, content, fx);
+        if self.waiting > 0 {
+            self.stand_in_line(self.slots[slot.index()].key);
+        }
     }
 
     /// It leaves the pool: to be destroyed after the section, and counted until then.

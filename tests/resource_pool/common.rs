@@ -1,6 +1,7 @@
 //! A factory whose resources say what happens to them, pools on a hand-driven clock, and borrowers in the
 //! background.
 
+use crate::shared::task::Task;
 use crate::shared::{SOON, before_long, end_the_run_when_the_library_panics};
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
@@ -206,6 +207,14 @@ pub(crate) fn keyed(
 }
 
 impl Rig<Pool> {
+    /// A borrower that is a task, and waits.
+    #[track_caller]
+    pub(crate) fn task(&self) -> Task<Got> {
+        let pool = self.pool.clone();
+        let mut task = Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
+        assert!(task.poll().is_none(), "it waits");
+        task
+    }
     /// One that is lent at once, as (its number).
     #[track_caller]
     pub(crate) fn lend(&self) -> Lent {
@@ -230,6 +239,15 @@ impl Rig<Pool> {
 }
 
 impl Rig<Keyed> {
+    /// A borrower that is a task, and waits.
+    #[track_caller]
+    pub(crate) fn task(&self, key: &'static str) -> Task<Got> {
+        let pool = self.pool.clone();
+        let mut task =
+            Task::new(async move { pool.borrow_async(&key).await.map(Borrowed::into_owned) });
+        assert!(task.poll().is_none(), "it waits");
+        task
+    }
     #[track_caller]
     pub(crate) fn lend(&self, key: &'static str) -> Lent {
         self.pool.try_borrow(&key).expect("there is one").into_owned()

@@ -30,3 +30,37 @@ fn stale_stock_keeps_no_other_key_waiting() {
     drop(waits_b.end().expect("it came back"));
     assert_eq!(rig.pool.num_active(), 0);
 }
+
+/// Where newcomers may barge, a key leaves the line when one takes what its oldest waiter was in line for.
+#[test]
+fn a_newcomer_that_barges_takes_its_key_out_of_the_line() {
+    let rig = keyed(|b| b.fair(false).max_active(1).max_total(1));
+    let a = rig.lend("a");
+    let (waits_b, waits_a) = (rig.task("b"), rig.task("a"));
+    drop(a);
+    // b was woken to try again, and does not yet.
+    let newcomer = rig.lend("a");
+    for mut task in [waits_b, waits_a] {
+        assert!(task.poll().is_none());
+    }
+    drop(newcomer);
+    assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
+}
+
+/// The same, when the maintenance takes it.
+#[test]
+fn stock_that_is_evicted_takes_its_key_out_of_the_line() {
+    let rig = keyed(|b| {
+        b.fair(false).max_total(2).max_total_per_key(1).max_idle_time(5 * SECOND)
+    });
+    let (a, other) = (rig.lend("a"), rig.lend("c"));
+    let (waits_b, waits_a) = (rig.task("b"), rig.task("a"));
+    drop(a);
+    rig.clock.advance(5 * SECOND);
+    rig.pool.maintain();
+    for task in [waits_b, waits_a] {
+        drop(task);
+    }
+    drop(other);
+    assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
+}
