@@ -79,8 +79,7 @@ macro_rules! both {
             }
 
             fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), PoolBuildError> {
-                let inner = self.inner();
-                inner.critical(|state, fx| {
+                self.inner().critical(|state, fx| {
                     let mut limits = state.limits;
                     change(&mut limits);
                     limits.check()?;
@@ -89,9 +88,7 @@ macro_rules! both {
                     state.plain = !state.keyed && untimed && limits.min_idle == 0;
                     state.fit(fx);
                     Ok(())
-                })?;
-                inner.each_key(|state, key, fx| state.fit_key(key, fx));
-                Ok(())
+                })
             }
             /// Changes `max_active`. Those that are lent beyond a lower limit are not missed: as they
             /// come back, fewer are lent. Whoever can be served by a higher one is.
@@ -136,8 +133,7 @@ macro_rules! both {
             /// Destroys what is idle, and has all that exists otherwise destroyed when it comes back, or as
             /// soon as it is made: for what all resources depend on and has changed.
             pub fn clear_all(&self) {
-                self.inner().critical(|state, _| state.epoch += 1);
-                self.clear();
+                self.inner().critical(|state, fx| state.clear_all(fx));
             }
             /// Closes the pool: who waits is told so, what is idle is destroyed, what is lent is destroyed
             /// when it comes back. Does not wait for that: `wait_closed` does. To close it again changes

@@ -75,10 +75,15 @@ impl<F: Form> State<F> {
     /// After one of the key has become idle: the oldest may be above the minimum now.
     pub(super) fn is_idle_due(&mut self, key: Key, fx: &mut Effects<F>) {
         if self.options.eviction_interval.is_some() {
+            // While nothing was idle, no run was due.
+            self.is_due(self.next_run, fx);
+        }
+        if !self.timed {
             return;
         }
         let sub = &self.subs[key.index()];
-        let oldest = sub.idle.front().and_then(|slot| self.idle_due(slot));
+        let exact = self.options.eviction_interval.is_none();
+        let oldest = sub.idle.front().filter(|_| exact).and_then(|slot| self.idle_due(slot));
         let newest = sub.idle.back().and_then(|slot| self.ends_at(slot));
         self.is_due(oldest.into_iter().chain(newest).min(), fx);
     }
@@ -214,21 +219,36 @@ impl<F: Form> State<F> {
     fn next_due(&self) -> Option<Time> {
         let lives = self.lives.iter().filter_map(|list| self.ends_at(list.front()?));
         let lent = self.lent.front().and_then(|slot| self.abandoned_at(slot));
-        let filling = match self.closed || self.total >= self.limits.max_total {
-            true => None,
-            false => self.subs_below_minimum().filter_map(|sub| sub.back_off_until).min(),
-        };
+        let filling = self.next_filling();
         let idle = match self.options.eviction_interval {
             Some(_) if self.idle == 0 => None,
             Some(_) => self.next_run,
-            // Those that a minimum protects are due by the longer time, or never.
-            None => self.by_age().filter_map(|slot| self.idle_due(slot)).next(),
+            None => self.next_idle_due(),
         };
         lives.chain(lent).chain(filling).chain(idle).min()
     }
 
-    fn subs_below_minimum(&self) -> impl Iterator<Item = &super::slot::Sub<F>> {
-        self.below_minimum.iter(&self.subs).map(|key| &self.subs[key.index()])
+    /// Those that a minimum protects are due by the longer time, or never: so it is the oldest of all, or
+    /// the oldest of the others.
+    fn next_idle_due(&self) -> Option<Time> {
+        let unprotected = |slot: &Key| {
+            let key = self.slots[slot.index()].key;
+            self.subs[key.index()].idle.len() > self.limits.min_idle
+        };
+        // What is being tested cannot leave; the end of its test says when it is due (`end_test`).
+        let here = || self.by_age().filter(|slot| !self.slots[slot.index()].tested);
+        let (oldest, others) = (here().next(), here().find(unprotected));
+        oldest.into_iter().chain(others).filter_map(|slot| self.idle_due(slot)).min()
+    }
+
+    /// When a key can be filled up again that there is room for.
+    pub(super) fn next_filling(&self) -> Option<Time> {
+        if self.closed || !self.line.is_empty() || self.total >= self.limits.max_total {
+            return None;
+        }
+        let subs = self.below_minimum.iter(&self.subs).map(|key| &self.subs[key.index()]);
+        let room = subs.filter(|sub| sub.total < self.limits.max_total_per_key);
+        room.map(|sub| sub.back_off_until.unwrap_or(self.clock.now())).min()
     }
 
     /// The idle one whose turn it is to be tested, taken from where it stays.
@@ -270,8 +290,11 @@ impl<F: Form> State<F> {
         let sub = &mut self.subs[key.index()];
         sub.tested -= 1;
         self.tested -= 1;
-        if gone || self.closed || sub.idle.len() > self.limits.max_idle() {
+        let too_many = sub.idle.len() > self.limits.max_idle();
+        if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);
+        } else {
+            self.is_idle_due(key, fx);
         }
         self.changed(key, fx);
     }

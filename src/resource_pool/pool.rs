@@ -28,7 +28,7 @@ pub(crate) type Listener<F> =
     Box<dyn Fn(&<F as Form>::Metadata, &PoolEvent<<F as Form>::Error>) + Send + Sync>;
 
 /// The pool.
-pub struct Inner<F: Form> {
+pub(crate) struct Inner<F: Form> {
     pub(super) factory: Arc<Foreign<F>>,
     /// What describes all resources; none in a keyed pool.
     pub(super) metadata: Option<Shared<F::Metadata>>,

@@ -1,5 +1,15 @@
-//! The resource pool: its conformance to the source's tests (L1 to L34), the sixteen rulings, and the
-//! failures seen in other pools.
+//! The resource pool: its conformance to the source's tests (L1 to L34), the sixteen rulings, every option,
+//! keys, the asynchronous form, and the failures seen in other pools.
+
+#[path = "../common/mod.rs"]
+mod shared;
 
 mod common;
-mod smoke;
+mod failures;
+mod resizing;
+mod clearing;
+mod maintaining;
+mod keyed;
+mod foreign_code;
+mod real_clock;
+mod stress;
