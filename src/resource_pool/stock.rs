@@ -251,7 +251,11 @@ impl<F: Form> State<F> {
             return None;
         }
         self.subs[key.index()].adding += 1;
-        Some(self.reserve(key, Place::Adding))
+        let slot = self.reserve(key, Place::Adding);
+        if self.waiting > 0 {
+            self.stand_in_line(key);
+        }
+        Some(slot)
     }
 
     /// What was made for stock, if it was.

@@ -13,3 +13,5 @@ mod keyed;
 mod foreign_code;
 mod real_clock;
 mod stress;
+mod conformance;
+mod options;
