@@ -58,7 +58,8 @@ fn a_task_keeps_the_minimum_of_an_asynchronous_pool() {
     let borrowed = block_on(pool.borrow_async()).expect("one of the two");
     before_long(|| pool.num_idle() == 2);
     drop(borrowed);
-    let evicting = ResourcePool::builder(Async(Numbers), ()).max_idle_time(Duration::from_millis(1));
+    let evicting =
+        ResourcePool::builder(Async(Numbers), ()).max_idle_time(Duration::from_millis(1));
     let pool = evicting.build_on(Threads).expect("a valid pool");
     drop(block_on(pool.borrow_async()).expect("a new one"));
     before_long(|| pool.num_idle() == 0);
