@@ -14,6 +14,9 @@ use std::num::NonZeroU32;
 pub(crate) struct Key(NonZeroU32);
 
 impl Key {
+    /// The first that a slab gives.
+    pub(crate) const FIRST: Key = Key(NonZeroU32::MIN);
+
     /// # Panics
     /// At 2³² − 1 entries.
     #[inline]
@@ -81,6 +84,11 @@ impl<L> List<L> {
     }
 
     #[inline]
+    pub(crate) fn back(&self) -> Option<Key> {
+        self.back
+    }
+
+    #[inline]
     pub(crate) fn push_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
         let next = self.front;
         self.link(slab, key, None, next);
@@ -106,6 +114,10 @@ impl<L> List<L> {
     /// The element behind `key`.
     pub(crate) fn after<T: Linked<L>>(slab: &Slab<T>, key: Key) -> Option<Key> {
         slab[key.index()].links().next
+    }
+    /// The element before `key`.
+    pub(crate) fn before<T: Linked<L>>(slab: &Slab<T>, key: Key) -> Option<Key> {
+        slab[key.index()].links().prev
     }
     pub(crate) fn iter<'a, T: Linked<L>>(
         &self,

@@ -23,6 +23,8 @@ pub(crate) struct Waiters<T> {
     slab: Slab<Waiter<T>>,
     /// Condition variables of waiters that have left: after warm-up, waiting allocates nothing.
     spare: Vec<Arc<Condvar>>,
+    /// How many have ever queued up.
+    tickets: u64,
 }
 
 /// One first-come-first-served queue of them.
@@ -34,6 +36,8 @@ struct Waiter<T> {
     links: Links,
     wake: Wake,
     outcome: Option<T>,
+    /// Tells the order of arrival over all queues.
+    ticket: u64,
 }
 
 impl<T> crate::slab_list::Linked<InQueue> for Waiter<T> {
@@ -72,7 +76,7 @@ impl Wake {
 
 impl<T> Default for Waiters<T> {
     fn default() -> Self {
-        Waiters { slab: Slab::new(), spare: Vec::new() }
+        Waiters { slab: Slab::new(), spare: Vec::new(), tickets: 0 }
     }
 }
 
@@ -85,18 +89,40 @@ impl<T> Waiters<T> {
 
     /// A thread queues up; it then waits on [`condvar`](Self::condvar).
     pub(crate) fn enqueue_thread(&mut self, queue: &mut Queue) -> Key {
-        let condvar = self.spare.pop().unwrap_or_else(|| Arc::new(Condvar::new()));
-        self.enqueue(queue, Wake::Thread(condvar))
+        let wake = self.thread();
+        self.enqueue(queue, wake)
     }
     /// A task queues up; it then shows its waker with [`set_waker`](Self::set_waker).
     pub(crate) fn enqueue_task(&mut self, queue: &mut Queue) -> Key {
         self.enqueue(queue, Wake::Task(None))
     }
+    /// Who was woken in vain takes its place at the front again.
+    pub(crate) fn enqueue_again(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> Key {
+        let wake = if is_thread { self.thread() } else { Wake::Task(None) };
+        let key = self.insert(wake, ticket);
+        queue.0.push_front(&mut self.slab, key);
+        key
+    }
+    fn thread(&mut self) -> Wake {
+        Wake::Thread(self.spare.pop().unwrap_or_else(|| Arc::new(Condvar::new())))
+    }
     fn enqueue(&mut self, queue: &mut Queue, wake: Wake) -> Key {
-        let waiter = Waiter { links: Links::default(), wake, outcome: None };
-        let key = Key::new(self.slab.insert(waiter));
+        self.tickets += 1;
+        let key = self.insert(wake, self.tickets);
         queue.0.push_back(&mut self.slab, key);
         key
+    }
+    fn insert(&mut self, wake: Wake, ticket: u64) -> Key {
+        let waiter = Waiter { links: Links::default(), wake, outcome: None, ticket };
+        Key::new(self.slab.insert(waiter))
+    }
+
+    pub(crate) fn ticket(&self, key: Key) -> u64 {
+        self.slab[key.index()].ticket
+    }
+    /// The ticket of the oldest waiter of a queue.
+    pub(crate) fn front_ticket(&self, queue: &Queue) -> Option<u64> {
+        queue.0.front().map(|key| self.ticket(key))
     }
 
     /// Gives the oldest waiter of the queue its outcome. The caller wakes it after the lock.

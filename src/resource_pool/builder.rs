@@ -1,0 +1,392 @@
+//! Builds a pool.
+
+use super::effects::Shared;
+use super::event::PoolEvent;
+use super::factory::Form;
+use super::options::{Limit, Limits, Options, PoolBuildError, WhenExhausted};
+use super::pool::{Inner, Listener};
+use super::slot::Sub;
+use super::state::{CLASSES, State};
+use super::{KeyedResourcePool, ResourcePool};
+use crate::clock::{Clock, Span, Tick};
+use crate::foreign::Foreign;
+use crate::periodic_executor::Runtime;
+use crate::slab_list::List;
+use crate::sync::Mutex;
+use crate::wait_queue::{Queue, Waiters};
+use slab::Slab;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+/// Builds a [`ResourcePool`] or a [`KeyedResourcePool`]; `P` says which.
+#[must_use = "a pool is built by `build`"]
+pub struct ResourcePoolBuilder<F: Form, P> {
+    factory: F,
+    metadata: Option<F::Metadata>,
+    limits: Limits,
+    options: Options,
+    listener: Option<Listener<F>>,
+    clock: Clock,
+    maintenance: bool,
+    builds: PhantomData<fn() -> P>,
+}
+
+impl<F: Form, P> ResourcePoolBuilder<F, P> {
+    pub(super) fn new(factory: F, metadata: Option<F::Metadata>) -> Self {
+        ResourcePoolBuilder {
+            factory,
+            metadata,
+            limits: Limits::default(),
+            options: Options::default(),
+            listener: None,
+            clock: Clock::monotonic(),
+            maintenance: true,
+            builds: PhantomData,
+        }
+    }
+
+    /// How many are lent at once, of each key. Default: 8.
+    pub fn max_active(mut self, limit: impl Into<Limit>) -> Self {
+        self.limits.max_active = limit.into().number();
+        self
+    }
+    /// How many there are at once, lent, idle, being made and being destroyed, of all keys. Holds
+    /// whatever else is said. Default: no limit.
+    pub fn max_total(mut self, limit: impl Into<Limit>) -> Self {
+        self.limits.max_total = limit.into().number();
+        self
+    }
+    /// How many idle ones are kept, of each key: what comes back beyond that is destroyed. Default: as
+    /// many as `max_active`.
+    pub fn max_idle(mut self, limit: impl Into<Limit>) -> Self {
+        self.limits.max_idle = Some(limit.into().number());
+        self
+    }
+    /// How many idle ones are kept ready, of each key: they may be lent, and others are then made in the
+    /// background, not on the borrower's time. Default: 0.
+    pub fn min_idle(mut self, number: usize) -> Self {
+        self.limits.min_idle = number;
+        self
+    }
+    /// What a borrower meets where `max_active` is reached. Default: it waits.
+    pub fn when_exhausted(mut self, action: WhenExhausted) -> Self {
+        self.options.when_exhausted = action;
+        self
+    }
+    /// How long [`borrow`](ResourcePool::borrow) waits at most. Default: without end.
+    pub fn max_wait(mut self, time: Duration) -> Self {
+        self.options.max_wait = Some(time);
+        self
+    }
+    /// Whether what has just been made is tested. Default: no.
+    pub fn test_on_create(mut self, test: bool) -> Self {
+        self.options.test_on_create = test;
+        self
+    }
+    /// Whether an idle one is tested before it is lent. Default: no.
+    pub fn test_on_borrow(mut self, test: bool) -> Self {
+        self.options.test_on_borrow = test;
+        self
+    }
+    /// Whether what comes back is tested. Default: no.
+    pub fn test_on_return(mut self, test: bool) -> Self {
+        self.options.test_on_return = test;
+        self
+    }
+    /// Whether idle ones are tested while they are idle, at each `eviction_interval`. Default: no.
+    pub fn test_while_idle(mut self, test: bool) -> Self {
+        self.options.test_while_idle = test;
+        self
+    }
+    /// Whether the one that has been idle for longest is lent first; else the one that came back last
+    /// is. Default: no.
+    pub fn fifo(mut self, fifo: bool) -> Self {
+        self.options.fifo = fifo;
+        self
+    }
+    /// Whether borrowers are served in the order of their arrival. If not, a newcomer may take what is
+    /// free before who was woken for it gets there: more is lent per second, and some wait for long.
+    /// Default: yes.
+    pub fn fair(mut self, fair: bool) -> Self {
+        self.options.fair = fair;
+        self
+    }
+    /// How long one may be idle: then it is destroyed, also below `min_idle`. Default: without end.
+    pub fn max_idle_time(mut self, time: Duration) -> Self {
+        self.options.max_idle_time = Some(time);
+        self
+    }
+    /// How long one may be idle while there are more idle ones than `min_idle`: the source's
+    /// `max_idle_time`. Default: without end.
+    pub fn soft_max_idle_time(mut self, time: Duration) -> Self {
+        self.options.soft_max_idle_time = Some(time);
+        self
+    }
+    /// How long a resource is used, from when it began to be made: then it is destroyed, if it is lent,
+    /// when it comes back. Default: without end.
+    pub fn max_lifetime(mut self, time: Duration) -> Self {
+        self.options.max_lifetime = Some(time);
+        self
+    }
+    /// Up to so much is taken off `max_lifetime`, in steps of a sixteenth that go round, so that what was
+    /// made at once does not end at once. Default: nothing.
+    pub fn lifetime_jitter(mut self, time: Duration) -> Self {
+        self.options.lifetime_jitter = Some(time);
+        self
+    }
+    /// Looks at idle ones in runs that far apart, rather than at the very time at which one is due.
+    pub fn eviction_interval(mut self, time: Duration) -> Self {
+        self.options.eviction_interval = Some(time);
+        self
+    }
+    /// How many idle ones a run evicts, and tests, at most. Default: all.
+    pub fn evictions_per_run(mut self, number: usize) -> Self {
+        self.options.evictions_per_run = Some(number);
+        self
+    }
+    /// After what time the listener is told that a resource is still lent. Default: never.
+    pub fn abandoned_after(mut self, time: Duration) -> Self {
+        self.options.abandoned_after = Some(time);
+        self
+    }
+    /// Whether the place of an abandoned resource is then given to others; the resource itself is
+    /// destroyed if it ever comes back. Default: no.
+    pub fn remove_abandoned(mut self, remove: bool) -> Self {
+        self.options.remove_abandoned = remove;
+        self
+    }
+    /// Is told of what goes wrong where no borrower can be, with the metadata (the key) it concerns. Called
+    /// outside the lock, by whatever thread notices.
+    pub fn listener(
+        mut self,
+        listener: impl Fn(&F::Metadata, &PoolEvent<F::Error>) + Send + Sync + 'static,
+    ) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+    /// Where it gets its time from. Default: the system's monotonic clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+    /// Whether a thread, or with `build_on` a task, does what is due at a time, if the options have anything
+    /// due. Without it, [`maintain`](ResourcePool::maintain) does. Default: yes.
+    pub fn maintenance(mut self, maintenance: bool) -> Self {
+        self.maintenance = maintenance;
+        self
+    }
+
+    /// Whether anything is due at a time.
+    fn has_work(&self) -> bool {
+        let options = &self.options;
+        self.limits.min_idle > 0
+            || options.max_idle_time.is_some()
+            || options.soft_max_idle_time.is_some()
+            || options.max_lifetime.is_some()
+            || options.abandoned_after.is_some()
+            || options.test_while_idle
+    }
+
+    fn inner(self, keyed: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
+        let ResourcePoolBuilder { factory, metadata, limits, options, listener, clock, .. } = self;
+        limits.check()?;
+        options.check()?;
+        let timed = options.max_idle_time.is_some()
+            || options.soft_max_idle_time.is_some()
+            || options.max_lifetime.is_some()
+            || options.abandoned_after.is_some();
+        let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
+        let mut subs = Slab::new();
+        if !keyed {
+            subs.insert(Sub::new(0, None, 0));
+        }
+        let state = State {
+            plain: !keyed && !timed && limits.min_idle == 0 && !options.test_while_idle,
+            slots: Slab::new(),
+            subs,
+            keys: HashMap::default(),
+            keys_changed: 0,
+            waiters: Waiters::default(),
+            closing: Queue::default(),
+            line: BTreeMap::new(),
+            waiting: 0,
+            retrying: 0,
+            total: 0,
+            active: 0,
+            idle: 0,
+            tested: 0,
+            leaving: 0,
+            by_age: List::new(),
+            lives: [const { List::new() }; CLASSES],
+            lent: List::new(),
+            turns: List::new(),
+            below_minimum: List::new(),
+            limits,
+            max_idle_time: options.max_idle_time.map(Span::new),
+            soft_max_idle_time: options.soft_max_idle_time.map(Span::new),
+            abandoned_after: options.abandoned_after.map(Span::new),
+            lifetimes: options.max_lifetime.map(|most| {
+                let jitter = options.lifetime_jitter.unwrap_or_default();
+                let step = jitter / CLASSES as u32;
+                std::array::from_fn(|class| Span::new(most - step * class as u32))
+            }),
+            options: options.clone(),
+            timed,
+            keyed,
+            clock: clock.clone(),
+            epoch: 0,
+            serials: 0,
+            closed: false,
+            sleeps_until: None,
+            next_run,
+        };
+        let inner = Arc::new(Inner {
+            factory: Arc::new(Foreign::new(factory)),
+            metadata: metadata.map(|metadata| Shared::new(Foreign::new(metadata))),
+            state: Mutex::new(state),
+            clock: clock.clone(),
+            options,
+            listener: listener.map(Foreign::new),
+            hasher: foldhash::fast::RandomState::default(),
+            maintenance: OnceLock::new(),
+        });
+        let tick: Weak<dyn Tick> = Arc::downgrade(&inner) as Weak<dyn Tick>;
+        clock.tell(tick);
+        if !keyed && limits.min_idle > 0 {
+            inner.critical(|state, fx| state.watch_minimum(crate::slab_list::Key::new(0), fx));
+        }
+        Ok(inner)
+    }
+}
+
+/// Opens the maintenance of a pool for which there will be something to do, so that who builds it is told
+/// if that cannot be done.
+fn begun<F: Form>(inner: Arc<Inner<F>>, has_work: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
+    if has_work {
+        let opened = inner.open_maintenance();
+        opened.map_err(|error| PoolBuildError::Maintenance(error.to_string()))?;
+    }
+    Ok(inner)
+}
+
+impl<F: super::ResourceFactory, P> ResourcePoolBuilder<F, P> {
+    fn build_inner(self, keyed: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
+        let (maintenance, has_work) = (self.maintenance, self.has_work());
+        let inner = self.inner(keyed)?;
+        if maintenance {
+            inner.maintain_by_thread();
+        }
+        begun(inner, has_work)
+    }
+}
+
+impl<F: super::ResourceFactory> ResourcePoolBuilder<F, ResourcePool<F>> {
+    /// The pool.
+    ///
+    /// # Errors
+    /// [`PoolBuildError`] names the options that contradict each other.
+    pub fn build(self) -> Result<ResourcePool<F>, PoolBuildError> {
+        self.build_inner(false).map(ResourcePool::of)
+    }
+}
+
+impl<F: super::ResourceFactory> ResourcePoolBuilder<F, KeyedResourcePool<F::Metadata, F>>
+where
+    F::Metadata: Clone + Eq + std::hash::Hash,
+{
+    /// How many of one key there are at once. Default: no limit but that of all.
+    pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
+        self.limits.max_total_per_key = limit.into().number();
+        self
+    }
+    /// The pool.
+    ///
+    /// # Errors
+    /// [`PoolBuildError`] names the options that contradict each other.
+    pub fn build(self) -> Result<KeyedResourcePool<F::Metadata, F>, PoolBuildError> {
+        self.build_inner(true).map(KeyedResourcePool::of)
+    }
+}
+
+impl<F: super::AsyncResourceFactory, P> ResourcePoolBuilder<super::Async<F>, P> {
+    fn build_inner_on(
+        self,
+        keyed: bool,
+        runtime: impl Runtime,
+    ) -> Result<Arc<Inner<super::Async<F>>>, PoolBuildError> {
+        let (maintenance, has_work) = (self.maintenance, self.has_work());
+        let inner = self.inner(keyed)?;
+        if maintenance {
+            inner.maintain_by_task(runtime);
+        }
+        begun(inner, has_work)
+    }
+}
+
+impl<F> ResourcePoolBuilder<super::Async<F>, ResourcePool<super::Async<F>>>
+where
+    F: super::AsyncResourceFactory,
+{
+    /// The pool, without a runtime. What is due at a time is done by whoever awaits
+    /// [`maintain_async`](ResourcePool::maintain_async).
+    ///
+    /// # Errors
+    /// [`PoolBuildError`] names the options that contradict each other.
+    pub fn build_async(self) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
+        self.inner(false).map(ResourcePool::of)
+    }
+    /// The pool. What is due at a time is done by a task of its own on `runtime`.
+    ///
+    /// # Errors
+    /// [`PoolBuildError`] names the options that contradict each other.
+    pub fn build_on(
+        self,
+        runtime: impl Runtime,
+    ) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
+        self.build_inner_on(false, runtime).map(ResourcePool::of)
+    }
+}
+
+impl<F> ResourcePoolBuilder<super::Async<F>, KeyedResourcePool<F::Metadata, super::Async<F>>>
+where
+    F: super::AsyncResourceFactory,
+    F::Metadata: Clone + Eq + std::hash::Hash,
+{
+    /// How many of one key there are at once. Default: no limit but that of all.
+    pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
+        self.limits.max_total_per_key = limit.into().number();
+        self
+    }
+    /// The pool, without a runtime. What is due at a time is done by whoever awaits
+    /// [`maintain_async`](KeyedResourcePool::maintain_async).
+    ///
+    /// # Errors
+    /// [`PoolBuildError`] names the options that contradict each other.
+    pub fn build_async(
+        self,
+    ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
+        self.inner(true).map(KeyedResourcePool::of)
+    }
+    /// The pool. What is due at a time is done by a task of its own on `runtime`.
+    ///
+    /// # Errors
+    /// [`PoolBuildError`] names the options that contradict each other.
+    pub fn build_on(
+        self,
+        runtime: impl Runtime,
+    ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
+        self.build_inner_on(true, runtime).map(KeyedResourcePool::of)
+    }
+}
+
+impl<F: Form, P> fmt::Debug for ResourcePoolBuilder<F, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourcePoolBuilder")
+            .field("limits", &self.limits)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

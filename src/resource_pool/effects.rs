@@ -1,0 +1,86 @@
+//! What a critical section leaves to be done after the lock is released: rule 1, no foreign code under
+//! a lock. Each effect is contained; who waits is woken first, for what is destroyed may take its time.
+
+use super::event::PoolEvent;
+use super::factory::Form;
+use super::pool::Inner;
+use super::slot::{Content, Meta};
+use crate::foreign::{Foreign, contained, release};
+use crate::slab_list::Key;
+use crate::wait_queue::Wake;
+use std::task::Waker;
+
+/// A resource that has left.
+pub(crate) struct Dead<F: Form> {
+    /// Its place, which is given back once it has been destroyed; none if that is another's already.
+    pub(super) slot: Option<Key>,
+    pub(super) content: Content<F>,
+    pub(super) meta: Meta<F>,
+}
+
+pub(crate) enum Effect<F: Form> {
+    Destroy(Dead<F>),
+    /// A key is looked up no more.
+    Forget(Meta<F>),
+    Release(Waker),
+    Tell(Meta<F>, PoolEvent<F::Error>),
+    WakeMaintenance,
+    StopMaintenance,
+}
+
+/// Who is to be woken, the first of whom needs no allocation, and what else there is to do.
+pub(crate) struct Effects<F: Form> {
+    wake: Option<Wake>,
+    wakes: Vec<Wake>,
+    rest: Vec<Effect<F>>,
+}
+
+impl<F: Form> Effects<F> {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Effects { wake: None, wakes: Vec::new(), rest: Vec::new() }
+    }
+    pub(super) fn wake(&mut self, wake: Wake) {
+        match self.wake {
+            None => self.wake = Some(wake),
+            Some(_) => self.wakes.push(wake),
+        }
+    }
+    pub(super) fn push(&mut self, effect: Effect<F>) {
+        self.rest.push(effect);
+    }
+    pub(super) fn release_waker(&mut self, waker: Option<Waker>) {
+        self.rest.extend(waker.map(Effect::Release));
+    }
+
+    /// Carries everything out. The lock is not held.
+    #[inline]
+    pub(super) fn run(self, pool: &Inner<F>) {
+        if self.wake.is_none() && self.rest.is_empty() {
+            // Nothing to drop: an empty list has allocated nothing.
+            std::mem::forget(self);
+        } else {
+            self.run_all(pool);
+        }
+    }
+
+    #[cold]
+    fn run_all(self, pool: &Inner<F>) {
+        for wake in self.wake.into_iter().chain(self.wakes) {
+            let _ = contained(|| wake.wake());
+        }
+        for effect in self.rest {
+            match effect {
+                Effect::Destroy(dead) => pool.destroy(dead),
+                Effect::Forget(meta) => drop(meta),
+                Effect::Release(waker) => release(waker),
+                Effect::Tell(meta, event) => pool.tell(&meta, event),
+                Effect::WakeMaintenance => pool.wake_maintenance(),
+                Effect::StopMaintenance => pool.stop_maintenance(),
+            }
+        }
+    }
+}
+
+/// Keeps the user's metadata where it is dropped contained.
+pub(crate) type Shared<T> = std::sync::Arc<Foreign<T>>;

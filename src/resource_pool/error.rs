@@ -1,0 +1,87 @@
+//! What can go wrong for a borrower.
+
+use super::factory::Failure;
+use std::error::Error;
+use std::fmt;
+
+/// Why nothing was lent. `E` is the factory's error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BorrowError<E> {
+    /// The pool is closed.
+    Closed,
+    /// As many are lent as may be, and the pool is built with
+    /// [`WhenExhausted::Fail`](super::WhenExhausted::Fail).
+    Exhausted,
+    /// Nothing can be lent right now, to a call that does not wait.
+    WouldBlock,
+    /// Nothing could be lent in time.
+    TimedOut,
+    /// No resource could be made.
+    Create(Failure<E>),
+    /// A resource that had just been made could not be activated.
+    Activate(Failure<E>),
+    /// A resource that had just been made failed its test (`test_on_create`).
+    Invalid,
+}
+
+impl<E: fmt::Display> fmt::Display for BorrowError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BorrowError::Closed => f.write_str("the pool is closed"),
+            BorrowError::Exhausted => f.write_str("the pool is exhausted"),
+            BorrowError::WouldBlock => f.write_str("nothing can be lent without waiting"),
+            BorrowError::TimedOut => f.write_str("nothing could be lent in time"),
+            BorrowError::Create(failure) => write!(f, "no resource could be made: {failure}"),
+            BorrowError::Activate(failure) => {
+                write!(f, "the new resource could not be activated: {failure}")
+            }
+            BorrowError::Invalid => f.write_str("the new resource failed its test"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for BorrowError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            BorrowError::Create(Failure::Error(e)) | BorrowError::Activate(Failure::Error(e)) => {
+                Some(e)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Why nothing was added to the stock. `E` is the factory's error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddError<E> {
+    /// The pool is closed.
+    Closed,
+    /// `max_idle`, `max_total` or `max_total_per_key` is reached.
+    Full,
+    /// No resource could be made, or it could not be passivated.
+    Create(Failure<E>),
+    /// The new resource failed its test (`test_on_create`).
+    Invalid,
+}
+
+impl<E: fmt::Display> fmt::Display for AddError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AddError::Closed => f.write_str("the pool is closed"),
+            AddError::Full => f.write_str("the pool has no room for more stock"),
+            AddError::Create(failure) => write!(f, "no resource could be made: {failure}"),
+            AddError::Invalid => f.write_str("the new resource failed its test"),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for AddError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            AddError::Create(Failure::Error(error)) => Some(error),
+            _ => None,
+        }
+    }
+}

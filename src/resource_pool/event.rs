@@ -1,0 +1,32 @@
+//! What a pool tells its listener: what goes wrong where no borrower could be told.
+
+use super::factory::Failure;
+use std::time::Duration;
+
+/// Something went wrong in the background, or a borrower keeps what it was lent. `E` is the factory's
+/// error.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PoolEvent<E> {
+    /// No resource could be made for stock.
+    CreateFailed(Failure<E>),
+    /// A resource could not be activated, and is destroyed; its borrower gets another.
+    ActivateFailed(Failure<E>),
+    /// A resource could not be passivated, and is destroyed.
+    PassivateFailed(Failure<E>),
+    /// A test panicked with this message; the resource is destroyed.
+    ValidatePanicked(String),
+    /// A resource failed its test, and is destroyed.
+    Invalid,
+    /// The destruction panicked with this message. The resource counts as destroyed.
+    DestroyPanicked(String),
+    /// A resource has been lent for longer than `abandoned_after`.
+    Abandoned {
+        /// The number of the resource, as in the snapshot.
+        id: u64,
+        /// For how long it has been lent.
+        lent_for: Duration,
+        /// Whether its place was given to others; it is then destroyed when it comes back.
+        removed: bool,
+    },
+}

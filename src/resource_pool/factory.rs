@@ -1,0 +1,370 @@
+//! What makes the resources: in two forms, a synchronous and an asynchronous one.
+//!
+//! The pool's own code is one for both; [`Form`] is what it needs to know of either.
+
+use super::event::PoolEvent;
+use crate::foreign::{Foreign, contained};
+use crate::periodic_executor::BoxFuture;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+
+/// Makes, checks and disposes of the resources of a pool: the source's `resource_factory`.
+///
+/// No method is called under the pool's lock, so each may call the pool. A panic is an error of that
+/// call. The resource is one's own in each call: nobody else uses it meanwhile.
+pub trait ResourceFactory: Send + Sync + 'static {
+    /// What is lent.
+    type Resource: Send + 'static;
+    /// Describes the resources: the source's `resource_metadata`. In a keyed pool it is the key.
+    type Metadata: Send + Sync + 'static;
+    /// Why a resource could not be made, activated or passivated.
+    type Error: Send + 'static;
+
+    /// Makes a resource, ready to be lent.
+    ///
+    /// # Errors
+    /// Whoever borrows is told ([`BorrowError::Create`](super::BorrowError::Create)).
+    fn create(&self, metadata: &Self::Metadata) -> Result<Self::Resource, Self::Error>;
+
+    /// The resource has left the pool. Until this returns it counts as one that exists (`max_total`).
+    fn destroy(&self, metadata: &Self::Metadata, resource: Self::Resource) {
+        let _ = metadata;
+        drop(resource);
+    }
+
+    /// Whether the resource can still be used; called where the options ask for tests.
+    fn validate(&self, metadata: &Self::Metadata, resource: &mut Self::Resource) -> bool {
+        let _ = (metadata, resource);
+        true
+    }
+
+    /// The resource goes from the idle ones to a borrower; one that has just been made does, too.
+    ///
+    /// # Errors
+    /// The resource is destroyed, and the borrower gets another.
+    fn activate(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+    ) -> Result<(), Self::Error> {
+        let _ = (metadata, resource);
+        Ok(())
+    }
+
+    /// The resource comes back from its borrower; one made for stock is passivated, too.
+    ///
+    /// # Errors
+    /// The resource is destroyed.
+    fn passivate(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+    ) -> Result<(), Self::Error> {
+        let _ = (metadata, resource);
+        Ok(())
+    }
+}
+
+/// The asynchronous form of [`ResourceFactory`], for any runtime. It is given to a pool as
+/// [`Async`]`(factory)`.
+///
+/// What is to be done when a guard is dropped cannot be awaited there. So `validate` (for
+/// `test_on_return`) and `passivate` are then awaited by the next borrower of the resource, before its
+/// own `activate`; [`Borrowed::put_back`](super::Borrowed::put_back) awaits them at once. And `destroy`
+/// is no future: what takes its time is for a task that it spawns.
+pub trait AsyncResourceFactory: Send + Sync + 'static {
+    /// What is lent.
+    type Resource: Send + 'static;
+    /// Describes the resources. In a keyed pool it is the key.
+    type Metadata: Send + Sync + 'static;
+    /// Why a resource could not be made, activated or passivated.
+    type Error: Send + 'static;
+
+    /// Makes a resource, ready to be lent. If its borrower gives up, the future is kept, and polled on
+    /// by the next borrower that has use for it.
+    fn create(
+        &self,
+        metadata: &Self::Metadata,
+    ) -> impl Future<Output = Result<Self::Resource, Self::Error>> + Send;
+
+    /// The resource has left the pool.
+    fn destroy(&self, metadata: &Self::Metadata, resource: Self::Resource) {
+        let _ = metadata;
+        drop(resource);
+    }
+
+    /// Whether the resource can still be used. If it is cancelled, the resource is destroyed; the same
+    /// holds for the two below.
+    fn validate(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+    ) -> impl Future<Output = bool> + Send {
+        let _ = (metadata, resource);
+        async { true }
+    }
+
+    /// The resource goes to a borrower.
+    fn activate(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let _ = (metadata, resource);
+        async { Ok(()) }
+    }
+
+    /// The resource has come back from its borrower.
+    fn passivate(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let _ = (metadata, resource);
+        async { Ok(()) }
+    }
+}
+
+/// An asynchronous factory, as a pool is given it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Async<F>(pub F);
+
+/// Why a call of the factory failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure<E> {
+    /// It said so.
+    Error(E),
+    /// It panicked, with this message.
+    Panicked(String),
+}
+
+impl<E> Failure<E> {
+    pub(super) fn of<T>(result: Result<Result<T, E>, String>) -> Result<T, Failure<E>> {
+        match result {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(Failure::Error(error)),
+            Err(message) => Err(Failure::Panicked(message)),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Error(error) => error.fmt(f),
+            Failure::Panicked(message) => write!(f, "panicked: {message}"),
+        }
+    }
+}
+
+/// A creation under way. Its borrower may leave it to the pool.
+pub(crate) type Creation<F> = BoxFuture<Result<<F as Form>::Resource, Failure<<F as Form>::Error>>>;
+
+/// What the factory made of a resource where nothing can be awaited.
+pub(crate) enum Handled<E> {
+    Yes,
+    /// That is to be awaited.
+    NotYet,
+    No(PoolEvent<E>),
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<F: super::ResourceFactory> Sealed for F {}
+    impl<F: super::AsyncResourceFactory> Sealed for super::Async<F> {}
+}
+
+/// Either form of a factory: every [`ResourceFactory`], and [`Async`] of every
+/// [`AsyncResourceFactory`]. Nothing else can be one.
+#[doc(hidden)]
+pub trait Form: sealed::Sealed + Send + Sync + 'static {
+    type Resource: Send + 'static;
+    type Metadata: Send + Sync + 'static;
+    type Error: Send + 'static;
+
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
+    fn creation(
+        factory: Arc<Foreign<Self>>,
+        metadata: Arc<Foreign<Self::Metadata>>,
+    ) -> Creation<Self>
+    where
+        Self: Sized;
+    #[doc(hidden)]
+    fn dispose(&self, metadata: &Self::Metadata, resource: Self::Resource);
+    #[doc(hidden)]
+    fn test(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+    ) -> impl Future<Output = Result<bool, String>> + Send;
+    #[doc(hidden)]
+    fn wake_up(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+    ) -> impl Future<Output = Result<(), Failure<Self::Error>>> + Send;
+    #[doc(hidden)]
+    fn lay_down(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+    ) -> impl Future<Output = Result<(), Failure<Self::Error>>> + Send;
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
+    fn clean(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+        test: bool,
+    ) -> Handled<Self::Error>;
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
+    fn prepare(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+        test: bool,
+    ) -> Handled<Self::Error>;
+}
+
+impl<F: ResourceFactory> Form for F {
+    type Resource = F::Resource;
+    type Metadata = F::Metadata;
+    type Error = F::Error;
+
+    #[allow(private_interfaces)] // As in the trait.
+    fn creation(factory: Arc<Foreign<F>>, metadata: Arc<Foreign<F::Metadata>>) -> Creation<F> {
+        Box::pin(async move { Failure::of(contained(|| factory.create(&metadata))) })
+    }
+    fn dispose(&self, metadata: &F::Metadata, resource: F::Resource) {
+        self.destroy(metadata, resource);
+    }
+    async fn test(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<bool, String> {
+        contained(|| self.validate(metadata, resource))
+    }
+    async fn wake_up(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<(), Failure<F::Error>> {
+        Failure::of(contained(|| self.activate(metadata, resource)))
+    }
+    async fn lay_down(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<(), Failure<F::Error>> {
+        Failure::of(contained(|| self.passivate(metadata, resource)))
+    }
+    #[inline]
+    #[allow(private_interfaces)] // As in the trait.
+    fn clean(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+        test: bool,
+    ) -> Handled<F::Error> {
+        if test {
+            match contained(|| self.validate(metadata, resource)) {
+                Ok(true) => {}
+                Ok(false) => return Handled::No(PoolEvent::Invalid),
+                Err(message) => return Handled::No(PoolEvent::ValidatePanicked(message)),
+            }
+        }
+        match Failure::of(contained(|| self.passivate(metadata, resource))) {
+            Ok(()) => Handled::Yes,
+            Err(failure) => Handled::No(PoolEvent::PassivateFailed(failure)),
+        }
+    }
+    #[inline]
+    #[allow(private_interfaces)] // As in the trait.
+    fn prepare(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+        test: bool,
+    ) -> Handled<F::Error> {
+        if let Err(failure) = Failure::of(contained(|| self.activate(metadata, resource))) {
+            return Handled::No(PoolEvent::ActivateFailed(failure));
+        }
+        if test {
+            match contained(|| self.validate(metadata, resource)) {
+                Ok(true) => {}
+                Ok(false) => return Handled::No(PoolEvent::Invalid),
+                Err(message) => return Handled::No(PoolEvent::ValidatePanicked(message)),
+            }
+        }
+        Handled::Yes
+    }
+}
+
+impl<F: AsyncResourceFactory> Form for Async<F> {
+    type Resource = F::Resource;
+    type Metadata = F::Metadata;
+    type Error = F::Error;
+
+    #[allow(private_interfaces)] // As in the trait.
+    fn creation(
+        factory: Arc<Foreign<Self>>,
+        metadata: Arc<Foreign<F::Metadata>>,
+    ) -> Creation<Self> {
+        Box::pin(async move { Failure::of(contained_future(|| factory.0.create(&metadata)).await) })
+    }
+    fn dispose(&self, metadata: &F::Metadata, resource: F::Resource) {
+        self.0.destroy(metadata, resource);
+    }
+    async fn test(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<bool, String> {
+        contained_future(|| self.0.validate(metadata, resource)).await
+    }
+    async fn wake_up(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<(), Failure<F::Error>> {
+        Failure::of(contained_future(|| self.0.activate(metadata, resource)).await)
+    }
+    async fn lay_down(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<(), Failure<F::Error>> {
+        Failure::of(contained_future(|| self.0.passivate(metadata, resource)).await)
+    }
+    #[allow(private_interfaces)] // As in the trait.
+    fn clean(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
+        Handled::NotYet
+    }
+    #[allow(private_interfaces)] // As in the trait.
+    fn prepare(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
+        Handled::NotYet
+    }
+}
+
+/// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message.
+async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
+    let mut future = pin!(Some(contained(make)?));
+    let result = poll_fn(|cx| {
+        let polled = contained(|| {
+            let future = future.as_mut().as_pin_mut();
+            future.expect("taken away only below").poll(cx)
+        });
+        match polled {
+            Ok(poll) => poll.map(Ok),
+            Err(message) => std::task::Poll::Ready(Err(message)),
+        }
+    })
+    .await;
+    let _ = contained(|| future.set(None));
+    result
+}

@@ -1,0 +1,142 @@
+//! The pool's invariants, by the names that `spec/` gives them: asserted at the end of every critical
+//! section in builds with debug assertions.
+
+use super::factory::Form;
+use super::options::WhenExhausted;
+use super::slot::{Content, Place};
+use super::state::State;
+use crate::slab_list::Key;
+
+macro_rules! holds {
+    ($name:literal, $condition:expr, $($say:tt)+) => {
+        assert!($condition, "{} does not hold: {}", $name, format_args!($($say)+))
+    };
+}
+
+impl<F: Form> State<F> {
+    pub(super) fn assert_invariants(&self) {
+        self.assert_counts();
+        self.assert_limits();
+        self.assert_places();
+        self.assert_order();
+        self.assert_waiters();
+    }
+
+    fn count(&self, of: Option<Key>, is: impl Fn(Place) -> bool) -> usize {
+        let slots = self.slots.iter().map(|(_, slot)| slot);
+        slots.filter(|slot| of.is_none_or(|key| key == slot.key) && is(slot.place)).count()
+    }
+
+    /// INV-RP-COUNTS: every number is that of the slots it counts.
+    fn assert_counts(&self) {
+        let counted = |place| !matches!(place, Place::Condemned | Place::Reclaimed);
+        let total = self.count(None, counted);
+        holds!("INV-RP-COUNTS", self.total == total, "total {} of {total}", self.total);
+        let active = self.count(None, |place| place == Place::Lent);
+        holds!("INV-RP-COUNTS", self.active == active, "active {} of {active}", self.active);
+        let idle = self.count(None, |place| place == Place::Idle);
+        holds!("INV-RP-COUNTS", self.idle == idle, "idle {} of {idle}", self.idle);
+        let leaving = self.count(None, |place| place == Place::Leaving);
+        holds!("INV-RP-COUNTS", self.leaving == leaving, "leaving {} of {leaving}", self.leaving);
+        for (index, sub) in &self.subs {
+            let of = Some(Key::new(index));
+            let numbers = [
+                (sub.total, self.count(of, counted)),
+                (sub.active, self.count(of, |place| place == Place::Lent)),
+                (sub.idle.len(), self.count(of, |place| place == Place::Idle)),
+                (sub.adding, self.count(of, |place| place == Place::Adding)),
+                (sub.leaving, self.count(of, |place| place == Place::Leaving)),
+                (sub.outside, self.count(of, |place| !counted(place))),
+            ];
+            for (number, counted) in numbers {
+                holds!("INV-RP-COUNTS", number == counted, "key {index}: {numbers:?}");
+            }
+        }
+    }
+
+    /// INV-RP-MAX-IDLE: stock is within its limit, but for what a test keeps from leaving.
+    fn assert_limits(&self) {
+        for (index, sub) in &self.subs {
+            let idle = sub.idle.len() - sub.tested;
+            let most = self.limits.max_idle();
+            holds!("INV-RP-MAX-IDLE", idle <= most, "key {index}: {idle} of {most}");
+        }
+    }
+
+    /// INV-RP-PLACES: the content is where the place says, and a closed pool keeps nothing that it could
+    /// let go (INV-RP-CLOSED).
+    fn assert_places(&self) {
+        for (index, slot) in &self.slots {
+            let here = !matches!(slot.content, Content::Nothing);
+            // With the borrower, or granted and not picked up yet.
+            let granted = matches!(slot.place, Place::Lent | Place::Reclaimed);
+            let right = match slot.place {
+                Place::Idle => here != slot.tested,
+                Place::Condemned => here,
+                Place::Adding | Place::Leaving => !here,
+                Place::Lent | Place::Reclaimed => granted,
+            };
+            holds!("INV-RP-PLACES", right, "slot {index} is {:?}", slot.place);
+            let current = slot.epoch == self.epoch || slot.tested || slot.place != Place::Idle;
+            holds!("INV-RP-EPOCH", current, "slot {index} of an older epoch is in stock");
+            let life = !self.lifetimes.is_some_and(|_| {
+                matches!(slot.place, Place::Idle | Place::Lent | Place::Adding)
+                    && !slot.expired
+                    && !slot.life.is_linked()
+            });
+            holds!("INV-RP-LIVES", life, "slot {index} has no end");
+        }
+        let tested = self.slots.iter().filter(|(_, slot)| slot.tested).count();
+        holds!("INV-RP-COUNTS", tested == self.tested, "tested {} of {tested}", self.tested);
+    }
+
+    /// INV-RP-IDLE-ORDER: who came back first is the first, in each list of idle ones.
+    fn assert_order(&self) {
+        for (index, sub) in &self.subs {
+            let since: Vec<_> =
+                sub.idle.iter(&self.slots).map(|slot| self.slots[slot.index()].since).collect();
+            holds!("INV-RP-IDLE-ORDER", since.is_sorted(), "key {index}");
+        }
+        if self.keyed {
+            let all: Vec<_> =
+                self.by_age.iter(&self.slots).map(|slot| self.slots[slot.index()].since).collect();
+            let complete = all.len() == self.idle;
+            holds!("INV-RP-IDLE-ORDER", all.is_sorted() && complete, "over all keys");
+        }
+    }
+
+    /// INV-RP-WAITING, INV-RP-LINE, INV-RP-EXACT-WAKE-UP, INV-RP-BARGING.
+    fn assert_waiters(&self) {
+        let waiting: usize = self.subs.iter().map(|(_, sub)| sub.queue.len()).sum();
+        holds!("INV-RP-WAITING", self.waiting == waiting, "{} of {waiting}", self.waiting);
+        let retrying: usize = self.subs.iter().map(|(_, sub)| sub.retrying).sum();
+        holds!("INV-RP-WAITING", self.retrying == retrying, "retrying {}", self.retrying);
+        let mut line = 0;
+        for (index, sub) in &self.subs {
+            let key = Key::new(index);
+            let wanted = match self.keyed && self.is_eligible(key) {
+                true => self.waiters.front_ticket(&sub.queue),
+                false => None,
+            };
+            holds!("INV-RP-LINE", sub.in_line == wanted, "key {index} stands in line wrongly");
+            if let Some(ticket) = wanted {
+                let in_line = self.line.get(&ticket) == Some(&key);
+                holds!("INV-RP-LINE", in_line, "key {index} is not in line");
+                line += 1;
+            }
+            let block = self.options.when_exhausted != WhenExhausted::Grow;
+            let lowered = sub.active > self.limits.max_active;
+            if self.closed || block && lowered || !self.is_eligible(key) {
+                continue;
+            }
+            if self.options.fair {
+                let free = self.free();
+                holds!("INV-RP-EXACT-WAKE-UP", free == 0, "key {index} waits, {free} are free");
+            } else {
+                let on_their_way = self.retrying >= self.free();
+                holds!("INV-RP-BARGING", on_their_way, "key {index} sleeps beside what is free");
+            }
+        }
+        holds!("INV-RP-LINE", self.line.len() == line, "{} in line", self.line.len());
+    }
+}

@@ -1,0 +1,95 @@
+//! A pool of resources that are costly to make: connections, sessions, handles. Keyed or not, for threads
+//! and for tasks.
+//!
+//! After the resource pool of seed 004 (an Elixir library with the interface of Apache Commons Pool), with
+//! all of its options and its operations: `borrow`, return (by dropping the guard), `add`, `invalidate`,
+//! `clear`, `close`; and what pools of today have besides: a limit for what exists at all, tests while
+//! idle, lifetimes, a minimum that is filled up in the background, loans that look abandoned, keys.
+//!
+//! ```
+//! use cabrank::resource_pool::{ResourceFactory, ResourcePool};
+//!
+//! struct Connections;
+//! impl ResourceFactory for Connections {
+//!     type Resource = String; // a connection
+//!     type Metadata = String; // where to connect to
+//!     type Error = std::io::Error;
+//!     fn create(&self, address: &String) -> std::io::Result<String> {
+//!         Ok(format!("connection to {address}"))
+//!     }
+//! }
+//!
+//! let pool = ResourcePool::builder(Connections, "db.example".to_owned()).max_active(4).build()?;
+//! let connection = pool.borrow()?;
+//! assert_eq!(*connection, "connection to db.example");
+//! drop(connection); // it goes back
+//! assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How it works
+//! One lock, and under it only arithmetic and the moving of one resource: the calls of the factory, of
+//! wakers and of the listener come after it (`effects.rs`). What becomes free is handed, under the lock,
+//! to the oldest waiter that can use it (`state.rs`, which has the argument); room for a resource is
+//! reserved, by a guard, before it is made (`guard.rs`). What happens by the clock is done by a periodic
+//! executor that sleeps until something is due (`maintenance.rs`).
+//!
+//! | in the source | here |
+//! |---|---|
+//! | `new` | [`ResourcePool::builder`], [`KeyedResourcePool::builder`] |
+//! | `borrow`; `max_wait`, `when_exhausted_action` | [`ResourcePool::borrow`], [`WhenExhausted`] |
+//! | `return` | the drop of [`Borrowed`], [`Borrowed::put_back`] |
+//! | `add`, `invalidate`, `clear`, `close` | [`ResourcePool::add`], [`Borrowed::invalidate`], [`ResourcePool::clear`], [`ResourcePool::close`] |
+//! | `get_num_active`, `get_num_idle`, `get_number` | [`ResourcePool::num_active`], [`num_idle`](ResourcePool::num_idle), [`num_total`](ResourcePool::num_total) |
+//! | `resource_factory`, `resource_metadata` | [`ResourceFactory`], its `Metadata` |
+//! | a negative limit | [`Limit::None`] |
+//!
+//! # Where it differs from the source
+//! - Stock at or below `min_idle` is lent like any other, and filled up afterwards, in the background.
+//! - A waiter whose resource turns out to be invalid gets another; nobody is left to time out.
+//! - `clear` destroys idle ones only; [`clear_all`](ResourcePool::clear_all) has those that are lent
+//!   destroyed when they come back.
+//! - What is returned twice, or by somebody else, cannot be: the guard owns it.
+//! - A loan comes with activation, then the test; a return with the test, then passivation.
+//!
+//! # Waiting within an execution
+//! Who waits for a resource in code that runs under the [load interlock](crate::execution) keeps others
+//! from loading, perhaps the very one that has the resource. So wait in a permit section, as for anything
+//! else: `running.permit_loads(|| pool.borrow())`.
+//!
+//! # Limits
+//! - The place of a key in the line of those that wait for the total costs O(log n) of the keys in it.
+//! - The search for an idle one to evict passes over those that a minimum protects, that for stock over those
+//!   that are being tested, that for a key to fill up over those that back off.
+//! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
+//!   the setters of limits and [`ResourcePool::clear_all`] go through all keys, and what leaves.
+
+mod builder;
+mod effects;
+mod error;
+mod event;
+mod factory;
+mod guard;
+mod handles;
+#[cfg(debug_assertions)]
+mod invariants;
+mod keys;
+mod maintenance;
+mod options;
+mod pool;
+mod quick;
+mod slot;
+mod snapshot;
+mod state;
+mod stock;
+
+pub use builder::ResourcePoolBuilder;
+pub use error::{AddError, BorrowError};
+pub use event::PoolEvent;
+pub use factory::{Async, AsyncResourceFactory, Failure, Form, ResourceFactory};
+pub use guard::Borrowed;
+pub use handles::{
+    AsyncResourcePool, KeyedResourcePool, ResourcePool, WeakKeyedResourcePool, WeakResourcePool,
+};
+pub use options::{Limit, PoolBuildError, WhenExhausted};
+pub use snapshot::{KeySnapshot, PoolSnapshot, ResourceSnapshot, ResourceState};

@@ -1,0 +1,254 @@
+//! The options of a pool, and which of them contradict each other.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A number that may be unlimited (in the source: a negative one).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// As many as one likes.
+    None,
+    /// At most so many.
+    At(usize),
+}
+
+impl From<usize> for Limit {
+    fn from(at: usize) -> Self {
+        Limit::At(at)
+    }
+}
+
+impl Limit {
+    pub(super) fn number(self) -> usize {
+        match self {
+            Limit::None => usize::MAX,
+            Limit::At(at) => at,
+        }
+    }
+}
+
+/// What a borrower meets where `max_active` is reached: the source's `when_exhausted_action`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenExhausted {
+    /// An error, [`BorrowError::Exhausted`](super::BorrowError::Exhausted).
+    Fail,
+    /// It waits for its turn, for `max_wait` at most.
+    #[default]
+    Block,
+    /// It gets a new one: `max_active` does not count. `max_total` does; where that is reached, it waits.
+    Grow,
+}
+
+/// The limits that can be changed at any time; `usize::MAX` is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(super) max_active: usize,
+    pub(super) max_total: usize,
+    pub(super) max_total_per_key: usize,
+    /// None: as `max_active`.
+    pub(super) max_idle: Option<usize>,
+    pub(super) min_idle: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            max_active: 8,
+            max_total: usize::MAX,
+            max_total_per_key: usize::MAX,
+            max_idle: None,
+            min_idle: 0,
+        }
+    }
+}
+
+impl Limits {
+    #[inline]
+    pub(super) fn max_idle(&self) -> usize {
+        self.max_idle.unwrap_or(self.max_active)
+    }
+
+    pub(super) fn check(&self) -> Result<(), PoolBuildError> {
+        let nothing = [
+            ("max_active", self.max_active),
+            ("max_total", self.max_total),
+            ("max_total_per_key", self.max_total_per_key),
+        ];
+        for (name, number) in nothing {
+            if number == 0 {
+                return Err(PoolBuildError::Zero(name));
+            }
+        }
+        let pairs = [
+            ("min_idle", self.min_idle, "max_idle", self.max_idle()),
+            ("min_idle", self.min_idle, "max_total", self.max_total),
+            ("min_idle", self.min_idle, "max_total_per_key", self.max_total_per_key),
+        ];
+        for (less, a, more, b) in pairs {
+            if a > b {
+                return Err(PoolBuildError::above(less, a, more, b));
+            }
+        }
+        if self.max_total_per_key != usize::MAX && self.max_total_per_key > self.max_total {
+            let (a, b) = (self.max_total_per_key, self.max_total);
+            return Err(PoolBuildError::above("max_total_per_key", a, "max_total", b));
+        }
+        Ok(())
+    }
+}
+
+/// The options that stay as they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(super) when_exhausted: WhenExhausted,
+    pub(super) max_wait: Option<Duration>,
+    pub(super) test_on_create: bool,
+    pub(super) test_on_borrow: bool,
+    pub(super) test_on_return: bool,
+    pub(super) test_while_idle: bool,
+    pub(super) fifo: bool,
+    pub(super) fair: bool,
+    pub(super) max_idle_time: Option<Duration>,
+    pub(super) soft_max_idle_time: Option<Duration>,
+    pub(super) max_lifetime: Option<Duration>,
+    pub(super) lifetime_jitter: Option<Duration>,
+    pub(super) eviction_interval: Option<Duration>,
+    pub(super) evictions_per_run: Option<usize>,
+    pub(super) abandoned_after: Option<Duration>,
+    pub(super) remove_abandoned: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            when_exhausted: WhenExhausted::Block,
+            max_wait: None,
+            test_on_create: false,
+            test_on_borrow: false,
+            test_on_return: false,
+            test_while_idle: false,
+            fifo: false,
+            fair: true,
+            max_idle_time: None,
+            soft_max_idle_time: None,
+            max_lifetime: None,
+            lifetime_jitter: None,
+            eviction_interval: None,
+            evictions_per_run: None,
+            abandoned_after: None,
+            remove_abandoned: false,
+        }
+    }
+}
+
+impl Options {
+    pub(super) fn check(&self) -> Result<(), PoolBuildError> {
+        let durations = [
+            ("max_idle_time", self.max_idle_time),
+            ("soft_max_idle_time", self.soft_max_idle_time),
+            ("max_lifetime", self.max_lifetime),
+            ("eviction_interval", self.eviction_interval),
+            ("abandoned_after", self.abandoned_after),
+        ];
+        for (name, duration) in durations {
+            if duration.is_some_and(|duration| duration.is_zero()) {
+                return Err(PoolBuildError::Zero(name));
+            }
+        }
+        if self.evictions_per_run == Some(0) {
+            return Err(PoolBuildError::Zero("evictions_per_run"));
+        }
+        let needs = |option, needs, why| PoolBuildError::Needs { option, needs, why };
+        let not_with = |option, with, why| PoolBuildError::NotWith { option, with, why };
+        if self.max_wait.is_some() && self.when_exhausted == WhenExhausted::Fail {
+            return Err(not_with("max_wait", "when_exhausted(Fail)", "nobody waits"));
+        }
+        if self.test_while_idle && self.eviction_interval.is_none() {
+            return Err(needs("test_while_idle", "eviction_interval", "it says how often"));
+        }
+        if self.evictions_per_run.is_some() && self.eviction_interval.is_none() {
+            return Err(needs("evictions_per_run", "eviction_interval", "without it no run ends"));
+        }
+        if self.remove_abandoned && self.abandoned_after.is_none() {
+            return Err(needs("remove_abandoned", "abandoned_after", "it says when"));
+        }
+        if let (Some(soft), Some(hard)) = (self.soft_max_idle_time, self.max_idle_time)
+            && soft >= hard
+        {
+            let why = "the soft time has to be the shorter one";
+            return Err(not_with("soft_max_idle_time", "max_idle_time", why));
+        }
+        match (self.lifetime_jitter, self.max_lifetime) {
+            (Some(_), None) => Err(needs("lifetime_jitter", "max_lifetime", "it is taken off it")),
+            (Some(jitter), Some(lifetime)) if jitter >= lifetime => Err(not_with(
+                "lifetime_jitter",
+                "max_lifetime",
+                "it is taken off the lifetime, and has to be shorter",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a pool cannot be built, or a limit not be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PoolBuildError {
+    /// This must not be zero.
+    Zero(&'static str),
+    /// One option exceeds the other.
+    Above {
+        /// The option that is too large, and its value.
+        option: (&'static str, usize),
+        /// The option that it must not exceed, and its value.
+        limit: (&'static str, usize),
+    },
+    /// One option means nothing without the other.
+    Needs {
+        /// The option that is set.
+        option: &'static str,
+        /// The option that is not.
+        needs: &'static str,
+        /// What for.
+        why: &'static str,
+    },
+    /// The two options exclude each other.
+    NotWith {
+        /// The one.
+        option: &'static str,
+        /// The other.
+        with: &'static str,
+        /// Why.
+        why: &'static str,
+    },
+    /// The system gave no thread for the maintenance.
+    Maintenance(String),
+}
+
+impl PoolBuildError {
+    fn above(less: &'static str, a: usize, more: &'static str, b: usize) -> Self {
+        PoolBuildError::Above { option: (less, a), limit: (more, b) }
+    }
+}
+
+impl fmt::Display for PoolBuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PoolBuildError::Zero(option) => write!(f, "{option} must not be zero"),
+            PoolBuildError::Above { option: (less, a), limit: (more, b) } => {
+                write!(f, "{less} ({a}) must not exceed {more} ({b})")
+            }
+            PoolBuildError::Needs { option, needs, why } => {
+                write!(f, "{option} needs {needs}: {why}")
+            }
+            PoolBuildError::NotWith { option, with, why } => {
+                write!(f, "{option} does not go with {with}: {why}")
+            }
+            PoolBuildError::Maintenance(why) => {
+                write!(f, "the maintenance could not be started: {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PoolBuildError {}

@@ -1,0 +1,558 @@
+//! What all handles share, and how a borrower gets from its question to its resource.
+//!
+//! One asynchronous procedure serves threads and tasks, and both forms of a factory: a thread polls it
+//! once, for with a synchronous factory nothing in it is ever pending but the wait, and a thread waits
+//! within that one poll.
+
+use super::effects::{Dead, Effects, Shared};
+use super::error::BorrowError;
+use super::event::PoolEvent;
+use super::factory::{Creation, Failure, Form, Handled};
+use super::guard::{Borrowed, Loan, Reserved};
+use super::maintenance::Maintenance;
+use super::options::Options;
+use super::slot::{Content, Meta};
+use super::state::{Asker, Outcome, Refusal, State, Step};
+use crate::clock::{Clock, Deadline, Tick};
+use crate::foreign::{Foreign, contained, release};
+use crate::slab_list::Key;
+use crate::sync::{Mutex, MutexGuard, has_failed};
+use crate::wait_queue::Queue;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+pub(crate) type Listener<F> =
+    Box<dyn Fn(&<F as Form>::Metadata, &PoolEvent<<F as Form>::Error>) + Send + Sync>;
+
+/// The pool.
+pub(crate) struct Inner<F: Form> {
+    pub(super) factory: Arc<Foreign<F>>,
+    /// What describes all resources; none in a keyed pool.
+    pub(super) metadata: Option<Shared<F::Metadata>>,
+    pub(super) state: Mutex<State<F>>,
+    pub(super) clock: Clock,
+    pub(super) options: Options,
+    pub(super) listener: Option<Foreign<Listener<F>>>,
+    pub(super) hasher: foldhash::fast::RandomState,
+    pub(super) maintenance: OnceLock<Maintenance>,
+}
+
+impl<F: Form> Inner<F> {
+    /// Runs `section` under the lock, asserts every invariant, releases the lock, and carries out
+    /// what the section left to be done.
+    #[inline]
+    pub(crate) fn critical<R>(
+        &self,
+        section: impl FnOnce(&mut State<F>, &mut Effects<F>) -> R,
+    ) -> R {
+        self.section(self.state.lock(), section)
+    }
+
+    /// The same, when it has been locked already.
+    #[inline]
+    pub(super) fn section<R>(
+        &self,
+        mut state: MutexGuard<'_, State<F>>,
+        section: impl FnOnce(&mut State<F>, &mut Effects<F>) -> R,
+    ) -> R {
+        let mut fx = Effects::new();
+        let result = section(&mut state, &mut fx);
+        state.end_section();
+        drop(state);
+        fx.run(self);
+        result
+    }
+
+    #[inline]
+    pub(super) fn metadata<'a>(&'a self, meta: &'a Meta<F>) -> &'a F::Metadata {
+        let metadata = meta.as_ref().or(self.metadata.as_ref());
+        metadata.expect("a pool without keys has its metadata")
+    }
+
+    pub(super) fn tell(&self, meta: &Meta<F>, event: PoolEvent<F::Error>) {
+        if let Some(listener) = &self.listener {
+            let _ = contained(|| listener(self.metadata(meta), &event));
+        }
+        release(event);
+    }
+
+    /// Destroys a resource.
+    pub(super) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
+        if let Err(message) = contained(|| self.factory.dispose(self.metadata(meta), resource)) {
+            self.tell(meta, PoolEvent::DestroyPanicked(message));
+        }
+    }
+
+    pub(super) fn destroy(&self, dead: Dead<F>) {
+        match dead.content {
+            Content::Ready(resource) => self.dispose(&dead.meta, resource),
+            Content::Unfinished(creation) => release(creation),
+            Content::Nothing => {}
+        }
+        if let Some(slot) = dead.slot {
+            self.critical(|state, fx| state.destroyed(slot, fx));
+        }
+    }
+
+    /// A guard is dropped.
+    #[inline]
+    pub(super) fn give_back(&self, slot: Key, mut resource: F::Resource, meta: Meta<F>) {
+        let test = self.options.test_on_return;
+        match self.factory.clean(self.metadata(&meta), &mut resource, test) {
+            Handled::Yes => self.stock(slot, resource, false),
+            Handled::NotYet => self.stock(slot, resource, true),
+            Handled::No(event) => {
+                self.tell(&meta, event);
+                self.invalidate(Loan { slot, resource, meta });
+            }
+        }
+    }
+
+    /// Another in the place of one that could not be lent.
+    #[cold]
+    pub(super) fn replace(
+        self: &Arc<Self>,
+        slot: Key,
+        resource: F::Resource,
+        event: PoolEvent<F::Error>,
+    ) -> Step<F> {
+        let reserved = Reserved::new(self, slot, Some(resource), None);
+        self.tell(&None, event);
+        self.another(reserved)
+    }
+
+    #[cold]
+    pub(super) fn another(&self, mut reserved: Reserved<'_, F>) -> Step<F> {
+        reserved.discard();
+        let slot = reserved.into_slot();
+        self.critical(|state, fx| state.another(slot, fx))
+    }
+
+    pub(super) fn invalidate(&self, loan: Loan<F>) {
+        let Loan { slot, resource, meta } = loan;
+        self.critical(|state, fx| state.invalidate(slot, Content::Ready(resource), fx));
+        drop(meta);
+    }
+
+    pub(super) async fn put_back(self: &Arc<Self>, loan: Loan<F>) {
+        let Loan { slot, resource, meta } = loan;
+        let mut reserved = Reserved::new(self, slot, Some(resource), meta);
+        // If it fails, the reservation destroys it.
+        if self.cleaned(&mut reserved).await {
+            let Loan { slot, resource, meta } = reserved.lend().into_loan();
+            self.critical(|state, fx| state.give_back(slot, Content::Ready(resource), fx));
+            drop(meta);
+        }
+    }
+
+    /// What a return comes with: test, then passivation (ruling 14).
+    async fn cleaned(&self, reserved: &mut Reserved<'_, F>) -> bool {
+        if self.options.test_on_return && !self.tested(reserved).await {
+            return false;
+        }
+        let (metadata, resource) = reserved.parts();
+        let passivated = self.factory.lay_down(metadata, resource).await;
+        self.told(&reserved.meta, passivated, PoolEvent::PassivateFailed)
+    }
+
+    pub(super) async fn tested(&self, reserved: &mut Reserved<'_, F>) -> bool {
+        let (metadata, resource) = reserved.parts();
+        match self.factory.test(metadata, resource).await {
+            Ok(true) => true,
+            Ok(false) => {
+                self.tell(&reserved.meta, PoolEvent::Invalid);
+                false
+            }
+            Err(message) => {
+                self.tell(&reserved.meta, PoolEvent::ValidatePanicked(message));
+                false
+            }
+        }
+    }
+
+    fn told(
+        &self,
+        meta: &Meta<F>,
+        result: Result<(), Failure<F::Error>>,
+        event: impl FnOnce(Failure<F::Error>) -> PoolEvent<F::Error>,
+    ) -> bool {
+        match result {
+            Ok(()) => true,
+            Err(failure) => {
+                self.tell(meta, event(failure));
+                false
+            }
+        }
+    }
+
+    /// What a loan comes with: activation, then test (ruling 14).
+    #[inline]
+    pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
+        if unclean && !self.cleaned(reserved).await {
+            return false;
+        }
+        let (metadata, resource) = reserved.parts();
+        let activated = self.factory.wake_up(metadata, resource).await;
+        self.told(&reserved.meta, activated, PoolEvent::ActivateFailed)
+            && (!self.options.test_on_borrow || self.tested(reserved).await)
+    }
+
+    /// From what the pool said to the resource. Who has been served keeps its turn: if a resource
+    /// fails, it gets the next one in stock, and in the end one that is made for it (ruling 3).
+    pub(super) async fn lend<'p>(
+        self: &'p Arc<Self>,
+        key: Key,
+        mut step: Step<F>,
+        mut patience: Patience,
+    ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
+        loop {
+            match step {
+                Step::Refused(refusal) => return Err(refusal.into()),
+                Step::Wait(waiter) => {
+                    step = Turn { pool: self, key, waiter: Some(waiter), patience: &mut patience }
+                        .await
+                        .ok_or(BorrowError::TimedOut)?;
+                }
+                Step::Take { slot, resource, meta, unclean } => {
+                    let mut reserved = Reserved::new(self, slot, Some(resource), meta);
+                    if self.prepared(&mut reserved, unclean).await {
+                        return Ok(reserved.lend());
+                    }
+                    reserved.discard();
+                    if self.clock.has_passed(patience.deadline(&self.clock)) {
+                        return Err(BorrowError::TimedOut);
+                    }
+                    step = self.another(reserved);
+                }
+                Step::Create { slot, unfinished, victim, meta } => {
+                    let reserved = Reserved::new(self, slot, None, meta);
+                    if let Some(victim) = victim {
+                        self.destroy(victim);
+                    }
+                    return self.make(reserved, unfinished).await;
+                }
+            }
+        }
+    }
+
+    async fn make<'p>(
+        self: &'p Arc<Self>,
+        reserved: Reserved<'p, F>,
+        unfinished: Option<Creation<F>>,
+    ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
+        let begun = unfinished.is_some();
+        let creation = unfinished.unwrap_or_else(|| self.creation(&reserved.meta));
+        let (mut reserved, made) = Making::new(reserved, creation, begun).await;
+        let made = match made {
+            // The failure of what another had begun is not this borrower's.
+            Err(failure) if begun => {
+                self.tell(&reserved.meta, PoolEvent::CreateFailed(failure));
+                let creation = self.creation(&reserved.meta);
+                let (again, made) = Making::new(reserved, creation, false).await;
+                reserved = again;
+                made
+            }
+            made => made,
+        };
+        reserved.made(made.map_err(BorrowError::Create)?);
+        if self.options.test_on_create && !self.tested(&mut reserved).await {
+            return Err(BorrowError::Invalid);
+        }
+        let (metadata, resource) = reserved.parts();
+        self.factory.wake_up(metadata, resource).await.map_err(BorrowError::Activate)?;
+        Ok(reserved.lend())
+    }
+
+    pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
+        let metadata = meta.as_ref().or(self.metadata.as_ref());
+        let metadata = metadata.expect("a pool without keys has its metadata").clone();
+        F::creation(self.factory.clone(), metadata)
+    }
+
+    pub(super) fn close(&self) {
+        self.critical(|state, fx| state.close(fx));
+        self.each_key(|state, key, fx| state.close_key(key, fx));
+        self.critical(|state, fx| state.tell_if_over(fx));
+    }
+
+    /// A section for each key, so that none is as long as there are keys.
+    pub(super) fn each_key(&self, mut section: impl FnMut(&mut State<F>, Key, &mut Effects<F>)) {
+        let mut at = 0;
+        while self.critical(|state, fx| {
+            if state.subs.contains(at) {
+                section(state, Key::new(at), fx);
+            }
+            at < state.subs.capacity()
+        }) {
+            at += 1;
+        }
+    }
+
+    /// Waits until a closed pool has nothing left.
+    pub(super) fn wait_closed(&self, deadline: Deadline) -> bool {
+        let mut state = self.state.lock();
+        if state.is_over() {
+            return true;
+        }
+        let State { waiters, closing, .. } = &mut *state;
+        let waiter = waiters.enqueue_thread(closing);
+        let condvar = state.waiters.condvar(waiter);
+        loop {
+            if state.waiters.take(waiter).is_some() {
+                return true;
+            }
+            if self.clock.has_passed(deadline) {
+                let State { waiters, closing, .. } = &mut *state;
+                waiters.cancel(closing, waiter);
+                return false;
+            }
+            self.clock.wait(&condvar, &mut state, deadline);
+        }
+    }
+
+    /// A thread waits for its turn; none: in vain.
+    fn wait(&self, key: Key, waiter: Key, deadline: Deadline) -> Option<Step<F>> {
+        let mut fx = Effects::new();
+        let step = {
+            let mut state = self.state.lock();
+            let condvar = state.waiters.condvar(waiter);
+            let step = loop {
+                if let Some(step) = state.turn(key, waiter, Asker::Thread, &mut fx) {
+                    break Some(step);
+                }
+                if self.clock.has_passed(deadline) {
+                    state.give_up(key, waiter, &mut fx);
+                    break None;
+                }
+                self.clock.wait(&condvar, &mut state, deadline);
+            };
+            state.end_section();
+            step
+        };
+        fx.run(self);
+        step
+    }
+}
+
+impl<F: Form> State<F> {
+    /// What every critical section ends with.
+    #[inline]
+    pub(super) fn end_section(&mut self) {
+        #[cfg(debug_assertions)]
+        self.assert_invariants();
+    }
+
+    /// Whether the waiter has come to its turn, and what it then meets.
+    fn turn(
+        &mut self,
+        key: Key,
+        waiter: Key,
+        asker: Asker,
+        fx: &mut Effects<F>,
+    ) -> Option<Step<F>> {
+        let ticket = self.waiters.ticket(waiter);
+        Some(match self.waiters.take(waiter)? {
+            Outcome::Granted(grant) => self.pick_up(grant, fx),
+            Outcome::Retry => self.retry(key, ticket, asker, fx),
+            Outcome::Closed => Step::Refused(Refusal::Closed),
+        })
+    }
+}
+
+impl<F: Form> Tick for Inner<F> {
+    fn tick(&self) {
+        // Under the lock: a thread that has looked at the clock and not yet gone to sleep holds it.
+        let threads = self.state.lock().waiters.threads();
+        for condvar in threads {
+            condvar.notify_one();
+        }
+    }
+}
+
+impl<E> From<Refusal> for BorrowError<E> {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Closed => BorrowError::Closed,
+            Refusal::Exhausted => BorrowError::Exhausted,
+            Refusal::WouldBlock => BorrowError::WouldBlock,
+        }
+    }
+}
+
+/// Who waits, and how long.
+pub(crate) struct Patience {
+    is_thread: bool,
+    timeout: Option<Duration>,
+    /// The time is looked at only if there is something to wait for.
+    deadline: Option<Deadline>,
+}
+
+impl Patience {
+    pub(super) fn of_a_thread(timeout: Option<Duration>) -> Self {
+        Patience { is_thread: true, timeout, deadline: None }
+    }
+    pub(super) fn of_a_task() -> Self {
+        Patience { is_thread: false, timeout: None, deadline: None }
+    }
+    fn deadline(&mut self, clock: &Clock) -> Deadline {
+        let timeout = self.timeout;
+        *self.deadline.get_or_insert_with(|| {
+            timeout.map_or(Deadline::Never, |timeout| clock.deadline(timeout))
+        })
+    }
+}
+
+/// A place in the queue. None: the time is up.
+struct Turn<'a, F: Form> {
+    pool: &'a Arc<Inner<F>>,
+    key: Key,
+    /// Absent once the outcome has been taken.
+    waiter: Option<Key>,
+    patience: &'a mut Patience,
+}
+
+impl<F: Form> Future for Turn<'_, F> {
+    type Output = Option<Step<F>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Step<F>>> {
+        let mut waiter = self.waiter.expect("not polled after completion");
+        let key = self.key;
+        if self.patience.is_thread {
+            self.waiter = None;
+            let pool = self.pool;
+            let deadline = self.patience.deadline(&pool.clock);
+            return Poll::Ready(pool.wait(key, waiter, deadline));
+        }
+        // Cloned before the lock and dropped after it: both are foreign code.
+        let mut waker = Some(cx.waker().clone());
+        let (step, former) = self.pool.critical(|state, fx| {
+            let step = match state.turn(key, waiter, Asker::Task, fx) {
+                Some(Step::Wait(again)) => {
+                    waiter = again;
+                    None
+                }
+                step => step,
+            };
+            let former = match (&step, waker.take_if(|_| step.is_none())) {
+                (None, Some(waker)) => state.waiters.set_waker(waiter, waker),
+                _ => None,
+            };
+            (step, former)
+        });
+        release(former);
+        release(waker);
+        self.waiter = step.is_none().then_some(waiter);
+        match step {
+            Some(step) => Poll::Ready(Some(step)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<F: Form> Drop for Turn<'_, F> {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter.take().filter(|_| !has_failed()) {
+            self.pool.critical(|state, fx| state.give_up(self.key, waiter, fx));
+        }
+    }
+}
+
+/// A resource is being made. If nobody waits for it any more, what has been begun becomes stock.
+struct Making<'p, F: Form> {
+    reserved: Option<Reserved<'p, F>>,
+    creation: Option<Creation<F>>,
+    begun: bool,
+}
+
+impl<'p, F: Form> Making<'p, F> {
+    fn new(reserved: Reserved<'p, F>, creation: Creation<F>, begun: bool) -> Self {
+        Making { reserved: Some(reserved), creation: Some(creation), begun }
+    }
+}
+
+impl<F: Form> Unpin for Making<'_, F> {}
+
+impl<'p, F: Form> Future for Making<'p, F> {
+    type Output = (Reserved<'p, F>, Result<F::Resource, Failure<F::Error>>);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.begun = true;
+        let creation = self.creation.as_mut().expect("not polled after completion");
+        let made = match contained(|| creation.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(made)) => made,
+            Err(message) => Err(Failure::Panicked(message)),
+        };
+        release(self.creation.take());
+        Poll::Ready((self.reserved.take().expect("not polled after completion"), made))
+    }
+}
+
+impl<F: Form> Drop for Making<'_, F> {
+    fn drop(&mut self) {
+        let (Some(reserved), Some(creation)) = (self.reserved.take(), self.creation.take()) else {
+            return;
+        };
+        if !self.begun || has_failed() {
+            release(creation);
+            return;
+        }
+        let pool = reserved.pool();
+        let slot = reserved.into_slot();
+        pool.critical(|state, fx| state.give_back(slot, Content::Unfinished(creation), fx));
+    }
+}
+
+/// What a future comes to that is never pending.
+#[inline]
+pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("a synchronous factory is never pending"),
+    }
+}
+
+/// A task waits until a closed pool has nothing left.
+pub(super) struct Closing<'a, F: Form> {
+    pub(super) pool: &'a Inner<F>,
+    pub(super) waiter: Option<Key>,
+}
+
+impl<F: Form> Future for Closing<'_, F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut waker = Some(cx.waker().clone());
+        let waiter = self.waiter;
+        let (waits, former) = self.pool.critical(|state, _| {
+            let waiter = match waiter {
+                Some(waiter) if state.waiters.take(waiter).is_some() => return (None, None),
+                Some(waiter) => waiter,
+                None if state.is_over() => return (None, None),
+                None => state.waiters.enqueue_task(&mut state.closing),
+            };
+            let waker = waker.take().expect("taken only here");
+            (Some(waiter), state.waiters.set_waker(waiter, waker))
+        });
+        release(former);
+        release(waker);
+        self.waiter = waits;
+        if waits.is_some() { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+impl<F: Form> Drop for Closing<'_, F> {
+    fn drop(&mut self) {
+        if let Some(waiter) = self.waiter.take().filter(|_| !has_failed()) {
+            let left = self.pool.critical(|state, _| {
+                let queue: &mut Queue = &mut state.closing;
+                state.waiters.cancel(queue, waiter)
+            });
+            release(left.1);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! One resource's place in the pool, and one key's.
+//!
+//! | place | content | in the lists | counts as |
+//! |---|---|---|---|
+//! | `Lent` | with its borrower; none while it is made | `lent`*, `lives`* | active |
+//! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`*, `lives`* | idle |
+//! | `Adding` | none yet | `lives`* | adding |
+//! | `Condemned` | here: its place in the total is another's | `lives`*, for it may come back | nothing |
+//! | `Reclaimed` | with a borrower that has abandoned it; here if it was granted and not picked up | none | nothing |
+//! | `Leaving` | being destroyed | none | leaving |
+//!
+//! *: only in pools whose options need that list.
+
+use super::factory::{Creation, Form};
+use crate::clock::Time;
+use crate::foreign::Foreign;
+use crate::slab_list::{Key, Links, List, linked};
+use crate::wait_queue::Queue;
+use std::sync::Arc;
+
+/// What describes a key's resources; none in a pool with one description, which keeps it itself.
+pub(crate) type Meta<F> = Option<Arc<Foreign<<F as Form>::Metadata>>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Lent,
+    Idle,
+    Adding,
+    Condemned,
+    Reclaimed,
+    Leaving,
+}
+
+/// What is in a slot.
+pub(crate) enum Content<F: Form> {
+    Nothing,
+    Ready(F::Resource),
+    /// A creation whose borrower has gone: stock that is not finished yet.
+    Unfinished(Creation<F>),
+}
+
+impl<F: Form> Content<F> {
+    pub(super) fn take(&mut self) -> Self {
+        std::mem::replace(self, Content::Nothing)
+    }
+}
+
+pub(crate) struct Slot<F: Form> {
+    pub(super) place: Place,
+    pub(super) key: Key,
+    pub(super) content: Content<F>,
+    /// Its name: a slab's key is used again.
+    pub(super) serial: u64,
+    /// How many times everything had been cleared when it was made.
+    pub(super) epoch: u64,
+    /// Not passivated yet, nor tested.
+    pub(super) unclean: bool,
+    /// Somebody tests it: it is here, and cannot be taken.
+    pub(super) tested: bool,
+    /// Not to be lent again.
+    pub(super) expired: bool,
+    /// Told as abandoned.
+    pub(super) abandoned: bool,
+    pub(super) created: Time,
+    /// Idle, or lent, since.
+    pub(super) since: Time,
+    /// In which of the lists of equal lifetimes.
+    pub(super) class: u8,
+    pub(super) idle: Links,
+    pub(super) age: Links,
+    pub(super) life: Links,
+    pub(super) lent: Links,
+    pub(super) turn: Links,
+}
+
+linked!(
+    /// The idle resources of one key, in the order in which they came back.
+    InIdle, Slot<F: Form>, idle
+);
+linked!(
+    /// The idle resources of all keys, in that order.
+    InAge, Slot<F: Form>, age
+);
+linked!(
+    /// The resources of one class of lifetimes, in the order of their end.
+    InLives, Slot<F: Form>, life
+);
+linked!(
+    /// The lent resources, in the order in which they were lent.
+    InLent, Slot<F: Form>, lent
+);
+linked!(
+    /// The idle resources, in the order in which they are to be tested.
+    InTurn, Slot<F: Form>, turn
+);
+
+/// What there is of one key.
+pub(crate) struct Sub<F: Form> {
+    /// Its name: a slab's key is used again.
+    pub(super) id: u64,
+    pub(super) metadata: Meta<F>,
+    /// The hash of its metadata.
+    pub(super) hash: u64,
+    /// Lent, or reserved for a borrower.
+    pub(super) active: usize,
+    /// Being made for stock.
+    pub(super) adding: usize,
+    /// All that exist, to the end of their destruction.
+    pub(super) total: usize,
+    /// Of those, how many leave.
+    pub(super) leaving: usize,
+    /// Condemned and reclaimed ones: of this key, and counted no more.
+    pub(super) outside: usize,
+    pub(super) idle: List<InIdle>,
+    /// Of those, how many are being tested.
+    pub(super) tested: usize,
+    pub(super) queue: Queue,
+    /// Woken to try again, and not there yet: only if newcomers may barge.
+    pub(super) retrying: usize,
+    /// The ticket by which it stands in line.
+    pub(super) in_line: Option<u64>,
+    pub(super) below_minimum: Links,
+    /// After a failure, stock is not filled up before.
+    pub(super) back_off_until: Option<Time>,
+    pub(super) failures: u32,
+}
+
+impl<F: Form> Sub<F> {
+    pub(super) fn new(id: u64, metadata: Meta<F>, hash: u64) -> Self {
+        Sub {
+            id,
+            metadata,
+            hash,
+            active: 0,
+            adding: 0,
+            total: 0,
+            leaving: 0,
+            outside: 0,
+            idle: List::new(),
+            tested: 0,
+            queue: Queue::default(),
+            retrying: 0,
+            in_line: None,
+            below_minimum: Links::default(),
+            back_off_until: None,
+            failures: 0,
+        }
+    }
+    /// Idle ones that can be taken.
+    #[inline]
+    pub(super) fn available(&self) -> usize {
+        self.idle.len() - self.tested
+    }
+}
+
+linked!(
+    /// The keys with less stock than the minimum.
+    BelowMinimum, Sub<F: Form>, below_minimum
+);

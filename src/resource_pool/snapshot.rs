@@ -1,0 +1,160 @@
+//! One consistent picture of a pool.
+
+use super::effects::Shared;
+use super::factory::Form;
+use super::slot::{Content, Place};
+use super::state::State;
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+/// A picture of the whole pool, as it was at one moment. It copies plain numbers of all resources under the
+/// lock: the one section, with those of `clear` and `retain`, whose length depends on how many there are.
+pub struct PoolSnapshot<M> {
+    /// Whether it is closed.
+    pub closed: bool,
+    /// All that exist, or have a place: lent, idle, being made, being destroyed.
+    pub total: usize,
+    /// Lent, or reserved for a borrower.
+    pub active: usize,
+    /// In stock.
+    pub idle: usize,
+    /// Borrowers that wait for their turn.
+    pub waiting: usize,
+    /// By key; a pool without keys has one.
+    pub keys: Vec<KeySnapshot<M>>,
+}
+
+/// What there is of one key.
+pub struct KeySnapshot<M> {
+    pub(super) metadata: Option<Shared<M>>,
+    /// All that exist, or have a place.
+    pub total: usize,
+    /// Lent, or reserved for a borrower.
+    pub active: usize,
+    /// Borrowers that wait for their turn.
+    pub waiting: usize,
+    /// In stock, the one that has been idle for longest first; then the others.
+    pub resources: Vec<ResourceSnapshot>,
+}
+
+impl<M> KeySnapshot<M> {
+    /// The key; none in a pool without keys.
+    pub fn key(&self) -> Option<&M> {
+        self.metadata.as_deref().map(|metadata| &**metadata)
+    }
+    /// How many are in stock.
+    pub fn idle(&self) -> usize {
+        let idle = [ResourceState::Idle, ResourceState::Tested, ResourceState::Unfinished];
+        self.resources.iter().filter(|resource| idle.contains(&resource.state)).count()
+    }
+}
+
+/// One resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ResourceSnapshot {
+    /// Its number: none is given twice.
+    pub id: u64,
+    /// Where it is.
+    pub state: ResourceState,
+    /// How long ago it began to be made, if the pool's options need to know.
+    pub age: Option<Duration>,
+    /// For how long it has been idle or lent, if the pool's options need to know.
+    pub since: Option<Duration>,
+}
+
+/// Where a resource is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub enum ResourceState {
+    /// In stock.
+    Idle,
+    /// In stock, and being tested: it cannot be lent now.
+    Tested,
+    /// In stock, and not finished: whoever began to make it has given up.
+    Unfinished,
+    /// With its borrower, or being made or activated for one.
+    Lent,
+    /// Being made for stock.
+    BeingMade,
+    /// With a borrower that has kept it for too long: it counts no more.
+    Abandoned,
+    /// Its place was given to another; it is about to be destroyed.
+    Condemned,
+    /// Being destroyed.
+    Leaving,
+}
+
+impl<F: Form> State<F> {
+    pub(super) fn snapshot(&self) -> PoolSnapshot<F::Metadata> {
+        let now = self.clock.now();
+        let picture = |slot: &super::slot::Slot<F>| ResourceSnapshot {
+            id: slot.serial,
+            state: match (slot.place, &slot.content) {
+                (Place::Idle, _) if slot.tested => ResourceState::Tested,
+                (Place::Idle, Content::Unfinished(_)) => ResourceState::Unfinished,
+                (Place::Idle, _) => ResourceState::Idle,
+                (Place::Lent, _) => ResourceState::Lent,
+                (Place::Adding, _) => ResourceState::BeingMade,
+                (Place::Reclaimed, _) => ResourceState::Abandoned,
+                (Place::Condemned, _) => ResourceState::Condemned,
+                (Place::Leaving, _) => ResourceState::Leaving,
+            },
+            age: self.timed.then(|| now.since(slot.created)),
+            since: self.timed.then(|| now.since(slot.since)),
+        };
+        let mut others: HashMap<usize, Vec<ResourceSnapshot>> = HashMap::new();
+        for (_, slot) in self.slots.iter().filter(|(_, slot)| slot.place != Place::Idle) {
+            others.entry(slot.key.index()).or_default().push(picture(slot));
+        }
+        let mut keys: Vec<_> = self.subs.iter().collect();
+        keys.sort_by_key(|(_, sub)| sub.id);
+        let keys = keys.into_iter().map(|(index, sub)| {
+            let idle = sub.idle.iter(&self.slots).map(|slot| picture(&self.slots[slot.index()]));
+            let mut others = others.remove(&index).unwrap_or_default();
+            others.sort_by_key(|resource| resource.id);
+            KeySnapshot {
+                metadata: sub.metadata.clone(),
+                total: sub.total,
+                active: sub.active,
+                waiting: sub.queue.len(),
+                resources: idle.chain(others).collect(),
+            }
+        });
+        PoolSnapshot {
+            closed: self.closed,
+            total: self.total,
+            active: self.active,
+            idle: self.idle,
+            waiting: self.waiting,
+            keys: keys.collect(),
+        }
+    }
+}
+
+impl<M> fmt::Debug for PoolSnapshot<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolSnapshot")
+            .field("closed", &self.closed)
+            .field("total", &self.total)
+            .field("active", &self.active)
+            .field("idle", &self.idle)
+            .field("waiting", &self.waiting)
+            .field("keys", &self.keys)
+            .finish()
+    }
+}
+
+impl<M> fmt::Debug for KeySnapshot<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeySnapshot")
+            .field("total", &self.total)
+            .field("active", &self.active)
+            .field("waiting", &self.waiting)
+            .field("resources", &self.resources)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,526 @@
+//! Everything under the lock: what is asked for (`begin`), what is granted and in which order
+//! (`grant`, `settle`), and the counts.
+//!
+//! # Who is served
+//! Whoever cannot be served at once waits: in the queue of the key, with a ticket that tells the order
+//! of arrival over all keys. A key is *eligible* if somebody waits for it and its own limits leave room
+//! for one more; the eligible keys stand in *line* by the ticket of their oldest waiter. What becomes
+//! free, an idle resource or a place in the total, goes to the first in line: so to the oldest waiter
+//! that can use it, and a key that has come to its own limit blocks nobody (ruling 12).
+//!
+//! # Why no wake-up is lost
+//! Every section that frees something ends with [`State::settle`], which grants, under the lock, until
+//! nobody in line can be served (INV-RP-EXACT-WAKE-UP). What has been granted is the waiter's: a
+//! newcomer cannot take it; a waiter that gives up passes it on. In a pool that lets newcomers barge, a
+//! waiter is woken to try again instead; as many are on their way as there are things to be had
+//! (INV-RP-BARGING), and who comes too late goes back to the front of its queue.
+
+use super::effects::{Dead, Effects};
+use super::factory::Form;
+use super::options::{Limits, Options, WhenExhausted};
+use super::slot::{BelowMinimum, Content, InAge, InLent, InLives, InTurn, Meta, Place, Slot, Sub};
+use crate::clock::{Clock, Span, Time};
+use crate::slab_list::{Key, Links, List};
+use crate::wait_queue::{Queue, Waiters};
+use slab::Slab;
+use std::collections::{BTreeMap, HashMap};
+
+/// The lifetimes of resources are spread over so many steps.
+pub(crate) const CLASSES: usize = 16;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Thread,
+    Task,
+    /// Does not wait.
+    Impatient,
+}
+
+/// What a waiter comes to.
+pub(crate) enum Outcome {
+    Granted(Grant),
+    /// Something is free: try again.
+    Retry,
+    Closed,
+}
+
+/// A slot is reserved: with a resource, or for one that is to be made in the place of the victim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    pub(super) slot: Key,
+    pub(super) victim: Option<Key>,
+}
+
+/// What one critical section makes of a borrower.
+pub(crate) enum Step<F: Form> {
+    /// This is it: to be activated.
+    Take {
+        slot: Key,
+        resource: F::Resource,
+        meta: Meta<F>,
+        unclean: bool,
+    },
+    /// To be made (or what another has begun to make is to be finished), once the victim is destroyed.
+    Create {
+        slot: Key,
+        unfinished: Option<super::factory::Creation<F>>,
+        victim: Option<Dead<F>>,
+        meta: Meta<F>,
+    },
+    Wait(Key),
+    Refused(Refusal),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Closed,
+    Exhausted,
+    WouldBlock,
+}
+
+pub(crate) struct State<F: Form> {
+    /// No keys, and nothing that is kept in a further list or done at a time: what is in stock is lent and
+    /// taken back by a shorter way (`quick.rs`).
+    pub(super) plain: bool,
+    pub(super) slots: Slab<Slot<F>>,
+    pub(super) subs: Slab<Sub<F>>,
+    /// The keys by hash.
+    pub(super) keys: HashMap<u64, Vec<Key>, foldhash::fast::FixedState>,
+    /// How often a key was made or forgotten.
+    pub(super) keys_changed: u64,
+    pub(super) waiters: Waiters<Outcome>,
+    /// Who waits for the end of a closed pool.
+    pub(super) closing: Queue,
+    /// The eligible keys, by the ticket of their oldest waiter.
+    pub(super) line: BTreeMap<u64, Key>,
+    /// How many wait unserved, over all keys.
+    pub(super) waiting: usize,
+    pub(super) retrying: usize,
+    pub(super) total: usize,
+    pub(super) active: usize,
+    pub(super) idle: usize,
+    pub(super) tested: usize,
+    /// Those that leave, and are not destroyed yet.
+    pub(super) leaving: usize,
+    pub(super) by_age: List<InAge>,
+    pub(super) lives: [List<InLives>; CLASSES],
+    pub(super) lent: List<InLent>,
+    pub(super) turns: List<InTurn>,
+    pub(super) below_minimum: List<BelowMinimum>,
+    pub(super) limits: Limits,
+    pub(super) options: Options,
+    pub(super) max_idle_time: Option<Span>,
+    pub(super) soft_max_idle_time: Option<Span>,
+    pub(super) abandoned_after: Option<Span>,
+    pub(super) lifetimes: Option<[Span; CLASSES]>,
+    /// Whether anything is done at a time, so that times have to be kept.
+    pub(super) timed: bool,
+    pub(super) keyed: bool,
+    pub(super) clock: Clock,
+    pub(super) epoch: u64,
+    pub(super) serials: u64,
+    pub(super) closed: bool,
+    /// What the maintenance sleeps until; none: without end.
+    pub(super) sleeps_until: Option<Time>,
+    /// When it looks at idle ones again, if it does so at intervals.
+    pub(super) next_run: Option<Time>,
+}
+
+impl<F: Form> State<F> {
+    /// What the borrower of a key meets.
+    #[inline]
+    pub(super) fn begin(&mut self, key: Key, asker: Asker, fx: &mut Effects<F>) -> Step<F> {
+        if self.closed {
+            return Step::Refused(Refusal::Closed);
+        }
+        let sub = &self.subs[key.index()];
+        // Nobody overtakes: what is free goes to those who wait (PROP-RP-NO-OVERTAKING).
+        if (sub.queue.is_empty() || !self.options.fair)
+            && self.may_lend(sub)
+            && let Some(grant) = self.grant(key, fx)
+        {
+            return self.pick_up(grant, fx);
+        }
+        self.wait(key, asker)
+    }
+
+    #[cold]
+    fn wait(&mut self, key: Key, asker: Asker) -> Step<F> {
+        let queue = &mut self.subs[key.index()].queue;
+        let waiter = match asker {
+            Asker::Impatient => return Step::Refused(Refusal::WouldBlock),
+            _ if self.options.when_exhausted == WhenExhausted::Fail => {
+                return Step::Refused(Refusal::Exhausted);
+            }
+            Asker::Thread => self.waiters.enqueue_thread(queue),
+            Asker::Task => self.waiters.enqueue_task(queue),
+        };
+        self.waiting += 1;
+        self.stand_in_line(key);
+        Step::Wait(waiter)
+    }
+
+    /// Whether one more of the key may be lent.
+    #[inline]
+    fn may_lend(&self, sub: &Sub<F>) -> bool {
+        sub.active < self.limits.max_active || self.options.when_exhausted == WhenExhausted::Grow
+    }
+
+    /// Reserves what there is for a borrower of the key: stock of its own, else a place in the total, else
+    /// the place of the least recently used idle resource of another key.
+    #[inline]
+    pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
+        let grant = match self.fresh_stock_of(key, fx) {
+            Some(slot) => {
+                self.leave_stock(slot);
+                self.slots[slot.index()].place = Place::Lent;
+                Grant { slot, victim: None }
+            }
+            None => self.grant_new(key, fx)?,
+        };
+        self.subs[key.index()].active += 1;
+        self.active += 1;
+        if self.abandoned_after.is_some() {
+            let entry = &mut self.slots[grant.slot.index()];
+            entry.since = self.clock.now();
+            let due = self.abandoned_at(grant.slot);
+            self.lent.push_back(&mut self.slots, grant.slot);
+            self.is_due(due, fx);
+        }
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+        if self.waiting > 0 {
+            self.stand_in_line(key);
+        }
+        Some(grant)
+    }
+
+    #[cold]
+    fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
+        if self.subs[key.index()].total >= self.limits.max_total_per_key {
+            return None;
+        }
+        let victim = match self.total < self.limits.max_total {
+            true => None,
+            false => Some(self.least_recently_used()?),
+        };
+        if let Some(victim) = victim {
+            self.leave_stock(victim);
+            self.count_out(victim, Place::Condemned);
+            let victims = self.slots[victim.index()].key;
+            self.stand_in_line(victims);
+            if self.limits.min_idle > 0 {
+                self.watch_minimum(victims, fx);
+            }
+        }
+        Some(Grant { slot: self.reserve(key, Place::Lent), victim })
+    }
+
+    /// A slot for a resource that is to be made.
+    pub(super) fn reserve(&mut self, key: Key, place: Place) -> Key {
+        self.serials += 1;
+        let now = if self.timed { self.clock.now() } else { Time::default() };
+        let slot = Slot {
+            place,
+            key,
+            content: Content::Nothing,
+            serial: self.serials,
+            epoch: self.epoch,
+            unclean: false,
+            tested: false,
+            expired: false,
+            abandoned: false,
+            created: now,
+            since: now,
+            class: (self.serials % CLASSES as u64) as u8,
+            idle: Links::default(),
+            age: Links::default(),
+            life: Links::default(),
+            lent: Links::default(),
+            turn: Links::default(),
+        };
+        let slot = Key::new(self.slots.insert(slot));
+        self.begin_life(slot);
+        self.subs[key.index()].total += 1;
+        self.total += 1;
+        slot
+    }
+
+    /// The borrower takes what was reserved for it.
+    #[inline]
+    pub(super) fn pick_up(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
+        let slot = grant.slot;
+        let entry = &mut self.slots[slot.index()];
+        let meta = self.subs[entry.key.index()].metadata.clone();
+        match entry.content.take() {
+            Content::Ready(resource) => {
+                Step::Take { slot, resource, meta, unclean: std::mem::take(&mut entry.unclean) }
+            }
+            Content::Nothing => {
+                let victim = grant.victim.map(|victim| self.bury(victim, fx));
+                Step::Create { slot, unfinished: None, victim, meta }
+            }
+            Content::Unfinished(creation) => {
+                Step::Create { slot, unfinished: Some(creation), victim: None, meta }
+            }
+        }
+    }
+
+    /// It counts no more, and is here still.
+    pub(super) fn count_out(&mut self, slot: Key, place: Place) {
+        let entry = &mut self.slots[slot.index()];
+        entry.place = place;
+        let sub = &mut self.subs[entry.key.index()];
+        sub.total -= 1;
+        sub.outside += 1;
+        self.total -= 1;
+    }
+
+    /// Removes what counts no more.
+    pub(super) fn bury(&mut self, slot: Key, fx: &mut Effects<F>) -> Dead<F> {
+        self.end_life(slot);
+        let entry = self.slots.remove(slot.index());
+        let sub = &mut self.subs[entry.key.index()];
+        sub.outside -= 1;
+        let meta = sub.metadata.clone();
+        self.forget_if_empty(entry.key, fx);
+        Dead { slot: None, content: entry.content, meta }
+    }
+
+    /// Serves those in line, the oldest first, as long as there is something for them.
+    #[inline]
+    pub(super) fn settle(&mut self, fx: &mut Effects<F>) {
+        if self.waiting > 0 && !self.closed {
+            self.serve_line(fx);
+        }
+    }
+
+    #[cold]
+    fn serve_line(&mut self, fx: &mut Effects<F>) {
+        while let Some(key) = self.first_in_line() {
+            let outcome = if self.options.fair {
+                let Some(grant) = self.grant(key, fx) else {
+                    // If its stock turned out to be stale it has left the line, and others follow.
+                    match self.first_in_line() {
+                        Some(first) if first != key => continue,
+                        _ => return,
+                    }
+                };
+                Outcome::Granted(grant)
+            } else {
+                if self.free() <= self.retrying {
+                    return;
+                }
+                self.retrying += 1;
+                self.subs[key.index()].retrying += 1;
+                Outcome::Retry
+            };
+            let queue = &mut self.subs[key.index()].queue;
+            fx.wake(self.waiters.resolve_front(queue, outcome));
+            self.waiting -= 1;
+            self.stand_in_line(key);
+        }
+    }
+
+    /// How many resources and places there are to be had, by whoever may have them.
+    pub(super) fn free(&self) -> usize {
+        let places = self.limits.max_total.saturating_sub(self.total);
+        (self.idle - self.tested).saturating_add(places)
+    }
+
+    fn first_in_line(&self) -> Option<Key> {
+        match self.keyed {
+            true => self.line.first_key_value().map(|(_, key)| *key),
+            false => self.is_eligible(Key::new(0)).then(|| Key::new(0)),
+        }
+    }
+
+    /// Somebody waits for the key, and its own limits leave room.
+    pub(super) fn is_eligible(&self, key: Key) -> bool {
+        let sub = &self.subs[key.index()];
+        let to_be_had = self.limits.max_total_per_key.saturating_sub(sub.total);
+        !sub.queue.is_empty()
+            && sub.available().saturating_add(to_be_had) > sub.retrying
+            && (self.options.when_exhausted == WhenExhausted::Grow
+                || sub.active.saturating_add(sub.retrying) < self.limits.max_active)
+    }
+
+    /// The key takes its place in the line, or leaves it, after its counts or its oldest waiter have
+    /// changed.
+    pub(super) fn stand_in_line(&mut self, key: Key) {
+        if !self.keyed {
+            return;
+        }
+        let wanted = match self.is_eligible(key) {
+            true => self.waiters.front_ticket(&self.subs[key.index()].queue),
+            false => None,
+        };
+        let sub = &mut self.subs[key.index()];
+        if sub.in_line != wanted {
+            if let Some(ticket) = std::mem::replace(&mut sub.in_line, wanted) {
+                self.line.remove(&ticket);
+            }
+            if let Some(ticket) = wanted {
+                self.line.insert(ticket, key);
+            }
+        }
+    }
+
+    /// What every change of a key's counts ends with.
+    #[inline]
+    pub(super) fn changed(&mut self, key: Key, fx: &mut Effects<F>) {
+        if self.waiting > 0 {
+            self.stand_in_line(key);
+            self.settle(fx);
+        }
+    }
+
+    /// A waiter has been told to try again, and does.
+    pub(super) fn retry(
+        &mut self,
+        key: Key,
+        ticket: u64,
+        asker: Asker,
+        fx: &mut Effects<F>,
+    ) -> Step<F> {
+        self.end_retry(key);
+        let step = if self.closed {
+            Step::Refused(Refusal::Closed)
+        } else if self.may_lend(&self.subs[key.index()])
+            && let Some(grant) = self.grant(key, fx)
+        {
+            self.pick_up(grant, fx)
+        } else {
+            // Too late: back to its place.
+            let queue = &mut self.subs[key.index()].queue;
+            let waiter = self.waiters.enqueue_again(queue, asker == Asker::Thread, ticket);
+            self.waiting += 1;
+            self.stand_in_line(key);
+            Step::Wait(waiter)
+        };
+        self.changed(key, fx);
+        self.forget_if_empty(key, fx);
+        step
+    }
+
+    pub(super) fn end_retry(&mut self, key: Key) {
+        self.retrying -= 1;
+        self.subs[key.index()].retrying -= 1;
+    }
+
+    /// A waiter gives up: what it was given meanwhile is passed on.
+    pub(super) fn give_up(&mut self, key: Key, waiter: Key, fx: &mut Effects<F>) {
+        let (outcome, waker) = match self.subs.get_mut(key.index()) {
+            Some(sub) => self.waiters.cancel(&mut sub.queue, waiter),
+            // Told of the end, and the key has been forgotten since: it is in no queue.
+            None => self.waiters.cancel(&mut Queue::default(), waiter),
+        };
+        fx.release_waker(waker);
+        match outcome {
+            None => {
+                self.waiting -= 1;
+                self.stand_in_line(key);
+                self.settle(fx);
+                self.forget_if_empty(key, fx);
+            }
+            Some(Outcome::Granted(grant)) => self.return_grant(grant, fx),
+            Some(Outcome::Retry) => {
+                self.end_retry(key);
+                self.changed(key, fx);
+                self.forget_if_empty(key, fx);
+            }
+            Some(Outcome::Closed) => {}
+        }
+    }
+
+    /// What was granted, and not picked up.
+    fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
+        let slot = grant.slot;
+        let content = self.slots[slot.index()].content.take();
+        let Some(victim) = grant.victim else {
+            return match content {
+                Content::Nothing => self.give_back_place(slot, fx),
+                content => self.give_back(slot, content, fx),
+            };
+        };
+        // It gets its place again, and may stay after all.
+        let newcomers = self.slots[slot.index()].key;
+        if self.end_loan(slot) {
+            self.remove(slot);
+        } else {
+            let _ = self.bury(slot, fx);
+        }
+        let entry = &mut self.slots[victim.index()];
+        let (key, content) = (entry.key, entry.content.take());
+        let sub = &mut self.subs[key.index()];
+        sub.outside -= 1;
+        sub.total += 1;
+        self.total += 1;
+        self.stock(victim, content, fx);
+        self.left(newcomers, fx);
+    }
+
+    /// The resource has failed and been destroyed: another for the same borrower, which keeps its turn.
+    pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
+        let entry = &self.slots[slot.index()];
+        let key = entry.key;
+        if entry.place == Place::Reclaimed {
+            // It took so long that its turn was given to others.
+            let _ = self.bury(slot, fx);
+            return match self.closed {
+                true => Step::Refused(Refusal::Closed),
+                false => Step::Refused(Refusal::WouldBlock),
+            };
+        }
+        if self.closed {
+            self.give_back_place(slot, fx);
+            return Step::Refused(Refusal::Closed);
+        }
+        let Some(next) = self.fresh_stock_of(key, fx) else {
+            let grant = self.anew(slot);
+            return self.pick_up(grant, fx);
+        };
+        self.leave_stock(next);
+        self.slots[next.index()].place = Place::Lent;
+        if self.abandoned_after.is_some() {
+            self.slots[next.index()].since = self.clock.now();
+            self.lent.push_back(&mut self.slots, next);
+            if self.slots[slot.index()].lent.is_linked() {
+                self.lent.remove(&mut self.slots, slot);
+            }
+        }
+        let step = self.pick_up(Grant { slot: next, victim: None }, fx);
+        // One loan is as good as the other: only the place of the old one is given back.
+        self.remove(slot);
+        self.left(key, fx);
+        step
+    }
+
+    /// The slot, for a resource that is to be made in it.
+    fn anew(&mut self, slot: Key) -> Grant {
+        self.end_life(slot);
+        self.serials += 1;
+        let entry = &mut self.slots[slot.index()];
+        (entry.serial, entry.epoch) = (self.serials, self.epoch);
+        (entry.expired, entry.abandoned) = (false, false);
+        if self.timed {
+            entry.created = self.clock.now();
+        }
+        self.begin_life(slot);
+        Grant { slot, victim: None }
+    }
+
+    /// Removes a slot that is in no list of its place.
+    pub(super) fn remove(&mut self, slot: Key) {
+        self.end_life(slot);
+        let entry = self.slots.remove(slot.index());
+        self.subs[entry.key.index()].total -= 1;
+        self.total -= 1;
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.closed && self.total == 0 && self.waiting == 0
+    }
+}
