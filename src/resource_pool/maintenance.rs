@@ -401,7 +401,11 @@ impl<F: Form> Inner<F> {
         let resource = test.resource.as_mut().expect("put back below");
         let tested = self.factory.test(self.metadata(&test.meta), resource).await;
         let passed = match tested {
-            Ok(passed) => passed,
+            Ok(true) => true,
+            Ok(false) => {
+                self.tell(&test.meta, PoolEvent::Invalid);
+                false
+            }
             Err(message) => {
                 self.tell(&test.meta, PoolEvent::ValidatePanicked(message));
                 false
