@@ -237,7 +237,7 @@ fn idle_ones_are_tested_in_turns() {
     });
     drop(rig.lend_all::<3>());
     rig.script.calls();
-    let mut run = || {
+    let run = || {
         rig.clock.advance(10 * SECOND);
         rig.pool.maintain();
         rig.script.calls()
