@@ -15,3 +15,4 @@ mod real_clock;
 mod stress;
 mod conformance;
 mod options;
+mod asynchronous;
