@@ -384,6 +384,28 @@ fn failures_and_panics_of_futures_are_errors() {
     assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0));
 }
 
+#[test]
+fn stock_that_is_cancelled_is_none() {
+    for call in ["create", "validate", "passivate"] {
+        let rig = rig(|b| b.min_idle(1).test_on_create(true));
+        rig.steps.on(call, Step::Held);
+        let (adds, maintains) = (rig.pool.clone(), rig.pool.clone());
+        let mut tasks = [
+            Task::new(async move { adds.add_async().await.ok().and(None) }),
+            Task::new(async move { maintains.maintain_async().await }),
+        ];
+        assert!(tasks[0].poll().is_none());
+        assert_eq!(rig.counts(), (0, 0, 1));
+        assert!(tasks[1].poll().is_some(), "{call}: it is being made");
+        rig.steps.go_on(call);
+        drop(tasks);
+        assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0), "{call}");
+        let pool = rig.pool.clone();
+        Task::new(async move { pool.maintain_async().await }).finish();
+        assert_eq!(rig.counts(), (0, 1, 1));
+    }
+}
+
 /// A test of an idle one that is cancelled destroys it.
 #[test]
 fn a_test_while_idle_that_is_cancelled_destroys() {
