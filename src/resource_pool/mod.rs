@@ -81,6 +81,7 @@ mod keys;
 mod maintenance;
 mod options;
 mod pool;
+mod quick;
 mod slot;
 mod snapshot;
 mod state;

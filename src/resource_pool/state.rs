@@ -80,6 +80,9 @@ pub(crate) enum Refusal {
 }
 
 pub(crate) struct State<F: Form> {
+    /// No keys, and nothing that is kept in a further list or done at a time: what is in stock is lent and
+    /// taken back by a shorter way (`quick.rs`).
+    pub(super) plain: bool,
     pub(super) slots: Slab<Slot<F>>,
     pub(super) subs: Slab<Sub<F>>,
     /// The keys by hash.

@@ -295,7 +295,7 @@ impl<F: Form> State<F> {
     /// The first step of a close: from now on nobody is served.
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
-        fx.push(Effect::WakeMaintenance);
+        fx.push(Effect::StopMaintenance);
     }
 
     /// The second, for each key: those who wait are told, and what is idle leaves.

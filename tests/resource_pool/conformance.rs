@@ -126,8 +126,7 @@ fn l08_add_knows_no_limit_where_there_is_none() {
 /// afterwards, in the background.
 #[test]
 fn l09_the_minimum_is_kept_beside_the_loans() {
-    let rig =
-        pool(|b| b.max_active(4).min_idle(2).when_exhausted(WhenExhausted::Fail));
+    let rig = pool(|b| b.max_active(4).min_idle(2).when_exhausted(WhenExhausted::Fail));
     rig.pool.maintain();
     let mut lent = Vec::new();
     for active in 1..=4 {
@@ -152,10 +151,7 @@ fn l10_a_waiter_is_not_left_alone_with_an_invalid_one() {
     invalid(lent);
     let served = waits.end().expect("a new one");
     assert_eq!((served.number, rig.counts()), (2, (1, 0)));
-    assert_eq!(
-        rig.script.calls(),
-        "passivate 1 activate 1 validate 1 destroy 1 create activate 2"
-    );
+    assert_eq!(rig.script.calls(), "passivate 1 activate 1 validate 1 destroy 1 create activate 2");
 }
 
 #[test]

@@ -127,7 +127,8 @@ fn a_loan_of_a_borrower_that_panics_is_destroyed() {
     });
     assert!(panicked.join().is_err());
     assert_eq!(waits.end().expect("a new one").number, 2);
-    assert_eq!(rig.script.calls(), "create activate 1 destroy 1 create activate 2 passivate 2");
+    let calls = rig.script.calls();
+    assert!(calls.contains("destroy 1") && !calls.contains("passivate 1"), "{calls}");
 }
 
 /// Resources, metadata and a factory whose drops panic.

@@ -4,15 +4,16 @@
 #[path = "../common/mod.rs"]
 mod shared;
 
-mod common;
-mod failures;
-mod resizing;
-mod clearing;
-mod maintaining;
-mod keyed;
-mod foreign_code;
-mod real_clock;
-mod stress;
-mod conformance;
-mod options;
 mod asynchronous;
+mod clearing;
+mod common;
+mod conformance;
+mod failures;
+mod foreign_code;
+mod keyed;
+mod maintaining;
+mod options;
+mod real_clock;
+mod resizing;
+mod stress;
+mod upkeep;

@@ -90,14 +90,8 @@ fn a_setter_refuses_what_the_builder_does() {
     assert_eq!((rig.counts(), rig.lend_all::<2>().len()), ((0, 2), 2));
 
     let keyed = crate::common::keyed(|b| b.max_total(3).min_idle(2)).pool;
-    assert_eq!(
-        keyed.set_max_total_per_key(1),
-        above(("min_idle", 2), ("max_total_per_key", 1))
-    );
-    assert_eq!(
-        keyed.set_max_total_per_key(4),
-        above(("max_total_per_key", 4), ("max_total", 3))
-    );
+    assert_eq!(keyed.set_max_total_per_key(1), above(("min_idle", 2), ("max_total_per_key", 1)));
+    assert_eq!(keyed.set_max_total_per_key(4), above(("max_total_per_key", 4), ("max_total", 3)));
     assert_eq!(keyed.set_max_total_per_key(0), Err(PoolBuildError::Zero("max_total_per_key")));
 }
 
@@ -180,7 +174,10 @@ fn invalid_stock_is_passed_over_until_there_is_none() {
     rig.script.calls();
     rig.script.on("validate", |number| if number == 2 { Outcome::Well } else { Outcome::Fails });
     assert_eq!(rig.lend().number, 2);
-    assert_eq!(rig.script.calls(), "activate 3 validate 3 destroy 3 activate 2 validate 2 passivate 2");
+    assert_eq!(
+        rig.script.calls(),
+        "activate 3 validate 3 destroy 3 activate 2 validate 2 passivate 2"
+    );
     rig.script.fails("validate");
     let new = rig.lend();
     assert_eq!((new.number, rig.counts(), rig.script.alive()), (4, (1, 0), 1));
