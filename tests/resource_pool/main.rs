@@ -8,6 +8,7 @@ mod asynchronous;
 mod clearing;
 mod common;
 mod conformance;
+mod executions;
 mod failures;
 mod foreign_code;
 mod keyed;
