@@ -66,7 +66,8 @@ fn of_keys(spoil: impl FnOnce(&mut TheState)) -> Option<String> {
     pool.add(&"a").expect("room");
     clock.advance(Duration::from_secs(1));
     pool.add(&"a").expect("room");
-    let mut waits = ManuallyDrop::new(Box::pin(async { pool.borrow_async(&"b").await.map(forget) }));
+    let mut waits =
+        ManuallyDrop::new(Box::pin(async { pool.borrow_async(&"b").await.map(forget) }));
     let polled = waits.as_mut().as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending() && lent.iter().all(Result::is_ok));
     look(&mut pool.inner().state.lock(), spoil)

@@ -140,7 +140,8 @@ impl Rig {
     /// A borrower, polled once.
     fn begin(&self) -> (Task<Got>, Option<Got>) {
         let pool = self.pool.clone();
-        let mut task = Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
+        let mut task =
+            Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
         let got = task.poll();
         (task, got)
     }
@@ -328,9 +329,13 @@ fn an_unfinished_one_leaves_with_a_clear_a_close_and_its_time() {
 /// What was being activated or tested is half prepared at best: destroyed, and its place is free.
 #[test]
 fn what_is_cancelled_half_prepared_is_destroyed() {
-    for (call, idle) in
-        [("activate", false), ("activate", true), ("validate", false), ("validate", true), ("passivate", true)]
-    {
+    for (call, idle) in [
+        ("activate", false),
+        ("activate", true),
+        ("validate", false),
+        ("validate", true),
+        ("passivate", true),
+    ] {
         let rig = rig(|b| b.max_active(1).test_on_create(true).test_on_borrow(true));
         if idle {
             drop(rig.lend());

@@ -31,7 +31,11 @@ fn a_creation_that_fails_is_its_borrowers_only() {
         (false, Failure::Panicked("on purpose".to_owned())),
     ] {
         let rig = pool(|b| b.max_active(1).max_total(1));
-        if fails { rig.script.fails("create") } else { rig.script.panics("create") }
+        if fails {
+            rig.script.fails("create")
+        } else {
+            rig.script.panics("create")
+        }
         assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Create(failure.clone()));
         assert_eq!(rig.pool.add(), Err(AddError::Create(failure)));
         assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 0), 0));
@@ -45,9 +49,7 @@ fn a_creation_that_fails_is_its_borrowers_only() {
 /// that cannot be is an error.
 #[test]
 fn an_activation_that_fails() {
-    for (fails, told) in
-        [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)]
-    {
+    for (fails, told) in [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)] {
         let rig = pool(|b| b.max_active(2).max_total(2));
         drop(rig.lend_all::<2>());
         let failing = move |number| match number {
@@ -60,7 +62,11 @@ fn an_activation_that_fails() {
         assert_eq!(rig.events(), [format!("m: ActivateFailed({told})")]);
         assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
         rig.pool.clear();
-        if fails { rig.script.fails("activate") } else { rig.script.panics("activate") }
+        if fails {
+            rig.script.fails("activate")
+        } else {
+            rig.script.panics("activate")
+        }
         assert!(matches!(rig.pool.borrow(), Err(BorrowError::Activate(_))));
         assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
     }
@@ -69,13 +75,15 @@ fn an_activation_that_fails() {
 /// Ruling 13: one that cannot be passivated is destroyed, and its place is for who waits.
 #[test]
 fn a_passivation_that_fails() {
-    for (fails, told) in
-        [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)]
-    {
+    for (fails, told) in [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)] {
         let rig = pool(|b| b.max_active(1));
         let lent = rig.lend();
         let waits = rig.queue();
-        if fails { rig.script.fails("passivate") } else { rig.script.panics("passivate") }
+        if fails {
+            rig.script.fails("passivate")
+        } else {
+            rig.script.panics("passivate")
+        }
         drop(lent);
         let new = waits.end().expect("a new one");
         assert_eq!((new.number, rig.script.alive()), (2, 1));
@@ -262,9 +270,8 @@ fn a_listener_may_panic_or_use_the_pool() {
 /// Every call of the factory is outside the lock: it may use the pool.
 #[test]
 fn the_factory_may_use_the_pool() {
-    let rig = pool(|b| {
-        b.max_active(2).test_on_create(true).test_on_borrow(true).test_on_return(true)
-    });
+    let rig =
+        pool(|b| b.max_active(2).test_on_create(true).test_on_borrow(true).test_on_return(true));
     for call in ["create", "validate", "activate", "passivate", "destroy"] {
         let pool = rig.pool.downgrade();
         rig.script.on(call, move |_| {

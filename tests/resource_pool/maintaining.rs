@@ -152,8 +152,7 @@ fn each_is_due_when_its_own_time_has_come() {
 /// The hard time counts for all, the soft one for those that no minimum protects.
 #[test]
 fn the_hard_time_minds_no_minimum() {
-    let rig =
-        pool(|b| b.min_idle(2).soft_max_idle_time(10 * SECOND).max_idle_time(20 * SECOND));
+    let rig = pool(|b| b.min_idle(2).soft_max_idle_time(10 * SECOND).max_idle_time(20 * SECOND));
     drop(rig.lend_all::<3>());
     assert_eq!(rig.due(), Some(10 * SECOND));
     rig.clock.advance(10 * SECOND);
@@ -198,9 +197,7 @@ fn a_lifetime_ends_in_stock_or_on_return() {
 /// What was made at once does not end at once: sixteen ends, spread over the jitter.
 #[test]
 fn lifetimes_are_spread() {
-    let rig = pool(|b| {
-        b.max_active(32).max_lifetime(100 * SECOND).lifetime_jitter(16 * SECOND)
-    });
+    let rig = pool(|b| b.max_active(32).max_lifetime(100 * SECOND).lifetime_jitter(16 * SECOND));
     drop(rig.lend_all::<32>());
     rig.clock.advance(84 * SECOND);
     let mut left = Vec::new();
@@ -216,9 +213,7 @@ fn lifetimes_are_spread() {
 /// Runs that far apart, and so many in each.
 #[test]
 fn runs_are_apart_and_evict_so_many() {
-    let rig = pool(|b| {
-        b.max_idle_time(SECOND).eviction_interval(10 * SECOND).evictions_per_run(2)
-    });
+    let rig = pool(|b| b.max_idle_time(SECOND).eviction_interval(10 * SECOND).evictions_per_run(2));
     drop(rig.lend_all::<5>());
     let mut idle = Vec::new();
     for _ in 0..8 {
@@ -256,9 +251,8 @@ fn idle_ones_are_tested_in_turns() {
 /// A test does not make a resource look younger, and nobody is lent one that is being tested.
 #[test]
 fn what_is_tested_keeps_its_place_and_is_not_lent() {
-    let rig = pool(|b| {
-        b.max_active(2).max_total(1).test_while_idle(true).eviction_interval(SECOND)
-    });
+    let rig =
+        pool(|b| b.max_active(2).max_total(1).test_while_idle(true).eviction_interval(SECOND));
     drop(rig.lend());
     let theirs = rig.pool.clone();
     rig.script.on("validate", move |_| {

@@ -12,9 +12,7 @@ use crate::common::{Keyed, Outcome, Script};
 use crate::shared::task::Task;
 use crate::shared::{SOON, before_long, end_the_run_when_the_library_panics, soon};
 use cabrank::ManualClock;
-use cabrank::resource_pool::{
-    Borrowed, KeyedResourcePool, Limit, ResourcePool, WhenExhausted,
-};
+use cabrank::resource_pool::{Borrowed, KeyedResourcePool, Limit, ResourcePool, WhenExhausted};
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
