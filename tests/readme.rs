@@ -41,11 +41,12 @@ const SOURCES: [&str; 33] = [
 ];
 
 /// Those of the resource pool, whose L1 to L34 are called RPL1 to RPL34 in the tables.
-const RESOURCE_POOL: [&str; 15] = [
+const RESOURCE_POOL: [&str; 17] = [
     include_str!("resource_pool/asynchronous.rs"),
     include_str!("resource_pool/clearing.rs"),
     include_str!("resource_pool/common.rs"),
     include_str!("resource_pool/conformance.rs"),
+    include_str!("resource_pool/crowds.rs"),
     include_str!("resource_pool/executions.rs"),
     include_str!("resource_pool/failures.rs"),
     include_str!("resource_pool/foreign_code.rs"),
@@ -55,6 +56,7 @@ const RESOURCE_POOL: [&str; 15] = [
     include_str!("resource_pool/options.rs"),
     include_str!("resource_pool/real_clock.rs"),
     include_str!("resource_pool/resizing.rs"),
+    include_str!("resource_pool/steps.rs"),
     include_str!("resource_pool/stress.rs"),
     include_str!("resource_pool/upkeep.rs"),
 ];
@@ -160,6 +162,17 @@ fn every_file_is_listed() {
             assert!(README.contains(&format!("`{path}`")), "{path} is not listed");
         }
     }
+}
+
+/// The sixteen rulings on what the resource pool's source leaves open or has wrong.
+#[test]
+fn each_ruling_on_the_resource_pool_is_cited_by_a_test() {
+    let cited = RESOURCE_POOL.iter().flat_map(|source| source.split("uling").skip(1));
+    let numbers: BTreeSet<u32> = cited
+        .filter_map(|text| text.trim_start_matches('s').split(['.', ':', ',', ')']).next())
+        .flat_map(|text| text.split(' ').filter_map(|word| word.parse().ok()).take(2))
+        .collect();
+    assert_eq!(numbers, (1..=16).collect());
 }
 
 #[test]

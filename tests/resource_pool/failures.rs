@@ -1,10 +1,10 @@
 //! Failures that were seen in pools of today, each by the way it comes about.
 
-use crate::common::{Background, pool};
+use crate::common::{Background, Lent, Outcome, Pool, Rig, pool};
 use crate::shared::{Door, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed};
 
-/// Two that come back meet two that wait: each gets one.
+/// Two that come back meet two that wait: each gets one, from the very drop that returned it (ruling 9).
 #[test]
 fn no_wake_up_is_lost_when_two_returns_meet_two_arrivals() {
     for _ in 0..200 {
@@ -125,7 +125,7 @@ fn time_outs_make_no_more_than_there_may_be() {
     let theirs = door.clone();
     rig.script.on("create", move |_| {
         theirs.pass();
-        crate::common::Outcome::Well
+        Outcome::Well
     });
     let start = || {
         let pool = rig.pool.clone();
@@ -143,4 +143,54 @@ fn time_outs_make_no_more_than_there_may_be() {
     let made = making.map(|made| made.end().expect("it was made"));
     assert_eq!((rig.counts(), rig.script.made()), ((2, 0), 2));
     drop(made);
+}
+
+/// Ruling 4: however a loan ends, what it leaves is the oldest waiter's: the resource if there is one, else
+/// its place.
+#[test]
+fn whatever_becomes_free_is_the_oldest_waiters() {
+    type End = (usize, fn(&Rig<Pool>, Lent));
+    let ends: [End; 8] = [
+        (1, |_, lent| drop(lent)),
+        (2, |_, lent| lent.invalidate()),
+        (2, |_, lent| drop(lent.detach())),
+        (2, |rig, lent| {
+            rig.script.fails("passivate");
+            drop(lent);
+        }),
+        (2, |rig, lent| {
+            rig.script.panics("validate");
+            drop(lent);
+        }),
+        (2, |rig, lent| {
+            rig.pool.clear_all();
+            drop(lent);
+        }),
+        (2, |rig, lent| {
+            rig.clock.advance(9 * SECOND);
+            drop(lent);
+        }),
+        (2, |_, lent| {
+            let panics = std::thread::spawn(move || {
+                let _lent = lent;
+                std::panic::resume_unwind(Box::new("on purpose"));
+            });
+            assert!(panics.join().is_err());
+        }),
+    ];
+    for (nth, (number, end)) in ends.into_iter().enumerate() {
+        let rig = pool(|b| b.max_active(1).max_lifetime(9 * SECOND).test_on_return(true));
+        let lent = rig.lend();
+        let (mut first, mut second) = (rig.task(), rig.task());
+        end(&rig, lent);
+        assert_eq!((first.wakes(), second.wakes()), (1, 0), "end {nth}");
+        for call in ["passivate", "validate"] {
+            rig.script.is_well(call);
+        }
+        let served = first.poll().expect("its turn").expect("one");
+        assert_eq!(served.number, number, "end {nth}");
+        drop(served);
+        assert_eq!(second.poll().expect("its turn").expect("one").number, number);
+        assert_eq!(rig.counts(), (0, 1), "end {nth}");
+    }
 }

@@ -267,7 +267,8 @@ fn a_listener_may_panic_or_use_the_pool() {
     assert_eq!((told.load(SeqCst), pool.num_active(), script.alive()), (1, 0, 1));
 }
 
-/// Every call of the factory is outside the lock: it may use the pool.
+/// Ruling 2: every call of the factory is outside the lock, and what it makes has its place already: it may use
+/// the pool.
 #[test]
 fn the_factory_may_use_the_pool() {
     let rig =
