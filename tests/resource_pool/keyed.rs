@@ -1,6 +1,6 @@
 //! Keys: limits of each and of all, who makes room for whom, and when a key is forgotten.
 
-use crate::common::keyed;
+use crate::common::{Keyed, Rig, keyed};
 use crate::shared::SECOND;
 use cabrank::resource_pool::{
     AddError, BorrowError, KeyedResourcePool, ResourceFactory, ResourceState,
@@ -308,4 +308,40 @@ fn keys_of_the_same_hash_are_told_apart() {
     });
     pool.clear();
     assert_eq!((pool.num_keys(), pool.num_total(), pool.num_active()), (0, 0, 0));
+}
+
+/// A place that was granted together with the victim that has it, and not picked up: whatever comes in
+/// between, both come to their end.
+#[test]
+fn a_grant_with_a_victim_ends_in_every_way() {
+    let meanwhile: [fn(&Rig<Keyed>); 5] = [
+        |_| (),
+        |rig| rig.pool.close(),
+        |rig| rig.pool.clear_all(),
+        |rig| rig.pool.clear(),
+        |rig| {
+            rig.clock.advance(SECOND);
+            rig.pool.maintain();
+        },
+    ];
+    for (nth, happens) in meanwhile.into_iter().enumerate() {
+        for picked_up in [false, true] {
+            let rig = keyed(|b| b.max_total(1).abandoned_after(SECOND).remove_abandoned(true));
+            let a = rig.lend("a");
+            let mut task = rig.task("b");
+            drop(a);
+            happens(&rig);
+            if picked_up {
+                let lent = task.poll().expect("it was granted").expect("made in its place");
+                assert_eq!((lent.number, rig.script.alive()), (2, 1), "{nth}");
+            }
+            drop(task);
+            let idle = rig.pool.num_idle();
+            assert_eq!((rig.pool.num_active(), rig.pool.num_total()), (0, idle), "{nth}");
+            assert_eq!(rig.script.alive(), idle, "{nth}");
+            rig.pool.close();
+            assert!(rig.pool.wait_closed(std::time::Duration::ZERO));
+            assert_eq!((rig.script.alive(), rig.pool.num_keys()), (0, 0), "{nth}");
+        }
+    }
 }

@@ -387,3 +387,18 @@ fn the_minimum_takes_no_more_than_there_may_be() {
     rig.pool.maintain();
     assert_eq!((rig.counts(), rig.script.made()), ((0, 3), 3));
 }
+
+/// A borrower whose turn was given to others while it activated one that then failed: it has run out of time.
+#[test]
+fn a_borrower_whose_turn_was_given_away_has_timed_out() {
+    let rig = pool(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
+    drop(rig.lend());
+    let (clock, theirs) = (rig.clock.clone(), rig.pool.clone());
+    rig.script.on("activate", move |_| {
+        clock.advance(SECOND);
+        theirs.maintain();
+        Outcome::Fails
+    });
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
+}
