@@ -79,6 +79,7 @@ mod resource_pool {
     };
     use std::future::Future;
     use std::pin::{Pin, pin};
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     use std::task::{Context, Poll, Waker};
 
     struct Made;
@@ -185,21 +186,27 @@ mod resource_pool {
     #[test]
     fn a_hand_over_to_a_thread_allocates_nothing() {
         let pool = ResourcePool::builder(Made, "m").max_active(1).build().expect("valid");
-        let hand_over = |waits: &(dyn Fn(&dyn Fn()) + Sync), returns: &dyn Fn(&dyn Fn())| {
+        let hand_over = |counted: &(dyn Fn(&dyn Fn()) + Sync)| {
             let lent = pool.borrow().map(Borrowed::into_owned).expect("one");
+            let has_slept = AtomicBool::new(false);
             std::thread::scope(|scope| {
-                scope.spawn(|| waits(&|| drop(pool.borrow())));
-                while pool.num_waiting() == 0 {
+                scope.spawn(|| {
+                    // What a thread needs when it sleeps for the first time.
+                    let in_vain = pool.borrow_timeout(std::time::Duration::from_millis(1));
+                    assert_eq!(in_vain.unwrap_err(), BorrowError::TimedOut);
+                    has_slept.store(true, SeqCst);
+                    counted(&|| drop(pool.borrow()));
+                });
+                while !has_slept.load(SeqCst) || pool.num_waiting() == 0 {
                     std::thread::yield_now();
                 }
                 let lent = std::cell::Cell::new(Some(lent));
-                returns(&|| drop(lent.take()));
+                counted(&|| drop(lent.take()));
             });
         };
-        hand_over(&|waits| waits(), &|returns| returns());
-        let counted = |work: &dyn Fn()| nothing_is_allocated(work);
+        hand_over(&|work| work());
         for _ in 0..10 {
-            hand_over(&counted, &counted);
+            hand_over(&|work| nothing_is_allocated(work));
         }
     }
 }
