@@ -69,3 +69,144 @@ fn dropping_the_targets_owner_allocates_nothing() {
     nothing_is_allocated(|| drop(owner));
     executor.join().expect("no panic");
 }
+
+/// Loans and returns of what there is, after a first round.
+mod resource_pool {
+    use super::nothing_is_allocated;
+    use cabrank::resource_pool::{
+        Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, ResourceFactory,
+        ResourcePool,
+    };
+    use std::future::Future;
+    use std::pin::{Pin, pin};
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::task::{Context, Poll, Waker};
+
+    struct Made;
+    impl ResourceFactory for Made {
+        type Resource = u64;
+        type Metadata = &'static str;
+        type Error = ();
+        fn create(&self, _: &&'static str) -> Result<u64, ()> {
+            Ok(1)
+        }
+    }
+    impl AsyncResourceFactory for Made {
+        type Resource = u64;
+        type Metadata = &'static str;
+        type Error = ();
+        async fn create(&self, _: &&'static str) -> Result<u64, ()> {
+            Ok(1)
+        }
+    }
+
+    /// Polls it once.
+    fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        match future.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
+    }
+
+    /// The first round warms up, the others allocate nothing.
+    fn after_warm_up(mut round: impl FnMut()) {
+        (0..3).for_each(|_| round());
+        (0..20).for_each(|_| nothing_is_allocated(&mut round));
+    }
+
+    #[test]
+    fn a_loan_and_its_return_allocate_nothing() {
+        let pool = ResourcePool::builder(Made, "m").build().expect("valid");
+        after_warm_up(|| drop(pool.borrow()));
+        after_warm_up(|| drop((pool.borrow(), pool.try_borrow())));
+        after_warm_up(|| drop(poll(pin!(pool.borrow_async()))));
+        let all: Vec<_> = (0..8).map(|_| pool.borrow()).collect();
+        after_warm_up(|| assert_eq!(pool.try_borrow().unwrap_err(), BorrowError::WouldBlock));
+        drop(all);
+    }
+
+    #[test]
+    fn an_asynchronous_loan_allocates_nothing() {
+        let pool = ResourcePool::builder(Async(Made), "m").test_on_borrow(true);
+        let pool = pool.build_async().expect("valid");
+        after_warm_up(|| drop(poll(pin!(pool.borrow_async())).expect("at once").expect("one")));
+        after_warm_up(|| {
+            let lent = poll(pin!(pool.borrow_async())).expect("at once").expect("one");
+            poll(pin!(lent.put_back())).expect("at once");
+        });
+    }
+
+    #[test]
+    fn a_loan_by_key_allocates_nothing() {
+        let pool = KeyedResourcePool::builder(Made).max_total(3).build().expect("valid");
+        after_warm_up(|| drop((pool.borrow(&"a"), pool.borrow(&"b"))));
+        after_warm_up(|| drop(poll(pin!(pool.borrow_async(&"a")))));
+    }
+
+    /// With what is due at a time, too.
+    #[test]
+    fn a_timed_loan_allocates_nothing() {
+        let hour = std::time::Duration::from_secs(3600);
+        let pool = ResourcePool::builder(Made, "m")
+            .max_idle_time(2 * hour)
+            .soft_max_idle_time(hour)
+            .max_lifetime(hour)
+            .abandoned_after(hour)
+            .maintenance(false)
+            .build()
+            .expect("valid");
+        after_warm_up(|| drop(pool.borrow()));
+    }
+
+    #[test]
+    fn a_hand_over_to_a_task_allocates_nothing() {
+        let pool = ResourcePool::builder(Made, "m").max_active(1).build().expect("valid");
+        after_warm_up(|| {
+            let lent = pool.borrow().expect("one");
+            let mut waits = pin!(pool.borrow_async());
+            assert!(poll(waits.as_mut()).is_none());
+            drop(lent);
+            drop(poll(waits).expect("handed over").expect("one"));
+        });
+    }
+
+    #[test]
+    fn a_hand_over_by_key_allocates_nothing() {
+        let pool = KeyedResourcePool::builder(Made).max_active(1).build().expect("valid");
+        after_warm_up(|| {
+            let lent = pool.borrow(&"a").expect("one");
+            let mut waits = pin!(pool.borrow_async(&"a"));
+            assert!(poll(waits.as_mut()).is_none());
+            drop(lent);
+            drop(poll(waits).expect("handed over").expect("one"));
+        });
+    }
+
+    /// Neither who waits on a thread allocates, nor who hands it over.
+    #[test]
+    fn a_hand_over_to_a_thread_allocates_nothing() {
+        let pool = ResourcePool::builder(Made, "m").max_active(1).build().expect("valid");
+        let hand_over = |counted: &(dyn Fn(&dyn Fn()) + Sync)| {
+            let lent = pool.borrow().map(Borrowed::into_owned).expect("one");
+            let has_slept = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // What a thread needs when it sleeps for the first time.
+                    let in_vain = pool.borrow_timeout(std::time::Duration::from_millis(1));
+                    assert_eq!(in_vain.unwrap_err(), BorrowError::TimedOut);
+                    has_slept.store(true, SeqCst);
+                    counted(&|| drop(pool.borrow()));
+                });
+                while !has_slept.load(SeqCst) || pool.num_waiting() == 0 {
+                    std::thread::yield_now();
+                }
+                let lent = std::cell::Cell::new(Some(lent));
+                counted(&|| drop(lent.take()));
+            });
+        };
+        hand_over(&|work| work());
+        for _ in 0..10 {
+            hand_over(&|work| nothing_is_allocated(work));
+        }
+    }
+}

@@ -49,14 +49,48 @@ const SOURCES: [&str; 42] = [
     include_str!("readme.rs"),
 ];
 
-/// The names of all tests.
-fn tests() -> BTreeSet<&'static str> {
-    let after_attribute = SOURCES.iter().flat_map(|source| source.split("#[test]\n").skip(1));
+/// Those of the resource pool, whose L1 to L34 are called RPL1 to RPL34 in the tables.
+const RESOURCE_POOL: [&str; 17] = [
+    include_str!("resource_pool/asynchronous.rs"),
+    include_str!("resource_pool/clearing.rs"),
+    include_str!("resource_pool/common.rs"),
+    include_str!("resource_pool/conformance.rs"),
+    include_str!("resource_pool/crowds.rs"),
+    include_str!("resource_pool/executions.rs"),
+    include_str!("resource_pool/failures.rs"),
+    include_str!("resource_pool/foreign_code.rs"),
+    include_str!("resource_pool/keyed.rs"),
+    include_str!("resource_pool/main.rs"),
+    include_str!("resource_pool/maintaining.rs"),
+    include_str!("resource_pool/options.rs"),
+    include_str!("resource_pool/real_clock.rs"),
+    include_str!("resource_pool/resizing.rs"),
+    include_str!("resource_pool/steps.rs"),
+    include_str!("resource_pool/stress.rs"),
+    include_str!("resource_pool/upkeep.rs"),
+];
+
+/// The names of a source's tests.
+fn names(source: &'static str) -> impl Iterator<Item = &'static str> {
+    let after_attribute = source.split("#[test]\n").skip(1);
     let names = after_attribute.filter_map(|text| {
         let (_, name) = text.split_once("fn ")?;
         Some(name.split_once("()")?.0)
     });
-    names.chain(SOURCES.iter().flat_map(|source| of_both_flavours(source))).collect()
+    names.chain(of_both_flavours(source))
+}
+
+/// All tests, and the numbers of what they cover.
+fn tests() -> BTreeMap<&'static str, Vec<String>> {
+    let of_the_resource_pool = |name| {
+        let own = |number: String| match number.starts_with('L') {
+            true => format!("RP{number}"),
+            false => number,
+        };
+        (name, numbers(name).into_iter().map(own).collect())
+    };
+    let others = SOURCES.into_iter().flat_map(names).map(|name| (name, numbers(name)));
+    others.chain(RESOURCE_POOL.into_iter().flat_map(names).map(of_the_resource_pool)).collect()
 }
 
 /// The names that are given to `both!`, which makes two tests of each line.
@@ -83,7 +117,8 @@ fn numbers(test: &str) -> Vec<String> {
 fn rows() -> Vec<(&'static str, BTreeSet<&'static str>)> {
     let rows = README.lines().filter_map(|line| {
         let number = line.strip_prefix("| ")?.split(' ').next()?;
-        let is_number = number.len() > 1 && number[1..].parse::<u32>().is_ok();
+        let digits = number.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let is_number = digits.len() < number.len() && digits.parse::<u32>().is_ok();
         let names = line.split('`').skip(1).step_by(2);
         is_number.then(|| (number, names.filter(|name| !numbers(name).is_empty()).collect()))
     });
@@ -93,18 +128,19 @@ fn rows() -> Vec<(&'static str, BTreeSet<&'static str>)> {
 #[test]
 fn the_tables_have_one_row_for_each_number() {
     let listed: Vec<&str> = rows().into_iter().map(|(number, _)| number).collect();
-    let range = |letter, last| (1..=last).map(move |number| format!("{letter}{number}"));
+    let range = |letters, last| (1..=last).map(move |number| format!("{letters}{number}"));
     let pool = range("O", 37).chain(range("F", 19)).chain(range("E", 34));
     let interlock = range("R", 85).chain(range("D", 5)).chain(range("L", 6));
-    let all: Vec<String> = pool.chain(interlock).chain(range("Q", 11)).collect();
+    let others = range("Q", 11).chain(range("RPL", 34));
+    let all: Vec<String> = pool.chain(interlock).chain(others).collect();
     assert_eq!(listed, all);
 }
 
 #[test]
 fn each_row_names_exactly_the_tests_with_its_number() {
     let mut named: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for test in tests() {
-        for number in numbers(test) {
+    for (test, numbers) in tests() {
+        for number in numbers {
             named.entry(number).or_default().insert(test);
         }
     }
@@ -137,10 +173,22 @@ fn every_file_is_listed() {
     }
 }
 
+/// The sixteen rulings on what the resource pool's source leaves open or has wrong.
+#[test]
+fn each_ruling_on_the_resource_pool_is_cited_by_a_test() {
+    let cited = RESOURCE_POOL.iter().flat_map(|source| source.split("uling").skip(1));
+    let numbers: BTreeSet<u32> = cited
+        .filter_map(|text| text.trim_start_matches('s').split(['.', ':', ',', ')']).next())
+        .flat_map(|text| text.split(' ').filter_map(|word| word.parse().ok()).take(2))
+        .collect();
+    assert_eq!(numbers, (1..=16).collect());
+}
+
 #[test]
 fn numbers_are_read_from_names() {
     assert_eq!(numbers("o09_full_pool_makes_the_other_group_wait"), ["O9"]);
     assert_eq!(numbers("e09_e10_sizes_and_lists"), ["E9", "E10"]);
     assert!(numbers("a_get_is_served_at_once").is_empty());
-    assert!(tests().contains("numbers_are_read_from_names"));
+    assert!(tests().contains_key("numbers_are_read_from_names"));
+    assert_eq!(tests()["l01_defaults"], ["RPL1"]);
 }

@@ -15,7 +15,8 @@ pub enum BorrowError<E> {
     Exhausted,
     /// Nothing can be lent right now, to a call that does not wait.
     WouldBlock,
-    /// Nothing could be lent in time.
+    /// Nothing could be lent in time: a wait was too long, or the preparation of a resource that then failed
+    /// took so long that its place was given to others (`remove_abandoned`).
     TimedOut,
     /// No resource could be made.
     Create(Failure<E>),

@@ -74,7 +74,7 @@ macro_rules! both {
                 $pool(Arc::new(Handle(inner)))
             }
             #[inline]
-            fn inner(&self) -> &Arc<Inner<F>> {
+            pub(super) fn inner(&self) -> &Arc<Inner<F>> {
                 &self.0.0
             }
 

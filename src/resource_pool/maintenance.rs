@@ -111,7 +111,7 @@ impl<F: Form> State<F> {
     }
 
     /// A place in stock for the key that has had too little for longest, if it can be filled now.
-    fn next_to_fill(&mut self) -> Option<Key> {
+    fn next_to_fill(&mut self, fx: &mut Effects<F>) -> Option<Key> {
         // What there is room for goes to those who wait.
         if self.closed || !self.line.is_empty() || self.total >= self.limits.max_total {
             return None;
@@ -121,7 +121,7 @@ impl<F: Form> State<F> {
         while let Some(key) = at {
             let sub = &self.subs[key.index()];
             if sub.back_off_until.is_none_or(|until| now >= until)
-                && let Some(slot) = self.reserve_stock(key)
+                && let Some(slot) = self.reserve_stock(key, fx)
             {
                 return Some(slot);
             }
@@ -130,11 +130,15 @@ impl<F: Form> State<F> {
         None
     }
 
-    fn begin_add(&mut self, key: Key) -> Result<(Key, Meta<F>), AddError<F::Error>> {
+    fn begin_add(
+        &mut self,
+        key: Key,
+        fx: &mut Effects<F>,
+    ) -> Result<(Key, Meta<F>), AddError<F::Error>> {
         if self.closed {
             return Err(AddError::Closed);
         }
-        let slot = self.reserve_stock(key).ok_or(AddError::Full)?;
+        let slot = self.reserve_stock(key, fx).ok_or(AddError::Full)?;
         Ok((slot, self.subs[key.index()].metadata.clone()))
     }
 
@@ -377,8 +381,8 @@ impl<F: Form> Inner<F> {
                 self.test_idle(slot, resource, meta).await;
             }
         }
-        while let Some((slot, key)) = self.critical(|state, _| {
-            let slot = state.next_to_fill()?;
+        while let Some((slot, key)) = self.critical(|state, fx| {
+            let slot = state.next_to_fill(fx)?;
             Some((slot, state.slots[slot.index()].key))
         }) {
             let meta = self.meta_of(key);
@@ -409,7 +413,11 @@ impl<F: Form> Inner<F> {
         let resource = test.resource.as_mut().expect("put back below");
         let tested = self.factory.test(self.metadata(&test.meta), resource).await;
         let passed = match tested {
-            Ok(passed) => passed,
+            Ok(true) => true,
+            Ok(false) => {
+                self.tell(&test.meta, PoolEvent::Invalid);
+                false
+            }
             Err(message) => {
                 self.tell(&test.meta, PoolEvent::ValidatePanicked(message));
                 false
@@ -438,14 +446,14 @@ impl<F: Form> Inner<F> {
     }
 
     pub(super) async fn add(&self, key: Key) -> Result<(), AddError<F::Error>> {
-        let (slot, meta) = self.critical(|state, _| state.begin_add(key))?;
+        let (slot, meta) = self.critical(|state, fx| state.begin_add(key, fx))?;
         self.fill(slot, meta).await
     }
     pub(super) async fn add_to(&self, metadata: &F::Metadata) -> Result<(), AddError<F::Error>>
     where
         F::Metadata: Clone + Eq + Hash,
     {
-        let (_, begun) = self.with_key(metadata, |state, key, _| state.begin_add(key));
+        let (_, begun) = self.with_key(metadata, |state, key, fx| state.begin_add(key, fx));
         let (slot, meta) = begun?;
         self.fill(slot, meta).await
     }

@@ -65,6 +65,8 @@
 //!   the setters of limits and [`ResourcePool::clear_all`] go through all keys, and what leaves.
 
 mod builder;
+#[cfg(doctest)]
+mod cannot;
 mod effects;
 mod error;
 mod event;
@@ -73,6 +75,8 @@ mod guard;
 mod handles;
 #[cfg(debug_assertions)]
 mod invariants;
+#[cfg(all(test, debug_assertions, not(any(feature = "loom", feature = "shuttle"))))]
+mod invariants_tests;
 mod keys;
 mod maintenance;
 mod options;

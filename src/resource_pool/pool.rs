@@ -378,6 +378,7 @@ impl<E> From<Refusal> for BorrowError<E> {
             Refusal::Closed => BorrowError::Closed,
             Refusal::Exhausted => BorrowError::Exhausted,
             Refusal::WouldBlock => BorrowError::WouldBlock,
+            Refusal::TooLate => BorrowError::TimedOut,
         }
     }
 }

@@ -77,6 +77,8 @@ pub(crate) enum Refusal {
     Closed,
     Exhausted,
     WouldBlock,
+    /// Its turn was given to others.
+    TooLate,
 }
 
 pub(crate) struct State<F: Form> {
@@ -471,7 +473,7 @@ impl<F: Form> State<F> {
             let _ = self.bury(slot, fx);
             return match self.closed {
                 true => Step::Refused(Refusal::Closed),
-                false => Step::Refused(Refusal::WouldBlock),
+                false => Step::Refused(Refusal::TooLate),
             };
         }
         if self.closed {

@@ -242,7 +242,7 @@ impl<F: Form> State<F> {
     }
 
     /// Room for one more in stock, made outside the lock.
-    pub(super) fn reserve_stock(&mut self, key: Key) -> Option<Key> {
+    pub(super) fn reserve_stock(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Key> {
         let sub = &self.subs[key.index()];
         let full = sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle()
             || self.total >= self.limits.max_total
@@ -254,6 +254,9 @@ impl<F: Form> State<F> {
         let slot = self.reserve(key, Place::Adding);
         if self.waiting > 0 {
             self.stand_in_line(key);
+        }
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
         }
         Some(slot)
     }

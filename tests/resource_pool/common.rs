@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 pub(crate) type Pool = ResourcePool<Script>;
 pub(crate) type Keyed = KeyedResourcePool<&'static str, Script>;
@@ -233,6 +234,11 @@ impl Rig<Pool> {
         before_long(|| self.pool.num_waiting() == before + 1);
         waits
     }
+    /// One pass of the maintenance, and when the next is due.
+    pub(crate) fn due(&self) -> Option<Duration> {
+        let pool = self.pool.clone();
+        Task::new(async move { pool.maintain_async().await }).finish()
+    }
     /// (active, idle), as the source's tests write it.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.pool.num_active(), self.pool.num_idle())
@@ -259,6 +265,10 @@ impl Rig<Keyed> {
         let waits = Background::start(move || pool.borrow(&key).map(Borrowed::into_owned));
         before_long(|| self.pool.num_waiting() == before + 1);
         waits
+    }
+    pub(crate) fn due(&self) -> Option<Duration> {
+        let pool = self.pool.clone();
+        Task::new(async move { pool.maintain_async().await }).finish()
     }
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.pool.num_active(), self.pool.num_idle())

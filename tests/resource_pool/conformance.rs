@@ -1,4 +1,4 @@
-//! What the source's own tests check, L1 to L34 in their order. Where a ruling differs from the source, the
+//! What the source's own tests check, L1 to L31 in their order (L32 to L34: `crowds.rs`). Where a ruling differs from the source, the
 //! test shows the ruling and says so.
 
 use crate::common::{Outcome, pool};
@@ -7,7 +7,6 @@ use cabrank::resource_pool::{
     AddError, BorrowError, Borrowed, Limit, PoolBuildError, ResourceFactory, ResourcePool,
     WhenExhausted,
 };
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 fn invalid(mut lent: Borrowed<'_, crate::common::Script>) {
@@ -383,71 +382,6 @@ fn l31_clear_takes_what_is_idle() {
     assert_eq!(marked.number, 1);
     drop(marked);
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
-}
-
-/// Makes resources that are counted up.
-struct Counter;
-
-/// L32 to L34: a hundred threads count to fifty each.
-fn crowd(configure: impl FnOnce(Building) -> Building) {
-    let pool = configure(ResourcePool::builder(Counter, ()));
-    let pool = pool.build().expect("valid");
-    let most = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..100 {
-            scope.spawn(|| {
-                let mut counted = 0;
-                while counted < 50 {
-                    match pool.borrow() {
-                        Ok(mut counter) => {
-                            most.fetch_max(pool.num_active(), SeqCst);
-                            *counter += 1;
-                            counted += 1;
-                        }
-                        Err(BorrowError::TimedOut | BorrowError::Exhausted) => {
-                            std::thread::yield_now();
-                        }
-                        Err(error) => panic!("{error}"),
-                    }
-                }
-            });
-        }
-    });
-    assert!(most.into_inner() <= 8);
-    let idle = pool.num_idle();
-    assert_eq!((pool.num_active(), pool.num_waiting(), pool.num_total()), (0, 0, idle));
-    let mut sum = 0;
-    pool.retain(|_, counter| {
-        sum += *counter;
-        true
-    });
-    assert_eq!(sum, 5000);
-}
-
-type Building = cabrank::resource_pool::ResourcePoolBuilder<Counter, ResourcePool<Counter>>;
-
-impl ResourceFactory for Counter {
-    type Resource = usize;
-    type Metadata = ();
-    type Error = std::convert::Infallible;
-    fn create(&self, (): &()) -> Result<usize, Self::Error> {
-        Ok(0)
-    }
-}
-
-#[test]
-fn l32_a_crowd_that_waits_for_a_millisecond() {
-    crowd(|b| b.max_wait(Duration::from_millis(1)));
-}
-
-#[test]
-fn l33_a_crowd_that_waits_for_ten() {
-    crowd(|b| b.max_wait(Duration::from_millis(10)));
-}
-
-#[test]
-fn l34_a_crowd_that_does_not_wait() {
-    crowd(|b| b.when_exhausted(WhenExhausted::Fail));
 }
 
 /// After most steps of the source's tests: what is lent is active, what is idle is not.

@@ -1,10 +1,10 @@
 //! Failures that were seen in pools of today, each by the way it comes about.
 
-use crate::common::{Background, pool};
+use crate::common::{Background, Lent, Outcome, Pool, Rig, pool};
 use crate::shared::{Door, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed};
 
-/// Two that come back meet two that wait: each gets one.
+/// Two that come back meet two that wait: each gets one, from the very drop that returned it (ruling 9).
 #[test]
 fn no_wake_up_is_lost_when_two_returns_meet_two_arrivals() {
     for _ in 0..200 {
@@ -68,4 +68,129 @@ fn none_is_lent_past_its_lifetime() {
     rig.clock.advance(10 * SECOND);
     drop(late);
     assert_eq!(waits.end().expect("a new one").number, 3);
+}
+
+/// Whoever gives up leaves no count behind: before it is served, after, and when it is told of the end.
+#[test]
+fn no_count_is_leaked_by_cancellation() {
+    let rig = pool(|b| b.max_active(1));
+    for round in 0..3 {
+        let lent = rig.lend();
+        let (first, second) = (rig.task(), rig.task());
+        assert_eq!(rig.pool.num_waiting(), 2);
+        match round {
+            0 => {
+                drop((second, first));
+                drop(lent);
+            }
+            1 => {
+                drop(lent);
+                // What the first had been given is the second's, and then nobody's.
+                drop((first, second));
+            }
+            _ => {
+                rig.pool.close();
+                drop((first, second, lent));
+            }
+        }
+        assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0), "round {round}");
+        assert_eq!(rig.pool.num_total(), rig.pool.num_idle());
+    }
+    assert_eq!((rig.script.made(), rig.script.alive()), (1, 0));
+}
+
+/// A time-out and a return at the same moment: the loan is the next waiter's, or stock, and never lost.
+#[test]
+fn a_return_that_meets_a_time_out_is_not_lost() {
+    for _ in 0..300 {
+        let rig = pool(|b| b.max_active(1).max_wait(SECOND));
+        let lent = rig.lend();
+        let first = rig.queue();
+        let second = rig.queue();
+        let clock = rig.clock.clone();
+        let passes = Background::start(move || clock.advance(SECOND));
+        drop(lent);
+        passes.end();
+        let served = [first, second].map(|waits| waits.end().is_ok());
+        assert_eq!(rig.counts(), (0, 1), "{served:?}");
+    }
+}
+
+/// Creations that are given up are not begun again and again: `asynchronous.rs` has it at every await. Here
+/// with threads that time out while others create.
+#[test]
+fn time_outs_make_no_more_than_there_may_be() {
+    let rig = pool(|b| b.max_active(2).max_wait(SECOND));
+    let door = Door::default();
+    let theirs = door.clone();
+    rig.script.on("create", move |_| {
+        theirs.pass();
+        Outcome::Well
+    });
+    let start = || {
+        let pool = rig.pool.clone();
+        Background::start(move || pool.borrow().map(Borrowed::into_owned))
+    };
+    let making = [start(), start()];
+    door.await_arrivals(2);
+    for _ in 0..5 {
+        let waits = rig.queue();
+        rig.clock.advance(SECOND);
+        assert_eq!(waits.end().unwrap_err(), BorrowError::TimedOut);
+    }
+    door.open();
+    // Who has begun to make one is not ended by the time.
+    let made = making.map(|made| made.end().expect("it was made"));
+    assert_eq!((rig.counts(), rig.script.made()), ((2, 0), 2));
+    drop(made);
+}
+
+/// Ruling 4: however a loan ends, what it leaves is the oldest waiter's: the resource if there is one, else
+/// its place.
+#[test]
+fn whatever_becomes_free_is_the_oldest_waiters() {
+    type End = (usize, fn(&Rig<Pool>, Lent));
+    let ends: [End; 8] = [
+        (1, |_, lent| drop(lent)),
+        (2, |_, lent| lent.invalidate()),
+        (2, |_, lent| drop(lent.detach())),
+        (2, |rig, lent| {
+            rig.script.fails("passivate");
+            drop(lent);
+        }),
+        (2, |rig, lent| {
+            rig.script.panics("validate");
+            drop(lent);
+        }),
+        (2, |rig, lent| {
+            rig.pool.clear_all();
+            drop(lent);
+        }),
+        (2, |rig, lent| {
+            rig.clock.advance(9 * SECOND);
+            drop(lent);
+        }),
+        (2, |_, lent| {
+            let panics = std::thread::spawn(move || {
+                let _lent = lent;
+                std::panic::resume_unwind(Box::new("on purpose"));
+            });
+            assert!(panics.join().is_err());
+        }),
+    ];
+    for (nth, (number, end)) in ends.into_iter().enumerate() {
+        let rig = pool(|b| b.max_active(1).max_lifetime(9 * SECOND).test_on_return(true));
+        let lent = rig.lend();
+        let (mut first, mut second) = (rig.task(), rig.task());
+        end(&rig, lent);
+        assert_eq!((first.wakes(), second.wakes()), (1, 0), "end {nth}");
+        for call in ["passivate", "validate"] {
+            rig.script.is_well(call);
+        }
+        let served = first.poll().expect("its turn").expect("one");
+        assert_eq!(served.number, number, "end {nth}");
+        drop(served);
+        assert_eq!(second.poll().expect("its turn").expect("one").number, number);
+        assert_eq!(rig.counts(), (0, 1), "end {nth}");
+    }
 }

@@ -1,7 +1,18 @@
 //! Panics and errors of the factory, of resources, keys, wakers and the listener: each is contained, told
 //! where it can be, and costs no place (rulings 1 and 13).
 
-use crate::common::pool;
+use crate::common::{Outcome, pool};
+use crate::shared::end_the_run_when_the_library_panics;
+use crate::shared::task::Task;
+use cabrank::resource_pool::{
+    AddError, BorrowError, Borrowed, Failure, KeyedResourcePool, PoolEvent, ResourceFactory,
+    ResourcePool, WeakResourcePool,
+};
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
+use std::task::{Wake, Waker};
 
 /// A test that panics is told as that, whatever the test is for.
 #[test]
@@ -10,4 +21,288 @@ fn a_panicking_test_is_told_by_its_name() {
     rig.script.panics("validate");
     drop(rig.lend());
     assert_eq!(rig.events(), [r#"m: ValidatePanicked("on purpose")"#]);
+}
+
+/// Ruling 1: an error or a panic of `create` is that borrower's, and of no further effect.
+#[test]
+fn a_creation_that_fails_is_its_borrowers_only() {
+    for (fails, failure) in [
+        (true, Failure::Error("on purpose".to_owned())),
+        (false, Failure::Panicked("on purpose".to_owned())),
+    ] {
+        let rig = pool(|b| b.max_active(1).max_total(1));
+        if fails {
+            rig.script.fails("create")
+        } else {
+            rig.script.panics("create")
+        }
+        assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Create(failure.clone()));
+        assert_eq!(rig.pool.add(), Err(AddError::Create(failure)));
+        assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 0), 0));
+        assert!(rig.events().is_empty(), "the borrower was told");
+        rig.script.is_well("create");
+        drop(rig.lend());
+    }
+}
+
+/// Ruling 13: a stale one that cannot be activated is destroyed, and the borrower gets another; a new one
+/// that cannot be is an error.
+#[test]
+fn an_activation_that_fails() {
+    for (fails, told) in [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)] {
+        let rig = pool(|b| b.max_active(2).max_total(2));
+        drop(rig.lend_all::<2>());
+        let failing = move |number| match number {
+            2 if fails => Outcome::Fails,
+            2 => resume_unwind(Box::new("on purpose")),
+            _ => Outcome::Well,
+        };
+        rig.script.on("activate", failing);
+        assert_eq!(rig.lend().number, 1);
+        assert_eq!(rig.events(), [format!("m: ActivateFailed({told})")]);
+        assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
+        rig.pool.clear();
+        if fails {
+            rig.script.fails("activate")
+        } else {
+            rig.script.panics("activate")
+        }
+        assert!(matches!(rig.pool.borrow(), Err(BorrowError::Activate(_))));
+        assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
+    }
+}
+
+/// Ruling 13: one that cannot be passivated is destroyed, and its place is for who waits.
+#[test]
+fn a_passivation_that_fails() {
+    for (fails, told) in [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)] {
+        let rig = pool(|b| b.max_active(1));
+        let lent = rig.lend();
+        let waits = rig.queue();
+        if fails {
+            rig.script.fails("passivate")
+        } else {
+            rig.script.panics("passivate")
+        }
+        drop(lent);
+        let new = waits.end().expect("a new one");
+        assert_eq!((new.number, rig.script.alive()), (2, 1));
+        assert_eq!(rig.events(), [format!("m: PassivateFailed({told})")]);
+        assert!(matches!(rig.pool.add(), Err(AddError::Create(_))));
+        rig.script.is_well("passivate");
+        drop(new);
+        assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 1), 1));
+    }
+}
+
+#[test]
+fn a_test_that_panics_is_one_that_fails() {
+    let rig = pool(|b| b.test_on_borrow(true));
+    drop(rig.lend());
+    rig.script.panics("validate");
+    let new = rig.lend();
+    assert_eq!((new.number, rig.script.alive()), (2, 1));
+    assert_eq!(rig.events(), [r#"m: ValidatePanicked("on purpose")"#]);
+    let rig = pool(|b| b.test_on_create(true));
+    rig.script.panics("validate");
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Invalid);
+    assert_eq!((rig.pool.num_total(), rig.script.alive()), (0, 0));
+}
+
+/// What could not be destroyed in order counts as destroyed.
+#[test]
+fn a_destruction_that_panics() {
+    let rig = pool(|b| b.max_active(1).max_total(1));
+    rig.script.panics("destroy");
+    let lent = rig.lend();
+    let waits = rig.queue();
+    lent.invalidate();
+    drop(waits.end().expect("its place"));
+    rig.pool.clear();
+    assert_eq!(rig.events(), [r#"m: DestroyPanicked("on purpose")"#; 2]);
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
+}
+
+/// Ruling 8: what was lent while a panic unwinds is destroyed.
+#[test]
+fn a_loan_of_a_borrower_that_panics_is_destroyed() {
+    let rig = pool(|b| b.max_active(1));
+    let lent = rig.lend();
+    let waits = rig.queue();
+    let panicked = std::thread::spawn(move || {
+        let _lent = lent;
+        resume_unwind(Box::new("on purpose"));
+    });
+    assert!(panicked.join().is_err());
+    assert_eq!(waits.end().expect("a new one").number, 2);
+    let calls = rig.script.calls();
+    assert!(calls.contains("destroy 1") && !calls.contains("passivate 1"), "{calls}");
+}
+
+/// Resources, metadata and a factory whose drops panic.
+struct Explosive;
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            resume_unwind(Box::new("on purpose"));
+        }
+    }
+}
+impl ResourceFactory for Explosive {
+    type Resource = Explosive;
+    type Metadata = Explosive;
+    type Error = Explosive;
+    fn create(&self, _: &Explosive) -> Result<Explosive, Explosive> {
+        Ok(Explosive)
+    }
+    fn passivate(&self, _: &Explosive, _: &mut Explosive) -> Result<(), Explosive> {
+        Err(Explosive)
+    }
+}
+
+#[test]
+fn drops_that_panic_go_no_further() {
+    end_the_run_when_the_library_panics();
+    let pool = ResourcePool::builder(Explosive, Explosive).max_total(2).listener(|_, _| {});
+    let pool = pool.build().expect("valid");
+    drop(pool.borrow());
+    assert_eq!(pool.num_total(), 0);
+    pool.borrow().map(Borrowed::invalidate).ok().expect("room");
+    let kept = pool.borrow().ok().expect("room").into_owned();
+    drop(pool);
+    drop(kept);
+}
+
+/// A key whose hash, comparison or clone panics: its caller's panic, and the pool is as it was.
+#[derive(Debug)]
+struct Moody(&'static str, Arc<AtomicUsize>);
+
+impl Moody {
+    fn at(&self, step: usize) {
+        if self.1.load(SeqCst) == step {
+            resume_unwind(Box::new("on purpose"));
+        }
+    }
+}
+impl Hash for Moody {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.at(1);
+        self.0.hash(state);
+    }
+}
+impl PartialEq for Moody {
+    fn eq(&self, other: &Moody) -> bool {
+        self.at(2);
+        self.0 == other.0
+    }
+}
+impl Eq for Moody {}
+impl Clone for Moody {
+    fn clone(&self) -> Moody {
+        self.at(3);
+        Moody(self.0, self.1.clone())
+    }
+}
+impl Drop for Moody {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.at(4);
+        }
+    }
+}
+
+struct OfMoody;
+impl ResourceFactory for OfMoody {
+    type Resource = ();
+    type Metadata = Moody;
+    type Error = ();
+    fn create(&self, _: &Moody) -> Result<(), ()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_key_that_panics_is_its_callers() {
+    end_the_run_when_the_library_panics();
+    let mood = Arc::new(AtomicUsize::new(0));
+    let pool = KeyedResourcePool::builder(OfMoody).max_total(2).build().expect("valid");
+    let [known, other] = ["known", "other"].map(|name| Moody(name, mood.clone()));
+    drop(pool.borrow(&known));
+    for (step, key) in [(1, &known), (2, &known), (3, &other)] {
+        mood.store(step, SeqCst);
+        let called = catch_unwind(AssertUnwindSafe(|| pool.borrow(key).map(drop)));
+        assert!(called.is_err(), "step {step}");
+        mood.store(0, SeqCst);
+        assert_eq!((pool.num_active(), pool.num_total(), pool.num_keys()), (0, 1, 1));
+    }
+    // Its drop panics where the key is forgotten.
+    mood.store(4, SeqCst);
+    pool.clear();
+    mood.store(0, SeqCst);
+    assert_eq!((pool.num_keys(), pool.num_total()), (0, 0));
+    drop(pool.borrow(&known).expect("as before"));
+}
+
+/// A listener that panics, and one that uses the pool.
+#[test]
+fn a_listener_may_panic_or_use_the_pool() {
+    end_the_run_when_the_library_panics();
+    let script = crate::common::Script::default();
+    let told = Arc::new(AtomicUsize::new(0));
+    let (theirs, slot) = (told.clone(), Arc::new(OnceLock::<WeakResourcePool<_>>::new()));
+    let weak = slot.clone();
+    let pool = ResourcePool::builder(script.clone(), "m").test_on_return(true);
+    let pool = pool.listener(move |_, _: &PoolEvent<String>| {
+        let pool = weak.get().and_then(WeakResourcePool::upgrade).expect("it is open");
+        assert!(pool.num_active() <= 1);
+        drop(pool.try_borrow());
+        theirs.fetch_add(1, SeqCst);
+        resume_unwind(Box::new("on purpose"));
+    });
+    let pool = pool.build().expect("valid");
+    assert!(slot.set(pool.downgrade()).is_ok());
+    let mut lent = pool.borrow().expect("one");
+    lent.valid = false;
+    drop(lent);
+    assert_eq!((told.load(SeqCst), pool.num_active(), script.alive()), (1, 0, 1));
+}
+
+/// Ruling 2: every call of the factory is outside the lock, and what it makes has its place already: it may use
+/// the pool.
+#[test]
+fn the_factory_may_use_the_pool() {
+    let rig =
+        pool(|b| b.max_active(2).test_on_create(true).test_on_borrow(true).test_on_return(true));
+    for call in ["create", "validate", "activate", "passivate", "destroy"] {
+        let pool = rig.pool.downgrade();
+        rig.script.on(call, move |_| {
+            let pool = pool.upgrade().expect("it is open");
+            assert!(pool.num_total() >= 1 && pool.snapshot().total >= 1);
+            pool.set_max_idle(2).expect("valid");
+            Outcome::Well
+        });
+    }
+    drop(rig.lend());
+    rig.pool.clear();
+    assert_eq!(rig.script.alive(), 0);
+}
+
+/// A waker that panics when it is woken keeps nobody else from being served.
+#[test]
+fn a_waker_that_panics_keeps_nobody_back() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            resume_unwind(Box::new("on purpose"));
+        }
+    }
+    let rig = pool(|b| b.max_active(1));
+    let lent = rig.lend();
+    let theirs = rig.pool.clone();
+    let mut task = Task::new(async move { theirs.borrow_async().await.map(drop) });
+    assert!(task.poll_with(&Waker::from(Arc::new(Panics))).is_none());
+    let waits = rig.queue();
+    drop(lent);
+    task.poll().expect("it was served").expect("one");
+    drop(waits.end().expect("and so is the next"));
 }

@@ -1,8 +1,11 @@
 //! Keys: limits of each and of all, who makes room for whom, and when a key is forgotten.
 
-use crate::common::keyed;
+use crate::common::{Keyed, Rig, keyed};
 use crate::shared::SECOND;
-use cabrank::resource_pool::BorrowError;
+use cabrank::resource_pool::{
+    AddError, BorrowError, KeyedResourcePool, ResourceFactory, ResourceState,
+};
+use std::hash::{Hash, Hasher};
 
 /// A key of which there never was anything has no stock to be kept.
 #[test]
@@ -75,4 +78,270 @@ fn stock_that_is_added_takes_its_key_out_of_the_line() {
     assert_eq!(rig.pool.num_idle(), 0);
     drop((waits_a, b, d));
     assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
+}
+
+#[test]
+fn each_key_has_its_own_limits_and_all_have_one() {
+    let rig = keyed(|b| b.max_active(2).max_idle(1).max_total(3));
+    let a = [rig.lend("a"), rig.lend("a")];
+    assert_eq!(rig.pool.try_borrow(&"a").unwrap_err(), BorrowError::WouldBlock);
+    let b = rig.lend("b");
+    assert_eq!((a[0].key, b.key), ("a", "b"));
+    assert_eq!(rig.pool.try_borrow(&"b").unwrap_err(), BorrowError::WouldBlock, "the total");
+    assert_eq!((rig.pool.num_active_of(&"a"), rig.pool.num_active_of(&"b")), (2, 1));
+    drop((a, b));
+    assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (1, 1));
+    assert_eq!((rig.pool.num_active_of(&"z"), rig.pool.num_idle_of(&"z")), (0, 0));
+    assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 2), 2));
+}
+
+/// The place of the least recently used idle one, of whatever key, is the newcomer's; the victim is
+/// destroyed before the new one is made, so that there are never more.
+#[test]
+fn the_least_recently_used_makes_room() {
+    let rig = keyed(|b| b.max_total(3));
+    for key in ["a", "b", "a2"] {
+        drop(rig.lend(key));
+    }
+    drop(rig.lend("a"));
+    rig.script.calls();
+    let c = rig.lend("c");
+    assert_eq!(rig.script.calls(), "destroy 2 create activate 4");
+    let d = rig.lend("d");
+    assert_eq!(rig.script.calls(), "destroy 3 create activate 5");
+    assert_eq!((rig.script.most_alive(), rig.pool.num_idle_of(&"a")), (3, 1));
+    drop((c, d));
+}
+
+/// Its own stock first, then room, and only then another's.
+#[test]
+fn nobody_is_evicted_where_there_is_room_or_stock() {
+    let rig = keyed(|b| b.max_total(2));
+    drop(rig.lend("a"));
+    drop(rig.lend("b"));
+    drop(rig.lend("a"));
+    assert_eq!((rig.script.made(), rig.counts()), (2, (0, 2)));
+    let two = [rig.lend("a"), rig.lend("b")];
+    let mut waits = rig.task("c");
+    drop(two);
+    drop(waits.poll().expect("a place").expect("one"));
+    assert_eq!(rig.script.most_alive(), 2);
+}
+
+/// A creation that fails in the place of a victim: the place is free, for the next.
+#[test]
+fn a_failure_in_a_victims_place_leaves_it_free() {
+    let rig = keyed(|b| b.max_total(1));
+    drop(rig.lend("a"));
+    rig.script.fails("create");
+    assert!(matches!(rig.pool.borrow(&"b"), Err(BorrowError::Create(_))));
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.pool.num_keys()), ((0, 0), 0, 0));
+    rig.script.is_well("create");
+    drop(rig.lend("b"));
+}
+
+/// A key at its own limit keeps no other waiting, though its waiters came first.
+#[test]
+fn a_full_key_blocks_nobody() {
+    let rig = keyed(|b| b.max_active(1).max_total(3));
+    let (a, b, c) = (rig.lend("a"), rig.lend("b"), rig.lend("c"));
+    let mut first = rig.task("a");
+    let mut second = rig.task("d");
+    drop(b);
+    assert_eq!((first.wakes(), second.wakes()), (0, 1));
+    let d = second.poll().expect("woken").expect("the place of b");
+    assert!(first.poll().is_none());
+    drop(a);
+    drop(first.poll().expect("woken").expect("its own"));
+    drop((c, d));
+    assert_eq!((rig.pool.num_active(), rig.script.most_alive()), (0, 3));
+}
+
+/// And one at its limit of what exists.
+#[test]
+fn max_total_per_key_blocks_its_key_only() {
+    let rig = keyed(|b| b.max_total_per_key(1));
+    let a = rig.lend("a");
+    let mut waits = rig.task("a");
+    drop(rig.lend("b"));
+    assert!(waits.poll().is_none());
+    rig.pool.set_max_total_per_key(2).expect("valid");
+    assert_eq!(waits.poll().expect("woken").expect("room").number, 3);
+    drop(a);
+    assert_eq!(rig.pool.num_idle_of(&"a"), 2);
+    rig.pool.set_max_total_per_key(1).expect("valid");
+    assert_eq!(rig.pool.num_idle_of(&"a"), 1);
+}
+
+/// What becomes free goes to the oldest waiter that can use it, in the order of arrival over all keys.
+#[test]
+fn the_oldest_waiter_of_all_keys_is_served_first() {
+    let rig = keyed(|b| b.max_total(2));
+    let held = [rig.lend("x"), rig.lend("y")];
+    let mut tasks = ["c", "a", "b", "a", "c"].map(|key| rig.task(key));
+    let mut held = Vec::from(held);
+    let mut order = Vec::new();
+    while order.len() < tasks.len() {
+        drop(held.remove(0));
+        let woken = (0..5).find(|at| tasks[*at].wakes() > 0 && !order.contains(at));
+        let at = woken.expect("somebody is served");
+        held.push(tasks[at].poll().expect("woken").expect("one"));
+        order.push(at);
+    }
+    assert_eq!(order, [0, 1, 2, 3, 4]);
+    assert_eq!(rig.script.most_alive(), 2);
+}
+
+/// A waiter that gives up what it was granted passes it on, to whatever key.
+#[test]
+fn a_grant_is_passed_on_to_another_key() {
+    let rig = keyed(|b| b.max_total(1));
+    let a = rig.lend("a");
+    let (first, mut second) = (rig.task("b"), rig.task("c"));
+    a.invalidate();
+    assert_eq!((first.wakes(), second.wakes()), (1, 0));
+    drop(first);
+    assert_eq!(second.poll().expect("woken").expect("the place").key, "c");
+}
+
+#[test]
+fn a_key_is_forgotten_when_there_is_nothing_of_it() {
+    let rig = keyed(|b| b);
+    for key in ["a", "b", "c"] {
+        drop(rig.lend(key));
+    }
+    assert_eq!(rig.pool.num_keys(), 3);
+    rig.pool.clear_key(&"a");
+    rig.pool.clear_key(&"never seen");
+    assert_eq!((rig.pool.num_keys(), rig.counts()), (2, (0, 2)));
+    let lent = rig.lend("b");
+    rig.pool.clear();
+    assert_eq!(rig.pool.num_keys(), 1);
+    lent.invalidate();
+    rig.script.fails("create");
+    assert!(rig.pool.borrow(&"d").is_err());
+    assert_eq!((rig.pool.num_keys(), rig.pool.num_total()), (0, 0));
+    rig.script.is_well("create");
+    // Waiting keeps a key, too.
+    let full = keyed(|b| b.max_total(1));
+    let lent = full.lend("a");
+    let waits = full.task("b");
+    assert_eq!((full.pool.num_keys(), full.pool.num_waiting_of(&"b")), (2, 1));
+    drop(waits);
+    assert_eq!((full.pool.num_keys(), full.pool.num_waiting_of(&"b")), (1, 0));
+    drop(lent);
+}
+
+#[test]
+fn stock_is_added_by_key() {
+    let rig = keyed(|b| b.max_idle(2).max_total(3));
+    rig.pool.prefill(&"a", 2).expect("room");
+    assert_eq!(rig.pool.add(&"a"), Err(AddError::Full), "max_idle");
+    rig.pool.add(&"b").expect("room");
+    assert_eq!(rig.pool.add(&"b"), Err(AddError::Full), "max_total: nobody is evicted for stock");
+    assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (2, 1));
+}
+
+#[test]
+fn the_snapshot_has_every_key() {
+    let rig = keyed(|b| b.max_active(1).max_idle_time(SECOND * 9));
+    let lent = rig.lend("a");
+    drop(rig.lend("b"));
+    let waits = rig.task("a");
+    rig.clock.advance(SECOND);
+    let picture = rig.pool.snapshot();
+    assert_eq!((picture.total, picture.active, picture.idle, picture.waiting), (2, 1, 1, 1));
+    let keys: Vec<_> = picture.keys.iter().map(|key| (key.key().copied(), key.waiting)).collect();
+    assert_eq!(keys, [(Some("a"), 1), (Some("b"), 0)]);
+    let [of_a, of_b] = [0, 1].map(|at| &picture.keys[at].resources[0]);
+    assert_eq!((of_a.id, of_a.state, of_a.age), (1, ResourceState::Lent, Some(SECOND)));
+    assert_eq!((of_b.id, of_b.state, of_b.since), (2, ResourceState::Idle, Some(SECOND)));
+    assert!(!picture.closed && format!("{picture:?}").contains("waiting: 1"));
+    drop((lent, waits));
+}
+
+/// Keys whose hashes are all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Colliding(u8);
+
+impl Hash for Colliding {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        0_u8.hash(state);
+    }
+}
+
+struct Numbers;
+impl ResourceFactory for Numbers {
+    type Resource = u8;
+    type Metadata = Colliding;
+    type Error = ();
+    fn create(&self, key: &Colliding) -> Result<u8, ()> {
+        Ok(key.0)
+    }
+}
+
+#[test]
+fn keys_of_the_same_hash_are_told_apart() {
+    let pool = KeyedResourcePool::builder(Numbers).max_active(2).build().expect("valid");
+    for key in (0..9).chain((0..9).rev()) {
+        assert_eq!(*pool.borrow(&Colliding(key)).expect("room"), key);
+    }
+    assert_eq!((pool.num_keys(), pool.num_idle()), (9, 9));
+    // Some of them are forgotten while others are looked up.
+    std::thread::scope(|scope| {
+        for worker in 0..3_u8 {
+            let pool = &pool;
+            scope.spawn(move || {
+                for step in 0..200_u8 {
+                    let key = Colliding(step.wrapping_mul(worker + 1) % 9);
+                    let lent = pool.borrow(&key).expect("in the end");
+                    assert_eq!(*lent, key.0);
+                    if step % 3 == 0 {
+                        lent.invalidate();
+                    } else {
+                        drop(lent);
+                    }
+                    pool.clear_key(&Colliding(step % 9));
+                }
+            });
+        }
+    });
+    pool.clear();
+    assert_eq!((pool.num_keys(), pool.num_total(), pool.num_active()), (0, 0, 0));
+}
+
+/// A place that was granted together with the victim that has it, and not picked up: whatever comes in
+/// between, both come to their end.
+#[test]
+fn a_grant_with_a_victim_ends_in_every_way() {
+    let meanwhile: [fn(&Rig<Keyed>); 5] = [
+        |_| (),
+        |rig| rig.pool.close(),
+        |rig| rig.pool.clear_all(),
+        |rig| rig.pool.clear(),
+        |rig| {
+            rig.clock.advance(SECOND);
+            rig.pool.maintain();
+        },
+    ];
+    for (nth, happens) in meanwhile.into_iter().enumerate() {
+        for picked_up in [false, true] {
+            let rig = keyed(|b| b.max_total(1).abandoned_after(SECOND).remove_abandoned(true));
+            let a = rig.lend("a");
+            let mut task = rig.task("b");
+            drop(a);
+            happens(&rig);
+            if picked_up {
+                let lent = task.poll().expect("it was granted").expect("made in its place");
+                assert_eq!((lent.number, rig.script.alive()), (2, 1), "{nth}");
+            }
+            drop(task);
+            let idle = rig.pool.num_idle();
+            assert_eq!((rig.pool.num_active(), rig.pool.num_total()), (0, idle), "{nth}");
+            assert_eq!(rig.script.alive(), idle, "{nth}");
+            rig.pool.close();
+            assert!(rig.pool.wait_closed(std::time::Duration::ZERO));
+            assert_eq!((rig.script.alive(), rig.pool.num_keys()), (0, 0), "{nth}");
+        }
+    }
 }

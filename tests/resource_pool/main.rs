@@ -4,9 +4,12 @@
 #[path = "../common/mod.rs"]
 mod shared;
 
+mod asynchronous;
 mod clearing;
 mod common;
 mod conformance;
+mod crowds;
+mod executions;
 mod failures;
 mod foreign_code;
 mod keyed;
@@ -14,5 +17,6 @@ mod maintaining;
 mod options;
 mod real_clock;
 mod resizing;
+mod steps;
 mod stress;
 mod upkeep;

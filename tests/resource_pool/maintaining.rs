@@ -1,8 +1,7 @@
 //! What is due at a time: what leaves, what is tested and what is filled up, and until when it sleeps.
 
-use crate::common::{Pool, keyed, pool};
-use crate::shared::SECOND;
-use crate::shared::task::Task;
+use crate::common::{Background, Lent, Outcome, keyed, pool};
+use crate::shared::{Door, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed, Limit, ResourceState};
 use std::time::Duration;
 
@@ -61,9 +60,7 @@ fn a_minimum_is_filled_up_again_for_the_key_that_made_room() {
 fn a_grant_that_nobody_picks_up_is_taken_back() {
     let rig = pool(|b| b.max_active(1).abandoned_after(10 * SECOND).remove_abandoned(true));
     let lent = rig.lend();
-    let pool = rig.pool.clone();
-    let mut task = Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
-    assert!(task.poll().is_none());
+    let mut task = rig.task();
     drop(lent);
     rig.clock.advance(10 * SECOND);
     rig.pool.maintain();
@@ -82,11 +79,7 @@ fn the_maintenance_wakes_for_the_first_that_is_due_of_all_keys() {
     drop(rig.lend("a"));
     rig.clock.advance(SECOND);
     drop((rig.lend("b"), rig.lend("b")));
-    let due = Task::new({
-        let pool = rig.pool.clone();
-        async move { pool.maintain_async().await }
-    });
-    assert_eq!(due.finish(), Some(5 * SECOND));
+    assert_eq!(rig.due(), Some(5 * SECOND));
 }
 
 /// It would never sleep, else.
@@ -96,8 +89,7 @@ fn what_is_being_tested_is_not_due() {
     drop(rig.lend());
     rig.pool.retain(|_, _| {
         rig.clock.advance(5 * SECOND);
-        let pool = rig.pool.clone();
-        assert_eq!(Task::new(async move { pool.maintain_async().await }).finish(), None);
+        assert_eq!(rig.due(), None);
         true
     });
     rig.pool.maintain();
@@ -115,8 +107,7 @@ fn a_key_that_is_full_is_not_due_for_stock() {
     rig.script.is_well("create");
     let lent = rig.lend("a");
     rig.clock.advance(HOUR);
-    let pool = rig.pool.clone();
-    assert_eq!(Task::new(async move { pool.maintain_async().await }).finish(), None);
+    assert_eq!(rig.due(), None);
     lent.invalidate();
     rig.pool.maintain();
     assert_eq!(rig.counts(), (0, 1));
@@ -130,10 +121,7 @@ fn a_victim_that_was_spared_ends_in_time() {
     rig.clock.advance(10 * SECOND);
     // Of the same class of lifetimes as the first, but younger.
     let others: Vec<_> = (0..16).map(|_| rig.lend("c")).collect();
-    let pool = rig.pool.clone();
-    let mut task =
-        Task::new(async move { pool.borrow_async(&"b").await.map(Borrowed::into_owned) });
-    assert!(task.poll().is_none());
+    let task = rig.task("b");
     drop(a);
     assert_eq!(rig.pool.snapshot().keys[0].resources[0].state, ResourceState::Condemned);
     drop(task);
@@ -142,4 +130,275 @@ fn a_victim_that_was_spared_ends_in_time() {
     rig.pool.maintain();
     assert_eq!(rig.pool.num_idle_of(&"a"), 0);
     drop(others);
+}
+
+/// Ruling 11: by age, the oldest first, and exactly when it is due; after that, nothing is due.
+#[test]
+fn each_is_due_when_its_own_time_has_come() {
+    let rig = pool(|b| b.max_idle_time(10 * SECOND));
+    let [one, two] = rig.lend_all();
+    drop(one);
+    rig.clock.advance(4 * SECOND);
+    drop(two);
+    assert_eq!(rig.due(), Some(6 * SECOND));
+    rig.clock.advance(6 * SECOND);
+    rig.script.calls();
+    assert_eq!(rig.due(), Some(4 * SECOND));
+    assert_eq!((rig.script.calls().as_str(), rig.counts()), ("destroy 1", (0, 1)));
+    rig.clock.advance(4 * SECOND);
+    assert_eq!((rig.due(), rig.counts()), (None, (0, 0)));
+}
+
+/// The hard time counts for all, the soft one for those that no minimum protects.
+#[test]
+fn the_hard_time_minds_no_minimum() {
+    let rig = pool(|b| b.min_idle(2).soft_max_idle_time(10 * SECOND).max_idle_time(20 * SECOND));
+    drop(rig.lend_all::<3>());
+    assert_eq!(rig.due(), Some(10 * SECOND));
+    rig.clock.advance(10 * SECOND);
+    assert_eq!((rig.due(), rig.counts()), (Some(10 * SECOND), (0, 2)));
+    rig.clock.advance(10 * SECOND);
+    rig.pool.maintain();
+    // Destroyed, and made anew: the minimum is filled up after an eviction.
+    assert_eq!((rig.counts(), rig.script.made(), rig.script.alive()), ((0, 2), 5, 2));
+}
+
+/// What is lent is not evicted, and a borrower is not lent what is due and still there.
+#[test]
+fn nothing_that_is_lent_is_evicted_and_nothing_due_is_lent() {
+    let rig = pool(|b| b.max_idle_time(10 * SECOND));
+    let [lent, idle] = rig.lend_all();
+    drop(idle);
+    rig.clock.advance(10 * SECOND);
+    let new = rig.lend();
+    assert_eq!((new.number, rig.script.alive()), (3, 2));
+    rig.clock.advance(HOUR);
+    rig.pool.maintain();
+    assert_eq!(rig.counts(), (2, 0));
+    drop(lent);
+    assert_eq!(rig.due(), Some(10 * SECOND), "it counts from the return");
+}
+
+/// Lifetimes count from when one began to be made, for what is lent and what is idle.
+#[test]
+fn a_lifetime_ends_in_stock_or_on_return() {
+    let rig = pool(|b| b.max_lifetime(10 * SECOND));
+    let [lent, idle] = rig.lend_all();
+    rig.clock.advance(6 * SECOND);
+    drop(idle);
+    assert_eq!(rig.due(), Some(4 * SECOND));
+    rig.clock.advance(4 * SECOND);
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.script.alive()), ((1, 0), 1));
+    drop(lent);
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
+}
+
+/// What was made at once does not end at once: sixteen ends, spread over the jitter.
+#[test]
+fn lifetimes_are_spread() {
+    let rig = pool(|b| b.max_active(32).max_lifetime(100 * SECOND).lifetime_jitter(16 * SECOND));
+    drop(rig.lend_all::<32>());
+    rig.clock.advance(84 * SECOND);
+    let mut left = Vec::new();
+    for _ in 0..17 {
+        rig.pool.maintain();
+        left.push(rig.pool.num_idle());
+        rig.clock.advance(SECOND);
+    }
+    let expected: Vec<usize> = (0..17).map(|second| 32 - 2 * second.min(16)).collect();
+    assert_eq!(left, expected);
+}
+
+/// Runs that far apart, and so many in each.
+#[test]
+fn runs_are_apart_and_evict_so_many() {
+    let rig = pool(|b| b.max_idle_time(SECOND).eviction_interval(10 * SECOND).evictions_per_run(2));
+    drop(rig.lend_all::<5>());
+    let mut idle = Vec::new();
+    for _ in 0..8 {
+        rig.clock.advance(5 * SECOND);
+        rig.pool.maintain();
+        idle.push(rig.pool.num_idle());
+    }
+    assert_eq!(idle, [5, 3, 3, 1, 1, 0, 0, 0]);
+}
+
+/// Each in its turn, two in each run; those that fail leave, and stock is filled up.
+#[test]
+fn idle_ones_are_tested_in_turns() {
+    let rig = pool(|b| {
+        b.min_idle(3).test_while_idle(true).eviction_interval(10 * SECOND).evictions_per_run(2)
+    });
+    drop(rig.lend_all::<3>());
+    rig.script.calls();
+    let run = || {
+        rig.clock.advance(10 * SECOND);
+        rig.pool.maintain();
+        rig.script.calls()
+    };
+    assert_eq!(run(), "validate 1 validate 2");
+    assert_eq!(run(), "validate 3 validate 1");
+    rig.script.on("validate", |number| match number {
+        2 => Outcome::Fails,
+        _ => Outcome::Well,
+    });
+    assert_eq!(run(), "validate 2 destroy 2 validate 3 create passivate 4");
+    assert_eq!(run(), "validate 1 validate 3");
+    assert_eq!(rig.events(), ["m: Invalid"]);
+}
+
+/// A test does not make a resource look younger, and nobody is lent one that is being tested.
+#[test]
+fn what_is_tested_keeps_its_place_and_is_not_lent() {
+    let rig =
+        pool(|b| b.max_active(2).max_total(1).test_while_idle(true).eviction_interval(SECOND));
+    drop(rig.lend());
+    let theirs = rig.pool.clone();
+    rig.script.on("validate", move |_| {
+        assert_eq!(theirs.try_borrow().unwrap_err(), BorrowError::WouldBlock);
+        let picture = theirs.snapshot();
+        assert_eq!((picture.idle, picture.keys[0].idle()), (1, 1));
+        assert_eq!(picture.keys[0].resources[0].state, ResourceState::Tested);
+        theirs.clear();
+        Outcome::Well
+    });
+    rig.clock.advance(SECOND);
+    rig.pool.maintain();
+    // It was to be cleared, and was as soon as it could be.
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
+}
+
+/// Who waits while the only one is tested gets it as soon as the test is over.
+#[test]
+fn a_waiter_gets_what_was_tested() {
+    let rig = pool(|b| b.max_total(1).test_while_idle(true).eviction_interval(SECOND));
+    drop(rig.lend());
+    let door = Door::default();
+    let theirs = door.clone();
+    rig.script.on("validate", move |_| {
+        theirs.pass();
+        Outcome::Well
+    });
+    rig.clock.advance(SECOND);
+    let pool = rig.pool.clone();
+    let maintains = Background::start(move || pool.maintain());
+    door.await_arrivals(1);
+    let waits = rig.queue();
+    assert!(waits.is_pending());
+    door.open();
+    assert_eq!(waits.end().expect("it passed").number, 1);
+    maintains.end();
+}
+
+/// Ruling 8: a loan that looks abandoned is told of, once.
+#[test]
+fn an_abandoned_loan_is_reported() {
+    let rig = pool(|b| b.max_active(2).abandoned_after(10 * SECOND));
+    let [mut lost, fine] = rig.lend_all::<2>().map(Some);
+    assert_eq!(rig.due(), Some(10 * SECOND));
+    drop(fine);
+    rig.clock.advance(11 * SECOND);
+    assert_eq!(rig.due(), None);
+    rig.pool.maintain();
+    assert_eq!(rig.events(), ["m: Abandoned { id: 1, lent_for: 11s, removed: false }"]);
+    assert_eq!(rig.counts(), (1, 1));
+    drop(lost.take());
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 2), 2));
+}
+
+/// Where it is to be removed, its place is given to who waits; it dies when it comes back after all.
+#[test]
+fn an_abandoned_loan_makes_room() {
+    let rig =
+        pool(|b| b.max_active(1).max_total(1).abandoned_after(10 * SECOND).remove_abandoned(true));
+    let lost = rig.lend();
+    let waits = rig.queue();
+    rig.clock.advance(10 * SECOND);
+    rig.pool.maintain();
+    let served = waits.end().expect("its place");
+    assert_eq!((served.number, rig.counts(), rig.pool.num_total()), (2, (1, 0), 1));
+    let states: Vec<_> =
+        rig.pool.snapshot().keys[0].resources.iter().map(|resource| resource.state).collect();
+    assert_eq!(states, [ResourceState::Abandoned, ResourceState::Lent]);
+    drop(lost);
+    assert_eq!((rig.counts(), rig.script.alive()), ((1, 0), 1));
+    drop(served);
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
+    assert_eq!(rig.events(), ["m: Abandoned { id: 1, lent_for: 10s, removed: true }"]);
+}
+
+/// What ends otherwise after it was given up: detached, invalidated, and while the pool is closed.
+#[test]
+fn an_abandoned_loan_ends_in_every_way() {
+    for end in [drop as fn(Lent), Borrowed::invalidate, |l| drop(l.detach())] {
+        let rig = pool(|b| b.abandoned_after(SECOND).remove_abandoned(true));
+        let lost = rig.lend();
+        rig.clock.advance(SECOND);
+        rig.pool.maintain();
+        assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 0), 0));
+        rig.pool.close();
+        assert!(rig.pool.wait_closed(Duration::ZERO), "it does not wait for what is lost");
+        end(lost);
+        assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
+    }
+}
+
+/// Ruling 10: after a failure stock is not filled up for half a second, then for twice as long with each
+/// further one, and for a minute at most; then all is as before.
+#[test]
+fn filling_up_backs_off() {
+    let rig = pool(|b| b.min_idle(1));
+    rig.script.fails("create");
+    let mut pauses = Vec::new();
+    for _ in 0..9 {
+        let pause = rig.due().expect("it is to be tried again");
+        pauses.push(pause.as_millis());
+        rig.clock.advance(pause - Duration::from_nanos(1));
+        rig.script.calls();
+        rig.pool.maintain();
+        assert_eq!(rig.script.calls(), "", "not before its time");
+        rig.clock.advance(Duration::from_nanos(2));
+    }
+    assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+    assert_eq!(rig.events().len(), 9);
+    rig.script.panics("create");
+    rig.pool.maintain();
+    assert_eq!(rig.events(), [r#"m: CreateFailed(Panicked("on purpose"))"#]);
+    // A borrower is not concerned.
+    rig.script.is_well("create");
+    drop(rig.lend());
+    rig.pool.clear();
+    rig.clock.advance(HOUR);
+    assert_eq!((rig.due(), rig.counts()), (None, (0, 1)));
+    rig.script.fails("create");
+    rig.pool.clear();
+    assert_eq!(rig.due().expect("again").as_millis(), 500);
+}
+
+/// Bounded by what may exist.
+#[test]
+fn the_minimum_takes_no_more_than_there_may_be() {
+    let rig = pool(|b| b.min_idle(2).max_total(3));
+    let two = rig.lend_all::<2>();
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.pool.num_total()), ((2, 1), 3));
+    drop(two);
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.script.made()), ((0, 3), 3));
+}
+
+/// A borrower whose turn was given to others while it activated one that then failed: it has run out of time.
+#[test]
+fn a_borrower_whose_turn_was_given_away_has_timed_out() {
+    let rig = pool(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
+    drop(rig.lend());
+    let (clock, theirs) = (rig.clock.clone(), rig.pool.clone());
+    rig.script.on("activate", move |_| {
+        clock.advance(SECOND);
+        theirs.maintain();
+        Outcome::Fails
+    });
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
 }

@@ -247,8 +247,8 @@ fn a_fair_pool_serves_in_the_order_of_arrival() {
     drop(lent);
     assert_eq!(rig.pool.try_borrow().unwrap_err(), BorrowError::WouldBlock);
     for turn in 0..3 {
-        for later in turn + 1..3 {
-            assert!(tasks[later].poll().is_none());
+        for later in &mut tasks[turn + 1..] {
+            assert!(later.poll().is_none());
         }
         let woken: Vec<_> = tasks.iter().map(crate::shared::task::Task::wakes).collect();
         assert_eq!(woken[turn..], [&[1], &[0; 2][..2 - turn]].concat());

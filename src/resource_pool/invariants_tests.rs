@@ -1,0 +1,171 @@
+//! Breaks every invariant on purpose, and sees that its assertion fires.
+//!
+//! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way its
+//! invariant is there to notice.
+
+use super::factory::ResourceFactory;
+use super::slot::Place;
+use super::state::State;
+use super::{Borrowed, KeyedResourcePool, ResourcePool};
+use crate::clock::{ManualClock, Time};
+use crate::foreign::panic_message;
+use crate::slab_list::Key;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::mem::{ManuallyDrop, forget};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+struct Made;
+impl ResourceFactory for Made {
+    type Resource = Box<u8>;
+    type Metadata = &'static str;
+    type Error = ();
+    fn create(&self, _: &&'static str) -> Result<Box<u8>, ()> {
+        Ok(Box::new(1))
+    }
+}
+
+type TheState = State<Made>;
+
+/// What a break is made in.
+#[derive(Clone, Copy, PartialEq)]
+enum In {
+    /// Key a: one lent, two idle. Key b: one lent, and one that waits for it.
+    Keyed,
+    /// One lent, one idle, and one that waits because as many are lent as may be.
+    Fair,
+    /// The same, where newcomers may barge.
+    Unfair,
+}
+
+/// What the state says to being spoilt; none: nothing.
+fn told(within: In, spoil: impl FnOnce(&mut TheState)) -> Option<String> {
+    match within {
+        In::Keyed => of_keys(spoil),
+        In::Fair => of_one(true, spoil),
+        In::Unfair => of_one(false, spoil),
+    }
+}
+
+fn look(state: &mut TheState, spoil: impl FnOnce(&mut TheState)) -> Option<String> {
+    state.assert_invariants();
+    spoil(state);
+    let looked = catch_unwind(AssertUnwindSafe(|| state.assert_invariants()));
+    looked.err().map(|payload| panic_message(&*payload))
+}
+
+fn of_keys(spoil: impl FnOnce(&mut TheState)) -> Option<String> {
+    let clock = ManualClock::new();
+    let pool = KeyedResourcePool::builder(Made).max_active(1).max_idle(2).max_total(4);
+    let pool = pool.max_lifetime(Duration::from_secs(9)).maintenance(false).clock(clock.clock());
+    // What is spoilt is not run down in order: nothing of it is used again.
+    let pool = ManuallyDrop::new(pool.build().expect("valid"));
+    let lent = ManuallyDrop::new(["a", "b"].map(|key| pool.borrow(&key).map(Borrowed::into_owned)));
+    pool.add(&"a").expect("room");
+    clock.advance(Duration::from_secs(1));
+    pool.add(&"a").expect("room");
+    let mut waits =
+        ManuallyDrop::new(Box::pin(async { pool.borrow_async(&"b").await.map(forget) }));
+    let polled = waits.as_mut().as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending() && lent.iter().all(Result::is_ok));
+    look(&mut pool.inner().state.lock(), spoil)
+}
+
+fn of_one(fair: bool, spoil: impl FnOnce(&mut TheState)) -> Option<String> {
+    let pool = ResourcePool::builder(Made, "m").max_active(1).fair(fair).build();
+    let pool = ManuallyDrop::new(pool.expect("valid"));
+    let lent = ManuallyDrop::new(pool.borrow());
+    pool.add().expect("room");
+    let mut waits = ManuallyDrop::new(Box::pin(async { pool.borrow_async().await.map(forget) }));
+    let polled = waits.as_mut().as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending() && lent.is_ok());
+    look(&mut pool.inner().state.lock(), spoil)
+}
+
+fn slot(state: &TheState, place: Place) -> usize {
+    let found = state.slots.iter().find(|(_, slot)| slot.place == place);
+    found.expect("there is one").0
+}
+fn sub(state: &TheState, place: Place) -> usize {
+    state.slots[slot(state, place)].key.index()
+}
+
+type Break = fn(&mut TheState);
+
+/// Every invariant's name, and ways in which it is broken.
+fn breaks() -> Vec<(&'static str, In, Break)> {
+    vec![
+        ("INV-RP-COUNTS", In::Keyed, |s| s.total += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.active -= 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.idle += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.leaving += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.tested += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].total += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].active += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].adding += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].leaving += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].outside += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| {
+            let lent = slot(s, Place::Lent);
+            s.slots[lent].place = Place::Reclaimed;
+        }),
+        ("INV-RP-MAX-IDLE", In::Keyed, |s| s.limits.max_idle = Some(1)),
+        ("INV-RP-PLACES", In::Keyed, |s| {
+            let idle = slot(s, Place::Idle);
+            drop(s.slots[idle].content.take());
+        }),
+        ("INV-RP-PLACES", In::Keyed, |s| {
+            let idle = slot(s, Place::Idle);
+            s.slots[idle].tested = true;
+        }),
+        ("INV-RP-EPOCH", In::Keyed, |s| s.epoch += 1),
+        ("INV-RP-LIVES", In::Keyed, |s| {
+            let lent = Key::new(slot(s, Place::Lent));
+            s.end_life(lent);
+        }),
+        ("INV-RP-IDLE-ORDER", In::Keyed, |s| {
+            let first = s.subs[sub(s, Place::Idle)].idle.front().expect("two are idle");
+            s.slots[first.index()].since = Time::default().plus(Duration::from_secs(5));
+        }),
+        ("INV-RP-IDLE-ORDER", In::Keyed, |s| {
+            let first = s.by_age.front().expect("two are idle");
+            s.by_age.remove(&mut s.slots, first);
+        }),
+        ("INV-RP-LINE", In::Keyed, |s| s.subs[1].in_line = Some(7)),
+        ("INV-RP-LINE", In::Keyed, |s| s.limits.max_active = 2),
+        ("INV-RP-LINE", In::Keyed, |s| {
+            s.line.insert(7, Key::new(0));
+        }),
+        ("INV-RP-WAITING", In::Keyed, |s| s.waiting += 1),
+        ("INV-RP-WAITING", In::Unfair, |s| s.retrying += 1),
+        ("INV-RP-EXACT-WAKE-UP", In::Fair, |s| s.limits.max_active = 2),
+        ("INV-RP-BARGING", In::Unfair, |s| s.limits.max_active = 2),
+    ]
+}
+
+#[test]
+fn a_break_of_each_invariant_is_told_by_its_name() {
+    for (nth, (name, within, spoil)) in breaks().into_iter().enumerate() {
+        let said = told(within, spoil);
+        let by_name = said.as_ref().is_some_and(|said| said.starts_with(&format!("{name} ")));
+        assert!(by_name, "{name} (break {nth}) was broken, and told was: {said:?}");
+    }
+}
+
+#[test]
+fn every_invariant_has_its_break() {
+    let asserted = include_str!("invariants.rs").split("holds!(\"").skip(1);
+    let asserted: BTreeSet<_> = asserted.filter_map(|text| text.split('"').next()).collect();
+    let broken: BTreeSet<_> = breaks().into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(broken, asserted);
+}
+
+#[test]
+#[should_panic(expected = "INV-RP-COUNTS does not hold")]
+fn a_critical_section_that_breaks_one_panics_with_its_name() {
+    let pool = ResourcePool::builder(Made, "m").build();
+    let pool = ManuallyDrop::new(pool.expect("a valid pool"));
+    pool.inner().critical(|state, _| state.total = 0x10);
+}

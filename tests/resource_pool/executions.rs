@@ -1,0 +1,75 @@
+//! Waiting for a resource within an execution (ruling 16, and R80 of the interlock): in a permit section, for
+//! who has the resource may have to load before it gives it back.
+
+use crate::common::{Background, pool};
+use crate::shared::before_long;
+use crate::shared::task::block_on;
+use cabrank::Interlock;
+use cabrank::execution::interlock::OwnerState;
+use std::sync::mpsc::channel;
+
+/// Whoever has the resource loads while another waits for it: both come to their end.
+#[test]
+fn r80_who_waits_for_a_resource_lets_its_holder_load() {
+    let rig = pool(|b| b.max_active(1));
+    let interlock = Interlock::new();
+    let (load, told) = channel();
+    let (has, it_has) = channel();
+    let (ilk, theirs) = (interlock.clone(), rig.pool.clone());
+    let holder = Background::start(move || {
+        ilk.run(|r| {
+            let lent = theirs.borrow().expect("the only one");
+            has.send(()).expect("the test waits for it");
+            told.recv().expect("the test tells it");
+            let loaded = r.load(|_| lent.number);
+            drop(lent);
+            loaded
+        })
+    });
+    it_has.recv().expect("it has it");
+    let (ilk, theirs) = (interlock.clone(), rig.pool.clone());
+    let waits = Background::start(move || {
+        ilk.run(|r| r.permit_loads(|| theirs.borrow().map(|lent| lent.number)))
+    });
+    before_long(|| rig.pool.num_waiting() == 1);
+    assert!(interlock.dump().owners.iter().any(|owner| owner.state == OwnerState::Permitting));
+    load.send(()).expect("it listens");
+    assert_eq!(holder.end().expect("no deadlock"), 1);
+    assert_eq!(waits.end().expect("no deadlock"), Ok(1));
+}
+
+/// As a task, likewise.
+#[test]
+fn r80_a_task_that_waits_for_a_resource_lets_its_holder_load() {
+    let rig = pool(|b| b.max_active(1));
+    let interlock = Interlock::new();
+    let lent = rig.lend();
+    let (ilk, theirs) = (interlock.clone(), rig.pool.clone());
+    let waits = Background::start(move || {
+        let mut running = ilk.enter();
+        let borrows = async { theirs.borrow_async().await.map(|lent| lent.number) };
+        block_on(running.permit_loads_async(borrows))
+    });
+    before_long(|| rig.pool.num_waiting() == 1);
+    let loaded = interlock.run(|r| r.load(|_| lent.number));
+    assert_eq!(loaded.expect("no deadlock"), 1);
+    drop(lent);
+    assert_eq!(waits.end().expect("no deadlock"), Ok(1));
+}
+
+/// What the permit section is for: without it, the holder is kept from loading for as long as the other
+/// waits. (Here the wait is given up in the end.)
+#[test]
+fn without_a_permit_section_the_holder_is_kept_from_loading() {
+    let rig = pool(|b| b.max_active(1).max_wait(crate::shared::SECOND));
+    let interlock = Interlock::new();
+    let lent = rig.lend();
+    let (ilk, theirs) = (interlock.clone(), rig.pool.clone());
+    let waits = Background::start(move || ilk.run(|_| theirs.borrow().map(drop)));
+    before_long(|| rig.pool.num_waiting() == 1);
+    assert!(interlock.run(|r| r.try_load(|_| ())).is_err());
+    rig.clock.advance(crate::shared::SECOND);
+    assert!(waits.end().is_err());
+    assert!(interlock.run(|r| r.load(|_| ())).is_ok());
+    drop(lent);
+}

@@ -1,0 +1,162 @@
+//! An asynchronous factory whose calls wait, fail and panic as they are told to, and pools of it.
+
+use crate::common::locked;
+use crate::shared::end_the_run_when_the_library_panics;
+use crate::shared::task::Task;
+use cabrank::ManualClock;
+use cabrank::resource_pool::{
+    Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, ResourcePool,
+    ResourcePoolBuilder,
+};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Not before it is told to go on.
+    Held,
+    Fails,
+    Panics,
+}
+
+/// An asynchronous factory whose calls wait, fail and panic as they are told to.
+#[derive(Clone, Default)]
+pub(crate) struct Steps(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    begun: AtomicUsize,
+    alive: AtomicUsize,
+    pub(crate) steps: Mutex<HashMap<&'static str, Step>>,
+    wakers: Mutex<Vec<Waker>>,
+    calls: Mutex<Vec<String>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) number: usize,
+    alive: Arc<AtomicAlive>,
+}
+
+/// Counts itself out.
+struct AtomicAlive(Arc<State>);
+impl Drop for AtomicAlive {
+    fn drop(&mut self) {
+        self.0.alive.fetch_sub(1, SeqCst);
+    }
+}
+impl std::fmt::Debug for AtomicAlive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("alive")
+    }
+}
+
+impl Steps {
+    pub(crate) fn on(&self, call: &'static str, step: Step) {
+        locked(&self.0.steps).insert(call, step);
+    }
+    pub(crate) fn go_on(&self, call: &'static str) {
+        locked(&self.0.steps).remove(call);
+        std::mem::take(&mut *locked(&self.0.wakers)).into_iter().for_each(Waker::wake);
+    }
+    pub(crate) fn calls(&self) -> String {
+        std::mem::take(&mut *locked(&self.0.calls)).join(" ")
+    }
+    pub(crate) fn alive(&self) -> usize {
+        self.0.alive.load(SeqCst)
+    }
+    pub(crate) fn begun(&self) -> usize {
+        self.0.begun.load(SeqCst)
+    }
+
+    async fn call(&self, what: &'static str, number: usize) -> Result<(), String> {
+        locked(&self.0.calls).push(format!("{what} {number}"));
+        poll_fn(|cx| match locked(&self.0.steps).get(what).copied() {
+            Some(Step::Held) => {
+                locked(&self.0.wakers).push(cx.waker().clone());
+                Poll::Pending
+            }
+            Some(Step::Panics) => std::panic::resume_unwind(Box::new("on purpose")),
+            Some(Step::Fails) => Poll::Ready(Err("on purpose".to_owned())),
+            None => Poll::Ready(Ok(())),
+        })
+        .await
+    }
+}
+
+impl AsyncResourceFactory for Steps {
+    type Resource = Resource;
+    type Metadata = &'static str;
+    type Error = String;
+
+    async fn create(&self, _: &&'static str) -> Result<Resource, String> {
+        let number = self.0.begun.fetch_add(1, SeqCst) + 1;
+        self.call("create", number).await?;
+        self.0.alive.fetch_add(1, SeqCst);
+        Ok(Resource { number, alive: Arc::new(AtomicAlive(self.0.clone())) })
+    }
+    fn destroy(&self, _: &&'static str, resource: Resource) {
+        locked(&self.0.calls).push(format!("destroy {}", resource.number));
+        drop(resource.alive);
+    }
+    async fn validate(&self, _: &&'static str, resource: &mut Resource) -> bool {
+        self.call("validate", resource.number).await.is_ok()
+    }
+    async fn activate(&self, _: &&'static str, resource: &mut Resource) -> Result<(), String> {
+        self.call("activate", resource.number).await
+    }
+    async fn passivate(&self, _: &&'static str, resource: &mut Resource) -> Result<(), String> {
+        self.call("passivate", resource.number).await
+    }
+}
+
+pub(crate) type Pool = AsyncResourcePool<Steps>;
+pub(crate) type Building = ResourcePoolBuilder<Async<Steps>, Pool>;
+pub(crate) type Got = Result<Borrowed<'static, Async<Steps>>, BorrowError<String>>;
+
+pub(crate) struct Rig {
+    pub(crate) pool: Pool,
+    pub(crate) steps: Steps,
+    pub(crate) clock: ManualClock,
+    pub(crate) events: Arc<Mutex<Vec<String>>>,
+}
+
+pub(crate) fn rig(configure: impl FnOnce(Building) -> Building) -> Rig {
+    end_the_run_when_the_library_panics();
+    let (steps, clock) = (Steps::default(), ManualClock::new());
+    let events: Arc<Mutex<Vec<String>>> = Arc::default();
+    let theirs = events.clone();
+    let builder = ResourcePool::builder(Async(steps.clone()), "m").clock(clock.clock());
+    let builder = builder.listener(move |_, event| locked(&theirs).push(format!("{event:?}")));
+    let pool = configure(builder).build_async().expect("a valid pool");
+    Rig { pool, steps, clock, events }
+}
+
+impl Rig {
+    /// A borrower, polled once.
+    pub(crate) fn begin(&self) -> (Task<Got>, Option<Got>) {
+        let pool = self.pool.clone();
+        let mut task =
+            Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
+        let got = task.poll();
+        (task, got)
+    }
+    /// One that has to wait for something.
+    #[track_caller]
+    pub(crate) fn waits(&self) -> Task<Got> {
+        let (task, got) = self.begin();
+        assert!(got.is_none(), "it waits");
+        task
+    }
+    /// One that gets what it wants at once.
+    #[track_caller]
+    pub(crate) fn lend(&self) -> Borrowed<'static, Async<Steps>> {
+        self.begin().1.expect("at once").expect("a resource")
+    }
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        (self.pool.num_active(), self.pool.num_idle(), self.pool.num_total())
+    }
+}
