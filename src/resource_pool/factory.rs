@@ -9,6 +9,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// Makes, checks and disposes of the resources of a pool: the source's `resource_factory`.
 ///
@@ -351,20 +352,13 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     }
 }
 
-/// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message.
+/// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message: each
+/// happens within a poll of the block.
 async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
-    let mut future = pin!(Some(contained(make)?));
-    let result = poll_fn(|cx| {
-        let polled = contained(|| {
-            let future = future.as_mut().as_pin_mut();
-            future.expect("taken away only below").poll(cx)
-        });
-        match polled {
-            Ok(poll) => poll.map(Ok),
-            Err(message) => std::task::Poll::Ready(Err(message)),
-        }
+    let mut future = pin!(async move { make().await });
+    poll_fn(|cx| match contained(|| future.as_mut().poll(cx)) {
+        Ok(poll) => poll.map(Ok),
+        Err(message) => Poll::Ready(Err(message)),
     })
-    .await;
-    let _ = contained(|| future.set(None));
-    result
+    .await
 }

@@ -211,7 +211,8 @@ impl Rig<Pool> {
     #[track_caller]
     pub(crate) fn task(&self) -> Task<Got> {
         let pool = self.pool.clone();
-        let mut task = Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
+        let mut task =
+            Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
         assert!(task.poll().is_none(), "it waits");
         task
     }

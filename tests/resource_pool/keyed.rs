@@ -17,9 +17,8 @@ fn a_refused_key_is_forgotten_though_there_is_a_minimum() {
 /// Stock that has gone stale while its key was full: the key leaves the line, and keeps nobody back.
 #[test]
 fn stale_stock_keeps_no_other_key_waiting() {
-    let rig = keyed(|b| {
-        b.max_active(1).max_total_per_key(2).max_total(3).max_idle_time(10 * SECOND)
-    });
+    let rig =
+        keyed(|b| b.max_active(1).max_total_per_key(2).max_total(3).max_idle_time(10 * SECOND));
     let (a, b) = (rig.lend("a"), rig.lend("b"));
     rig.pool.add(&"a").expect("room");
     rig.clock.advance(10 * SECOND);
@@ -50,9 +49,7 @@ fn a_newcomer_that_barges_takes_its_key_out_of_the_line() {
 /// The same, when the maintenance takes it.
 #[test]
 fn stock_that_is_evicted_takes_its_key_out_of_the_line() {
-    let rig = keyed(|b| {
-        b.fair(false).max_total(2).max_total_per_key(1).max_idle_time(5 * SECOND)
-    });
+    let rig = keyed(|b| b.fair(false).max_total(2).max_total_per_key(1).max_idle_time(5 * SECOND));
     let (a, other) = (rig.lend("a"), rig.lend("c"));
     let (waits_b, waits_a) = (rig.task("b"), rig.task("a"));
     drop(a);

@@ -4,12 +4,12 @@
 #[path = "../common/mod.rs"]
 mod shared;
 
+mod clearing;
 mod common;
 mod failures;
-mod resizing;
-mod clearing;
-mod maintaining;
-mod keyed;
 mod foreign_code;
+mod keyed;
+mod maintaining;
 mod real_clock;
+mod resizing;
 mod stress;

@@ -1,8 +1,8 @@
 //! What is due at a time: what leaves, what is tested and what is filled up, and until when it sleeps.
 
 use crate::common::{Pool, keyed, pool};
-use crate::shared::task::Task;
 use crate::shared::SECOND;
+use crate::shared::task::Task;
 use cabrank::resource_pool::{BorrowError, Borrowed, Limit, ResourceState};
 use std::time::Duration;
 
@@ -131,7 +131,8 @@ fn a_victim_that_was_spared_ends_in_time() {
     // Of the same class of lifetimes as the first, but younger.
     let others: Vec<_> = (0..16).map(|_| rig.lend("c")).collect();
     let pool = rig.pool.clone();
-    let mut task = Task::new(async move { pool.borrow_async(&"b").await.map(Borrowed::into_owned) });
+    let mut task =
+        Task::new(async move { pool.borrow_async(&"b").await.map(Borrowed::into_owned) });
     assert!(task.poll().is_none());
     drop(a);
     assert_eq!(rig.pool.snapshot().keys[0].resources[0].state, ResourceState::Condemned);
