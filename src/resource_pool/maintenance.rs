@@ -15,7 +15,9 @@ use super::slot::{BelowMinimum, Content, Meta, Place};
 use super::state::State;
 use crate::clock::{Span, Time};
 use crate::foreign::{contained, release};
-use crate::periodic_executor::{Flow, Verdict};
+use crate::periodic_executor::{
+    AsyncPeriodicExecutor, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
+};
 use crate::slab_list::{Key, List};
 use crate::sync::has_failed;
 use std::future::poll_fn;
@@ -300,6 +302,12 @@ impl<F: Form> State<F> {
     }
 }
 
+/// The executor that does what is due, of either flavour. It ends when this is dropped.
+pub(super) struct Maintenance {
+    open: Box<dyn Fn() -> Result<(), OpenError> + Send + Sync>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
 /// A resource under test: destroyed if the test comes to no end.
 pub(super) struct Testing<'p, F: Form> {
     pub(super) pool: &'p Inner<F>,
@@ -444,8 +452,19 @@ impl<F: Form> Inner<F> {
 
     pub(super) fn wake_maintenance(&self) {
         if let Some(maintenance) = self.maintenance.get() {
-            maintenance.wake();
+            // If there is no thread to be had, the next one who has something for it tries again.
+            let _ = (maintenance.open)();
+            (maintenance.wake)();
         }
+    }
+    /// A pool that is closed needs no more of it.
+    pub(super) fn stop_maintenance(&self) {
+        if let Some(maintenance) = self.maintenance.get() {
+            (maintenance.wake)();
+        }
+    }
+    pub(super) fn open_maintenance(&self) -> Result<(), OpenError> {
+        self.maintenance.get().map_or(Ok(()), |maintenance| (maintenance.open)())
     }
 
     /// After a pass: until when to sleep. Whoever makes something due earlier finds that under the lock,
@@ -466,10 +485,35 @@ impl<F: Form> Inner<F> {
         self.critical(|state, _| Some(state.next_due()?.since(state.clock.now())))
     }
 
-    /// What the maintenance's thread calls.
-    pub(super) fn maintenance(self: &Arc<Self>) -> Verdict {
-        super::pool::now(self.maintain());
-        self.after_pass()
+    /// Has it done by a thread, from when something is due for the first time.
+    pub(super) fn maintain_by_thread(self: &Arc<Self>) {
+        let executor = PeriodicExecutor::builder(Duration::MAX)
+            .name("cabrank maintenance")
+            .clock(self.clock.clone())
+            // The pool's own end is what ends it.
+            .unregistered()
+            .weak_ref(Arc::downgrade(self), |pool: &Arc<Self>| {
+                super::pool::now(pool.maintain());
+                pool.after_pass()
+            });
+        let opens = executor.clone();
+        let wake: Box<dyn Fn() + Send + Sync> = Box::new(move || executor.wake());
+        self.maintenance.get_or_init(|| Maintenance { open: Box::new(move || opens.open()), wake });
+    }
+
+    /// Has it done by a task.
+    pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: R) {
+        let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime)
+            .name("cabrank maintenance")
+            .clock(self.clock.clone())
+            .unregistered()
+            .weak_until(Arc::downgrade(self), |pool: Arc<Self>| async move {
+                pool.maintain().await;
+                pool.after_pass()
+            });
+        let opens = executor.clone();
+        let wake: Box<dyn Fn() + Send + Sync> = Box::new(move || executor.wake());
+        self.maintenance.get_or_init(|| Maintenance { open: Box::new(move || opens.open()), wake });
     }
 
     /// Keeps of the idle ones those that `keep` keeps, each looked at outside the lock.

@@ -9,12 +9,12 @@ use super::error::BorrowError;
 use super::event::PoolEvent;
 use super::factory::{Creation, Failure, Form, Handled};
 use super::guard::{Borrowed, Loan, Reserved};
+use super::maintenance::Maintenance;
 use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::{Asker, Outcome, Refusal, State, Step};
 use crate::clock::{Clock, Deadline, Tick};
 use crate::foreign::{Foreign, contained, release};
-use crate::periodic_executor::PeriodicExecutor;
 use crate::slab_list::Key;
 use crate::sync::{Mutex, MutexGuard, has_failed};
 use crate::wait_queue::Queue;
@@ -37,7 +37,7 @@ pub(crate) struct Inner<F: Form> {
     pub(super) options: Options,
     pub(super) listener: Option<Foreign<Listener<F>>>,
     pub(super) hasher: foldhash::fast::RandomState,
-    pub(super) maintenance: OnceLock<PeriodicExecutor>,
+    pub(super) maintenance: OnceLock<Maintenance>,
 }
 
 impl<F: Form> Inner<F> {

@@ -251,7 +251,11 @@ impl<F: Form> State<F> {
             return None;
         }
         self.subs[key.index()].adding += 1;
-        Some(self.reserve(key, Place::Adding))
+        let slot = self.reserve(key, Place::Adding);
+        if self.waiting > 0 {
+            self.stand_in_line(key);
+        }
+        Some(slot)
     }
 
     /// What was made for stock, if it was.
@@ -288,7 +292,7 @@ impl<F: Form> State<F> {
     /// The first step of a close: from now on nobody is served.
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
-        fx.push(Effect::WakeMaintenance);
+        fx.push(Effect::StopMaintenance);
     }
 
     /// The second, for each key: those who wait are told, and what is idle leaves.

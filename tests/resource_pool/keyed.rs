@@ -61,3 +61,18 @@ fn stock_that_is_evicted_takes_its_key_out_of_the_line() {
     drop(other);
     assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
 }
+
+/// The same, when stock is added.
+#[test]
+fn stock_that_is_added_takes_its_key_out_of_the_line() {
+    let rig = keyed(|b| b.fair(false).max_total(2).max_total_per_key(1));
+    let (c, d) = (rig.lend("c"), rig.lend("d"));
+    let (mut waits_b, waits_a) = (rig.task("b"), rig.task("a"));
+    c.invalidate();
+    rig.pool.add(&"a").expect("its place is free");
+    // b was told to try again, and does: it takes the place of what is idle.
+    let b = waits_b.poll().expect("woken").expect("room");
+    assert_eq!(rig.pool.num_idle(), 0);
+    drop((waits_a, b, d));
+    assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
+}

@@ -6,10 +6,13 @@ mod shared;
 
 mod clearing;
 mod common;
+mod conformance;
 mod failures;
 mod foreign_code;
 mod keyed;
 mod maintaining;
+mod options;
 mod real_clock;
 mod resizing;
 mod stress;
+mod upkeep;

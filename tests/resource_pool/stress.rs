@@ -46,7 +46,7 @@ impl Random {
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 const WORKERS: u64 = 4;
 const STEPS: usize = 150;
-const MOST: usize = 5;
+const MOST: usize = 3;
 const SHORT: Duration = Duration::from_millis(10);
 
 /// How many of each key are lent, as their borrowers see it.
@@ -94,7 +94,7 @@ impl Run {
             .max_idle(3)
             .min_idle(shape.min_idle)
             .max_total(MOST)
-            .max_total_per_key(4)
+            .max_total_per_key(2)
             .when_exhausted(action)
             .fair(shape.fair)
             .fifo(shape.fifo)
@@ -174,11 +174,11 @@ impl Run {
                     self.keep(lent, held);
                 }
             }
-            5 => {
+            5 | 11 => {
                 let theirs = pool.clone();
                 tasks.push(Task::new(async move { theirs.borrow_async(&key).await.is_ok() }));
             }
-            6 | 7 if !tasks.is_empty() => {
+            6 if !tasks.is_empty() => {
                 let at = random.below(tasks.len());
                 if random.one_in(4) || tasks[at].poll().is_some() {
                     drop(tasks.swap_remove(at));
@@ -199,8 +199,8 @@ impl Run {
             2 => pool.clear_key(&key),
             3 => pool.retain(|key, resource| *key == resource.key && resource.number % 3 > 0),
             4 => {
-                pool.set_max_total_per_key(1 + random.below(4)).expect("valid");
-                pool.set_max_total(4 + random.below(2)).expect("valid");
+                pool.set_max_total_per_key(1 + random.below(2)).expect("valid");
+                pool.set_max_total(2 + random.below(2)).expect("valid");
                 pool.set_max_active(1 + random.below(self.most_set)).expect("valid");
             }
             _ => {
