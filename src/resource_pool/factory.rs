@@ -3,12 +3,14 @@
 //! The pool's own code is one for both; [`Form`] is what it needs to know of either.
 
 use super::event::PoolEvent;
+use super::options::Options;
 use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, poll_fn, ready};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// Makes, checks and disposes of the resources of a pool: the source's `resource_factory`.
 ///
@@ -220,14 +222,17 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         resource: &mut Self::Resource,
         test: bool,
     ) -> Handled<Self::Error>;
+    /// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test,
+    /// its passivation), its activation, its test.
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
     fn prepare(
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
-        test: bool,
-    ) -> Handled<Self::Error>;
+        unclean: bool,
+        options: &Options,
+    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send;
 }
 
 impl<F: ResourceFactory> Form for F {
@@ -289,19 +294,11 @@ impl<F: ResourceFactory> Form for F {
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-        test: bool,
-    ) -> Handled<F::Error> {
-        if let Err(failure) = Failure::of(contained(|| self.activate(metadata, resource))) {
-            return Handled::No(PoolEvent::ActivateFailed(failure));
-        }
-        if test {
-            match contained(|| self.validate(metadata, resource)) {
-                Ok(true) => {}
-                Ok(false) => return Handled::No(PoolEvent::Invalid),
-                Err(message) => return Handled::No(PoolEvent::ValidatePanicked(message)),
-            }
-        }
-        Handled::Yes
+        unclean: bool,
+        options: &Options,
+    ) -> impl Future<Output = Result<(), PoolEvent<F::Error>>> + Send {
+        debug_assert!(!unclean, "it is passivated when it comes back");
+        ready(self.prepare_now(metadata, resource, options))
     }
 }
 
@@ -345,26 +342,104 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     fn clean(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
         Handled::NotYet
     }
+    #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    fn prepare(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
-        Handled::NotYet
+    async fn prepare(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+        unclean: bool,
+        options: &Options,
+    ) -> Result<(), PoolEvent<F::Error>> {
+        let mut preparation =
+            Preparation { factory: &self.0, metadata, resource, unclean, options, at: Step::Test };
+        // One reference instead of all of them: what is captured is copied.
+        let all = &mut preparation;
+        let failure = match contained_future(move || all.run()).await {
+            Ok(Ok(true)) => return Ok(()),
+            Ok(Ok(false)) => return Err(PoolEvent::Invalid),
+            Ok(Err(error)) => Failure::Error(error),
+            Err(message) => Failure::Panicked(message),
+        };
+        Err(match (preparation.at, failure) {
+            (Step::Passivate, failure) => PoolEvent::PassivateFailed(failure),
+            (Step::Test, Failure::Panicked(message)) => PoolEvent::ValidatePanicked(message),
+            (_, failure) => PoolEvent::ActivateFailed(failure),
+        })
     }
 }
 
-/// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message.
-async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
-    let mut future = pin!(Some(contained(make)?));
-    let result = poll_fn(|cx| {
-        let polled = contained(|| {
-            let future = future.as_mut().as_pin_mut();
-            future.expect("taken away only below").poll(cx)
-        });
-        match polled {
-            Ok(poll) => poll.map(Ok),
-            Err(message) => std::task::Poll::Ready(Err(message)),
+/// What an asynchronous factory has to do before a resource is lent.
+struct Preparation<'a, F: AsyncResourceFactory> {
+    factory: &'a F,
+    metadata: &'a F::Metadata,
+    resource: &'a mut F::Resource,
+    unclean: bool,
+    options: &'a Options,
+    /// Where it is.
+    at: Step,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Test,
+    Passivate,
+    Activate,
+}
+
+impl<F: AsyncResourceFactory> Preparation<'_, F> {
+    async fn run(&mut self) -> Result<bool, F::Error> {
+        if self.unclean {
+            if self.options.test_on_return && !self.test().await {
+                return Ok(false);
+            }
+            self.at = Step::Passivate;
+            self.factory.passivate(self.metadata, self.resource).await?;
         }
+        self.at = Step::Activate;
+        self.factory.activate(self.metadata, self.resource).await?;
+        self.at = Step::Test;
+        Ok(!self.options.test_on_borrow || self.test().await)
+    }
+    fn test(&mut self) -> impl Future<Output = bool> + Send {
+        self.factory.validate(self.metadata, self.resource)
+    }
+}
+
+/// The synchronous form, where nothing is pending.
+trait Now: ResourceFactory {
+    #[inline]
+    fn prepare_now(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+        options: &Options,
+    ) -> Result<(), PoolEvent<Self::Error>> {
+        Failure::of(contained(|| self.activate(metadata, resource)))
+            .map_err(PoolEvent::ActivateFailed)?;
+        if options.test_on_borrow {
+            tested(contained(|| self.validate(metadata, resource)))?;
+        }
+        Ok(())
+    }
+}
+impl<F: ResourceFactory> Now for F {}
+
+fn tested<E>(passed: Result<bool, String>) -> Result<(), PoolEvent<E>> {
+    match passed {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(PoolEvent::Invalid),
+        Err(message) => Err(PoolEvent::ValidatePanicked(message)),
+    }
+}
+
+/// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message: each
+/// happens within a poll of the block.
+async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
+    let mut future = pin!(async move { make().await });
+    poll_fn(|cx| match contained(|| future.as_mut().poll(cx)) {
+        Ok(poll) => poll.map(Ok),
+        Err(message) => Poll::Ready(Err(message)),
     })
-    .await;
-    let _ = contained(|| future.set(None));
-    result
+    .await
 }

@@ -166,9 +166,9 @@ impl<'p, F: Form> Reserved<'p, F> {
     pub(super) fn made(&mut self, resource: F::Resource) {
         self.resource = Some(resource);
     }
-    /// It is ready to be lent.
+    /// It is ready to be lent. Leaves nothing here; taken piece by piece, for it would be copied otherwise.
     #[inline]
-    pub(super) fn lend(mut self) -> Borrowed<'p, F> {
+    pub(super) fn lend(&mut self) -> Borrowed<'p, F> {
         let slot = self.slot.take().expect("taken only by those who consume it");
         let resource = self.resource.take().expect("it has been made");
         Borrowed::new(self.pool, Loan { slot, resource, meta: self.meta.take() })
@@ -185,13 +185,24 @@ impl<'p, F: Form> Reserved<'p, F> {
     }
 }
 
-impl<F: Form> Drop for Reserved<'_, F> {
-    #[inline]
-    fn drop(&mut self) {
-        let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
+impl<F: Form> Reserved<'_, F> {
+    #[cold]
+    fn give_up(&mut self, slot: Key) {
+        if has_failed() {
+            return;
+        }
         self.pool.critical(|state, fx| match self.resource.take() {
             Some(resource) => state.invalidate(slot, Content::Ready(resource), fx),
             None => state.give_back_place(slot, fx),
         });
+    }
+}
+
+impl<F: Form> Drop for Reserved<'_, F> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.give_up(slot);
+        }
     }
 }

@@ -11,6 +11,7 @@ use super::snapshot::PoolSnapshot;
 use super::state::Asker;
 use crate::sync::has_failed;
 use std::fmt;
+use std::future::Future;
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -269,8 +270,10 @@ impl<F: Form> ResourcePool<F> {
     /// May be dropped at any await: whoever waited leaves the queue, and passes on what it had been given;
     /// what had begun to be made is kept for the next borrower; what was being tested or activated is
     /// destroyed.
-    pub async fn borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow_async(Asker::Task).await
+    pub fn borrow_async(
+        &self,
+    ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> + Send {
+        self.inner().borrow_async(Asker::Task)
     }
 
     /// [`try_borrow`](Self::try_borrow) as a future: it awaits the factory only.

@@ -113,18 +113,6 @@ impl<F: Form> Inner<F> {
 
     /// Another in the place of one that could not be lent.
     #[cold]
-    pub(super) fn replace(
-        self: &Arc<Self>,
-        slot: Key,
-        resource: F::Resource,
-        event: PoolEvent<F::Error>,
-    ) -> Step<F> {
-        let reserved = Reserved::new(self, slot, Some(resource), None);
-        self.tell(&None, event);
-        self.another(reserved)
-    }
-
-    #[cold]
     pub(super) fn another(&self, mut reserved: Reserved<'_, F>) -> Step<F> {
         reserved.discard();
         let slot = reserved.into_slot();
@@ -191,13 +179,14 @@ impl<F: Form> Inner<F> {
     /// What a loan comes with: activation, then test (ruling 14).
     #[inline]
     pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
-        if unclean && !self.cleaned(reserved).await {
-            return false;
-        }
         let (metadata, resource) = reserved.parts();
-        let activated = self.factory.wake_up(metadata, resource).await;
-        self.told(&reserved.meta, activated, PoolEvent::ActivateFailed)
-            && (!self.options.test_on_borrow || self.tested(reserved).await)
+        match self.factory.prepare(metadata, resource, unclean, &self.options).await {
+            Ok(()) => true,
+            Err(event) => {
+                self.tell(&reserved.meta, event);
+                false
+            }
+        }
     }
 
     /// From what the pool said to the resource. Who has been served keeps its turn: if a resource

@@ -10,7 +10,8 @@
 //! more than all the rest.
 
 use super::error::BorrowError;
-use super::factory::{Form, Handled};
+use super::event::PoolEvent;
+use super::factory::Form;
 use super::guard::{Borrowed, Loan, Reserved};
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
@@ -90,13 +91,12 @@ impl<F: Form> Inner<F> {
         let mut state = self.state.lock();
         let loan = match state.just_lend() {
             Some(Taken { slot, mut resource, unclean }) => {
-                debug_assert!(!unclean, "a synchronous factory cleans at once");
                 state.end_section();
                 drop(state);
-                let metadata = self.metadata(&None);
-                match self.factory.prepare(metadata, &mut resource, self.options.test_on_borrow) {
-                    Handled::Yes => Loan { slot, resource, meta: None },
-                    handled => self.borrow_after(slot, resource, handled, timeout)?,
+                let (metadata, options) = (self.metadata(&None), &self.options);
+                match now(self.factory.prepare(metadata, &mut resource, unclean, options)) {
+                    Ok(()) => Loan { slot, resource, meta: None },
+                    Err(event) => self.borrow_another(slot, resource, event, timeout)?,
                 }
             }
             None => self.borrow_slowly(state, asker, timeout)?,
@@ -116,19 +116,16 @@ impl<F: Form> Inner<F> {
     }
 
     #[cold]
-    fn borrow_after(
+    fn borrow_another(
         self: &Arc<Self>,
         slot: Key,
         resource: F::Resource,
-        handled: Handled<F::Error>,
+        event: PoolEvent<F::Error>,
         timeout: Option<Duration>,
     ) -> Result<Loan<F>, BorrowError<F::Error>> {
-        let step = match handled {
-            Handled::No(event) => self.replace(slot, resource, event),
-            Handled::Yes | Handled::NotYet => {
-                Step::Take { slot, resource, meta: None, unclean: false }
-            }
-        };
+        let reserved = Reserved::new(self, slot, Some(resource), None);
+        self.tell(&None, event);
+        let step = self.another(reserved);
         now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout))).map(Borrowed::into_loan)
     }
 
@@ -141,8 +138,10 @@ impl<F: Form> Inner<F> {
         let step = match self.ask(asker) {
             Ok(Taken { slot, resource, unclean }) => {
                 let mut reserved = Reserved::new(self, slot, Some(resource), None);
-                if self.prepared(&mut reserved, unclean).await {
-                    return Ok(reserved.lend());
+                let (metadata, resource) = reserved.parts();
+                match self.factory.prepare(metadata, resource, unclean, &self.options).await {
+                    Ok(()) => return Ok(reserved.lend()),
+                    Err(event) => self.tell(&None, event),
                 }
                 self.another(reserved)
             }
