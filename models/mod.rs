@@ -7,9 +7,9 @@
 //!
 //! In every model, every invariant of the pool is asserted at the end of each critical section, and at
 //! each foreign call that its thread holds no lock (`contained`). Where loom can afford it, foreign calls
-//! re-enter the pool besides (`Rig::reentrant`); models of the pool that do without say why. Under shuttle
-//! they re-enter in all of them, but for those whose hook does something else. `faults.py`
-//! takes away, one by one, the lines that the models guard, and tells which models notice.
+//! re-enter the pool besides (`Rig::reentrant`, `Things::reentrant`); models of the pool that do without
+//! say why. Under shuttle they re-enter in all of them, but for those whose hook does something else.
+//! `faults.py` takes away, one by one, the lines that the models guard, and tells which models notice.
 
 #[cfg(feature = "loom")]
 pub(crate) mod executions;
@@ -65,7 +65,30 @@ mod periodic_open_x_exit;
 mod periodic_rig;
 mod periodic_shutdown_x_open;
 mod periodic_wake_x_park;
+mod pool_rig;
 mod queue_bound_x_close;
+mod resource_abandoned_x_return;
+mod resource_barging_x_waiter;
+mod resource_cancel_x_next_waiter;
+mod resource_cancel_x_victim;
+mod resource_clear_all_x_return;
+mod resource_close_x_creation;
+mod resource_close_x_waiter;
+mod resource_create_failure_x_waiter;
+mod resource_creation_cancelled_x_borrow;
+#[cfg(not(feature = "loom"))]
+mod resource_crowd;
+mod resource_detach_x_waiter;
+mod resource_evictor_x_borrow;
+mod resource_filling_x_borrow;
+mod resource_invalidate_x_waiter;
+mod resource_key_eviction_x_borrow;
+mod resource_key_forgotten_x_borrow;
+mod resource_resize_x_waiter;
+mod resource_return_x_borrow;
+mod resource_return_x_time_out;
+mod resource_test_while_idle_x_borrow;
+mod resource_total_x_two_keys;
 mod restart_x_failing_spawn;
 mod restart_x_spawn;
 mod rolling_restart_x_close;

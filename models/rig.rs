@@ -141,6 +141,10 @@ impl Bell {
         *self.0.0.lock() += 1;
         self.0.1.notify_all();
     }
+    /// How often it has rung.
+    pub(super) fn rung(&self) -> usize {
+        *self.0.0.lock()
+    }
     /// Waits until it has rung `n` times in all.
     pub(super) fn wait(&self, n: usize) {
         let mut rung = self.0.0.lock();

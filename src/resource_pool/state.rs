@@ -449,10 +449,9 @@ impl<F: Form> State<F> {
         };
         // It gets its place again, and may stay after all.
         let newcomers = self.slots[slot.index()].key;
-        if self.end_loan(slot) {
+        let in_time = self.end_loan(slot);
+        if in_time {
             self.remove(slot);
-        } else {
-            let _ = self.bury(slot, fx);
         }
         let entry = &mut self.slots[victim.index()];
         let (key, content) = (entry.key, entry.content.take());
@@ -461,7 +460,11 @@ impl<F: Form> State<F> {
         sub.total += 1;
         self.total += 1;
         self.stock(victim, content, fx);
-        self.left(newcomers, fx);
+        match in_time {
+            true => self.left(newcomers, fx),
+            // That place was given to others before: nothing is free by this, and the key may be gone.
+            false => drop(self.bury(slot, fx)),
+        }
     }
 
     /// The resource has failed and been destroyed: another for the same borrower, which keeps its turn.

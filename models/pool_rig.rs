@@ -1,0 +1,262 @@
+//! What the models of the resource pool share: a factory that does what it is told and counts what there
+//! is, and a pool of its things, with keys and without.
+//!
+//! Its calls re-enter the pool in the models that call `Things::reentrant`. The others use the hook for
+//! something else; or have three threads, or keys, each look-up of which is two sections already, or a
+//! close, which is a section for each key: with the calls' steps these were ten to a hundred times as large.
+
+pub(super) use super::rig::{Bell, block_on, explore, explore_small, poll_once, spawn};
+pub(super) use crate::resource_pool::{
+    Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool,
+    ResourceFactory, ResourcePool, ResourcePoolBuilder,
+};
+pub(super) use std::time::Duration;
+
+use crate::ManualClock;
+use crate::in_memory::SCRIPTED;
+use crate::sync::has_failed;
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+/// A key. Only its first letter is hashed, so that `x1` and `x2` are in each other's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name(pub(super) &'static str);
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_bytes()[0].hash(state);
+    }
+}
+
+/// What is lent.
+#[derive(Debug)]
+pub(super) struct Thing {
+    /// The first that was made is 1.
+    pub(super) number: u32,
+    pub(super) of: Name,
+}
+
+/// A call of the factory, and which thing it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    Create,
+    Destroy(u32),
+    Validate(u32),
+    Activate(u32),
+    Passivate(u32),
+}
+
+/// How a creation ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Make {
+    Well,
+    Fail,
+    Panic,
+}
+
+/// Its numbers are no steps: one thread of a model runs at a time.
+#[derive(Clone, Default)]
+pub(super) struct Factory(Arc<Mutex<Book>>);
+
+type Hook = Arc<dyn Fn(Call) + Send + Sync>;
+
+#[derive(Default)]
+struct Book {
+    made: u32,
+    alive: Vec<u32>,
+    most: usize,
+    gone: Vec<u32>,
+    next: VecDeque<Make>,
+    invalid: Vec<u32>,
+    hook: Option<Hook>,
+}
+
+impl Factory {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().expect("no panic while it is held")
+    }
+    /// How the next creations end; those after them end well.
+    pub(super) fn next(&self, makes: &[Make]) {
+        self.book().next.extend(makes);
+    }
+    /// This one fails its tests.
+    pub(super) fn spoil(&self, number: u32) {
+        self.book().invalid.push(number);
+    }
+    /// What is done in each call.
+    pub(super) fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
+        self.book().hook = Some(Arc::new(hook));
+    }
+    fn call(&self, call: Call) {
+        let hook = self.book().hook.clone();
+        if let Some(hook) = hook.filter(|_| !has_failed()) {
+            hook(call);
+        }
+    }
+    /// How many have been made.
+    pub(super) fn made(&self) -> u32 {
+        self.book().made
+    }
+    /// How many there were at once, at most.
+    pub(super) fn most(&self) -> usize {
+        self.book().most
+    }
+    /// Which were destroyed, in that order.
+    pub(super) fn gone(&self) -> Vec<u32> {
+        self.book().gone.clone()
+    }
+    fn make(&self, of: Name) -> Thing {
+        let mut book = self.book();
+        book.made += 1;
+        let number = book.made;
+        book.alive.push(number);
+        book.most = book.most.max(book.alive.len());
+        Thing { number, of }
+    }
+    /// It is ours alone now, and drops out of the count.
+    pub(super) fn forget(&self, thing: &Thing) {
+        let mut book = self.book();
+        let at = book.alive.iter().position(|number| *number == thing.number);
+        let at = at.expect("each leaves once");
+        book.alive.swap_remove(at);
+    }
+}
+
+impl ResourceFactory for Factory {
+    type Resource = Thing;
+    type Metadata = Name;
+    type Error = &'static str;
+
+    fn create(&self, of: &Name) -> Result<Thing, &'static str> {
+        self.call(Call::Create);
+        let next = self.book().next.pop_front();
+        match next.unwrap_or(Make::Well) {
+            Make::Well => Ok(self.make(*of)),
+            Make::Fail => Err("as told"),
+            // As a factory may, and not as a model that fails: no report is made of it.
+            Make::Panic => resume_unwind(Box::new(format!("{SCRIPTED} in create"))),
+        }
+    }
+    fn destroy(&self, of: &Name, thing: Thing) {
+        assert_eq!(*of, thing.of, "destroyed as another key's");
+        // It is there until this is over.
+        self.call(Call::Destroy(thing.number));
+        self.forget(&thing);
+        self.book().gone.push(thing.number);
+    }
+    fn validate(&self, of: &Name, thing: &mut Thing) -> bool {
+        assert_eq!(*of, thing.of, "tested as another key's");
+        self.call(Call::Validate(thing.number));
+        !self.book().invalid.contains(&thing.number)
+    }
+    fn activate(&self, of: &Name, thing: &mut Thing) -> Result<(), &'static str> {
+        assert_eq!(*of, thing.of, "lent as another key's");
+        self.call(Call::Activate(thing.number));
+        Ok(())
+    }
+    fn passivate(&self, of: &Name, thing: &mut Thing) -> Result<(), &'static str> {
+        assert_eq!(*of, thing.of, "returned as another key's");
+        self.call(Call::Passivate(thing.number));
+        Ok(())
+    }
+}
+
+pub(super) type Unkeyed = ResourcePool<Factory>;
+pub(super) type Keyed = KeyedResourcePool<Name, Factory>;
+pub(super) type Lent = Borrowed<'static, Factory>;
+
+/// A pool, the factory that makes its things, and the clock that is moved by hand.
+pub(super) struct Things<P> {
+    pub(super) pool: P,
+    pub(super) factory: Factory,
+    pub(super) clock: ManualClock,
+}
+
+pub(super) fn unkeyed(
+    configure: impl FnOnce(
+        ResourcePoolBuilder<Factory, Unkeyed>,
+    ) -> ResourcePoolBuilder<Factory, Unkeyed>,
+) -> Things<Unkeyed> {
+    let (factory, clock) = (Factory::default(), ManualClock::new());
+    let builder = Unkeyed::builder(factory.clone(), Name("a"));
+    let builder = builder.clock(clock.clock()).maintenance(false);
+    let pool = configure(builder).build().expect("a valid pool");
+    Things { pool, factory, clock }
+}
+
+pub(super) fn keyed(
+    configure: impl FnOnce(ResourcePoolBuilder<Factory, Keyed>) -> ResourcePoolBuilder<Factory, Keyed>,
+) -> Things<Keyed> {
+    let (factory, clock) = (Factory::default(), ManualClock::new());
+    let builder = Keyed::builder(factory.clone());
+    let builder = builder.clock(clock.clock()).maintenance(false);
+    let pool = configure(builder).build().expect("a valid pool");
+    Things { pool, factory, clock }
+}
+
+macro_rules! either {
+    ($($pool:ident),*) => {$(
+        impl Things<$pool> {
+            /// Each call of the factory re-enters the pool: it would not come back if the lock were held.
+            pub(super) fn reentrant(self) -> Self {
+                let weak = self.pool.downgrade();
+                self.factory.on_call(move |_| {
+                    if let Some(pool) = weak.upgrade() {
+                        pool.num_idle();
+                    }
+                });
+                self
+            }
+            /// Active, idle, total.
+            pub(super) fn counts(&self) -> (usize, usize, usize) {
+                (self.pool.num_active(), self.pool.num_idle(), self.pool.num_total())
+            }
+            /// Closes the pool, of which nothing is lent any more. Gives back what was destroyed, all in all.
+            pub(super) fn end(&self) -> Vec<u32> {
+                assert_eq!((self.pool.num_active(), self.pool.num_waiting()), (0, 0));
+                self.pool.close();
+                assert!(self.pool.wait_closed(SECOND), "nothing is left of a closed pool");
+                all_gone(&self.factory)
+            }
+        }
+    )*};
+}
+
+either!(Unkeyed, Keyed);
+
+impl Things<Unkeyed> {
+    /// One that is lent, for whatever thread.
+    pub(super) fn lend(&self) -> Lent {
+        self.pool.borrow().expect("a thing").into_owned()
+    }
+}
+
+impl Things<Keyed> {
+    pub(super) fn lend(&self, name: Name) -> Lent {
+        self.pool.borrow(&name).expect("a thing").into_owned()
+    }
+}
+
+fn all_gone(factory: &Factory) -> Vec<u32> {
+    let book = factory.book();
+    assert!(book.alive.is_empty(), "never destroyed: {:?}", book.alive);
+    let mut gone = book.gone.clone();
+    gone.sort_unstable();
+    gone
+}
+
+/// Borrows, and gives back at once; the number of what it was lent.
+pub(super) fn use_one(pool: &Unkeyed) -> u32 {
+    pool.borrow().expect("a thing").number
+}
+
+/// The same of a key.
+pub(super) fn use_one_of(pool: &Keyed, name: Name) -> u32 {
+    let lent = pool.borrow(&name).expect("a thing");
+    assert_eq!(lent.of, name, "lent a thing of another key");
+    lent.number
+}

@@ -1,0 +1,79 @@
+//! The pool is closed while somebody waits, and what it waits for comes back.
+
+use super::pool_rig::*;
+use std::pin::pin;
+
+/// Guards `State::close_key`, which tells all who wait. Without it, a waiter sleeps for ever, for here the
+/// thing comes back only after it has been told. Asserted: whoever comes before the close and whoever
+/// comes after it is told.
+#[test]
+fn resource_close_x_waiter() {
+    let expected = ["came late", "waited"];
+    explore("resource_close_x_waiter", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_active(1)).reentrant();
+        let lent = rig.lend();
+        let pool = rig.pool.clone();
+        let waiter = spawn(move || pool.borrow().map(|lent| lent.number));
+        let waits = rig.pool.num_waiting() == 1;
+        rig.pool.close();
+        assert_eq!(waiter.join().expect("no panic"), Err(BorrowError::Closed));
+        outcomes.note(if waits { "waited" } else { "came late" });
+        drop(lent);
+        assert_eq!(rig.end(), [1]);
+    });
+}
+
+/// Guards the look at `closed` in `State::stock`: what comes back to a closed pool leaves. Without it, it
+/// stays in stock, and the close never comes to its end. Asserted: the waiter is lent the thing or told of
+/// the close; in the end the thing has been destroyed, once.
+#[test]
+fn resource_close_x_return() {
+    let expected = ["closed", "served"];
+    explore("resource_close_x_return", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_active(1)).reentrant();
+        let lent = rig.lend();
+        let mut waiter = pin!(rig.pool.borrow_async());
+        assert!(poll_once(waiter.as_mut()).is_pending());
+        let returning = spawn(move || drop(lent));
+        rig.pool.close();
+        outcomes.note(match block_on(waiter) {
+            Ok(_) => "served",
+            Err(BorrowError::Closed) => "closed",
+            Err(error) => panic!("{error}"),
+        });
+        returning.join().expect("no panic");
+        assert_eq!(rig.factory.gone(), [1]);
+        assert_eq!(rig.end(), [1]);
+    });
+}
+
+/// With keys, a close goes from key to key. Guards the look at `closed` in `State::settle`: after the first
+/// step of the close nobody is served, whatever becomes free. Without it, what comes back goes to a waiter of
+/// a key that the close has not come to. Asserted: who still waits then is told of the close, and whoever was
+/// served was served before.
+#[test]
+fn resource_close_x_two_keys() {
+    let expected = ["closed first", "served", "told of the close"];
+    explore("resource_close_x_two_keys", &expected, |outcomes| {
+        let rig = keyed(|b| b.max_total(1));
+        let lent = rig.lend(Name("a"));
+        let mut given_up = Box::pin(rig.pool.borrow_async(&Name("b")));
+        let mut waiter = pin!(rig.pool.borrow_async(&Name("c")));
+        assert!(poll_once(given_up.as_mut()).is_pending());
+        assert!(poll_once(waiter.as_mut()).is_pending());
+        let pool = rig.pool.clone();
+        let closing = spawn(move || pool.close());
+        let closed = rig.pool.is_closed();
+        drop(lent);
+        drop(given_up);
+        outcomes.note(match block_on(waiter) {
+            Ok(_) if closed => panic!("served by a closed pool"),
+            Ok(_) => "served",
+            Err(BorrowError::Closed) if closed => "closed first",
+            Err(BorrowError::Closed) => "told of the close",
+            Err(error) => panic!("{error}"),
+        });
+        closing.join().expect("no panic");
+        rig.end();
+    });
+}

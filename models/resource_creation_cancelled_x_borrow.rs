@@ -1,0 +1,84 @@
+//! The borrower of an asynchronous pool gives up while its thing is being made, with another behind it.
+//!
+//! Guards the drop of `Making`: what has been begun becomes stock, and goes to the one behind, who polls it
+//! to its end. Without that, either the one behind sleeps for ever, or what has been done is done again.
+//! Guards, too, that who adopts a creation shows it its own waker: the one of who has gone wakes nobody.
+//! Asserted: there is one creation, the one behind gets what it makes, and waits for it if need be.
+
+use super::pool_rig::*;
+use crate::sync::Mutex;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::task::{Poll, Waker};
+
+/// Makes numbers, once it may.
+#[derive(Clone)]
+struct Slow {
+    begun: Arc<AtomicU32>,
+    gate: Arc<Mutex<(bool, Option<Waker>)>>,
+}
+
+impl Slow {
+    fn open(&self) {
+        let waker = {
+            let mut gate = self.gate.lock();
+            gate.0 = true;
+            gate.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl AsyncResourceFactory for Slow {
+    type Resource = u32;
+    type Metadata = ();
+    type Error = Infallible;
+
+    async fn create(&self, (): &()) -> Result<u32, Infallible> {
+        let number = self.begun.fetch_add(1, SeqCst) + 1;
+        poll_fn(|cx| {
+            let mut gate = self.gate.lock();
+            if gate.0 {
+                return Poll::Ready(());
+            }
+            gate.1 = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+        Ok(number)
+    }
+}
+
+#[test]
+fn resource_creation_cancelled_x_borrow() {
+    explore_small(
+        "resource_creation_cancelled_x_borrow",
+        &["made", "still to be made"],
+        |outcomes| {
+            let slow = Slow { begun: Arc::default(), gate: Arc::new(Mutex::new((false, None))) };
+            let pool = ResourcePool::builder(Async(slow.clone()), ());
+            let pool = pool.max_active(1).build_async().expect("a valid pool");
+            let mut first = Box::pin(pool.borrow_async());
+            let mut behind = pin!(pool.borrow_async());
+            assert!(poll_once(first.as_mut()).is_pending());
+            assert!(poll_once(behind.as_mut()).is_pending());
+            let theirs = slow.clone();
+            let opening = spawn(move || theirs.open());
+            drop(first);
+            let open = slow.gate.lock().0;
+            outcomes.note(if open { "made" } else { "still to be made" });
+            let lent = block_on(behind).expect("a number");
+            assert_eq!((*lent, slow.begun.load(SeqCst)), (1, 1));
+            drop(lent);
+            opening.join().expect("no panic");
+            assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 1, 1));
+            pool.close();
+            assert!(pool.wait_closed(SECOND));
+        },
+    );
+}
