@@ -3,7 +3,7 @@
 
 use crate::actor::{Actor, start, until};
 use crate::common::SOON;
-use cabrank::Interlock;
+use cabrank::{AcquireError, Interlock};
 use cabrank::execution::interlock::OwnerState::WaitingToUnload;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -187,4 +187,42 @@ fn one_thing(interlock: &Interlock, world: &World, what: u64) {
         }
         _ => interlock.run(|_| interlock.run(|_| world.runs())),
     }
+}
+
+/// Each execution's descent kept that of the one before it: what is long over was remembered for ever, asked
+/// at each entry, and dropped by a recursion that overflowed the stack.
+#[test]
+fn a_long_line_of_successors_remembers_who_lives_and_nobody_else() {
+    crate::common::soon(|| {
+        let interlock = Interlock::new();
+        let ancestor = interlock.enter();
+        let mut child = ancestor.child();
+        for _ in 0..100_000 {
+            let successor = child.enter(); // before it ends, it has one, too
+            child = successor.child();
+        }
+        let mut last = child.enter();
+        assert!(matches!(last.unload(|_| ()), Err(AcquireError::Child)), "of the first of them");
+        drop(ancestor);
+        last.unload(|_| ()).expect("all its ancestors are over");
+    });
+}
+
+/// The same of ancestors that all live: to ask them, and to forget them, takes no stack.
+#[test]
+fn a_deep_line_of_ancestors_overflows_no_stack() {
+    let work = || {
+        let interlock = Interlock::new();
+        let mut line = vec![interlock.enter()];
+        for _ in 0..1_000 {
+            let child = line.last().expect("there is a first").child();
+            line.push(child.enter());
+        }
+        let child = line.last().expect("there is a last").child();
+        line.into_iter().rev().for_each(drop);
+        drop(child);
+        interlock.unload(|_| ()).expect("all are over");
+    };
+    let thread = std::thread::Builder::new().stack_size(64 * 1024).spawn(work).expect("a thread");
+    thread.join().expect("no overflow");
 }

@@ -260,7 +260,7 @@ mod cache {
     pub(super) fn put(_: Seat) {}
 }
 
-/// The ancestors of a child, nearest first.
+/// The ancestors of a child, nearest first: those that lived when it was begun.
 pub(super) struct Lineage {
     pub(super) id: OwnerId,
     vitals: Arc<Vitals>,
@@ -268,13 +268,43 @@ pub(super) struct Lineage {
 }
 
 impl Lineage {
-    /// That of a child of this record's execution.
+    /// That of a child of this record's execution. Whoever is over is left out: executions that begin
+    /// one another for ever, each before it ends, remember no more than those that live.
     pub(super) fn below(record: &Record, up: Option<Arc<Lineage>>) -> Arc<Lineage> {
+        let all_live = Lineage::chain(up.as_ref()).all(|ancestor| ancestor.lives());
+        let up = match all_live {
+            true => up,
+            false => {
+                let living: Vec<_> =
+                    Lineage::chain(up.as_ref()).filter(|ancestor| ancestor.lives()).collect();
+                let above = |up, next: &Arc<Lineage>| {
+                    Some(Arc::new(Lineage { id: next.id, vitals: next.vitals.clone(), up }))
+                };
+                living.into_iter().rev().fold(None, above)
+            }
+        };
         Arc::new(Lineage { id: record.id(), vitals: record.place.vitals.clone(), up })
+    }
+    fn chain(nearest: Option<&Arc<Lineage>>) -> impl Iterator<Item = &Arc<Lineage>> {
+        std::iter::successors(nearest, |ancestor| ancestor.up.as_ref())
+    }
+    /// Whether this one is still in its execution. Once it is not, it never is again.
+    fn lives(&self) -> bool {
+        self.vitals.is_live(self.id)
     }
     /// Whether one of them is still in its execution. The creation of a child was told to it by its
     /// parent, so a parent that has not left is seen.
     pub(super) fn is_live(&self) -> bool {
-        self.vitals.is_live(self.id) || self.up.as_ref().is_some_and(|up| up.is_live())
+        self.lives() || Lineage::chain(self.up.as_ref()).any(|ancestor| ancestor.lives())
+    }
+}
+
+impl Drop for Lineage {
+    /// One after the other: a long line of them would be too deep for the stack.
+    fn drop(&mut self) {
+        let mut up = self.up.take();
+        while let Some(mut last) = up.and_then(Arc::into_inner) {
+            up = last.up.take();
+        }
     }
 }
