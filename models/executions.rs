@@ -30,6 +30,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("hanging_spawn_x_other_group", 17_994),
     ("interlock_cancel_x_entry", 1_258),
     ("interlock_cancel_x_grant", 205),
+    ("interlock_cancel_x_waker", 43),
     ("interlock_deadlock", 35),
     ("interlock_drop_on_other_thread", 182),
     ("interlock_enter_x_end_of_writer", 14_534),

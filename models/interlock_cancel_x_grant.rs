@@ -6,6 +6,9 @@
 //! loads, and somebody else unloads.
 
 use super::interlock_rig::*;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 
 #[test]
 fn interlock_cancel_x_grant() {
@@ -96,5 +99,48 @@ fn interlock_cancel_x_entry() {
         drop(enter);
         thread.join().expect("no panic");
         interlock.unload(|_| world.alone("unload")).expect("no deadlock");
+    });
+}
+
+/// A waker that uses the interlock, whenever it is woken or dropped.
+struct Reenters(Interlock);
+
+impl Wake for Reenters {
+    fn wake(self: Arc<Self>) {
+        self.0.generation();
+    }
+}
+
+impl Drop for Reenters {
+    fn drop(&mut self) {
+        if !crate::sync::has_failed() {
+            self.0.generation();
+        }
+    }
+}
+
+/// What waits is dropped while it is granted, and its waker uses the interlock. Guards
+/// `State::withdraw_wake`: the waker of who gives up is handed out of the critical section, and dropped
+/// when the lock is released. Without it, the thread locks the mutex that it holds. Asserted: both ways are
+/// reached, and afterwards somebody else unloads.
+#[test]
+fn interlock_cancel_x_waker() {
+    let expected = ["dropped granted", "dropped waiting"];
+    explore("interlock_cancel_x_waker", &expected, |outcomes| {
+        let interlock = Interlock::new();
+        let (mut a, b) = (interlock.enter(), interlock.enter());
+        {
+            let mut load = Box::pin(a.load_async());
+            let waker = Waker::from(Arc::new(Reenters(interlock.clone())));
+            assert!(load.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            drop(waker);
+            let thread = spawn(move || drop(b));
+            let granted = in_state(&interlock, OwnerState::Loading) == 1;
+            drop(load);
+            outcomes.note(if granted { "dropped granted" } else { "dropped waiting" });
+            thread.join().expect("no panic");
+        }
+        drop(a);
+        interlock.unload(|_| ()).expect("no deadlock");
     });
 }

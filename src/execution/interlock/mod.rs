@@ -77,7 +77,7 @@ pub(crate) use scope::{Scope, Within};
 pub use tasks::{LoadingGuard, UnloadingGuard};
 
 use crate::clock::{Clock, Deadline, Tick};
-use crate::foreign::contained;
+use crate::foreign::{contained, release};
 use crate::slab_list::Key;
 use crate::sync::{Mutex, Word};
 use crate::wait_queue::Wake;
@@ -235,12 +235,12 @@ impl Inner {
     /// Runs `section` under the lock, gives everybody who can go on what they wait for, asserts every
     /// invariant, releases the lock, and wakes them.
     fn critical<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
-        let (result, wakes) = {
+        let (result, after) = {
             let mut state = self.state.lock();
             let result = section(&mut state);
             (result, self.end_section(&mut state))
         };
-        wake(wakes);
+        after.carry_out();
         result
     }
     /// The same, with everybody coming through the mutex.
@@ -254,14 +254,14 @@ impl Inner {
     fn locked<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
         section(&mut self.state.lock())
     }
-    fn end_section(&self, state: &mut State) -> Vec<Wake> {
+    fn end_section(&self, state: &mut State) -> After {
         if state.slow {
             state.settle();
             state.speed_up(&self.word);
         }
         #[cfg(debug_assertions)]
         state.assert_invariants();
-        take(&mut state.wakes)
+        After { wakes: take(&mut state.wakes), withdrawn: take(&mut state.withdrawn) }
     }
 
     /// One more through the word, unless everybody comes through the mutex.
@@ -300,9 +300,9 @@ impl Inner {
             }
             if self.clock.has_passed(deadline) {
                 let step = state.cancel(key, Asker::Thread);
-                let wakes = self.end_section(&mut state);
+                let after = self.end_section(&mut state);
                 drop(state);
-                wake(wakes);
+                after.carry_out();
                 return Waited::TimedOut(step);
             }
             let condvar = state.owner(key).condvar.clone();
@@ -331,6 +331,7 @@ impl Inner {
             }
             let condvar = state.owner(key).condvar.clone();
             // Nobody polls for it any more: its waker was taken when its future was dropped.
+            state.withdraw_wake(key);
             state.owners[key.index()].wake = Some(Wake::Thread(condvar.clone()));
             self.clock.wait(&condvar, &mut state, limit.deadline());
             // The next who waits.
@@ -355,10 +356,19 @@ impl Inner {
     }
 }
 
-fn wake(wakes: Vec<Wake>) {
-    for wake in wakes {
-        // A waker that panics keeps nobody else asleep.
-        let _ = contained(|| wake.wake());
+/// What a critical section leaves to be done when the lock is released: foreign code.
+struct After {
+    wakes: Vec<Wake>,
+    withdrawn: Vec<Wake>,
+}
+
+impl After {
+    fn carry_out(self) {
+        for wake in self.wakes {
+            // A waker that panics keeps nobody else asleep.
+            let _ = contained(|| wake.wake());
+        }
+        self.withdrawn.into_iter().for_each(release);
     }
 }
 

@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) tickets: u64,
     /// Whom this critical section wakes.
     pub(super) wakes: Vec<Wake>,
+    /// Who is not to be woken any more. A waker is foreign: it is dropped after the lock is released.
+    pub(super) withdrawn: Vec<Wake>,
     pub(super) clock: Clock,
 }
 
@@ -69,6 +71,7 @@ impl State {
             draining: Default::default(),
             tickets: 0,
             wakes: Vec::new(),
+            withdrawn: Vec::new(),
             clock,
         }
     }
@@ -196,6 +199,7 @@ impl State {
         let now = self.clock.now();
         self.tickets += 1;
         let ticket = self.tickets;
+        self.withdraw_wake(key);
         self.change(key, |owner| {
             owner.mode = mode;
             (owner.queued_at, owner.ticket) = (now, ticket);
@@ -217,6 +221,10 @@ impl State {
             queue.remove(&mut self.owners, key);
             *self.queue(mode) = queue;
         }
+    }
+    /// Whoever was to be woken for this owner does not wait any more.
+    pub(super) fn withdraw_wake(&mut self, key: Key) {
+        self.withdrawn.extend(self.owners[key.index()].wake.take());
     }
     /// The wait of an owner that was queued is over.
     pub(super) fn resolve(&mut self, key: Key, outcome: Outcome) {

@@ -107,8 +107,7 @@ impl Drop for Arrival<'_> {
     fn drop(&mut self) {
         let Some(seat) = self.seat.take().filter(|_| !has_failed()) else { return };
         let key = seat.record.key();
-        let wake = self.home.critical(|state| {
-            let wake = state.owners[key.index()].wake.take();
+        self.home.critical(|state| {
             if !state.owner(key).mode.is_queued() {
                 // It was let in meanwhile.
                 state.slow_down(&self.home.word);
@@ -119,9 +118,7 @@ impl Drop for Arrival<'_> {
             if let Some((lineage, true)) = &self.lineage {
                 state.remove_child(lineage.id);
             }
-            wake
         });
-        release(wake);
         seat.give_back();
     }
 }
@@ -223,20 +220,16 @@ impl Drop for GivenUp {
             return;
         }
         let (record, key) = (&self.record, self.record.key());
-        let (back, wake) = record.home.slowly(|state| {
-            // Dropped after the lock: a waker is foreign.
-            let wake = state.owners[key.index()].wake.take();
-            let step = match state.owner(key).mode {
+        let step = record.home.slowly(|state| {
+            match state.owner(key).mode {
                 // It was granted, and never seen.
                 Mode::Holding => state.release(key, false, None),
                 Mode::Yielded => state.end_permit(key, Asker::Task),
                 mode if mode.is_queued() => state.cancel(key, Asker::Task),
                 _ => Step::Done,
-            };
-            (step == Step::Done, wake)
+            }
         });
-        release(wake);
-        match back {
+        match step == Step::Done {
             true => record.sink(self.level),
             false => record.forsake(self.level),
         }

@@ -141,7 +141,7 @@ impl State {
     pub(super) fn cancel(&mut self, key: Key, asker: Asker) -> Step {
         let mode = self.owner(key).mode;
         self.unlink(key);
-        self.owners[key.index()].wake = None;
+        self.withdraw_wake(key);
         match mode {
             Mode::Entering | Mode::Waiting { upgrading: false, .. } => {
                 self.set_mode(key, Mode::Out);
@@ -190,11 +190,6 @@ impl State {
             owner.mode = Mode::Yielded;
         });
     }
-    /// A waker is foreign: it is dropped after the lock, and to be woken does no harm.
-    fn withdraw_wake(&mut self, key: Key) {
-        let wake = self.owners[key.index()].wake.take();
-        self.wakes.extend(wake);
-    }
 
     /// Whatever it does → Out: the execution is over.
     pub(super) fn leave(&mut self, key: Key) {
@@ -205,12 +200,11 @@ impl State {
     }
     /// Whatever it does → Forfeited: it counts for nothing from now on.
     pub(super) fn forfeit(&mut self, key: Key) {
-        let waits = self.owner(key).mode.is_queued();
-        self.take_out(key, Mode::Forfeited);
-        self.forfeited += 1;
-        if waits {
+        if self.owner(key).mode.is_queued() {
             self.resolve(key, Outcome::Forfeited);
         }
+        self.take_out(key, Mode::Forfeited);
+        self.forfeited += 1;
     }
     fn take_out(&mut self, key: Key, mode: Mode) {
         self.unlink(key);
