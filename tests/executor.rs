@@ -2,9 +2,10 @@
 
 mod common;
 
-use cabrank::execution::{BoxError, Execution, Executor, Panicked, Stage};
+use cabrank::execution::{BoxError, Execution, Executor, Interlock, Panicked, Stage};
 use common::log::{Log, OnPurpose, failed, reporting};
 use common::task::{Task, block_on};
+use common::{before_long, soon};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -436,6 +437,40 @@ fn a_dropped_future_drops_its_body_and_then_completes() {
     assert!(task.poll().is_none());
     drop(task);
     assert_eq!(log.take(), ["run a", "body dropped", "complete a"]);
+}
+
+/// What a body keeps was dropped outside its execution: a wrap in such a drop was none inside it, and
+/// with an unload waiting for the execution it waited behind that, for ever.
+#[test]
+fn a_dropped_body_is_dropped_inside_its_execution() {
+    struct Wraps(Executor, Arc<Mutex<Vec<bool>>>);
+    impl Drop for Wraps {
+        fn drop(&mut self) {
+            let active = self.0.is_active();
+            self.0.wrap(|_| Ok(())).expect("it is nested");
+            self.1.lock().expect("no panic").push(active);
+        }
+    }
+    let interlock = Interlock::new();
+    let executor = Executor::builder().interlock(interlock.clone()).build();
+    let (theirs, active) = (executor.clone(), Arc::new(Mutex::new(Vec::new())));
+    let seen = active.clone();
+    let mut task = Task::new(async move {
+        let body = async |_: &mut Execution| {
+            let _wraps = Wraps(theirs.clone(), seen.clone());
+            std::future::pending::<Result<(), BoxError>>().await
+        };
+        theirs.wrap_async(body).await
+    });
+    assert!(task.poll().is_none());
+    let unloads = {
+        let interlock = interlock.clone();
+        std::thread::spawn(move || interlock.unload(|_| ()))
+    };
+    before_long(|| interlock.dump().owners.len() == 2);
+    soon(move || drop(task));
+    assert_eq!(*active.lock().expect("no panic"), [true]);
+    unloads.join().expect("no panic").expect("no deadlock");
 }
 
 #[test]

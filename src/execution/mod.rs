@@ -44,6 +44,7 @@ mod reloader;
 mod reloader_builder;
 mod reloading;
 mod report;
+mod scoped;
 
 pub use child::Child;
 pub use error::{BoxError, ExecutionError, Failure, Panicked, Stage};

@@ -3,8 +3,8 @@
 
 use crate::actor::{Actor, start, until};
 use crate::common::SOON;
-use cabrank::{AcquireError, Interlock};
 use cabrank::execution::interlock::OwnerState::WaitingToUnload;
+use cabrank::{AcquireError, Interlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;

@@ -7,7 +7,17 @@ use cabrank::execution::interlock::OwnerState::{
     WaitingToLoad, WaitingToUnload,
 };
 use cabrank::{AcquireError, Interlock};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Polls once.
+fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+}
 
 /// Somebody who holds until told otherwise.
 fn holder(interlock: &Interlock) -> (crate::actor::Doing<()>, std::sync::mpsc::Sender<()>) {
@@ -251,4 +261,74 @@ fn an_unload_guard_that_is_dropped_lets_nobody_go_first() {
     drop(running);
     unloads.done().expect("no deadlock");
     until(&interlock, Entering, 0);
+}
+
+/// A waker that uses the interlock when it is dropped.
+struct Reenters(Interlock, Arc<AtomicUsize>);
+impl Wake for Reenters {
+    fn wake(self: Arc<Self>) {}
+}
+impl Drop for Reenters {
+    fn drop(&mut self) {
+        self.0.generation();
+        self.1.fetch_add(1, SeqCst);
+    }
+}
+
+/// A recovery that was dropped had no guard: its waker stayed behind, and was dropped under the mutex by
+/// whoever used the record next, the same execution or another.
+#[test]
+fn a_waker_is_dropped_with_its_future_and_under_no_lock() {
+    crate::common::soon(|| {
+        for is_used_again in [true, false] {
+            let (interlock, dropped) = (Interlock::new(), Arc::new(AtomicUsize::new(0)));
+            let (mut a, mut b) = (interlock.enter(), interlock.enter());
+            let mut first = Box::pin(a.load_async());
+            assert!(poll(&mut first).is_pending());
+            let mut load = Box::pin(b.load_async());
+            let Poll::Ready(Ok(guard)) = poll(&mut load) else { panic!("nobody else has a share") };
+            drop(first);
+            {
+                let waker = Waker::from(Arc::new(Reenters(interlock.clone(), dropped.clone())));
+                let mut second = Box::pin(a.load_async());
+                let mut cx = Context::from_waker(&waker);
+                assert!(second.as_mut().poll(&mut cx).is_pending());
+            }
+            assert_eq!(dropped.load(SeqCst), 1);
+            if is_used_again {
+                assert!(poll(&mut Box::pin(a.load_async())).is_pending());
+            }
+            drop(a);
+            assert!(poll(&mut Box::pin(interlock.enter_async())).is_pending());
+            drop(guard);
+        }
+    });
+}
+
+/// What a future keeps that waits in a permit block was dropped outside the block: a `run` in such a drop
+/// was a stranger's, behind an unload that waits for the block to end.
+#[test]
+fn a_dropped_permit_block_drops_its_future_inside() {
+    struct Runs(Interlock);
+    impl Drop for Runs {
+        fn drop(&mut self) {
+            self.0.run(|_| ());
+        }
+    }
+    let interlock = Interlock::new();
+    let mut running = interlock.enter();
+    let runs = Runs(interlock.clone());
+    let mut permit = Task::new(async move {
+        let permitted = async {
+            let _runs = runs;
+            std::future::pending::<()>().await;
+        };
+        running.permit_loads_async(permitted).await.expect("the only share");
+    });
+    assert!(permit.poll().is_none());
+    let other = interlock.clone();
+    let unloads = start(move || other.unload(|_| ()));
+    until(&interlock, WaitingToUnload, 1);
+    crate::common::soon(move || drop(permit));
+    unloads.done().expect("no deadlock");
 }

@@ -15,6 +15,7 @@ use super::hooks::Completers;
 use super::interlock::{self, Running};
 use super::preparing::{Loads, Preparing};
 use super::reloading::Reloading;
+use super::scoped::scoped;
 use crate::foreign::{caught, panic_message, release};
 use crate::sync::has_failed;
 use std::any::Any;
@@ -251,14 +252,11 @@ impl Execution {
     {
         let result = {
             let scope = self.scope();
-            let mut body = pin!(async { body(&mut self).await });
-            poll_fn(|cx| {
-                let _here = scope.clone().enter();
-                match caught(|| body.as_mut().poll(cx)) {
-                    Ok(Poll::Pending) => Poll::Pending,
-                    Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
-                    Err(panic) => Poll::Ready(Err(panic)),
-                }
+            let mut body = pin!(scoped(|| scope.clone().enter(), async { body(&mut self).await }));
+            poll_fn(|cx| match caught(|| body.as_mut().poll(cx)) {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+                Err(panic) => Poll::Ready(Err(panic)),
             })
             .await
         };

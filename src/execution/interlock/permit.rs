@@ -4,10 +4,10 @@ use super::ambient::{self, Kind};
 use super::error::AcquireError;
 use super::modes::{Asker, Mode};
 use super::running::Running;
+use crate::execution::scoped::scoped;
 use crate::sync::has_failed;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
 
 impl Running<'_> {
     /// Runs `f` without a share, so that others may load (and not unload) meanwhile. For whatever may
@@ -105,12 +105,7 @@ impl Running<'_> {
         let level = self.begin_permit(false)?;
         let permit = super::tasks::Permit::new(self.record(), self.level);
         let frame = self.frame(level, Kind::Permit);
-        let mut future = pin!(future);
-        let output = std::future::poll_fn(|cx| {
-            let _within = ambient::push(frame.clone());
-            future.as_mut().poll(cx)
-        })
-        .await;
+        let output = scoped(|| ambient::push(frame.clone()), future).await;
         permit.end().await;
         Ok(output)
     }

@@ -7,11 +7,11 @@ use super::error::AcquireError;
 use super::modes::{Asker, Step};
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
 use super::{Inner, Waited};
+use crate::execution::scoped::scoped;
 use crate::sync::has_failed;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::pin;
 use std::sync::Arc;
 
 /// A share: while it lives, nobody loads or unloads but itself.
@@ -180,12 +180,7 @@ impl<'scope> Running<'scope> {
     }
     /// The same for a future, whichever thread polls it.
     pub async fn in_scope_async<F: Future>(&self, future: F) -> F::Output {
-        let mut future = pin!(future);
-        std::future::poll_fn(|cx| {
-            let _within = self.within(Kind::Running);
-            future.as_mut().poll(cx)
-        })
-        .await
+        scoped(|| self.within(Kind::Running), future).await
     }
 
     /// Begins something that this share alone may do, one level up, where it has no share.

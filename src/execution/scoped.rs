@@ -1,0 +1,35 @@
+//! A future that is in a scope whenever it runs: when it is polled, and when it is dropped.
+//!
+//! What a future keeps is the body's, and its drop is the body's code: it may wrap, or run, and is to find
+//! itself where the rest of the body did. Dropped outside, it would enter as a stranger, behind an unload
+//! that waits for the execution it is a part of.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+struct Scoped<'a, F, E: Fn() -> G, G> {
+    /// Absent once it is dropped.
+    future: Pin<&'a mut Option<F>>,
+    enter: E,
+}
+
+/// Polls `future` to its end inside what `enter` enters; dropped before, it drops it there.
+pub(crate) async fn scoped<F: Future, G>(enter: impl Fn() -> G, future: F) -> F::Output {
+    let mut scoped = Scoped { future: pin!(Some(future)), enter };
+    poll_fn(|cx| scoped.poll(cx)).await
+}
+
+impl<F: Future, E: Fn() -> G, G> Scoped<'_, F, E, G> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let _here = (self.enter)();
+        self.future.as_mut().as_pin_mut().expect("it is dropped at the end").poll(cx)
+    }
+}
+
+impl<F, E: Fn() -> G, G> Drop for Scoped<'_, F, E, G> {
+    fn drop(&mut self) {
+        let _here = (self.enter)();
+        self.future.set(None);
+    }
+}
