@@ -8,6 +8,7 @@ const SOURCES: [&str; 41] = [
     include_str!("allocations.rs"),
     include_str!("async_get.rs"),
     include_str!("executor.rs"),
+    include_str!("periodic_executor/by_hand.rs"),
     include_str!("periodic_executor/clients.rs"),
     include_str!("periodic_executor/ends.rs"),
     include_str!("periodic_executor/flavours.rs"),

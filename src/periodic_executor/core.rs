@@ -54,18 +54,23 @@ crate::sync::thread::thread_local! {
 }
 
 /// Says that this thread calls an executor's target, until it is dropped.
-pub(super) struct Inside;
+pub(super) struct Inside {
+    entered: bool,
+}
 
 impl Inside {
     pub(super) fn of<T>(core: &Arc<Core<T>>) -> Self {
-        INSIDE.with(|cores| cores.borrow_mut().push(Arc::as_ptr(core) as usize));
-        Inside
+        // A thread that ends has no locals any more, and drops what it has.
+        let entered = INSIDE.try_with(|cores| cores.borrow_mut().push(Arc::as_ptr(core) as usize));
+        Inside { entered: entered.is_ok() }
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.with(|cores| cores.borrow_mut().pop());
+        if self.entered {
+            let _ = INSIDE.try_with(|cores| cores.borrow_mut().pop());
+        }
     }
 }
 
@@ -230,7 +235,7 @@ impl<T: Send + 'static> Core<T> {
 
     fn is_inside(&self) -> bool {
         let me = std::ptr::from_ref(self) as usize;
-        INSIDE.with(|cores| cores.borrow().contains(&me))
+        INSIDE.try_with(|cores| cores.borrow().contains(&me)).unwrap_or(false)
     }
 }
 

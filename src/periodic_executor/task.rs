@@ -98,7 +98,7 @@ pub struct AsyncPeriodicExecutor<R: Runtime>(Arc<Shared<R>>);
 
 struct Shared<R> {
     handle: Handle<Target>,
-    runtime: Arc<R>,
+    runtime: Arc<Foreign<R>>,
 }
 
 /// The flavour of [`AsyncPeriodicExecutor`], for its [`ExecutorBuilder`].
@@ -149,7 +149,7 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
     fn calls(self, target: Target) -> AsyncPeriodicExecutor<R> {
         let (settings, OnRuntime(runtime)) = self.settings();
         let handle = Handle(Core::new(settings, target));
-        AsyncPeriodicExecutor(Arc::new(Shared { handle, runtime: Arc::new(runtime) }))
+        AsyncPeriodicExecutor(Arc::new(Shared { handle, runtime: Arc::new(Foreign::new(runtime)) }))
     }
 }
 
@@ -279,12 +279,12 @@ impl Drop for Join<'_> {
     }
 }
 
-/// The task. Its fields are dropped in this order: what is left of a call, then the run, which ends by it.
+/// The task. What is left of a call is dropped first, and the run last, which ends by it.
 struct Task<R: Runtime> {
     stage: Stage,
     /// The one timer.
     sleep: Option<Timer<R>>,
-    runtime: Arc<R>,
+    runtime: Arc<Foreign<R>>,
     /// Absent once it is over.
     run: Option<Run<Target>>,
 }
@@ -296,12 +296,25 @@ enum Stage {
     Pausing(Pause),
 }
 
+impl<R: Runtime> Drop for Task<R> {
+    /// The runtime drops a call that is under way: that is the target's code, and inside it, too.
+    fn drop(&mut self) {
+        if let Some(run) = &self.run {
+            let _inside = Inside::of(&run.core);
+            self.stage = Stage::Begin;
+        }
+    }
+}
+
 impl<R: Runtime> Task<R> {
     /// Goes on as far as it can: until it has to wait, or the run would end.
     fn poll_until_it_ends(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         let Task { stage, sleep, runtime, run } = self;
         let run = run.as_mut().expect("not polled when it is over");
         let core = run.core.clone();
+        // In this poll: the next call is for the next poll, or a target without a pause, whose futures are
+        // ready at once, would never let the runtime's other tasks go on.
+        let mut has_called = false;
         loop {
             let verdict = match stage {
                 Stage::Begin => {
@@ -326,17 +339,21 @@ impl<R: Runtime> Task<R> {
                     };
                     // Drops the call, inside.
                     *stage = Stage::Begin;
+                    has_called = true;
                     verdict
                 }
                 Stage::Pausing(pause) => match core.sleep(pause, cx.waker()) {
                     None => {
                         *sleep = None;
                         *stage = Stage::Begin;
+                        if has_called {
+                            return yields(cx);
+                        }
                         continue;
                     }
                     Some(Deadline::Never | Deadline::Hands(_)) => return Poll::Pending,
                     Some(Deadline::Real(at)) => {
-                        let timer = contained(|| poll_timer(sleep, &**runtime, at, cx));
+                        let timer = contained(|| poll_timer(sleep, &***runtime, at, cx));
                         match timer {
                             Ok(Poll::Pending) => return Poll::Pending,
                             // A timer that is early has to be set again.
@@ -361,6 +378,13 @@ impl<R: Runtime> Task<R> {
     }
 }
 
+/// Lets other tasks go on, and is polled again.
+fn yields<T>(cx: &Context<'_>) -> Poll<T> {
+    // A runtime's waker that panics is none of the target's business.
+    let _ = contained(|| cx.waker().wake_by_ref());
+    Poll::Pending
+}
+
 fn poll_timer<R: Runtime>(
     sleep: &mut Option<Timer<R>>,
     runtime: &R,
@@ -377,13 +401,12 @@ fn poll_timer<R: Runtime>(
 impl<R: Runtime> Future for Task<R> {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let Poll::Ready(ended) = self.poll_until_it_ends(cx) else { return Poll::Pending };
-            let goes_on = self.run.as_mut().is_some_and(|run| run.end(ended));
-            if !goes_on {
-                self.run = None;
-                return Poll::Ready(());
-            }
+        let Poll::Ready(ended) = self.poll_until_it_ends(cx) else { return Poll::Pending };
+        if self.run.as_mut().is_some_and(|run| run.end(ended)) {
+            // It was opened again meanwhile, perhaps by the target itself.
+            return yields(cx);
         }
+        self.run = None;
+        Poll::Ready(())
     }
 }

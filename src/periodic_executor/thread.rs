@@ -130,13 +130,14 @@ impl PeriodicExecutor {
     ///
     /// # Errors
     /// [`OpenError::ShutDown`] if its registry has been shut down, [`OpenError::NotStarted`] if the system
-    /// gives no thread.
+    /// gives no thread, or none of this name.
     pub fn open(&self) -> Result<(), OpenError> {
         let start = |run: Run<Target>| {
             let name = run.core.settings.name.clone();
-            // The run is dropped, and so ended, if there is no thread for it.
-            let begun = thread::start(&name, self.0.stack_size, move || carry_out(run));
-            begun.map_err(|e| e.to_string())
+            // The run is dropped, and so ended, if there is no thread for it. To ask for one by a name that
+            // none can have is a panic.
+            let begin = || thread::start(&name, self.0.stack_size, move || carry_out(run));
+            contained(begin)?.map_err(|e| e.to_string())
         };
         self.core().open(start)
     }

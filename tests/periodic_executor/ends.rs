@@ -2,13 +2,9 @@
 
 use crate::both::{SECOND, Threads};
 use crate::common::soon;
-use crate::common::task::block_on;
-use cabrank::{
-    AsyncPeriodicExecutor, BoxFuture, Flow, Joined, OpenError, PeriodicExecutor, Registry, Runtime,
-};
+use cabrank::{AsyncPeriodicExecutor, Flow, Joined, OpenError, PeriodicExecutor, Registry};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn a_thread_that_cannot_be_started_is_reported_and_leaves_it_stopped() {
@@ -24,31 +20,13 @@ fn a_thread_that_cannot_be_started_is_reported_and_leaves_it_stopped() {
     }
 }
 
+/// The system's threads have no such names: to ask for one panicked.
 #[test]
-fn a_task_that_its_runtime_drops_has_ended() {
-    #[derive(Clone, Default)]
-    struct Keeps(Arc<Mutex<Vec<BoxFuture<()>>>>);
-    impl Runtime for Keeps {
-        type Sleep = std::future::Pending<()>;
-        fn spawn(&self, task: BoxFuture<()>) {
-            self.0.lock().expect("no panic").push(task);
-        }
-        fn sleep_until(&self, _: Instant) -> Self::Sleep {
-            std::future::pending()
-        }
-    }
-    let runtime = Keeps::default();
-    let builder = AsyncPeriodicExecutor::builder(SECOND, runtime.clone()).unregistered();
-    let executor = builder.target(|| async {});
-    executor.open().expect("a task");
-    assert!(executor.is_open());
-    drop(runtime.0.lock().expect("no panic").pop());
-    assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
-    executor.open().expect("a task");
-    let task = runtime.0.lock().expect("no panic").pop().expect("it was spawned");
-    executor.close();
-    block_on(task);
-    assert_eq!(block_on(executor.join()), Ok(Joined::Closed));
+fn a_name_that_no_thread_can_have_is_an_error() {
+    let builder = PeriodicExecutor::builder(SECOND).unregistered().name("a\0b");
+    let executor = builder.target(|| Flow::Stop);
+    assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
+    assert_eq!(executor.join(), Ok(Joined::Abandoned));
 }
 
 /// A target owns what it changes; it is dropped with the executor, and its panics then go no further.

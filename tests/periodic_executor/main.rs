@@ -5,6 +5,7 @@
 mod common;
 
 mod both;
+mod by_hand;
 mod clients;
 mod ends;
 mod flavours;

@@ -1,0 +1,156 @@
+//! Tasks on a runtime of the test's own, which polls and drops them by hand.
+
+use crate::both::SECOND;
+use crate::common::soon;
+use crate::common::task::{Task, block_on};
+use cabrank::{AsyncPeriodicExecutor, BoxFuture, Joined, OpenError, Registry, Runtime};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Keeps its tasks, for the test to poll or drop. Its timers are ready at once.
+#[derive(Clone, Default)]
+struct Keeps(Arc<Mutex<VecDeque<BoxFuture<()>>>>);
+
+impl Runtime for Keeps {
+    type Sleep = std::future::Ready<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.0.lock().expect("no panic").push_back(task);
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::ready(())
+    }
+}
+
+impl Keeps {
+    fn take(&self) -> BoxFuture<()> {
+        self.0.lock().expect("no panic").pop_front().expect("it was spawned")
+    }
+}
+
+#[test]
+fn a_task_that_its_runtime_drops_has_ended() {
+    let runtime = Keeps::default();
+    let builder = AsyncPeriodicExecutor::builder(SECOND, runtime.clone()).unregistered();
+    let executor = builder.target(|| async {});
+    executor.open().expect("a task");
+    assert!(executor.is_open());
+    drop(runtime.take());
+    assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
+    executor.open().expect("a task");
+    executor.close();
+    block_on(runtime.take());
+    assert_eq!(block_on(executor.join()), Ok(Joined::Closed));
+}
+
+/// A call that its runtime drops was dropped outside its executor: one that waits for it, by a shutdown for
+/// example, waited for itself.
+#[test]
+fn a_call_that_its_runtime_drops_is_dropped_inside_its_executor() {
+    struct ShutsDown(Registry, Sender<bool>);
+    impl Drop for ShutsDown {
+        fn drop(&mut self) {
+            self.1.send(self.0.shutdown(Duration::MAX).is_ok()).expect("the test waits");
+        }
+    }
+    let (registry, runtime) = (Registry::new(), Keeps::default());
+    let (tell, told) = channel();
+    let executor = {
+        let registry = registry.clone();
+        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone());
+        builder.registry(&registry.clone()).target(move || {
+            let call = ShutsDown(registry.clone(), tell.clone());
+            async move {
+                std::future::pending::<()>().await;
+                drop(call);
+            }
+        })
+    };
+    executor.open().expect("a task");
+    let mut task = runtime.take();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(task.as_mut().poll(&mut cx).is_pending());
+    soon(move || drop(task));
+    assert_eq!(told.recv(), Ok(true));
+    assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
+}
+
+/// Without a pause the task went from call to call in one poll, and on a runtime of one thread no other task
+/// ever went on, not even the one that would have closed it.
+#[test]
+fn a_task_without_a_pause_lets_others_go_on_after_each_call() {
+    type Own = Arc<OnceLock<AsyncPeriodicExecutor<Keeps>>>;
+    let ways: [(Duration, fn(&AsyncPeriodicExecutor<Keeps>)); 3] = [
+        (Duration::ZERO, |_| ()),
+        (SECOND, AsyncPeriodicExecutor::skip_sleep),
+        (SECOND, |executor| {
+            executor.close();
+            executor.open().expect("it goes on");
+        }),
+    ];
+    for (interval, again) in ways {
+        let (runtime, calls, own) =
+            (Keeps::default(), Arc::new(AtomicUsize::new(0)), Own::default());
+        let executor = {
+            let (calls, own) = (calls.clone(), own.clone());
+            let builder = AsyncPeriodicExecutor::builder(interval, runtime.clone()).unregistered();
+            builder.target(move || {
+                calls.fetch_add(1, SeqCst);
+                again(own.get().expect("it is set"));
+                std::future::ready(())
+            })
+        };
+        assert!(own.set(executor.clone()).is_ok());
+        executor.open().expect("a task");
+        let mut task = Task::new(runtime.take());
+        for polls in 1..4 {
+            task = soon(move || {
+                assert!(task.poll().is_none());
+                task
+            });
+            assert_eq!((calls.load(SeqCst), task.wakes()), (polls, polls));
+        }
+        executor.close();
+        task.poll().expect("it is closed");
+        assert_eq!(block_on(executor.join()), Ok(Joined::Closed));
+    }
+}
+
+/// It came out of the drop of the last handle.
+#[test]
+fn a_runtime_whose_drop_panics_panics_nobody_else() {
+    struct Bomb;
+    impl Runtime for Bomb {
+        type Sleep = std::future::Pending<()>;
+        fn spawn(&self, _: BoxFuture<()>) {
+            std::panic::resume_unwind(Box::new("no task"));
+        }
+        fn sleep_until(&self, _: Instant) -> Self::Sleep {
+            std::future::pending()
+        }
+    }
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("dropped"));
+        }
+    }
+    let builder = AsyncPeriodicExecutor::builder(SECOND, Bomb).unregistered();
+    let executor = builder.target(|| async {});
+    assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
+    drop(executor);
+}
+
+/// Who joins may be polled by another task than before: that one is woken.
+#[test]
+fn a_task_that_joins_is_woken_by_the_waker_that_polled_it_last() {
+    let runtime = Keeps::default();
+    let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone()).unregistered();
+    let executor = builder.target(|| async {});
+    executor.open().expect("a task");
+    let mut join = Task::new(async move { executor.join().await });
+    assert!(join.poll_with(std::task::Waker::noop()).is_none() && join.poll().is_none());
+    drop(runtime.take());
+    assert_eq!(join.wakes(), 1);
+}
