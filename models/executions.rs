@@ -21,6 +21,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("connect_failure_x_close", 24_987),
     ("dropped_execution_x_reload", 256),
     ("dropped_future_x_reload", 39_574),
+    ("dropped_wrap_async_x_load", 210),
     ("eviction_x_get", 9_151),
     ("failed_reload_x_execution", 3_707),
     ("failed_reload_x_second_execution", 23_497),

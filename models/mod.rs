@@ -32,6 +32,7 @@ mod connect_failure_x_close;
 mod crowd;
 mod dropped_execution_x_reload;
 mod dropped_future_x_reload;
+mod dropped_wrap_async_x_load;
 mod eviction_x_get;
 mod failed_reload_x_execution;
 mod first_spawn_x_two_gets;

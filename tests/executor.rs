@@ -2,10 +2,11 @@
 
 mod common;
 
+use cabrank::execution::interlock::OwnerState;
 use cabrank::execution::{BoxError, Execution, Executor, Interlock, Panicked, Stage};
 use common::log::{Log, OnPurpose, failed, reporting};
 use common::task::{Task, block_on};
-use common::{before_long, soon};
+use common::{Door, before_long, soon};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -471,6 +472,76 @@ fn a_dropped_body_is_dropped_inside_its_execution() {
     soon(move || drop(task));
     assert_eq!(*active.lock().expect("no panic"), [true]);
     unloads.join().expect("no panic").expect("no deadlock");
+}
+
+/// S8: a future that was dropped while it waited to load had given its share up, and its hooks were completed
+/// beside whoever loaded. They are completed at the end of that load, and the drop waits for nobody: here
+/// both are tasks of one thread.
+#[test]
+fn a_future_dropped_beside_a_holder_is_completed_when_it_has_its_share_again() {
+    let (log, interlock) = (Log::default(), Interlock::new());
+    let executor = reporting(&log)
+        .interlock(interlock.clone())
+        .hook(log.hook("a"))
+        .to_complete(|| Err(OnPurpose.into()))
+        .build();
+    let mut sharer = interlock.enter();
+    let theirs = executor.clone();
+    let mut task = Task::new(async move {
+        let body = async |execution: &mut Execution| {
+            let running = execution.running().expect("there is an interlock");
+            running.load_async().await?.finish().await;
+            Ok(())
+        };
+        theirs.wrap_async(body).await
+    });
+    assert!(task.poll().is_none());
+    let loading = block_on(sharer.load_async()).expect("nobody else has a share");
+    drop(task);
+    assert_eq!(log.take(), ["run a"]);
+    assert_eq!(interlock.dump().owners.len(), 2);
+    drop(loading);
+    assert_eq!(log.take(), ["complete a", "handled Warning of cabrank: on purpose"]);
+    assert_eq!(interlock.dump().owners.len(), 1);
+    sharer.unload(|_| ()).expect("nobody else is left");
+}
+
+/// The same of a body that gives its load up by itself while another one holds, and ends then: a thread and
+/// a task wait for the share, each in its way.
+#[test]
+fn a_body_that_has_given_up_a_load_is_completed_when_it_has_its_share_again() {
+    let (log, interlock) = (Log::default(), Interlock::new());
+    let executor = Executor::builder().interlock(interlock.clone()).hook(log.hook("a")).build();
+    let (mut sharer, holds) = (interlock.enter(), Door::default());
+    let theirs = (interlock.clone(), holds.clone());
+    let body = move |execution: &mut Execution| {
+        let running = execution.running().expect("there is an interlock");
+        let mut load = Box::pin(running.load_async());
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(load.as_mut().poll(&mut cx).is_pending());
+        // From here on its share is given up, and taken by the sharer.
+        theirs.1.pass();
+        before_long(|| theirs.0.dump().owners.iter().any(|o| o.state == OwnerState::Loading));
+    };
+    let (first, second) = (executor.clone(), body.clone());
+    let bodies: [Box<dyn FnOnce() + Send>; 2] = [
+        Box::new(move || first.wrap(|e| Ok(body(e))).expect("it ends")),
+        Box::new(move || {
+            block_on(executor.wrap_async(async |e| Ok(second(e)))).expect("it ends");
+        }),
+    ];
+    for (n, ends) in bodies.into_iter().enumerate() {
+        let ends = std::thread::spawn(ends);
+        holds.await_arrivals(n + 1);
+        let loaded = sharer.load(|_| {
+            holds.open();
+            before_long(|| interlock.dump().owners.iter().any(|o| o.state == OwnerState::Resuming));
+            assert_eq!(log.take(), ["run a"], "it is not completed beside a load");
+        });
+        loaded.expect("no deadlock");
+        ends.join().expect("no panic");
+        assert_eq!(log.take(), ["complete a"]);
+    }
 }
 
 #[test]

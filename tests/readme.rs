@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const README: &str = include_str!("README.md");
 
-const SOURCES: [&str; 41] = [
+const SOURCES: [&str; 42] = [
     include_str!("allocations.rs"),
     include_str!("async_get.rs"),
     include_str!("executor.rs"),

@@ -133,9 +133,9 @@ impl Executor {
     /// As [`wrap`](Self::wrap).
     ///
     /// # Cancel safety
-    /// If it is dropped at any await, the body is dropped, and then the hooks are completed: under the
-    /// share, unless the body has given it up to wait for it (to load, or after a permit block) and somebody
-    /// else loads or unloads just then, for a drop waits for nobody.
+    /// If it is dropped at any await, the body is dropped, and then the hooks are completed. If it has given
+    /// up its share, to load or to reload, and somebody else holds just then, that happens when they have
+    /// released, and by their thread: the drop waits for nobody.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,

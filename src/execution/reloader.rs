@@ -112,9 +112,8 @@ impl Reloader {
     /// As [`wrap`](Self::wrap).
     ///
     /// # Cancel safety
-    /// If it is dropped at any await, the body is dropped, and then the hooks are completed: under the
-    /// share, unless this was waiting to reload and somebody else does just then, for a drop waits for
-    /// nobody. What was to be unloaded after the body is unloaded by the next execution.
+    /// As [`Executor::wrap_async`]. What
+    /// was to be unloaded after the body is unloaded by the next execution.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,

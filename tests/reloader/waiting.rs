@@ -4,7 +4,7 @@ use crate::common::log::Log;
 use crate::common::task::{Task, block_on};
 use crate::common::{before_long, soon};
 use crate::noting::{ALWAYS, ENDS, RELOAD, noting, once};
-use cabrank::execution::Execution;
+use cabrank::execution::{Execution, Executor, Interlock, Reloader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
@@ -88,6 +88,25 @@ fn a_future_that_gives_up_waiting_leaves_its_reload_to_the_next() {
     log.take();
     reloader.wrap(|_| log.noted("body")).expect("it succeeds");
     assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
+}
+
+/// S8: a future that gave up waiting to reload was completed beside whoever loaded just then.
+#[test]
+fn a_future_that_gives_up_its_reload_is_completed_when_it_has_its_share_again() {
+    let (log, interlock) = (Log::default(), Interlock::new());
+    let executor = Executor::builder().interlock(interlock.clone()).hook(log.hook("a")).build();
+    let reloader = Reloader::builder(executor).check(|| true).build().expect("valid");
+    let mut sharer = interlock.enter();
+    let theirs = reloader.clone();
+    let mut task = Task::new(async move { theirs.wrap_async(async |_| Ok(())).await });
+    assert!(task.poll().is_none());
+    let loading = block_on(sharer.load_async()).expect("nobody else has a share");
+    drop(task);
+    assert_eq!(log.take(), ["run a"]);
+    drop(loading);
+    drop(sharer);
+    assert_eq!(log.take(), ["complete a"]);
+    reloader.wrap(|_| Ok(())).expect("nobody is in the way");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! What fails is kept with it, and told once, when it has left. No thread is bound to it: who has
 //! the value ends the execution, wherever that is.
 
+mod late;
 mod reload;
 
 use super::ambient::Scope;
@@ -21,7 +22,7 @@ use crate::sync::has_failed;
 use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
-use std::mem::take;
+use std::mem::{replace, take};
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -30,7 +31,9 @@ use std::task::Poll;
 /// A running execution: its hooks have run, and will be completed.
 ///
 /// Given to the body by [`Executor::wrap`], or returned by [`Executor::run`]. Dropping it completes
-/// the hooks, too; what fails then is told to the reporter only.
+/// the hooks, too; what fails then is told to the reporter only. Its hooks are completed under its share: if
+/// that was given up for a load that was then dropped, and somebody else holds, a drop leaves it to them, and
+/// everything else waits.
 ///
 /// ```
 /// use cabrank::execution::Executor;
@@ -240,6 +243,7 @@ impl Execution {
     ) -> Result<R, ExecutionError> {
         let result = caught(|| self.within(body));
         let ended = self.note(result);
+        self.await_share();
         self.reload_last();
         self.end();
         self.settle(ended)
@@ -261,6 +265,9 @@ impl Execution {
             .await
         };
         let ended = self.note(result);
+        if let Some(running) = &self.running {
+            running.await_share_async().await;
+        }
         self.reload_last_async().await;
         self.end();
         self.settle(ended)
@@ -280,6 +287,7 @@ impl Execution {
         if self.nested {
             return Ok(());
         }
+        self.await_share();
         self.reload_last();
         self.complete_all();
         if let Err(failure) = self.run_hooks() {
@@ -294,12 +302,19 @@ impl Execution {
     /// # Errors
     /// The first failure, with the others attached. The reporter has been told.
     pub fn complete(mut self) -> Result<(), ExecutionError> {
+        self.await_share();
         self.reload_last();
         self.end();
         self.told()
     }
 
-    /// Completes whatever there is to complete, and leaves. Waits for nobody: a reload that is due
+    /// What is done under its share waits for it, if the body has dropped what it had given it up for.
+    fn await_share(&self) {
+        if let Some(running) = &self.running {
+            running.await_share();
+        }
+    }
+    /// Completes whatever there is to complete, and leaves. Waits for nobody, and has its share: a reload that is due
     /// last, and was not made, is owed to the next execution.
     fn end(&mut self) {
         self.last();
@@ -353,6 +368,11 @@ impl Execution {
 impl Drop for Execution {
     fn drop(&mut self) {
         if has_failed() {
+            return;
+        }
+        if let Some(returning) = self.running.as_ref().and_then(Running::returning) {
+            let rest = Execution::idle(self.executor.clone(), None);
+            late::end(replace(self, rest), &returning);
             return;
         }
         self.end();

@@ -58,6 +58,7 @@ mod loaded;
 mod modes;
 mod owner;
 mod permit;
+mod returning;
 mod running;
 mod scope;
 mod settle;
@@ -72,6 +73,7 @@ pub use error::{AcquireError, Deadlock, LoadError};
 pub use loaded::{Handle, Loaded};
 pub use modes::Purpose;
 pub use owner::OwnerId;
+pub(crate) use returning::Returning;
 pub use running::Running;
 pub(crate) use scope::{Scope, Within};
 pub use tasks::{LoadingGuard, UnloadingGuard};
@@ -87,6 +89,7 @@ use state::{SLOW, State};
 use std::fmt;
 use std::mem::take;
 use std::sync::{Arc, PoisonError, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 /// The load interlock. Cheap to clone: all clones are one.
@@ -261,7 +264,11 @@ impl Inner {
         }
         #[cfg(debug_assertions)]
         state.assert_invariants();
-        After { wakes: take(&mut state.wakes), withdrawn: take(&mut state.withdrawn) }
+        After {
+            wakes: take(&mut state.wakes),
+            withdrawn: take(&mut state.withdrawn),
+            late: take(&mut state.late),
+        }
     }
 
     /// One more through the word, unless everybody comes through the mutex.
@@ -360,6 +367,7 @@ impl Inner {
 struct After {
     wakes: Vec<Wake>,
     withdrawn: Vec<Wake>,
+    late: Vec<Waker>,
 }
 
 impl After {
@@ -369,6 +377,10 @@ impl After {
             let _ = contained(|| wake.wake());
         }
         self.withdrawn.into_iter().for_each(release);
+        // Hooks are run by these: nobody is to wait for them.
+        for late in self.late {
+            let _ = contained(|| late.wake());
+        }
     }
 }
 

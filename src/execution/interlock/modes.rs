@@ -10,6 +10,7 @@ use crate::slab_list::{Links, List, linked};
 use crate::sync::Condvar;
 use crate::wait_queue::Wake;
 use std::sync::Arc;
+use std::task::Waker;
 
 /// What an exclusive section is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,6 +110,8 @@ pub(super) struct Owner {
     pub(super) outcome: Option<Outcome>,
     /// How it is woken, while it is queued.
     pub(super) wake: Option<Wake>,
+    /// What it has left to be done when it has its share again.
+    pub(super) late: Option<Waker>,
     pub(super) condvar: Arc<Condvar>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) links: Links,

@@ -11,6 +11,7 @@ use crate::sync::{Condvar, Word};
 use crate::wait_queue::Wake;
 use slab::Slab;
 use std::sync::Arc;
+use std::task::Waker;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
@@ -47,6 +48,8 @@ pub(super) struct State {
     pub(super) wakes: Vec<Wake>,
     /// Who is not to be woken any more. A waker is foreign: it is dropped after the lock is released.
     pub(super) withdrawn: Vec<Wake>,
+    /// What is left to be done by those who have their share again; see [`returning`](super::returning).
+    pub(super) late: Vec<Waker>,
     pub(super) clock: Clock,
 }
 
@@ -72,6 +75,7 @@ impl State {
             tickets: 0,
             wakes: Vec::new(),
             withdrawn: Vec::new(),
+            late: Vec::new(),
             clock,
         }
     }
@@ -94,6 +98,7 @@ impl State {
             ticket: 0,
             outcome: None,
             wake: None,
+            late: None,
             condvar: Arc::new(Condvar::new()),
             vitals: vitals.clone(),
             links: Links::default(),
@@ -231,5 +236,6 @@ impl State {
         let owner = &mut self.owners[key.index()];
         owner.outcome = Some(outcome);
         self.wakes.extend(owner.wake.take());
+        self.late.extend(owner.late.take());
     }
 }

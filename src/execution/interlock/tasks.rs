@@ -11,7 +11,7 @@ use super::child::Child;
 use super::enter::Begun;
 use super::error::AcquireError;
 use super::exclusive::Exclusive;
-use super::modes::{Asker, Mode, Outcome, Purpose, Step};
+use super::modes::{Asker, Outcome, Purpose, Step};
 use super::owner::{Context, Lineage, Record, Seat};
 use super::running::Running;
 use super::{Inner, Interlock};
@@ -220,15 +220,7 @@ impl Drop for GivenUp {
             return;
         }
         let (record, key) = (&self.record, self.record.key());
-        let step = record.home.slowly(|state| {
-            match state.owner(key).mode {
-                // It was granted, and never seen.
-                Mode::Holding => state.release(key, false, None),
-                Mode::Yielded => state.end_permit(key, Asker::Task),
-                mode if mode.is_queued() => state.cancel(key, Asker::Task),
-                _ => Step::Done,
-            }
-        });
+        let step = record.home.slowly(|state| state.take_back(key, Asker::Task));
         match step == Step::Done {
             true => record.sink(self.level),
             false => record.forsake(self.level),

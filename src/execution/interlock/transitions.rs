@@ -162,6 +162,18 @@ impl State {
         Step::Done
     }
 
+    /// Who waited for this owner, held or permitted is gone: its share is to be there again. With a holder
+    /// there, it waits for that as `asker`.
+    pub(super) fn take_back(&mut self, key: Key, asker: Asker) -> Step {
+        match self.owner(key).mode {
+            // It was granted, and never seen.
+            Mode::Holding => self.release(key, false, None),
+            Mode::Yielded => self.end_permit(key, asker),
+            mode if mode.is_queued() => self.cancel(key, asker),
+            _ => Step::Done,
+        }
+    }
+
     /// Its share is to come back after something that was dropped. None if there is none to come.
     pub(super) fn recover(&mut self, key: Key, asker: Asker) -> Option<Step> {
         self.adopt(key);
