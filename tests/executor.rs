@@ -544,6 +544,45 @@ fn a_body_that_has_given_up_a_load_is_completed_when_it_has_its_share_again() {
     }
 }
 
+/// Under one interlock, futures nest as threads do; an execution of its own inside would load for ever,
+/// waiting for the one around it.
+#[test]
+fn futures_of_executors_that_share_an_interlock_nest() {
+    let interlock = Interlock::new();
+    let outer = Executor::builder().interlock(interlock.clone()).build();
+    let inner = Executor::builder().interlock(interlock.clone()).build();
+    let shares = block_on(outer.wrap_async(async |_| {
+        Ok(inner.wrap_async(async |execution| Ok(execution.running().is_none())).await?)
+    }));
+    assert!(shares.expect("it ends"));
+    assert!(interlock.dump().owners.is_empty());
+}
+
+/// What has begun inside another execution has no share outside of it, so it does not run there.
+#[test]
+fn a_future_that_is_taken_out_of_the_execution_around_it_fails() {
+    let interlock = Interlock::new();
+    let outer = Executor::builder().interlock(interlock.clone()).build();
+    let inner = Executor::builder().interlock(interlock).build();
+    let ran = Arc::new(Mutex::new(0));
+    let seen = ran.clone();
+    let mut task = Task::new(async move {
+        let body = async |_: &mut Execution| {
+            for _ in 0..3 {
+                *seen.lock().expect("no panic") += 1;
+                yield_once().await;
+            }
+            Ok(())
+        };
+        inner.wrap_async(body).await
+    });
+    let inside = outer.wrap(|_| Ok(task.poll().is_none() && task.poll().is_none()));
+    assert!(inside.expect("it ends"));
+    let error = failed(task.poll().expect("it is at its end"));
+    assert!(error.to_string().contains("taken out of the execution"), "{error}");
+    assert_eq!(*ran.lock().expect("no panic"), 2);
+}
+
 #[test]
 fn a_panicking_future_is_completed_reported_once_and_goes_on() {
     let log = Log::default();

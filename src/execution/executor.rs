@@ -136,6 +136,9 @@ impl Executor {
     /// If it is dropped at any await, the body is dropped, and then the hooks are completed. If it has given
     /// up its share, to load or to reload, and somebody else holds just then, that happens when they have
     /// released, and by their thread: the drop waits for nobody.
+    ///
+    /// Inside another executor's execution, under one interlock, it has that one's share, and is to be polled
+    /// inside that one to its end; polled elsewhere, its body is dropped and it fails.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
@@ -143,7 +146,7 @@ impl Executor {
         if self.is_active() {
             return self.nest_async(body).await;
         }
-        Execution::start_async(self.clone(), Entry::Guard, None).await?.carry_async(body).await
+        Execution::start_async(self.clone(), Entry::Scope, None).await?.carry_async(body).await
     }
 
     /// Calls something while nobody unloads, without the hooks.

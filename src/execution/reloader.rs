@@ -122,7 +122,7 @@ impl Reloader {
             true => self.executor.nest_async(body).await,
             false => {
                 let (executor, reloading) = (self.executor.clone(), self.reloading.clone());
-                let started = Execution::start_async(executor, Entry::Guard, Some(reloading));
+                let started = Execution::start_async(executor, Entry::Scope, Some(reloading));
                 started.await?.carry_async(body).await
             }
         }

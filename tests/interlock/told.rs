@@ -296,3 +296,120 @@ fn whoever_has_drained_lets_others_go_on() {
     second.done().expect("no deadlock");
     enters.done();
 }
+
+/// The dump knew that a parent waits for an execution begun inside it by a guard, and nobody was told: only
+/// those begun with a token counted. Now all do, and whoever closes the circle is refused.
+#[test]
+fn an_execution_that_a_guard_began_inside_another_is_its_child() {
+    let interlock = Interlock::new();
+    let parent = Actor::enter(&interlock);
+    let other = interlock.clone();
+    let mut guard = parent.tell(move |_| other.enter()).done();
+    let (end, wait) = channel::<()>();
+    let waits = parent.tell_until(WaitingForChildren, move |r| r.waiting(|| wait.recv()));
+    assert_eq!(interlock.dump().cycle(), None);
+    let told = start(move || deadlock(guard.load(|_| ()))).done();
+    assert_eq!(told.cycle()[1], parent.id);
+    end.send(()).unwrap();
+    waits.done().expect("it was not told").unwrap();
+
+    let other = interlock.clone();
+    let mut guard = parent.tell(move |_| other.enter()).done();
+    let loads = start(move || guard.load(|_| ()));
+    until(&interlock, WaitingToLoad, 1);
+    deadlock(parent.tell(|r| r.waiting(|| unreachable!("for ever"))).done());
+    assert_eq!(interlock.dump().cycle(), None, "nobody waits for ever of whom nobody was told");
+    parent.leave();
+    loads.done().expect("nobody else has a share");
+}
+
+/// A guard that was refused, or has ended, is no child.
+#[test]
+fn a_guard_that_is_gone_is_no_child() {
+    let interlock = Interlock::new();
+    interlock.run(|r| {
+        drop(interlock.enter());
+        r.load(|_| {
+            interlock.run(|r| assert!(interlock.try_enter().is_err() && r.waiting(|| ()).is_ok()))
+        })
+        .expect("nobody else runs");
+    });
+}
+
+/// What this thread is in goes on only when the wait has ended: it waited for itself, in silence.
+#[test]
+fn a_wait_for_what_the_same_thread_is_in_is_told() {
+    crate::common::soon(|| {
+        let interlock = Interlock::new();
+        let told = interlock.run(|r| (r.id(), deadlock(interlock.enter().load(|_| ()))));
+        assert_eq!(told.1.cycle()[1], told.0);
+        assert!(
+            told.1.to_string().ends_with("0.1 is where the thread is that waits"),
+            "{}",
+            told.1
+        );
+
+        deadlock(interlock.run(|r| r.child().run(|c| c.load(|_| ()))));
+        let mut stranger = interlock.enter();
+        interlock.run(|_| deadlock(stranger.unload(|_| ())));
+        // In a permit block loads are permitted, and unloads are not.
+        interlock.run(|r| {
+            let permitted = r.permit_loads(|| (stranger.load(|_| ()), stranger.unload(|_| ())));
+            let (loaded, unloaded) = permitted.expect("the only share");
+            loaded.expect("it is permitted");
+            deadlock(unloaded);
+        });
+        interlock.run(|_| assert!(stranger.try_load(|_| ()).is_err()));
+        stranger.unload(|_| ()).expect("nobody else is left");
+    });
+}
+
+/// A child that enters where its thread loads waits for itself: it panics, as a guard does.
+#[test]
+#[should_panic(expected = "this thread loads or unloads")]
+fn a_child_does_not_enter_where_its_thread_loads() {
+    let interlock = Interlock::new();
+    interlock.run(|r| {
+        let child = r.child();
+        let _ = r.load(|_| interlock.run(|_| child.run(|_| ())));
+    });
+}
+
+/// An unload that waits for this thread would keep out the child of somebody who has left.
+#[test]
+fn a_child_enters_at_once_where_its_thread_is_in_an_execution() {
+    let interlock = Interlock::new();
+    let orphan = interlock.enter().child();
+    let other = interlock.clone();
+    let unloads = crate::common::soon(move || {
+        let inside = other.clone();
+        other.run(|_| {
+            let unloads = start(move || inside.unload(|_| ()));
+            until(&other, WaitingToUnload, 1);
+            orphan.run(|_| ());
+            unloads
+        })
+    });
+    unloads.done().expect("no deadlock");
+    drop(interlock);
+}
+
+/// As a thread does, so does a task that waits for its children say so.
+#[test]
+fn a_task_that_waits_for_its_children_is_told_of_a_circle() {
+    use crate::common::task::Task;
+    let interlock = Interlock::new();
+    let parent = interlock.enter();
+    let child = parent.child();
+    let mut waits = Task::new(async move {
+        let waited = parent.waiting_async(std::future::pending::<()>()).await;
+        drop(parent);
+        waited
+    });
+    assert!(waits.poll().is_none());
+    assert_eq!(crate::actor::count(&interlock, WaitingForChildren), 1);
+    let told = start(move || child.run(|r| r.load(|_| ()))).done();
+    deadlock(told);
+    drop(waits);
+    assert!(interlock.dump().owners.is_empty());
+}

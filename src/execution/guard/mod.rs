@@ -13,7 +13,7 @@ use super::child::Child;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{self, Running};
+use super::interlock::{self, Interlock, Running};
 use super::preparing::{Loads, Preparing};
 use super::reloading::Reloading;
 use super::scoped::scoped;
@@ -71,6 +71,9 @@ pub(crate) enum Entry {
     /// With a child's token, if there is an interlock.
     Child(Option<interlock::Child>),
 }
+
+/// Why a body is not polled any more.
+const TAKEN_OUT: &str = "the future was taken out of the execution that it has its share of";
 
 /// How a body has ended.
 enum Ended<R> {
@@ -130,10 +133,13 @@ impl Execution {
     ) -> Result<Self, ExecutionError> {
         let mut execution = Execution::idle(executor, reloading);
         if let Some(interlock) = execution.executor.interlock() {
-            execution.running = Some(match entry {
-                Entry::Child(Some(token)) => token.enter_async().await,
-                Entry::Scope | Entry::Guard | Entry::Child(None) => interlock.enter_async().await,
-            });
+            execution.running = match entry {
+                Entry::Scope if interlock.is_shared_here() => None,
+                Entry::Child(Some(token)) => Some(token.enter_async().await),
+                Entry::Scope | Entry::Guard | Entry::Child(None) => {
+                    Some(interlock.enter_async().await)
+                }
+            };
         }
         let begun = match execution.begin() {
             Ok(true) => execution.reload_first_async().await,
@@ -256,11 +262,19 @@ impl Execution {
     {
         let result = {
             let scope = self.scope();
+            // If it has that of the execution around it, it is nothing outside of that.
+            let borrowed = self.executor.interlock().filter(|_| self.running.is_none()).cloned();
+            let has_share = || borrowed.as_ref().is_none_or(Interlock::is_shared_here);
             let mut body = pin!(scoped(|| scope.clone().enter(), async { body(&mut self).await }));
-            poll_fn(|cx| match caught(|| body.as_mut().poll(cx)) {
-                Ok(Poll::Pending) => Poll::Pending,
-                Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
-                Err(panic) => Poll::Ready(Err(panic)),
+            poll_fn(|cx| {
+                if !has_share() {
+                    return Poll::Ready(Ok(Err(TAKEN_OUT.into())));
+                }
+                match caught(|| body.as_mut().poll(cx)) {
+                    Ok(Poll::Pending) => Poll::Pending,
+                    Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+                    Err(panic) => Poll::Ready(Err(panic)),
+                }
             })
             .await
         };

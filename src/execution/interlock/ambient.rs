@@ -2,7 +2,7 @@
 //! owner, and does not wait for itself.
 
 use super::Inner;
-use super::owner::{Lineage, Record};
+use super::owner::{Lineage, OwnerId, Record};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -41,6 +41,26 @@ pub(super) fn innermost(home: &Arc<Inner>) -> Option<Frame> {
     });
     // A thread that ends is in no execution any more.
     found.ok().flatten()
+}
+
+/// Whether this thread is in an exclusive section of this interlock: whatever waits for the holder would
+/// wait for itself.
+pub(super) fn is_alone(home: &Arc<Inner>) -> bool {
+    let found = FRAMES.try_with(|frames| {
+        let of_home = |frame: &&Frame| Arc::ptr_eq(&frame.record.home, home);
+        frames.borrow().iter().filter(of_home).any(|frame| frame.kind == Kind::Exclusive)
+    });
+    found.unwrap_or(false)
+}
+/// The other executions of its interlock in which this thread is.
+pub(super) fn beside(record: &Arc<Record>) -> Vec<OwnerId> {
+    let found = FRAMES.try_with(|frames| {
+        let others = |frame: &&Frame| {
+            Arc::ptr_eq(&frame.record.home, &record.home) && frame.record.key() != record.key()
+        };
+        frames.borrow().iter().filter(others).map(|frame| frame.record.id()).collect()
+    });
+    found.unwrap_or_default()
 }
 
 /// The thread is in this frame until the guard is dropped.

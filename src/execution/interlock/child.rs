@@ -1,5 +1,6 @@
 //! Children: executions that another one may wait for, and says so.
 
+use super::enter::ambient_is_not_alone;
 use super::error::{AcquireError, Deadlock};
 use super::modes::Mode;
 use super::owner::{Lineage, Record};
@@ -9,6 +10,7 @@ use super::{Inner, Limit};
 use crate::slab_list::Key;
 use crate::sync::has_failed;
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 
 impl Running<'_> {
@@ -34,22 +36,31 @@ impl Running<'_> {
     /// running.waiting(|| ()).expect("there is nobody to wait for");
     /// ```
     pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
-        struct Declared<'a>(&'a Record);
-        impl Drop for Declared<'_> {
-            fn drop(&mut self) {
-                if !has_failed() {
-                    self.0.home.slowly(|state| state.undeclare(self.0.key()));
-                }
-            }
-        }
-        let record = self.record();
         // Who waits for it, too, is to be told of a circle.
-        record.regain(self.level, Limit::Forever)?;
-        let _declared = match self.has_share() {
+        self.record().regain(self.level, Limit::Forever)?;
+        let _declared = self.declared()?;
+        Ok(f())
+    }
+
+    /// [`waiting`](Self::waiting) around a future.
+    ///
+    /// # Errors
+    /// Those of `waiting`.
+    ///
+    /// # Cancel safety
+    /// Dropped, it waits no more.
+    pub async fn waiting_async<F: Future>(&self, future: F) -> Result<F::Output, AcquireError> {
+        self.await_share_async().await;
+        let _declared = self.declared()?;
+        Ok(future.await)
+    }
+    /// Counts as waiting for its children, for as long as what is returned lives.
+    fn declared(&self) -> Result<Option<Declared<'_>>, AcquireError> {
+        let record = self.record();
+        Ok(match self.has_share() {
             true => record.declare()?.then_some(Declared(record)),
             false => None,
-        };
-        Ok(f())
+        })
     }
 
     /// A token with which a thread or task begins an execution that this one may wait for: it enters
@@ -64,10 +75,17 @@ impl Running<'_> {
     /// });
     /// ```
     pub fn child(&self) -> Child {
-        let record = self.record();
-        record.home.critical(|state| state.add_child(record.id()));
-        let lineage = Lineage::below(record, self.lineage.clone());
-        Child { home: record.home.clone(), lineage: Some(lineage) }
+        Child::of(self.record(), self.lineage.clone())
+    }
+}
+
+struct Declared<'a>(&'a Record);
+
+impl Drop for Declared<'_> {
+    fn drop(&mut self) {
+        if !has_failed() {
+            self.0.home.slowly(|state| state.undeclare(self.0.key()));
+        }
     }
 }
 
@@ -90,7 +108,7 @@ impl State {
                 if self.tally.blocked == 0 {
                     return Ok(true);
                 }
-                let told = Deadlock::of(self, key);
+                let told = Deadlock::of(self, key, &[]);
                 self.undeclare(key);
                 Err(told)
             }
@@ -105,7 +123,7 @@ impl State {
         if self.tally.blocked == 0 {
             return Ok(());
         }
-        let told = Deadlock::of(self, key);
+        let told = Deadlock::of(self, key, &[]);
         self.stop_awaiting(key);
         self.resume(key, true);
         Err(told)
@@ -131,17 +149,36 @@ pub struct Child {
 
 impl Child {
     /// Runs `f` in the child's execution.
+    ///
+    /// # Panics
+    /// As [`enter`](Self::enter).
     pub fn run<R>(self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         self.enter().run(f)
     }
     /// Begins the child's execution, which ends when the guard is dropped.
-    pub fn enter(mut self) -> Running<'static> {
-        let lineage = self.lineage.take().map(|lineage| (lineage, true));
-        Running::first(&self.home, lineage, Limit::Forever)
+    ///
+    /// # Panics
+    /// Inside an exclusive section of this thread: it would wait for itself.
+    pub fn enter(self) -> Running<'static> {
+        let home = self.home.clone();
+        ambient_is_not_alone(&home);
+        Running::first(&home, Some(self), Limit::Forever)
             .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
     }
-    pub(super) fn into_parts(mut self) -> (Arc<Inner>, Option<Arc<Lineage>>) {
-        (self.home.clone(), self.lineage.take())
+    /// A child of this record's execution.
+    pub(super) fn of(record: &Record, up: Option<Arc<Lineage>>) -> Child {
+        record.home.critical(|state| state.add_child(record.id()));
+        Child { home: record.home.clone(), lineage: Some(Lineage::below(record, up)) }
+    }
+    pub(super) fn home(&self) -> &Arc<Inner> {
+        &self.home
+    }
+    pub(super) fn lineage(&self) -> Option<&Arc<Lineage>> {
+        self.lineage.as_ref()
+    }
+    /// Its execution has begun, and counts in its place.
+    pub(super) fn begun(mut self) -> Option<Arc<Lineage>> {
+        self.lineage.take()
     }
 }
 

@@ -28,6 +28,8 @@ struct Seen {
     mode: Mode,
     declared: bool,
     awaits: bool,
+    /// Goes no further as long as this one waits: its thread is in both.
+    stuck: Option<OwnerId>,
     ticket: u64,
     shares: u32,
     permits: u32,
@@ -46,6 +48,14 @@ impl Picture {
             holder: state.holder.map(|holder| holder.purpose),
             owners: owners.collect(),
         }
+    }
+
+    /// These go no further as long as `on` waits.
+    pub(super) fn with_stuck(mut self, stuck: &[OwnerId], on: OwnerId) -> Picture {
+        for owner in self.owners.iter_mut().filter(|owner| stuck.contains(&owner.id)) {
+            owner.stuck = Some(on);
+        }
+        self
     }
 
     /// Works out who blocks whom.
@@ -98,6 +108,7 @@ impl Seen {
             mode,
             declared: known && owner.declared > 0,
             awaits: known && owner.awaits > 0,
+            stuck: None,
             ticket: owner.ticket,
             shares: if mode == Mode::Running { context.shares.max(1) } else { 0 },
             permits: if known { owner.permits } else { 0 },
@@ -112,6 +123,9 @@ impl Seen {
     fn blocks(&self, o: &Seen, unloads_go: bool) -> bool {
         let holds = self.mode == Mode::Holding;
         let runs = self.mode == Mode::Running;
+        if o.stuck == Some(self.id) {
+            return true;
+        }
         match o.mode {
             Mode::Entering => {
                 let later = matches!(self.mode, Mode::Waiting { upgrading: false, .. })
@@ -150,6 +164,7 @@ impl Seen {
     }
     fn does(&self, holder: Option<Purpose>) -> &'static str {
         match self.state(holder) {
+            _ if self.stuck.is_some() => "is where the thread is that waits",
             OwnerState::Entering => "waits to enter",
             OwnerState::Running => "runs",
             OwnerState::WaitingForChildren => "keeps its share and waits for its children",

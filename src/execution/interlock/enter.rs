@@ -1,6 +1,7 @@
 //! How an execution begins and ends: through the word if it can, through the mutex if it must.
 
 use super::ambient::{self, Kind};
+use super::child::Child;
 use super::error::AcquireError;
 use super::modes::{Asker, Parent, Step};
 use super::owner::{Context, Lineage, Seat};
@@ -61,7 +62,7 @@ impl Interlock {
     /// Begins an execution that ends when the guard is dropped, on whatever thread.
     ///
     /// The guard is an owner of its own: a `run` on this thread does not nest in it (see
-    /// [`Running::in_scope`]). Inside a `run` it begins a child of that execution.
+    /// [`Running::in_scope`]). Inside a `run` it begins a [child](Running::child) of that execution.
     ///
     /// # Panics
     /// Inside an exclusive section of this thread: it would wait for itself.
@@ -84,18 +85,24 @@ impl Interlock {
         self.enter_by(self.0.deadline(timeout))
     }
     fn enter_by(&self, limit: Limit) -> Result<Running<'static>, AcquireError> {
-        let lineage = self.ambient_lineage(matches!(limit, Limit::Forever));
-        Running::first(&self.0, lineage.map(|lineage| (lineage, false)), limit)
+        if matches!(limit, Limit::Forever) {
+            ambient_is_not_alone(&self.0);
+        }
+        Running::first(&self.0, self.ambient_child(), limit)
     }
-    /// What an execution begun by a guard descends from here.
-    pub(super) fn ambient_lineage(&self, waits: bool) -> Option<Arc<Lineage>> {
-        let frame = ambient::innermost(&self.0)?;
-        assert!(
-            !waits || frame.kind != Kind::Exclusive,
-            "this thread loads or unloads: a guard would wait for it. Use `run`, which nests"
-        );
-        Some(Lineage::below(&frame.record, frame.lineage))
+    /// The right by which an execution begins here: as a child of the one that this thread is in.
+    pub(super) fn ambient_child(&self) -> Option<Child> {
+        ambient::innermost(&self.0).map(|frame| Child::of(&frame.record, frame.lineage))
     }
+}
+
+/// # Panics
+/// If this thread loads or unloads: an execution of its own would wait for that.
+pub(super) fn ambient_is_not_alone(home: &Arc<Inner>) {
+    assert!(
+        !ambient::is_alone(home),
+        "this thread loads or unloads: a guard would wait for it. Use `run`, which nests"
+    );
 }
 
 /// An owner that waits to enter, or is refused, and is given its record back.
@@ -111,7 +118,7 @@ impl Inner {
     pub(super) fn begin(
         self: &Arc<Self>,
         seat: &Seat,
-        lineage: Option<&(Arc<Lineage>, bool)>,
+        lineage: Option<&Arc<Lineage>>,
         asker: Asker,
     ) -> Begun {
         seat.record.vitals().rename();
@@ -122,20 +129,15 @@ impl Inner {
         self.begin_slowly(seat, lineage, asker)
     }
     #[cold]
-    fn begin_slowly(
-        &self,
-        seat: &Seat,
-        lineage: Option<&(Arc<Lineage>, bool)>,
-        asker: Asker,
-    ) -> Begun {
-        let descends = lineage.is_some_and(|(lineage, _)| lineage.is_live());
-        let parent = lineage.map(|(lineage, _)| lineage.id);
+    fn begin_slowly(&self, seat: &Seat, lineage: Option<&Arc<Lineage>>, asker: Asker) -> Begun {
+        // An unload may wait for the execution that this thread is in, if it is none of the parents, too.
+        let is_inside = || ambient::innermost(&seat.record.home).is_some();
+        let descends = lineage.is_some_and(|lineage| lineage.is_live() || is_inside());
+        let parent = lineage.map(|lineage| lineage.id);
         let now = self.clock.now();
         self.critical(|state| {
             let (key, id) = (seat.record.key(), seat.record.id());
-            let token = lineage.is_some_and(|(_, token)| *token);
-            state.owners[key.index()].parent =
-                parent.map(|parent| Parent { of: id, id: parent, token });
+            state.owners[key.index()].parent = parent.map(|parent| Parent { of: id, id: parent });
             let step = if state.slow {
                 state.enter(key, descends, asker)
             } else {
@@ -155,18 +157,18 @@ impl Inner {
     }
     /// The execution of this seat is over.
     #[inline]
-    pub(super) fn end(&self, seat: &Seat, lineage: Option<&Lineage>, token: bool) {
+    pub(super) fn end(&self, seat: &Seat, lineage: Option<&Lineage>) {
         let vitals = seat.record.vitals();
         let regular = vitals.context() == Context::BASE;
         // Before the word: who sets SLOW after it has been counted down sees that it has left.
         vitals.set(Context::OUT);
-        if regular && !token && self.leave_fast() {
+        if regular && lineage.is_none() && self.leave_fast() {
             return;
         }
-        self.end_slowly(seat, lineage, token);
+        self.end_slowly(seat, lineage);
     }
     #[cold]
-    fn end_slowly(&self, seat: &Seat, lineage: Option<&Lineage>, token: bool) {
+    fn end_slowly(&self, seat: &Seat, lineage: Option<&Lineage>) {
         self.critical(|state| {
             if state.slow || !self.leave_fast() {
                 let key = seat.record.key();
@@ -175,7 +177,7 @@ impl Inner {
             }
             // `forfeit` may have come in between.
             seat.record.vitals().set(Context::OUT);
-            if let Some(lineage) = lineage.filter(|_| token) {
+            if let Some(lineage) = lineage {
                 state.remove_child(lineage.id);
             }
         });

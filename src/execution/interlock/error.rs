@@ -12,7 +12,8 @@ use std::fmt;
 #[non_exhaustive]
 pub enum AcquireError {
     /// This wait would never have ended: who keeps a share waits for a child, which waits to hold, or for
-    /// one of its own that does.
+    /// one of its own that does; or it is an execution that this very thread is in, and goes on only when the
+    /// wait has ended.
     Deadlock(Box<Deadlock>),
     /// An unload by a child of an execution that lives: its parent has a share, and waits for it.
     Child,
@@ -97,8 +98,10 @@ pub struct Deadlock {
 
 impl Deadlock {
     /// What this owner is told, who has just closed a circle. Looks at everybody, as a dump does.
-    pub(super) fn of(state: &State, victim: Key) -> AcquireError {
-        let (picture, victim) = (Picture::of(state), state.owner(victim).id());
+    /// `stuck`: who goes no further as long as the victim waits, because one thread is in both.
+    pub(super) fn of(state: &State, victim: Key, stuck: &[OwnerId]) -> AcquireError {
+        let victim = state.owner(victim).id();
+        let picture = Picture::of(state).with_stuck(stuck, victim);
         AcquireError::Deadlock(Box::new(Deadlock { picture, victim }))
     }
     /// The circle, from the owner that was told.

@@ -4,7 +4,7 @@ use super::alone::{Loading, Unloading};
 use super::ambient::{self, Frame, Kind, Within};
 use super::error::{AcquireError, Deadlock};
 use super::modes::{Asker, Mode, Purpose, Step};
-use super::owner::{Context, Lineage, Record, Seat};
+use super::owner::{Context, Lineage, OwnerId, Record, Seat};
 use super::running::Running;
 use super::{Interlock, Limit, Waited};
 use crate::sync::has_failed;
@@ -161,9 +161,11 @@ impl Running<'_> {
         }
         self.rise()?;
         let record = self.record();
+        // A thread that waits keeps the shares of all executions that it is in.
+        let here = if asker == Asker::Thread { ambient::beside(record) } else { Vec::new() };
         let asked = record.home.slowly(|state| {
             state.adopt(record.key());
-            state.ask(record.key(), purpose, asker)
+            state.ask(record.key(), purpose, asker, &here)
         });
         asked.inspect_err(|_| self.sink())
     }
@@ -176,6 +178,7 @@ impl super::state::State {
         key: crate::slab_list::Key,
         purpose: Purpose,
         asker: Asker,
+        here: &[OwnerId],
     ) -> Result<Step, AcquireError> {
         let (mode, permits) = (self.owner(key).mode, self.owner(key).permits);
         match (mode, &mut self.holder) {
@@ -192,8 +195,13 @@ impl super::state::State {
                     return Err(AcquireError::Nested);
                 }
                 let step = self.acquire(key, purpose, asker).ok_or(AcquireError::WouldBlock)?;
-                match step == Step::Wait && self.tally.blocked > 0 {
-                    true => Err(self.withdraw(key)),
+                if step == Step::Done {
+                    return Ok(step);
+                }
+                let stuck: Vec<_> =
+                    here.iter().copied().filter(|&id| self.keeps_out(id, purpose)).collect();
+                match self.tally.blocked > 0 || !stuck.is_empty() {
+                    true => Err(self.withdraw(key, &stuck)),
                     false => Ok(step),
                 }
             }
@@ -201,9 +209,20 @@ impl super::state::State {
             (mode, _) => unreachable!("{mode:?} has no share to ask with"),
         }
     }
-    /// A request whose wait would not end is withdrawn, and told so.
-    fn withdraw(&mut self, key: crate::slab_list::Key) -> AcquireError {
-        let told = Deadlock::of(self, key);
+    /// Whether this execution, as long as it goes no further, keeps out whoever waits for this.
+    fn keeps_out(&mut self, id: OwnerId, purpose: Purpose) -> bool {
+        if !self.owner(id.key()).vitals.is_live(id) {
+            return false;
+        }
+        self.adopt(id.key());
+        let owner = self.owner(id.key());
+        matches!(owner.mode, Mode::Running | Mode::Holding)
+            || purpose == Purpose::Unload && owner.permits > 0
+    }
+    /// A request whose wait would not end is withdrawn, and told so. `stuck`: who goes no further as long as
+    /// its thread waits.
+    fn withdraw(&mut self, key: crate::slab_list::Key, stuck: &[OwnerId]) -> AcquireError {
+        let told = Deadlock::of(self, key, stuck);
         self.unlink(key);
         self.set_mode(key, Mode::Running);
         told

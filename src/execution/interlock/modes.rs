@@ -121,7 +121,7 @@ linked!(/// The queue that an owner's mode names.
 
 pub(super) type Queue = List<InQueue>;
 
-/// The children of one execution that were begun with a token, or may be.
+/// The children of one execution: those begun with a token, or inside it by a guard, and tokens that may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Children {
     /// Whose. Those of an execution that is over do not count.
@@ -138,8 +138,6 @@ pub(super) struct Parent {
     /// The child: whoever has its place afterwards has another parent.
     pub(super) of: OwnerId,
     pub(super) id: OwnerId,
-    /// It was begun with a token, and is one of its parent's [`Children`].
-    pub(super) token: bool,
 }
 
 /// What counts of an owner, for the guards of the others.
@@ -172,7 +170,7 @@ impl Owner {
     /// waits in a permit block for a child of its own that does. Who drains is none of them: the loads that
     /// it lets go first come before anybody gets a share, and a child does not unload.
     pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
-        let parent = self.parent.filter(|parent| parent.token && parent.of == self.id())?;
+        let parent = self.parent.filter(|parent| parent.of == self.id())?;
         let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. });
         let waits = alone || self.awaits > 0 && self.live_children().1 > 0;
         waits.then_some(parent.id)

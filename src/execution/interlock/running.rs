@@ -2,6 +2,7 @@
 
 use super::Limit;
 use super::ambient::{self, Frame, Kind, Within};
+use super::child::Child;
 use super::enter::Begun;
 use super::error::AcquireError;
 use super::modes::{Asker, Step};
@@ -41,8 +42,8 @@ pub struct Running<'scope> {
 
 /// How a share is given back.
 pub(super) enum Hold {
-    /// It began the execution. `token`: with the token of a child. Empty once it is given back.
-    First { seat: Option<Seat>, token: bool },
+    /// It began the execution. Empty once it is given back.
+    First { seat: Option<Seat> },
     /// It is one share more of an execution.
     Nested(Frame),
 }
@@ -52,11 +53,11 @@ impl<'scope> Running<'scope> {
     #[inline]
     pub(super) fn first(
         home: &Arc<Inner>,
-        lineage: Option<(Arc<Lineage>, bool)>,
+        child: Option<Child>,
         limit: Limit,
     ) -> Result<Self, AcquireError> {
         let seat = Seat::take(home);
-        match home.begin(&seat, lineage.as_ref(), limit.asker()) {
+        match home.begin(&seat, child.as_ref().and_then(Child::lineage), limit.asker()) {
             Begun::Yes => {}
             Begun::Refused => {
                 seat.give_back();
@@ -69,15 +70,14 @@ impl<'scope> Running<'scope> {
                 }
             }
         }
-        Ok(Running::begun(seat, lineage))
+        Ok(Running::begun(seat, child))
     }
     #[inline]
-    pub(super) fn begun(seat: Seat, lineage: Option<(Arc<Lineage>, bool)>) -> Self {
-        let token = lineage.as_ref().is_some_and(|(_, token)| *token);
+    pub(super) fn begun(seat: Seat, child: Option<Child>) -> Self {
         Running {
-            hold_on: Hold::First { seat: Some(seat), token },
+            hold_on: Hold::First { seat: Some(seat) },
             level: Context::BASE.level,
-            lineage: lineage.map(|(lineage, _)| lineage),
+            lineage: child.and_then(Child::begun),
             scope: PhantomData,
         }
     }
@@ -111,7 +111,7 @@ impl<'scope> Running<'scope> {
 
     pub(super) fn run<R>(mut self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         let twin = match &mut self.hold_on {
-            Hold::First { seat: Some(seat), .. } => seat.twin.take(),
+            Hold::First { seat: Some(seat) } => seat.twin.take(),
             _ => None,
         };
         let record = twin.unwrap_or_else(|| self.record().clone());
@@ -119,7 +119,7 @@ impl<'scope> Running<'scope> {
         let within = ambient::push(Frame { record, level, kind: Kind::Running, lineage });
         let result = f(&mut self);
         if let Some(frame) = within.end()
-            && let Hold::First { seat: Some(seat), .. } = &mut self.hold_on
+            && let Hold::First { seat: Some(seat) } = &mut self.hold_on
         {
             seat.twin = Some(frame.record);
         }
@@ -128,7 +128,7 @@ impl<'scope> Running<'scope> {
 
     pub(super) fn record(&self) -> &Arc<Record> {
         match &self.hold_on {
-            Hold::First { seat: Some(seat), .. } => &seat.record,
+            Hold::First { seat: Some(seat) } => &seat.record,
             Hold::First { seat: None, .. } => unreachable!("it was given back"),
             Hold::Nested(frame) => &frame.record,
         }
@@ -217,9 +217,9 @@ impl Drop for Running<'_> {
             return;
         }
         match &mut self.hold_on {
-            Hold::First { seat, token } => {
+            Hold::First { seat } => {
                 let Some(seat) = seat.take() else { return };
-                seat.record.home.end(&seat, self.lineage.as_deref(), *token);
+                seat.record.home.end(&seat, self.lineage.as_deref());
                 seat.give_back();
             }
             Hold::Nested(frame) => frame.record.leave_nested(self.level, frame.kind),

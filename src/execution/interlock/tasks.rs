@@ -8,11 +8,11 @@
 
 use super::alone::{Loading, Unloading};
 use super::child::Child;
-use super::enter::Begun;
+use super::enter::{Begun, ambient_is_not_alone};
 use super::error::AcquireError;
 use super::exclusive::Exclusive;
 use super::modes::{Asker, Outcome, Purpose, Step};
-use super::owner::{Context, Lineage, Record, Seat};
+use super::owner::{Context, Record, Seat};
 use super::running::Running;
 use super::{Inner, Interlock};
 use crate::foreign::release;
@@ -61,8 +61,8 @@ impl Interlock {
     /// # Panics
     /// As `enter`.
     pub async fn enter_async(&self) -> Running<'static> {
-        let lineage = self.ambient_lineage(true).map(|lineage| (lineage, false));
-        Arrival::enter(&self.0, lineage).await
+        ambient_is_not_alone(&self.0);
+        Arrival::enter(&self.0, self.ambient_child()).await
     }
 }
 
@@ -71,9 +71,13 @@ impl Child {
     ///
     /// # Cancel safety
     /// May be dropped at any await: then there is no child any more.
+    ///
+    /// # Panics
+    /// As `enter`.
     pub async fn enter_async(self) -> Running<'static> {
-        let (home, lineage) = self.into_parts();
-        Arrival::enter(&home, lineage.map(|lineage| (lineage, true))).await
+        let home = self.home().clone();
+        ambient_is_not_alone(&home);
+        Arrival::enter(&home, Some(self)).await
     }
 }
 
@@ -82,24 +86,23 @@ struct Arrival<'a> {
     home: &'a Inner,
     /// Absent once it has entered.
     seat: Option<Seat>,
-    lineage: Option<(Arc<Lineage>, bool)>,
+    /// The right by which it begins: while it waits, and after that its execution, counts as a child.
+    child: Option<Child>,
 }
 
 impl<'a> Arrival<'a> {
-    async fn enter(
-        home: &'a Arc<Inner>,
-        lineage: Option<(Arc<Lineage>, bool)>,
-    ) -> Running<'static> {
+    async fn enter(home: &'a Arc<Inner>, child: Option<Child>) -> Running<'static> {
         let seat = Seat::take(home);
-        if let Begun::Yes = home.begin(&seat, lineage.as_ref(), Asker::Task) {
-            return Running::begun(seat, lineage);
+        if let Begun::Yes = home.begin(&seat, child.as_ref().and_then(Child::lineage), Asker::Task)
+        {
+            return Running::begun(seat, child);
         }
         let key = seat.record.key();
-        let mut arrival = Arrival { home, seat: Some(seat), lineage };
+        let mut arrival = Arrival { home, seat: Some(seat), child };
         // Nothing but entering ends this wait.
         let _ = Turn { home, key }.await;
         let seat = arrival.seat.take().expect("taken here only");
-        Running::begun(seat, arrival.lineage.take())
+        Running::begun(seat, arrival.child.take())
     }
 }
 
@@ -115,9 +118,6 @@ impl Drop for Arrival<'_> {
             }
             state.leave(key);
             seat.record.vitals().set(Context::OUT);
-            if let Some((lineage, true)) = &self.lineage {
-                state.remove_child(lineage.id);
-            }
         });
         seat.give_back();
     }
