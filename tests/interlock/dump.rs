@@ -75,3 +75,23 @@ fn a_name_ends_with_its_execution() {
     interlock.run(|r| r.set_name("first"));
     interlock.run(|_| assert_eq!(interlock.dump().owners[0].name, None));
 }
+
+/// To look for circles, and to write it down, took time with the cube of the crowd.
+#[test]
+fn a_dump_of_a_crowd_is_short() {
+    let interlock = Interlock::new();
+    let mut crowd: Vec<_> = (0..300).map(|_| interlock.enter()).collect();
+    let (waiting, running) = crowd.split_at_mut(150);
+    let mut loads: Vec<_> = waiting.iter_mut().map(|r| Box::pin(r.load_async())).collect();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    for load in &mut loads {
+        assert!(std::future::Future::poll(load.as_mut(), &mut cx).is_pending());
+    }
+    let dump = interlock.dump();
+    assert_eq!(dump.owners[0].blocked_by.len(), running.len());
+    assert_eq!(dump.cycle(), None);
+    let text = dump.to_string();
+    assert!(text.lines().all(|line| line.len() < 200), "{text}");
+    let line = "; blocked by 150.1, 151.1, 152.1, 153.1, 154.1, 155.1, 156.1, 157.1 and 142 more";
+    assert!(text.lines().nth(2).is_some_and(|first| first.ends_with(line)), "{text}");
+}

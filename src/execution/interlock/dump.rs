@@ -7,6 +7,7 @@ use super::modes::{Mode, Owner, Purpose};
 use super::owner::{Context, OwnerId};
 use super::state::State;
 use crate::clock::Time;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -284,29 +285,55 @@ impl Dump {
     /// Only of what the interlock knows: who waits for something else in a body of its own is not seen
     /// to be blocked.
     pub fn cycle(&self) -> Option<Vec<OwnerId>> {
-        self.owners.iter().find_map(|owner| self.cycle_from(owner.id))
+        let mut search = Search::of(self);
+        (0..self.owners.len()).find_map(|first| search.circle(first, None))
     }
+    /// The circle that this owner is in.
     pub(super) fn cycle_from(&self, first: OwnerId) -> Option<Vec<OwnerId>> {
-        let (mut path, mut seen) = (vec![first], vec![first]);
-        self.search(first, &mut path, &mut seen).then_some(path)
+        let mut search = Search::of(self);
+        let first = *search.places.get(&first)?;
+        search.circle(first, Some(first))
     }
-    /// Extends `path` until its end is blocked by its beginning.
-    fn search(&self, first: OwnerId, path: &mut Vec<OwnerId>, seen: &mut Vec<OwnerId>) -> bool {
-        let Some(last) = path.last().and_then(|id| self.owner(*id)) else { return false };
-        if last.blocked_by.contains(&first) {
-            return true;
+}
+
+/// A search for circles that looks at each owner, and at each pair, once.
+struct Search<'a> {
+    dump: &'a Dump,
+    places: HashMap<OwnerId, usize>,
+    /// Those that were looked at.
+    seen: Vec<bool>,
+}
+
+impl<'a> Search<'a> {
+    fn of(dump: &'a Dump) -> Self {
+        let places = dump.owners.iter().enumerate().map(|(at, owner)| (owner.id, at)).collect();
+        Search { dump, places, seen: vec![false; dump.owners.len()] }
+    }
+    /// A circle that is reached from here, and closed by `end` if one is given.
+    fn circle(&mut self, first: usize, end: Option<usize>) -> Option<Vec<OwnerId>> {
+        if std::mem::replace(&mut self.seen[first], true) {
+            return None;
         }
-        for &next in &last.blocked_by {
-            if !seen.contains(&next) {
-                seen.push(next);
-                path.push(next);
-                if self.search(first, path, seen) {
-                    return true;
-                }
+        // Those on the way, each with how many of its blockers were looked at.
+        let (mut path, mut on_path) = (vec![(first, 0)], HashSet::from([first]));
+        while let Some((at, next)) = path.last_mut() {
+            let Some(blocker) = self.dump.owners[*at].blocked_by.get(*next) else {
+                on_path.remove(at);
                 path.pop();
+                continue;
+            };
+            *next += 1;
+            let Some(&blocker) = self.places.get(blocker) else { continue };
+            if on_path.contains(&blocker) && end.is_none_or(|end| end == blocker) {
+                let circle = path.iter().map(|(at, _)| *at).skip_while(|at| *at != blocker);
+                return Some(circle.map(|at| self.dump.owners[at].id).collect());
+            }
+            if !std::mem::replace(&mut self.seen[blocker], true) {
+                on_path.insert(blocker);
+                path.push((blocker, 0));
             }
         }
-        false
+        None
     }
 }
 
@@ -319,6 +346,9 @@ impl OwnerDump {
         }
     }
 }
+
+/// How many others a line names: beside a crowd one that blocks everybody would name the crowd.
+const SHOWN: usize = 8;
 
 /// Short, and as exact as the clock.
 struct Age(Duration);
@@ -334,9 +364,14 @@ impl fmt::Display for Age {
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let title = |id: &OwnerId| self.owner(*id).map_or(id.to_string(), |owner| owner.title());
+        let places: HashMap<_, _> = self.owners.iter().map(|owner| (owner.id, owner)).collect();
+        let title = |id: &OwnerId| places.get(id).map_or(id.to_string(), |owner| owner.title());
         let titles =
             |ids: &[OwnerId], between| ids.iter().map(title).collect::<Vec<_>>().join(between);
+        let shown = |ids: &[OwnerId]| match ids.len().saturating_sub(SHOWN) {
+            0 => titles(ids, ", "),
+            more => format!("{} and {more} more", titles(&ids[..SHOWN], ", ")),
+        };
         let (number, generation) = (self.owners.len(), self.generation);
         writeln!(f, "load interlock: {number} executions, generation {generation}")?;
         if let Some(mut cycle) = self.cycle() {
@@ -362,10 +397,10 @@ impl fmt::Display for Dump {
                 write!(f, "; lets {} go first", first.join(", "))?;
             }
             if !owner.blocked_by.is_empty() {
-                write!(f, "; blocked by {}", titles(&owner.blocked_by, ", "))?;
+                write!(f, "; blocked by {}", shown(&owner.blocked_by))?;
             }
             if !owner.blocking.is_empty() {
-                write!(f, "; blocking {}", titles(&owner.blocking, ", "))?;
+                write!(f, "; blocking {}", shown(&owner.blocking))?;
             }
             writeln!(f)?;
         }
