@@ -3,6 +3,7 @@
 use crate::actor::{Actor, start};
 use cabrank::execution::interlock::{LoadError, Loaded};
 use cabrank::{AcquireError, Interlock};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -84,4 +85,22 @@ fn what_is_unloaded_is_dropped_without_a_lock_and_its_panic_is_contained() {
     interlock.unload(|w| user.clear(w)).unwrap();
     assert_eq!(drops.load(SeqCst), 1);
     interlock.run(|_| ());
+}
+
+/// A second interlock keeps none of the first one's executions from running: what is loaded under one is
+/// neither unloaded nor used under the other.
+#[test]
+fn what_is_loaded_belongs_to_one_interlock() {
+    let (interlock, other) = (Interlock::new(), Interlock::new());
+    let user = Loaded::new();
+    interlock.run(|r| {
+        r.load(|loading| user.set(1, loading)).expect("nobody else runs");
+        let handle = user.get(r).expect("it is loaded");
+        let cleared = catch_unwind(AssertUnwindSafe(|| other.unload(|u| user.clear(u))));
+        let set = catch_unwind(AssertUnwindSafe(|| other.load(|l| user.set(2, l))));
+        assert!(cleared.is_err() && set.is_err());
+        other.run(|r| assert!(user.get(r).is_none()));
+        assert_eq!((*handle, user.get(r).map(|handle| *handle)), (1, Some(1)));
+    });
+    other.unload(|_| ()).expect("the panic has ended its section");
 }

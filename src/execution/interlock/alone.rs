@@ -1,6 +1,38 @@
 //! What a load and an unload are given: that nobody else runs.
 
+use super::Inner;
+use std::fmt;
 use std::marker::PhantomData;
+use std::sync::{Arc, Weak};
+
+/// The section: in which interlock, and what was unloaded before it.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    pub(super) home: Home,
+    pub(super) generation: u64,
+}
+
+/// Which interlock it is. Its address is nobody else's as long as this is kept.
+#[derive(Clone)]
+pub(super) struct Home(Weak<Inner>);
+
+impl Home {
+    pub(super) fn of(home: &Arc<Inner>) -> Self {
+        Home(Arc::downgrade(home))
+    }
+    pub(super) fn is(&self, other: &Home) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+    pub(super) fn is_of(&self, home: &Arc<Inner>) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(home))
+    }
+}
+
+impl fmt::Debug for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ptr().fmt(f)
+    }
+}
 
 /// That nobody else runs: something may be loaded.
 ///
@@ -10,7 +42,7 @@ use std::marker::PhantomData;
 /// ```
 #[derive(Debug)]
 pub struct Loading<'a> {
-    generation: u64,
+    pub(super) section: Section,
     hold: PhantomData<&'a mut ()>,
 }
 
@@ -23,26 +55,26 @@ pub struct Loading<'a> {
 /// ```
 #[derive(Debug)]
 pub struct Unloading<'a> {
-    generation: u64,
+    pub(super) section: Section,
     hold: PhantomData<&'a mut ()>,
 }
 
 impl Loading<'_> {
-    pub(super) fn new(generation: u64) -> Self {
-        Loading { generation, hold: PhantomData }
+    pub(super) fn new(section: Section) -> Self {
+        Loading { section, hold: PhantomData }
     }
     /// How often something was unloaded before.
     pub fn generation(&self) -> u64 {
-        self.generation
+        self.section.generation
     }
 }
 impl Unloading<'_> {
-    pub(super) fn new(generation: u64) -> Self {
-        Unloading { generation, hold: PhantomData }
+    pub(super) fn new(section: Section) -> Self {
+        Unloading { section, hold: PhantomData }
     }
     /// How often something was unloaded before.
     pub fn generation(&self) -> u64 {
-        self.generation
+        self.section.generation
     }
     /// Loads at once: nobody else runs. For what takes the place of what was unloaded.
     ///
@@ -56,6 +88,6 @@ impl Unloading<'_> {
     /// });
     /// ```
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> R {
-        f(&mut Loading::new(self.generation))
+        f(&mut Loading::new(self.section.clone()))
     }
 }

@@ -1,6 +1,6 @@
 //! Loading and unloading: alone, and back to the share that was there before.
 
-use super::alone::{Loading, Unloading};
+use super::alone::{Home, Loading, Section, Unloading};
 use super::ambient::{self, Frame, Kind, Within};
 use super::error::{AcquireError, Deadlock};
 use super::modes::{Asker, Mode, Purpose, Step};
@@ -55,7 +55,7 @@ impl Running<'_> {
         f: impl FnOnce(&mut Loading<'_>) -> R,
     ) -> Result<R, AcquireError> {
         let hold = self.hold(Purpose::Load, limit)?;
-        Ok(hold.run(|generation| f(&mut Loading::new(generation))))
+        Ok(hold.run(|section| f(&mut Loading::new(section))))
     }
 
     /// Runs `f` when nobody else runs, loads, waits to load, or is in a permit block.
@@ -101,7 +101,7 @@ impl Running<'_> {
         f: impl FnOnce(&mut Unloading<'_>) -> R,
     ) -> Result<R, AcquireError> {
         let hold = self.hold(Purpose::Unload, limit)?;
-        Ok(hold.run(|generation| f(&mut Unloading::new(generation))))
+        Ok(hold.run(|section| f(&mut Unloading::new(section))))
     }
     /// [`unload`](Self::unload), unless somebody else has unloaded while it waited: then there is nothing
     /// left to be done, and `f` does not run. So one change is unloaded once, however many see it.
@@ -131,7 +131,7 @@ impl Running<'_> {
             hold.finish(false);
             return Ok(None);
         }
-        Ok(Some(hold.run(|generation| f(&mut Unloading::new(generation)))))
+        Ok(Some(hold.run(|section| f(&mut Unloading::new(section)))))
     }
 
     /// Holds, or says why not.
@@ -239,7 +239,7 @@ impl Interlock {
     /// # Panics
     /// Inside a `run` of this thread: it would wait for itself.
     pub fn unload<R>(&self, f: impl FnOnce(&mut Unloading<'_>) -> R) -> Result<R, AcquireError> {
-        self.hold(Purpose::Unload, Limit::Forever, |generation| f(&mut Unloading::new(generation)))
+        self.hold(Purpose::Unload, Limit::Forever, |section| f(&mut Unloading::new(section)))
     }
     /// Loads without being in an execution; see [`unload`](Self::unload).
     ///
@@ -249,7 +249,7 @@ impl Interlock {
     /// # Panics
     /// Inside a `run` of this thread.
     pub fn load<R>(&self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
-        self.hold(Purpose::Load, Limit::Forever, |generation| f(&mut Loading::new(generation)))
+        self.hold(Purpose::Load, Limit::Forever, |section| f(&mut Loading::new(section)))
     }
     /// [`unload`](Self::unload), if it can begin within `timeout`.
     ///
@@ -264,13 +264,13 @@ impl Interlock {
         f: impl FnOnce(&mut Unloading<'_>) -> R,
     ) -> Result<R, AcquireError> {
         let limit = self.0.deadline(timeout);
-        self.hold(Purpose::Unload, limit, |generation| f(&mut Unloading::new(generation)))
+        self.hold(Purpose::Unload, limit, |section| f(&mut Unloading::new(section)))
     }
     fn hold<R>(
         &self,
         purpose: Purpose,
         limit: Limit,
-        f: impl FnOnce(u64) -> R,
+        f: impl FnOnce(Section) -> R,
     ) -> Result<R, AcquireError> {
         assert!(
             ambient::innermost(&self.0).is_none(),
@@ -325,6 +325,9 @@ impl<'a> Exclusive<'a> {
     pub(super) fn level(&self) -> u32 {
         self.level
     }
+    pub(super) fn section(&self) -> Section {
+        Section { home: Home::of(&self.record.home), generation: self.generation }
+    }
     fn within(&self) -> Within {
         ambient::push(self.frame())
     }
@@ -337,9 +340,9 @@ impl<'a> Exclusive<'a> {
         }
     }
     /// Runs `f` inside the section, and ends it.
-    pub(super) fn run<R>(self, f: impl FnOnce(u64) -> R) -> R {
+    pub(super) fn run<R>(self, f: impl FnOnce(Section) -> R) -> R {
         let within = self.within();
-        let result = f(self.generation);
+        let result = f(self.section());
         drop(within);
         self.finish(true);
         result

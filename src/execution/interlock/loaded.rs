@@ -1,13 +1,13 @@
 //! Things that are loaded under the interlock, and handles to them.
 
-use super::alone::{Loading, Unloading};
+use super::alone::{Home, Loading, Unloading};
 use super::error::{AcquireError, LoadError};
 use super::running::Running;
 use crate::foreign::Foreign;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Something that is loaded when it is first needed, and unloaded as a whole.
 ///
@@ -108,6 +108,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub struct Loaded<T> {
     /// Locked for as long as it takes to copy or swap a reference.
     value: RwLock<Option<Arc<Foreign<T>>>>,
+    /// The interlock that it is loaded and unloaded under: the first that it was.
+    home: OnceLock<Home>,
 }
 
 /// A reference to what is loaded, that lives no longer than the share it was got with allows.
@@ -129,12 +131,14 @@ pub struct Handle<'r, T> {
 impl<T> Loaded<T> {
     /// Nothing is loaded yet.
     pub const fn new() -> Self {
-        Loaded { value: RwLock::new(None) }
+        Loaded { value: RwLock::new(None), home: OnceLock::new() }
     }
 
-    /// What is loaded. None too for an execution without a [share](Running::has_share).
+    /// What is loaded. None too for an execution without a [share](Running::has_share), and for one of
+    /// another interlock, which would keep nobody from unloading it.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
-        let value = self.current().filter(|_| running.has_share())?;
+        let is_at_home = || self.home.get().is_some_and(|home| home.is_of(running.home()));
+        let value = self.current().filter(|_| running.has_share() && is_at_home())?;
         Some(Handle { value, running: PhantomData })
     }
 
@@ -145,11 +149,15 @@ impl<T> Loaded<T> {
     ///
     /// # Errors
     /// Those of [`Running::load`], and that of `load`: then nothing is loaded, and the next tries again.
+    ///
+    /// # Panics
+    /// Under another interlock than before; see [`set`](Self::set).
     pub fn get_or_load<'r, E>(
         &self,
         running: &'r mut Running<'_>,
         load: impl FnOnce() -> Result<T, E>,
     ) -> Result<Handle<'r, T>, LoadError<E>> {
+        self.belongs_to(&Home::of(running.home()));
         if self.current().is_none() || !running.has_share() {
             running
                 .load(|loading| match self.current() {
@@ -165,16 +173,29 @@ impl<T> Loaded<T> {
     }
 
     /// Something is loaded, in place of what was before.
-    pub fn set(&self, value: T, _alone: &mut Loading<'_>) {
+    ///
+    /// # Panics
+    /// Under another interlock than it was first loaded or unloaded under: those who have a share of that
+    /// one may be using it.
+    pub fn set(&self, value: T, alone: &mut Loading<'_>) {
+        self.belongs_to(&alone.section.home);
         let former = self.swap(Some(Arc::new(Foreign::new(value))));
         drop(former);
     }
     /// Nothing is loaded any more. What was is dropped here, unless somebody kept it.
-    pub fn clear(&self, _alone: &mut Unloading<'_>) {
+    ///
+    /// # Panics
+    /// Under another interlock, as [`set`](Self::set).
+    pub fn clear(&self, alone: &mut Unloading<'_>) {
+        self.belongs_to(&alone.section.home);
         let former = self.swap(None);
         drop(former);
     }
 
+    fn belongs_to(&self, home: &Home) {
+        let first = self.home.get_or_init(|| home.clone());
+        assert!(first.is(home), "it belongs to another interlock");
+    }
     fn current(&self) -> Option<Arc<Foreign<T>>> {
         self.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

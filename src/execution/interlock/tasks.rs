@@ -151,7 +151,7 @@ impl Running<'_> {
     /// As for [`permit_loads_async`](Self::permit_loads_async).
     pub async fn load_async(&mut self) -> Result<LoadingGuard<'_>, AcquireError> {
         let hold = self.hold_async(Purpose::Load).await?;
-        Ok(LoadingGuard { loading: Loading::new(hold.generation), hold })
+        Ok(LoadingGuard { loading: Loading::new(hold.section()), hold })
     }
     /// [`unload`](Self::unload) for tasks; see [`load_async`](Self::load_async).
     ///
@@ -162,7 +162,7 @@ impl Running<'_> {
     /// As for `load_async`.
     pub async fn unload_async(&mut self) -> Result<UnloadingGuard<'_>, AcquireError> {
         let hold = self.hold_async(Purpose::Unload).await?;
-        Ok(UnloadingGuard { unloading: Unloading::new(hold.generation), hold })
+        Ok(UnloadingGuard { unloading: Unloading::new(hold.section()), hold })
     }
     async fn hold_async(&mut self, purpose: Purpose) -> Result<Exclusive<'_>, AcquireError> {
         self.recover_async().await;
