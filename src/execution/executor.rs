@@ -6,7 +6,6 @@ use super::guard::{Entry, Execution};
 use super::hooks::{Hook, Hooks};
 use super::interlock::Interlock;
 use super::preparing::Preparing;
-use super::reloading::World;
 use super::report::{Report, Reporter, Severity};
 use crate::foreign::{Foreign, contained};
 use std::borrow::Cow;
@@ -43,7 +42,6 @@ pub(crate) struct Inner {
     pub(crate) hooks: Hooks,
     reporter: Option<Foreign<Reporter>>,
     interlock: Option<Interlock>,
-    world: World,
 }
 
 impl Executor {
@@ -184,9 +182,6 @@ impl Executor {
     pub(crate) fn interlock(&self) -> Option<&Interlock> {
         self.inner.interlock.as_ref()
     }
-    pub(crate) fn world(&self) -> &World {
-        &self.inner.world
-    }
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.inner) as usize
     }
@@ -256,7 +251,7 @@ impl ExecutorBuilder {
     /// The executor.
     pub fn build(self) -> Executor {
         let ExecutorBuilder { hooks, reporter, interlock } = self;
-        let inner = Inner { hooks, reporter, interlock, world: World::default() };
+        let inner = Inner { hooks, reporter, interlock };
         Executor { inner: Arc::new(inner), source: Cow::Borrowed("cabrank") }
     }
 }

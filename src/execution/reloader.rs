@@ -39,8 +39,8 @@ use std::sync::Arc;
 ///
 /// # A reload that fails
 /// Its execution fails without running its body, and the reporter is told. Until a reload has
-/// succeeded, the executor refuses to run anything ([`HalfReloaded`]), and each execution of the
-/// reloader tries again first.
+/// succeeded, no executor of the interlock runs anything ([`HalfReloaded`]), and each execution of the
+/// reloader tries again first. An interlock has one reloader.
 #[derive(Clone)]
 pub struct Reloader {
     executor: Executor,

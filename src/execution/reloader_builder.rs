@@ -120,14 +120,14 @@ impl ReloaderBuilder {
     /// The reloader.
     ///
     /// # Errors
-    /// The executor has no interlock, or has a reloader already. A disabled one needs neither.
+    /// The executor has no interlock, or that has a reloader already. A disabled one needs neither.
     pub fn build(self) -> Result<Reloader, ReloaderError> {
         let ReloaderBuilder { executor, check, steps, when } = self;
         if when != When::Never {
-            if executor.interlock().is_none() {
+            let Some(interlock) = executor.interlock() else {
                 return Err(ReloaderError::NoInterlock);
-            }
-            if !executor.world().take_reloader() {
+            };
+            if !interlock.world().take_reloader() {
                 return Err(ReloaderError::SecondReloader);
             }
         }
@@ -152,7 +152,7 @@ impl fmt::Debug for ReloaderBuilder {
 pub enum ReloaderError {
     /// Nothing keeps the executor's executions from running while something is unloaded.
     NoInterlock,
-    /// The executor's executions could not tell the one's failed reload from the other's.
+    /// Executions under the executor's interlock could not tell the one's failed reload from the other's.
     SecondReloader,
 }
 
@@ -163,7 +163,7 @@ impl fmt::Display for ReloaderError {
                 "the executor has no interlock: give it one with ExecutorBuilder::interlock"
             }
             ReloaderError::SecondReloader => {
-                "the executor has a reloader already: clone that, or make another executor"
+                "the executor's interlock has a reloader already: clone that, or make another interlock"
             }
         })
     }

@@ -27,10 +27,9 @@
 use super::changes::Changes;
 use super::error::{BoxError, Failure, Stage};
 use super::hooks::{Completers, Hooks, stage};
-use super::interlock::Unloading;
+use super::interlock::{Unloading, World};
 use super::preparing::Preparing;
 use crate::foreign::Foreign;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// One thing to be done.
 pub(crate) type Action = Foreign<Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>>;
@@ -138,7 +137,7 @@ impl Reloading {
         if !self.changes.take_up(world.is_half_reloaded())? {
             return Ok(());
         }
-        world.half_reloaded.store(true, SeqCst);
+        world.begin_reload();
         for before in &self.steps.before {
             stage(Stage::BeforeUnload, &**before)?;
         }
@@ -149,31 +148,12 @@ impl Reloading {
             stage(Stage::AfterUnload, || after(unloading))?;
         }
         load(unloading)?;
-        world.half_reloaded.store(false, SeqCst);
+        world.end_reload();
         Ok(())
     }
 
     pub(crate) fn prepare(&self, preparing: &mut Preparing<'_>) -> Result<(), Failure> {
         let mut steps = self.steps.prepare.iter();
         steps.try_for_each(|prepare| stage(Stage::Prepare, || prepare(preparing)))
-    }
-}
-
-/// What an executor knows of what its reloader reloads.
-#[derive(Debug, Default)]
-pub(crate) struct World {
-    /// A reload has begun, and has not succeeded.
-    half_reloaded: AtomicBool,
-    /// An executor has one reloader: a second would take the first one's failures for its own.
-    has_reloader: AtomicBool,
-}
-
-impl World {
-    pub(crate) fn is_half_reloaded(&self) -> bool {
-        self.half_reloaded.load(SeqCst)
-    }
-    /// False if there is one already.
-    pub(crate) fn take_reloader(&self) -> bool {
-        !self.has_reloader.swap(true, SeqCst)
     }
 }

@@ -3,7 +3,8 @@
 use crate::common::log::{Log, failed, reporting};
 use crate::noting::{once, preparing, unloading};
 use cabrank::execution::{
-    Executor, HalfReloaded, Interlock, Panicked, Reloader, ReloaderBuilder, Severity, Stage,
+    Executor, HalfReloaded, Interlock, Panicked, Reloader, ReloaderBuilder, ReloaderError,
+    Severity, Stage,
 };
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -133,4 +134,32 @@ fn the_bodys_error_comes_before_that_of_the_reload_after_it() {
     assert_eq!((error.stage(), error.attached().len()), (Stage::Body, 1));
     assert_eq!(error.attached()[0].stage(), Stage::Unload);
     assert_eq!(*severities.lock().expect("no panic"), [Severity::Error]);
+}
+
+/// The world is the interlock's: another executor under it ran on what the reload had half unloaded.
+#[test]
+fn nobody_of_the_interlock_runs_on_a_half_reloaded_world() {
+    let interlock = Interlock::new();
+    let [executor, other] =
+        [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build());
+    let (broken, inside) = (Arc::new(AtomicBool::new(true)), other.clone());
+    let fails = broken.clone();
+    let reloader = Reloader::builder(executor.clone())
+        .check(|| true)
+        .unload(move |_| {
+            inside.wrap(|_| Ok(()))?; // what reloads may run
+            if fails.load(SeqCst) { Err("on purpose".into()) } else { Ok(()) }
+        })
+        .build()
+        .expect("valid");
+    reloader.wrap(|_| Ok(())).expect_err("it fails");
+    for executor in [&executor, &other] {
+        assert!(failed(executor.wrap(|_| Ok(()))).cause().is::<HalfReloaded>());
+    }
+    broken.store(false, SeqCst);
+    reloader.wrap(|_| Ok(())).expect("it is retried");
+    other.wrap(|_| Ok(())).expect("it runs again");
+
+    let second = Reloader::builder(other).build();
+    assert_eq!(second.expect_err("one is enough"), ReloaderError::SecondReloader);
 }

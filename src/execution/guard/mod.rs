@@ -152,7 +152,7 @@ impl Execution {
 
     /// Runs the executor's hooks. True if something is to be reloaded.
     fn begin(&mut self) -> Result<bool, Failure> {
-        let half_reloaded = self.executor.world().is_half_reloaded();
+        let half_reloaded = self.executor.interlock().is_some_and(Interlock::is_half_reloaded_here);
         if self.reloading.is_none() && half_reloaded {
             return Err(Failure::new(Stage::Enter, super::HalfReloaded));
         }

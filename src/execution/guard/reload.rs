@@ -4,12 +4,12 @@ use super::Execution;
 use crate::execution::ReloadRefused;
 use crate::execution::error::{Failure, Stage};
 use crate::execution::hooks::Completers;
-use crate::execution::interlock::Unloading;
-use crate::execution::reloading::{Reloading, World};
+use crate::execution::interlock::{Unloading, World};
+use crate::execution::reloading::Reloading;
 use std::mem::take;
 use std::sync::Arc;
 
-/// What a reload does while nobody else runs: with the right to unload, the executor's world, what
+/// What a reload does while nobody else runs: with the right to unload, the world, what
 /// is to be completed, and where failures go.
 type Alone = fn(
     &Reloading,
@@ -49,7 +49,8 @@ impl Execution {
     fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
         let _here = self.scope().enter();
         let running = self.running.as_mut().ok_or_else(no_share)?;
-        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
+        let world = self.executor.interlock().ok_or_else(no_share)?.world();
+        let completers = &mut self.reload_completers;
         let failures = &mut self.failures;
         let unloaded =
             running.unload(|unloading| alone(reloading, unloading, world, completers, failures));
@@ -58,7 +59,8 @@ impl Execution {
     async fn unload_async(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
         let scope = self.scope();
         let running = self.running.as_mut().ok_or_else(no_share)?;
-        let (world, completers) = (self.executor.world(), &mut self.reload_completers);
+        let world = self.executor.interlock().ok_or_else(no_share)?.world();
+        let completers = &mut self.reload_completers;
         let unloading = running.unload_async().await;
         let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
         let result = {

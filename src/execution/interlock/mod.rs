@@ -65,6 +65,7 @@ mod settle;
 mod state;
 mod tasks;
 mod transitions;
+mod world;
 
 pub use alone::{Loading, Unloading};
 pub use child::Child;
@@ -77,6 +78,7 @@ pub(crate) use returning::Returning;
 pub use running::Running;
 pub(crate) use scope::{Scope, Within};
 pub use tasks::{LoadingGuard, UnloadingGuard};
+pub(crate) use world::World;
 
 use crate::clock::{Clock, Deadline, Tick};
 use crate::foreign::{contained, release};
@@ -114,6 +116,7 @@ pub(crate) struct Inner {
     word: Word,
     state: Mutex<State>,
     clock: Clock,
+    world: World,
     /// Places of owners that are in no use. Nothing is done while it is locked.
     spares: std::sync::Mutex<Vec<Place>>,
 }
@@ -152,6 +155,7 @@ impl Interlock {
             word: Word::new(0),
             state: Mutex::new(State::new(clock.clone())),
             clock,
+            world: World::default(),
             spares: std::sync::Mutex::default(),
         });
         if inner.clock.is_manual() {
