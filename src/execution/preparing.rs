@@ -39,7 +39,8 @@ impl<'a> Preparing<'a> {
     }
 
     /// Loads: at once after unloading, where nobody else runs; beside others, when none of them runs,
-    /// which blocks the thread.
+    /// which blocks the thread. A task that prepares beside others blocks none: if somebody runs, this is
+    /// [`AcquireError::WouldBlock`], and a step that fails after that is called once more when nobody does.
     ///
     /// # Errors
     /// Those of [`Running::load`]: [`AcquireError::Nested`] where there is no share of its own to load by,
@@ -67,6 +68,28 @@ pub(crate) trait Loads {
 impl Loads for Running<'_> {
     fn loads(&mut self, f: &mut dyn FnMut(&mut Loading<'_>)) -> Result<(), AcquireError> {
         self.load(f)
+    }
+}
+
+/// A task's share, by which it loads only if it need not wait.
+pub(crate) struct AtOnce<'a> {
+    pub(crate) running: &'a mut Running<'static>,
+    /// It would have had to.
+    pub(crate) refused: bool,
+}
+
+impl Loads for AtOnce<'_> {
+    fn loads(&mut self, f: &mut dyn FnMut(&mut Loading<'_>)) -> Result<(), AcquireError> {
+        let loaded = self.running.load_at_once(f);
+        self.refused |= matches!(loaded, Err(AcquireError::WouldBlock));
+        loaded
+    }
+}
+
+impl Loads for Loading<'_> {
+    fn loads(&mut self, f: &mut dyn FnMut(&mut Loading<'_>)) -> Result<(), AcquireError> {
+        f(self);
+        Ok(())
     }
 }
 

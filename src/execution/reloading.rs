@@ -153,7 +153,26 @@ impl Reloading {
     }
 
     pub(crate) fn prepare(&self, preparing: &mut Preparing<'_>) -> Result<(), Failure> {
-        let mut steps = self.steps.prepare.iter();
-        steps.try_for_each(|prepare| stage(Stage::Prepare, || prepare(preparing)))
+        self.prepare_from(&mut 0, preparing)
+    }
+    /// The same from this step on; `next` is then the one that has failed.
+    pub(crate) fn prepare_from(
+        &self,
+        next: &mut usize,
+        preparing: &mut Preparing<'_>,
+    ) -> Result<(), Failure> {
+        while self.prepare_one(next, preparing)? {}
+        Ok(())
+    }
+    /// This step. False if there is none.
+    pub(crate) fn prepare_one(
+        &self,
+        next: &mut usize,
+        preparing: &mut Preparing<'_>,
+    ) -> Result<bool, Failure> {
+        let Some(prepare) = self.steps.prepare.get(*next) else { return Ok(false) };
+        stage(Stage::Prepare, || prepare(preparing))?;
+        *next += 1;
+        Ok(true)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::log::Log;
 use crate::common::soon;
-use crate::common::task::block_on;
+use crate::common::task::{Task, block_on};
 use cabrank::execution::interlock::{AcquireError, Loaded};
 use cabrank::execution::{Execution, Executor, Interlock, Reloader, Stage};
 use std::sync::Arc;
@@ -72,6 +72,44 @@ fn what_prepares_may_load() {
         let task = reloader.wrap_async(async |execution: &mut Execution| seen(execution));
         assert_eq!(block_on(task).expect("it runs"), (Some(3), Some("after")));
     }
+}
+
+/// A task that prepares beside others, and has to load for it, blocked the thread until they had left: on a
+/// runtime of one thread, for ever.
+#[test]
+fn a_task_that_prepares_blocks_no_thread() {
+    let (settings, calls) = (Arc::new(Loaded::new()), Arc::new(AtomicUsize::new(0)));
+    let executor = Executor::builder().interlock(Interlock::new()).build();
+    let (prepared, count) = (settings.clone(), calls.clone());
+    let reloader = Reloader::builder(executor.clone())
+        .always()
+        .to_prepare(|_| Ok(()))
+        .to_prepare(move |preparing| {
+            let number = count.fetch_add(1, SeqCst);
+            Ok(preparing.load(|loading| prepared.set(number, loading))?)
+        })
+        .build()
+        .expect("valid");
+    let other = executor.run().expect("it runs");
+    let (theirs, seen) = (reloader.clone(), settings.clone());
+    let mut task = Task::new(async move {
+        let body = async |execution: &mut Execution| {
+            let running = execution.running().expect("a share");
+            Ok(seen.get(running).map(|number| *number))
+        };
+        theirs.wrap_async(body).await
+    });
+    task = soon(move || {
+        assert!(task.poll().is_none());
+        task
+    });
+    assert_eq!((calls.load(SeqCst), task.wakes()), (1, 0));
+    other.complete().expect("it completes");
+    assert_eq!(task.finish().expect("it runs"), Some(1), "the step was called once more");
+    assert_eq!(
+        block_on(reloader.wrap_async(async |_| Ok(calls.load(SeqCst)))).expect("it runs"),
+        3
+    );
 }
 
 /// Inside an execution on the same thread the share is that one's, which keeps it.

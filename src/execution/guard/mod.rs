@@ -146,7 +146,10 @@ impl Execution {
             Ok(false) => Ok(()),
             Err(failure) => Err(failure),
         };
-        let begun = begun.and_then(|()| execution.begin_reloaded());
+        let begun = match begun {
+            Ok(()) => execution.begin_reloaded_async().await,
+            failed => failed,
+        };
         execution.begun(begun)
     }
 

@@ -5,6 +5,7 @@ use crate::execution::ReloadRefused;
 use crate::execution::error::{Failure, Stage};
 use crate::execution::hooks::Completers;
 use crate::execution::interlock::{Unloading, World};
+use crate::execution::preparing::{AtOnce, Preparing};
 use crate::execution::reloading::Reloading;
 use std::mem::take;
 use std::sync::Arc;
@@ -43,6 +44,42 @@ impl Execution {
         let reloading = self.reloading.clone().filter(|_| take(&mut self.reloads_last))?;
         reloading.owe();
         Some(reloading)
+    }
+
+    /// [`begin_reloaded`](Self::begin_reloaded) without blocking the thread: a step that has to wait to load
+    /// is called once more, alone.
+    pub(super) async fn begin_reloaded_async(&mut self) -> Result<(), Failure> {
+        let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
+        if self.running.is_none() {
+            // Inside another execution it may not load, so it does not wait.
+            return self.begin_reloaded();
+        }
+        self.reloads_last = true;
+        let scope = self.scope();
+        {
+            let _here = scope.clone().enter();
+            reloading.steps.hooks.run(&mut self.reload_completers)?;
+        }
+        let mut next = 0;
+        loop {
+            let Some(running) = &mut self.running else { return Err(no_share()) };
+            let mut at_once = AtOnce { running, refused: false };
+            let prepared = {
+                let _here = scope.clone().enter();
+                reloading.prepare_from(&mut next, &mut Preparing::new(Some(&mut at_once)))
+            };
+            if prepared.is_ok() || !at_once.refused {
+                return prepared;
+            }
+            let loading = at_once.running.load_async().await;
+            let mut loading = loading.map_err(|refused| Failure::new(Stage::Prepare, refused))?;
+            let prepared = {
+                let _here = (scope.clone().enter(), loading.scope().enter());
+                reloading.prepare_one(&mut next, &mut Preparing::new(Some(&mut *loading)))
+            };
+            loading.finish().await;
+            prepared?;
+        }
     }
 
     /// Waits until nobody else runs, and reloads.

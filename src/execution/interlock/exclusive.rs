@@ -26,7 +26,8 @@ impl Running<'_> {
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
         self.load_by(Limit::Forever, f)
     }
-    /// [`load`](Self::load), if nobody else runs now.
+    /// [`load`](Self::load), if nobody else runs now. When `f` has run, others that wait to load by then
+    /// have their turn, as after a `load`: so it may block in its end, though not at its beginning.
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`], and those of `load`.
@@ -72,7 +73,8 @@ impl Running<'_> {
     ) -> Result<R, AcquireError> {
         self.unload_by(Limit::Forever, f)
     }
-    /// [`unload`](Self::unload), if nobody else runs now.
+    /// [`unload`](Self::unload), if nobody else runs now. It may block in its end, as
+    /// [`try_load`](Self::try_load).
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`], and those of `unload`.
@@ -134,6 +136,15 @@ impl Running<'_> {
         Ok(Some(hold.run(|section| f(&mut Unloading::new(section)))))
     }
 
+    /// [`try_load`](Self::try_load), after which nobody has a turn first: so it blocks at no time.
+    pub(crate) fn load_at_once<R>(
+        &mut self,
+        f: impl FnOnce(&mut Loading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        let hold = self.hold(Purpose::Load, Limit::Never)?;
+        let _within = hold.within();
+        Ok(f(&mut Loading::new(hold.section())))
+    }
     /// Holds, or says why not.
     fn hold(&mut self, purpose: Purpose, limit: Limit) -> Result<Exclusive<'_>, AcquireError> {
         let step = self.ask(purpose, limit.asker())?;

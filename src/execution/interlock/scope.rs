@@ -7,7 +7,7 @@
 use super::Interlock;
 use super::ambient::{self, Frame, Kind};
 use super::running::Running;
-use super::tasks::UnloadingGuard;
+use super::tasks::{LoadingGuard, UnloadingGuard};
 
 /// Where a share is.
 #[derive(Clone)]
@@ -23,6 +23,12 @@ impl Running<'_> {
     pub(crate) fn scope(&self) -> Scope {
         let (record, lineage) = (self.record().clone(), self.lineage.clone());
         Scope(Frame { record, level: self.level, kind: Kind::Running, lineage })
+    }
+}
+
+impl LoadingGuard<'_> {
+    pub(crate) fn scope(&self) -> Scope {
+        Scope(self.hold.frame())
     }
 }
 

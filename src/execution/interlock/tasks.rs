@@ -271,7 +271,7 @@ async fn finish(hold: Exclusive<'_>) {
 #[derive(Debug)]
 pub struct LoadingGuard<'a> {
     loading: Loading<'a>,
-    hold: Exclusive<'a>,
+    pub(super) hold: Exclusive<'a>,
 }
 
 /// [`Unloading`], for as long as it lives. Dropped without `finish`, it lets nobody go first.
