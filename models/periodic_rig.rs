@@ -4,7 +4,7 @@
 //! follows a step belongs to it. loom sees only the step, and reorders what does not depend on it: where
 //! a note has to meet the executor's, it follows a step on the executor's word (`is_open`).
 
-pub(super) use super::rig::{block_on, explore, spawn};
+pub(super) use super::rig::{block_on, explore, poll_once, spawn};
 pub(super) use crate::sync::lock_free;
 pub(super) use crate::{Flow, JoinError, Joined, ManualClock, PeriodicExecutor, Phase, Registry};
 

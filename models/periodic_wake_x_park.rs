@@ -45,6 +45,24 @@ fn periodic_task_wake_x_park() {
     });
 }
 
+/// A task that joins is polled by one waker, and then by another. Guards that each poll leaves its own
+/// (`Core::poll_join`): otherwise the first is woken, which wakes nobody. Asserted: the join ends.
+#[test]
+fn periodic_join_x_second_waker() {
+    explore("periodic_join_x_second_waker", &["joined"], |outcomes| {
+        let executor = AsyncPeriodicExecutor::builder(Duration::MAX, OnThreads)
+            .clock(ManualClock::new().clock())
+            .unregistered()
+            .target(|| std::future::ready(()));
+        executor.open().expect("a thread");
+        let mut join = Box::pin(executor.join());
+        assert!(poll_once(join.as_mut()).is_pending());
+        executor.close();
+        assert_eq!(block_on(join), Ok(Joined::Closed));
+        outcomes.note("joined");
+    });
+}
+
 /// A runtime with a thread for each task. No model waits for a time.
 struct OnThreads;
 

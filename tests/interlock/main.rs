@@ -10,6 +10,7 @@ mod defects;
 mod dump;
 mod executions;
 mod fairness;
+mod giving_up;
 mod liveness;
 mod loaded;
 mod promises;
