@@ -28,7 +28,7 @@ impl Child {
     /// As [`Executor::wrap`].
     pub fn wrap<R>(
         self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         if self.executor.is_active() {
             return self.executor.nest(body);
@@ -39,7 +39,7 @@ impl Child {
     ///
     /// # Errors
     /// Those of [`Executor::run`].
-    pub fn run(self) -> Result<Execution, ExecutionError> {
+    pub fn run(self) -> Result<Execution<'static>, ExecutionError> {
         if self.executor.is_active() {
             return Ok(Execution::nested(self.executor));
         }
@@ -57,7 +57,7 @@ impl Child {
     /// As [`Executor::wrap_async`].
     pub async fn wrap_async<R, F>(self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         if self.executor.is_active() {
             return self.executor.nest_async(body).await;

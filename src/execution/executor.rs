@@ -73,7 +73,7 @@ impl Executor {
     /// If the body does, after the hooks were completed and the reporter told. Nothing else panics.
     pub fn wrap<R>(
         &self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         if self.is_active() {
             return self.nest(body);
@@ -84,13 +84,13 @@ impl Executor {
     /// Only calls the body: the executor is active already.
     pub(crate) fn nest<R>(
         &self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         body(&mut Execution::nested(self.clone())).map_err(ExecutionError::of_body)
     }
     pub(crate) async fn nest_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         body(&mut Execution::nested(self.clone())).await.map_err(ExecutionError::of_body)
     }
@@ -106,7 +106,7 @@ impl Executor {
     ///
     /// # Panics
     /// Where this thread loads or unloads under the executor's interlock: it would wait for itself.
-    pub fn run(&self) -> Result<Execution, ExecutionError> {
+    pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
         if self.is_active() {
             return Ok(Execution::nested(self.clone()));
         }
@@ -139,7 +139,7 @@ impl Executor {
     /// inside that one to its end; polled elsewhere, its body is dropped and it fails.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         if self.is_active() {
             return self.nest_async(body).await;

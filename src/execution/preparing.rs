@@ -72,13 +72,13 @@ impl Loads for Running<'_> {
 }
 
 /// A task's share, by which it loads only if it need not wait.
-pub(crate) struct AtOnce<'a> {
-    pub(crate) running: &'a mut Running<'static>,
+pub(crate) struct AtOnce<'a, 'scope> {
+    pub(crate) running: &'a mut Running<'scope>,
     /// It would have had to.
     pub(crate) refused: bool,
 }
 
-impl Loads for AtOnce<'_> {
+impl Loads for AtOnce<'_, '_> {
     fn loads(&mut self, f: &mut dyn FnMut(&mut Loading<'_>)) -> Result<(), AcquireError> {
         let loaded = self.running.load_at_once(f);
         self.refused |= matches!(loaded, Err(AcquireError::WouldBlock));

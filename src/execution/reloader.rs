@@ -79,7 +79,7 @@ impl Reloader {
     /// If the body does: see [`Executor::wrap`].
     pub fn wrap<R>(
         &self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         match self.nested()? {
             true => self.executor.nest(body),
@@ -94,7 +94,7 @@ impl Reloader {
     ///
     /// # Errors
     /// Those of [`wrap`](Self::wrap) before the body.
-    pub fn run(&self) -> Result<Execution, ExecutionError> {
+    pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
         match self.nested()? {
             true => Ok(Execution::nested(self.executor.clone())),
             false => self.start(Entry::Guard),
@@ -116,7 +116,7 @@ impl Reloader {
     /// was to be unloaded after the body is unloaded by the next execution.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         match self.nested()? {
             true => self.executor.nest_async(body).await,
@@ -156,7 +156,7 @@ impl Reloader {
         self.executor.bare(|preparing| self.reloading.prepare(preparing))
     }
 
-    fn start(&self, entry: Entry) -> Result<Execution, ExecutionError> {
+    fn start(&self, entry: Entry) -> Result<Execution<'static>, ExecutionError> {
         Execution::start(self.executor.clone(), entry, Some(self.reloading.clone()))
     }
 

@@ -137,3 +137,16 @@ fn a_child_is_let_in_although_a_reload_waits_for_its_parent() {
     });
     assert_eq!(log.take(), ["child", "child", "unload"]);
 }
+
+/// Whoever has an execution of its own may swap its share for one of another interlock: it reloaded beside
+/// those who run.
+#[test]
+fn an_execution_whose_share_was_swapped_does_not_reload() {
+    let (log, other) = (Log::default(), Interlock::new());
+    let reloader = noting(&log).always().build().expect("valid");
+    let mut execution = reloader.run().expect("it runs");
+    drop(std::mem::replace(execution.running().expect("a share"), other.enter()));
+    let error = failed(execution.complete());
+    assert_eq!(error.into_cause().downcast_ref(), Some(&ReloadRefused::InsideExecution));
+    assert!(!log.has("unload", 1));
+}

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
 /// Locked for as long as it takes to take it.
-struct Late(Mutex<Option<Execution>>);
+struct Late(Mutex<Option<Execution<'static>>>);
 
 /// Drops it when its share is back.
-pub(super) fn end(execution: Execution, returning: &Returning) {
+pub(super) fn end(execution: Execution<'static>, returning: &Returning) {
     let late = Arc::new(Late(Mutex::new(Some(execution))));
     if returning.wakes(Waker::from(late.clone())) {
         late.wake();

@@ -22,7 +22,7 @@ use crate::sync::has_failed;
 use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
-use std::mem::{replace, take};
+use std::mem::take;
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -44,8 +44,24 @@ use std::task::Poll;
 /// execution.complete()?; // or drop(execution), on any thread
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// The lifetime keeps the execution of a body, and its share, from being swapped for another; to write it is
+/// never needed.
+///
+/// ```compile_fail,E0521
+/// use cabrank::execution::{Executor, Interlock};
+///
+/// let executor = Executor::builder().interlock(Interlock::new()).build();
+/// executor.wrap(|execution| Ok(std::mem::replace(execution, executor.run()?)));
+/// ```
+/// ```compile_fail,E0521
+/// use cabrank::execution::{Executor, Interlock};
+///
+/// let (executor, other) = (Executor::builder().interlock(Interlock::new()).build(), Interlock::new());
+/// executor.wrap(|execution| Ok(drop(std::mem::replace(execution.running().unwrap(), other.enter()))));
+/// ```
 #[must_use = "dropping an execution completes it"]
-pub struct Execution {
+pub struct Execution<'scope> {
     executor: Executor,
     /// Inside another of the same executor: there is nothing to do.
     nested: bool,
@@ -56,7 +72,7 @@ pub struct Execution {
     reload_completers: Completers,
     completers: Completers,
     /// Its share: entered first and left last.
-    running: Option<Running<'static>>,
+    running: Option<Running<'scope>>,
     /// What has failed, and was not told yet.
     failures: Vec<Failure>,
 }
@@ -83,7 +99,7 @@ enum Ended<R> {
     Panicked(Box<dyn Any + Send>),
 }
 
-impl Execution {
+impl Execution<'static> {
     fn idle(executor: Executor, reloading: Option<Arc<Reloading>>) -> Self {
         Execution {
             executor,
@@ -152,7 +168,9 @@ impl Execution {
         };
         execution.begun(begun)
     }
+}
 
+impl<'scope> Execution<'scope> {
     /// Runs the executor's hooks. True if something is to be reloaded.
     fn begin(&mut self) -> Result<bool, Failure> {
         let half_reloaded = self.executor.interlock().is_some_and(Interlock::is_half_reloaded_here);
@@ -203,7 +221,7 @@ impl Execution {
     ///
     /// None if the executor has no interlock, or this is inside another execution on the same
     /// thread: the share is that one's.
-    pub fn running(&mut self) -> Option<&mut Running<'static>> {
+    pub fn running(&mut self) -> Option<&mut Running<'scope>> {
         self.running.as_mut()
     }
 
@@ -240,7 +258,7 @@ impl Execution {
 
     /// Calls something while the executor counts as running on this thread, so that a
     /// [`wrap`](Executor::wrap) inside is a nested one.
-    pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution) -> R) -> R {
+    pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution<'_>) -> R) -> R {
         let _here = self.scope().enter();
         body(self)
     }
@@ -248,7 +266,7 @@ impl Execution {
     /// Runs the body, and ends.
     pub(crate) fn carry<R>(
         mut self,
-        body: impl FnOnce(&mut Execution) -> Result<R, BoxError>,
+        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
         let result = caught(|| self.within(body));
         let ended = self.note(result);
@@ -261,7 +279,7 @@ impl Execution {
     /// Runs the body, which is in this execution whenever it is polled, and ends.
     pub(crate) async fn carry_async<R, F>(mut self, body: F) -> Result<R, ExecutionError>
     where
-        F: AsyncFnOnce(&mut Execution) -> Result<R, BoxError>,
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let result = {
             let scope = self.scope();
@@ -347,6 +365,20 @@ impl Execution {
         self.completers.complete(&mut self.failures);
     }
 
+    /// All of it, out of its scope: nothing is left to be done.
+    fn take(&mut self) -> Execution<'static> {
+        Execution {
+            executor: self.executor.clone(),
+            nested: self.nested,
+            reloading: self.reloading.take(),
+            reloads_last: take(&mut self.reloads_last),
+            reload_completers: take(&mut self.reload_completers),
+            completers: take(&mut self.completers),
+            running: self.running.take().map(Running::out_of_scope),
+            failures: take(&mut self.failures),
+        }
+    }
+
     fn told(&mut self) -> Result<(), ExecutionError> {
         match ExecutionError::of(take(&mut self.failures)) {
             None => Ok(()),
@@ -382,14 +414,13 @@ impl Execution {
     }
 }
 
-impl Drop for Execution {
+impl Drop for Execution<'_> {
     fn drop(&mut self) {
         if has_failed() {
             return;
         }
         if let Some(returning) = self.running.as_ref().and_then(Running::returning) {
-            let rest = Execution::idle(self.executor.clone(), None);
-            late::end(replace(self, rest), &returning);
+            late::end(self.take(), &returning);
             return;
         }
         self.end();
@@ -399,7 +430,7 @@ impl Drop for Execution {
     }
 }
 
-impl fmt::Debug for Execution {
+impl fmt::Debug for Execution<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Execution").field("executor", &self.executor).finish_non_exhaustive()
     }

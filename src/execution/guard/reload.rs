@@ -4,7 +4,7 @@ use super::Execution;
 use crate::execution::ReloadRefused;
 use crate::execution::error::{Failure, Stage};
 use crate::execution::hooks::Completers;
-use crate::execution::interlock::{Unloading, World};
+use crate::execution::interlock::{Interlock, Running, Unloading, World};
 use crate::execution::preparing::{AtOnce, Preparing};
 use crate::execution::reloading::Reloading;
 use std::mem::take;
@@ -20,7 +20,7 @@ type Alone = fn(
     &mut Vec<Failure>,
 ) -> Result<(), Failure>;
 
-impl Execution {
+impl Execution<'_> {
     pub(super) fn reload_first(&mut self) -> Result<(), Failure> {
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
         self.unload(&reloading, Reloading::reload_first)
@@ -85,8 +85,9 @@ impl Execution {
     /// Waits until nobody else runs, and reloads.
     fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
         let _here = self.scope().enter();
-        let running = self.running.as_mut().ok_or_else(no_share)?;
-        let world = self.executor.interlock().ok_or_else(no_share)?.world();
+        let interlock = self.executor.interlock().ok_or_else(no_share)?;
+        let running = own(&mut self.running, interlock)?;
+        let world = interlock.world();
         let completers = &mut self.reload_completers;
         let failures = &mut self.failures;
         let unloaded =
@@ -95,8 +96,9 @@ impl Execution {
     }
     async fn unload_async(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
         let scope = self.scope();
-        let running = self.running.as_mut().ok_or_else(no_share)?;
-        let world = self.executor.interlock().ok_or_else(no_share)?.world();
+        let interlock = self.executor.interlock().ok_or_else(no_share)?;
+        let running = own(&mut self.running, interlock)?;
+        let world = interlock.world();
         let completers = &mut self.reload_completers;
         let unloading = running.unload_async().await;
         let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
@@ -107,6 +109,14 @@ impl Execution {
         unloading.finish().await;
         result
     }
+}
+
+/// The share, unless whoever has the execution has swapped it for one of another interlock.
+fn own<'e, 'scope>(
+    running: &'e mut Option<Running<'scope>>,
+    interlock: &Interlock,
+) -> Result<&'e mut Running<'scope>, Failure> {
+    running.as_mut().filter(|running| running.is_of(interlock)).ok_or_else(no_share)
 }
 
 fn no_share() -> Failure {

@@ -7,7 +7,7 @@ use super::enter::Begun;
 use super::error::AcquireError;
 use super::modes::{Asker, Step};
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
-use super::{Inner, Waited};
+use super::{Inner, Interlock, Waited};
 use crate::execution::scoped::scoped;
 use crate::sync::has_failed;
 use std::fmt;
@@ -138,6 +138,18 @@ impl<'scope> Running<'scope> {
     }
     pub(super) fn frame(&self, level: u32, kind: Kind) -> Frame {
         Frame { record: self.record().clone(), level, kind, lineage: self.lineage.clone() }
+    }
+    pub(crate) fn is_of(&self, interlock: &Interlock) -> bool {
+        Arc::ptr_eq(self.home(), &interlock.0)
+    }
+    /// The same share, for who ends it.
+    pub(crate) fn out_of_scope(mut self) -> Running<'static> {
+        Running {
+            hold_on: std::mem::replace(&mut self.hold_on, Hold::First { seat: None }),
+            level: self.level,
+            lineage: self.lineage.take(),
+            scope: PhantomData,
+        }
     }
     /// This thread is in this execution, until the guard is dropped.
     pub(super) fn within(&self, kind: Kind) -> Within {
