@@ -14,5 +14,6 @@ mod giving_up;
 mod liveness;
 mod loaded;
 mod promises;
+mod random;
 mod tasks;
 mod told;

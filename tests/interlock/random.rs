@@ -1,0 +1,214 @@
+//! Random programs of tasks on one thread: loads, unloads, permit blocks, children, guards that are dropped;
+//! cancelled at every await, dropped as a whole, forfeited. Every one comes to its end, whatever is polled
+//! when, and while somebody is alone nobody else runs (S8).
+//!
+//! The histories of `interlock_refinement` are compared with the machine step by step, which knows nothing of
+//! futures inside futures and of forfeits beside them; these are not compared with anything.
+
+use cabrank::Interlock;
+use cabrank::execution::interlock::Running;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// There is time for so many in every run; `CABRANK_CASES` says for how many otherwise.
+fn programs() -> u64 {
+    match std::env::var("CABRANK_CASES") {
+        Ok(text) => text.parse().expect("CABRANK_CASES is a number of programs"),
+        Err(_) => 1_500,
+    }
+}
+
+struct World {
+    random: Cell<u64>,
+    interlock: Interlock,
+    running: Cell<u32>,
+    alone: Cell<u32>,
+    /// Of what is forfeited, nothing is promised.
+    forfeits: bool,
+}
+
+/// One that runs, or is alone, until this is dropped.
+struct Counted<'a>(&'a Cell<u32>);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl World {
+    /// Below `n`.
+    fn random(&self, n: u64) -> u64 {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        (x >> 11) % n
+    }
+    fn count<'a>(&'a self, counter: &'a Cell<u32>) -> Counted<'a> {
+        counter.set(counter.get() + 1);
+        let (alone, running) = (self.alone.get(), self.running.get());
+        let right = alone == 0 || alone == 1 && running == 0;
+        assert!(right || self.forfeits, "{alone} alone, {running} run\n{}", self.interlock.dump());
+        Counted(counter)
+    }
+    async fn runs(&self, running: &Running<'_>) {
+        if running.has_share() {
+            let _counted = self.count(&self.running);
+            yields(self.random(3)).await;
+        }
+    }
+    async fn is_alone(&self) {
+        let _counted = self.count(&self.alone);
+        yields(self.random(3)).await;
+    }
+    /// Polls a future to its end, or a few times, and drops it.
+    async fn perhaps<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        let mut left = if self.random(2) == 0 { self.random(6) } else { u64::MAX };
+        let mut future = pin!(future);
+        poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => {
+                left -= 1;
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    async fn loads(&self, running: &mut Running<'_>) {
+        let Ok(loading) = running.load_async().await else { return };
+        self.is_alone().await;
+        if self.random(3) > 0 {
+            loading.finish().await;
+        }
+    }
+    async fn unloads(&self, running: &mut Running<'_>) {
+        let Ok(unloading) = running.unload_async().await else { return };
+        self.is_alone().await;
+        if self.random(3) > 0 {
+            unloading.finish().await;
+        }
+    }
+    async fn permits(&self, running: &mut Running<'_>) {
+        let permitted = async {
+            yields(self.random(3)).await;
+            if self.random(2) == 0 {
+                let _ = self.interlock.try_run(|_| drop(self.count(&self.running)));
+            }
+            yields(self.random(2)).await;
+        };
+        let _ = running.permit_loads_async(permitted).await;
+    }
+    /// Has a child, and permits loads while it runs.
+    async fn has_a_child(&self, running: &mut Running<'_>, depth: u32) {
+        let child = running.child();
+        let lives = async {
+            let mut child = child.enter_async().await;
+            self.body(&mut child, depth).await;
+        };
+        let _ = running.permit_loads_async(lives).await;
+    }
+    fn body<'a>(
+        &'a self,
+        running: &'a mut Running<'static>,
+        depth: u32,
+    ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(async move {
+            for _ in 0..1 + self.random(3) {
+                self.runs(running).await;
+                match self.random(6) {
+                    0 => drop(self.perhaps(self.loads(running)).await),
+                    1 => drop(self.perhaps(self.unloads(running)).await),
+                    2 => drop(self.perhaps(self.permits(running)).await),
+                    3 if depth > 0 => {
+                        self.perhaps(self.has_a_child(running, depth - 1)).await;
+                    }
+                    4 if running.has_share() => {
+                        if let Ok(another) = self.interlock.try_enter() {
+                            self.runs(&another).await;
+                        }
+                    }
+                    _ => {
+                        drop(running.child());
+                        let _ = running.waiting_async(async {}).await;
+                    }
+                }
+            }
+            self.runs(running).await;
+        })
+    }
+}
+
+async fn yields(mut times: u64) {
+    poll_fn(move |_| match times.checked_sub(1) {
+        None => Poll::Ready(()),
+        Some(left) => {
+            times = left;
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
+async fn program(world: Rc<World>) {
+    for _ in 0..1 + world.random(3) {
+        let entered = match world.random(2) {
+            0 => world.perhaps(world.interlock.enter_async()).await,
+            _ => world.interlock.try_enter().ok(),
+        };
+        if let Some(mut running) = entered {
+            world.body(&mut running, 2).await;
+        }
+        yields(world.random(2)).await;
+    }
+}
+
+fn play(seed: u64, forfeits: bool) {
+    let interlock = Interlock::new();
+    let world = Rc::new(World {
+        random: Cell::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+        interlock: interlock.clone(),
+        running: Cell::new(0),
+        alone: Cell::new(0),
+        forfeits,
+    });
+    let mut tasks: Vec<_> =
+        (0..2 + world.random(4)).map(|_| Some(Box::pin(program(world.clone())))).collect();
+    let (mut cx, mut idle) = (Context::from_waker(Waker::noop()), 0);
+    while tasks.iter().any(Option::is_some) {
+        if forfeits && world.random(40) == 0 {
+            let owners = interlock.dump().owners;
+            if !owners.is_empty() {
+                interlock.forfeit(owners[world.random(owners.len() as u64) as usize].id);
+            }
+        }
+        let at = world.random(tasks.len() as u64) as usize;
+        let dropped = world.random(60) == 0;
+        let task = tasks[at].as_mut();
+        if task.is_some_and(|task| dropped || task.as_mut().poll(&mut cx).is_ready()) {
+            (tasks[at], idle) = (None, 0);
+        } else {
+            idle += 1;
+        }
+        assert!(idle < 5_000, "seed {seed}: nobody goes on\n{}", interlock.dump());
+    }
+    let dump = interlock.dump();
+    assert!(dump.owners.is_empty(), "seed {seed}: {dump}");
+    interlock.run(|r| r.try_unload(|_| ())).expect("nobody is left");
+}
+
+#[test]
+fn random_tasks_come_to_their_end() {
+    (1..=programs()).for_each(|seed| play(seed, false));
+}
+
+#[test]
+fn random_tasks_come_to_their_end_though_some_are_forfeited() {
+    (1..=programs()).for_each(|seed| play(seed, true));
+}
