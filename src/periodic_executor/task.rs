@@ -23,7 +23,10 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// What an [`AsyncPeriodicExecutor`] needs of a runtime.
 ///
 /// For tokio, for example:
-/// ```ignore
+/// ```
+/// use cabrank::{AsyncPeriodicExecutor, BoxFuture, Joined, Runtime};
+/// use std::time::{Duration, Instant};
+///
 /// struct Tokio;
 /// impl Runtime for Tokio {
 ///     type Sleep = tokio::time::Sleep;
@@ -34,6 +37,20 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 ///         tokio::time::sleep_until(at.into())
 ///     }
 /// }
+///
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+/// runtime.block_on(async {
+///     let mut left = 3;
+///     let interval = Duration::from_millis(1);
+///     let countdown = AsyncPeriodicExecutor::builder(interval, Tokio).target(move || {
+///         left -= 1;
+///         async move { left > 0 }
+///     });
+///     countdown.open()?;
+///     assert_eq!(countdown.join().await?, Joined::Finished);
+///     Ok::<(), Box<dyn std::error::Error>>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Runtime: Send + Sync + 'static {
     /// Is ready when its time has come.
