@@ -83,7 +83,8 @@ fn a_call_that_its_runtime_drops_is_dropped_inside_its_executor() {
 fn a_task_without_a_pause_lets_others_go_on_after_each_call() {
     type Executor = AsyncPeriodicExecutor<Keeps>;
     type Own = Arc<OnceLock<Executor>>;
-    let ways: [(Duration, fn(&Executor)); 3] = [
+    type Again = fn(&Executor);
+    let ways: [(Duration, Again); 3] = [
         (Duration::ZERO, |_| ()),
         (SECOND, Executor::skip_sleep),
         (SECOND, |executor| {
