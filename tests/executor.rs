@@ -522,12 +522,13 @@ fn a_body_that_has_given_up_a_load_is_completed_when_it_has_its_share_again() {
         // From here on its share is given up, and taken by the sharer.
         theirs.1.pass();
         before_long(|| theirs.0.dump().owners.iter().any(|o| o.state == OwnerState::Loading));
+        Ok(())
     };
     let (first, second) = (executor.clone(), body.clone());
     let bodies: [Box<dyn FnOnce() + Send>; 2] = [
-        Box::new(move || first.wrap(|e| Ok(body(e))).expect("it ends")),
+        Box::new(move || first.wrap(body).expect("it ends")),
         Box::new(move || {
-            block_on(executor.wrap_async(async |e| Ok(second(e)))).expect("it ends");
+            block_on(executor.wrap_async(async |e| second(e))).expect("it ends");
         }),
     ];
     for (n, ends) in bodies.into_iter().enumerate() {

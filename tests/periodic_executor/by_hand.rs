@@ -81,10 +81,12 @@ fn a_call_that_its_runtime_drops_is_dropped_inside_its_executor() {
 /// ever went on, not even the one that would have closed it.
 #[test]
 fn a_task_without_a_pause_lets_others_go_on_after_each_call() {
-    type Own = Arc<OnceLock<AsyncPeriodicExecutor<Keeps>>>;
-    let ways: [(Duration, fn(&AsyncPeriodicExecutor<Keeps>)); 3] = [
+    type Executor = AsyncPeriodicExecutor<Keeps>;
+    type Own = Arc<OnceLock<Executor>>;
+    type Again = fn(&Executor);
+    let ways: [(Duration, Again); 3] = [
         (Duration::ZERO, |_| ()),
-        (SECOND, AsyncPeriodicExecutor::skip_sleep),
+        (SECOND, Executor::skip_sleep),
         (SECOND, |executor| {
             executor.close();
             executor.open().expect("it goes on");

@@ -14,7 +14,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 impl Running<'_> {
-    /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share.
+    /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share. Executions that
+    /// a guard has begun inside this one are children, too; one that `f` does not wait for counts all the
+    /// same, and may be refused a load that would only have had to wait longer.
     ///
     /// A child that waits to load waits for this share: then neither could ever go on. That the wait is
     /// told lets the interlock see it, whatever others do meanwhile: whoever closes the circle is refused,

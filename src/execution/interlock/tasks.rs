@@ -259,6 +259,9 @@ async fn finish(hold: Exclusive<'_>) {
 
 /// [`Loading`], for as long as it lives. Dropped without `finish`, it lets nobody go first.
 ///
+/// No thread is in its section: a blocking [`run`](Interlock::run) beside it waits for it, and on the thread that
+/// keeps it, for ever. What is to use the interlock inside is to be a task, too.
+///
 /// ```
 /// # use std::{pin::pin, task::{Context, Waker}};
 /// let interlock = cabrank::Interlock::new();
