@@ -82,7 +82,7 @@ impl<F: Form> State<F> {
 
 impl<F: Form> Inner<F> {
     /// Lends without keys, to a thread.
-    #[inline]
+    #[inline(always)] // Else its result is copied, see above.
     pub(super) fn borrow<'p>(
         self: &'p Arc<Self>,
         asker: Asker,
