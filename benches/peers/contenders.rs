@@ -6,7 +6,8 @@
 
 use crate::rounds::{Asynchronous, Blocking, Contender, Driver, Kind, tasks, threads};
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourceFactory, ResourcePool,
+    Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, ResourceFactory,
+    ResourcePool,
 };
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -148,12 +149,13 @@ impl Blocking for KeyedResourcePool<u64, Free> {
 
 impl Asynchronous for ResourcePool<Async<Free>> {
     type Guard<'a> = Borrowed<'a, Async<Free>>;
+    type Error = BorrowError<Infallible>;
     async fn of(size: usize) -> Self {
         let pool = ResourcePool::builder(Async(Free), 0).max_active(size);
         pool.build_async().expect("valid options")
     }
-    async fn borrow(&self) -> Self::Guard<'_> {
-        self.borrow_async().await.expect("a resource costs nothing")
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
+        self.borrow_async()
     }
 }
 
@@ -206,21 +208,23 @@ impl deadpool::managed::Manager for Free {
 
 impl Asynchronous for deadpool::managed::Pool<Free> {
     type Guard<'a> = deadpool::managed::Object<Free>;
+    type Error = deadpool::managed::PoolError<Infallible>;
     async fn of(size: usize) -> Self {
         deadpool::managed::Pool::builder(Free).max_size(size).build().expect("no timeouts")
     }
-    async fn borrow(&self) -> Self::Guard<'_> {
-        self.get().await.expect("not closed")
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
+        self.get()
     }
 }
 
 impl Asynchronous for deadpool::unmanaged::Pool<u64> {
     type Guard<'a> = deadpool::unmanaged::Object<u64>;
+    type Error = deadpool::unmanaged::PoolError;
     async fn of(size: usize) -> Self {
         Self::from((0..size as u64).collect::<Vec<_>>())
     }
-    async fn borrow(&self) -> Self::Guard<'_> {
-        self.get().await.expect("not closed")
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
+        self.get()
     }
 }
 
@@ -240,6 +244,7 @@ impl bb8::ManageConnection for Free {
 
 impl Asynchronous for bb8::Pool<Free> {
     type Guard<'a> = bb8::PooledConnection<'a, Free>;
+    type Error = bb8::RunError<Infallible>;
     async fn of(size: usize) -> Self {
         bb8::Pool::builder()
             .max_size(size as u32)
@@ -251,8 +256,8 @@ impl Asynchronous for bb8::Pool<Free> {
             .await
             .expect("as many as it wants")
     }
-    async fn borrow(&self) -> Self::Guard<'_> {
-        self.get().await.expect("one is returned in time")
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
+        self.get()
     }
 }
 
@@ -270,6 +275,7 @@ impl mobc::Manager for Free {
 
 impl Asynchronous for mobc::Pool<Free> {
     type Guard<'a> = mobc::Connection<Free>;
+    type Error = mobc::Error<Infallible>;
     async fn of(size: usize) -> Self {
         mobc::Pool::builder()
             .max_open(size as u64)
@@ -278,8 +284,8 @@ impl Asynchronous for mobc::Pool<Free> {
             .get_timeout(None)
             .build(Free)
     }
-    async fn borrow(&self) -> Self::Guard<'_> {
-        self.get().await.expect("not closed")
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
+        self.get()
     }
 }
 
@@ -300,10 +306,11 @@ impl asyncband::pool::ManageObject for Free {
 
 impl Asynchronous for Arc<asyncband::pool::bounded::Pool<Free>> {
     type Guard<'a> = asyncband::pool::bounded::Object<Free>;
+    type Error = Infallible;
     async fn of(size: usize) -> Self {
         asyncband::pool::bounded::Pool::new(asyncband::pool::bounded::PoolConfig::new(size), Free)
     }
-    async fn borrow(&self) -> Self::Guard<'_> {
-        self.get().await.expect("a resource costs nothing")
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
+        self.get()
     }
 }

@@ -9,6 +9,7 @@
 //! runtime of one thread, for those pools that will not do without: bb8 sets one of its timers, mobc gives
 //! back by a task it spawns.
 
+use std::fmt::Debug;
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -51,11 +52,12 @@ pub(crate) trait Blocking: Sync + Sized + 'static {
     fn borrow(&self) -> Self::Guard<'_>;
 }
 
-/// A pool whose `borrow` is a future.
+/// A pool whose `borrow` is a future: its own, for another around it would cost as much as some pools do.
 pub(crate) trait Asynchronous: Sync + Sized + 'static {
     type Guard<'a>;
+    type Error: Debug;
     async fn of(size: usize) -> Self;
-    async fn borrow(&self) -> Self::Guard<'_>;
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>>;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -153,7 +155,7 @@ pub(crate) fn tasks<P: Asynchronous>(name: &'static str, driver: Driver) -> Cont
             let pool = P::of(size).await;
             let mut all = Vec::with_capacity(size);
             for _ in 0..size {
-                all.push(pool.borrow().await);
+                all.push(pool.borrow().await.expect(LENT));
             }
             drop(all);
             pool
@@ -162,6 +164,9 @@ pub(crate) fn tasks<P: Asynchronous>(name: &'static str, driver: Driver) -> Cont
     };
     Contender { name, kind: Kind::Asynchronous, prepare: Box::new(prepare) }
 }
+
+/// Nothing is closed, a resource is made for nothing, and one is returned in time.
+const LENT: &str = "a resource is lent";
 
 struct Tasks<P> {
     pool: P,
@@ -175,20 +180,20 @@ impl<P: Asynchronous> Loaded for Tasks<P> {
         let one = async |share: &mut Share<'_>| {
             let mut crowd = Vec::with_capacity(load.borrowed);
             for _ in 0..load.borrowed {
-                crowd.push(pool.borrow().await);
+                crowd.push(pool.borrow().await.expect(LENT));
             }
             share.start();
             match load.hold {
                 None => {
                     for _ in 0..operations {
-                        let guard = pool.borrow().await;
+                        let guard = pool.borrow().await.expect(LENT);
                         black_box(&guard);
                     }
                 }
                 Some(hold) => {
                     for _ in 0..operations {
                         let asked = Instant::now();
-                        let guard = pool.borrow().await;
+                        let guard = pool.borrow().await.expect(LENT);
                         share.hold(asked, hold);
                         drop(guard);
                     }

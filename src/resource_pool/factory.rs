@@ -222,17 +222,13 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         resource: &mut Self::Resource,
         test: bool,
     ) -> Handled<Self::Error>;
-    /// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test,
-    /// its passivation), its activation, its test.
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
     fn prepare(
-        &self,
-        metadata: &Self::Metadata,
-        resource: &mut Self::Resource,
-        unclean: bool,
-        options: &Options,
-    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send;
+        preparation: &mut Preparation<'_, Self>,
+    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send
+    where
+        Self: Sized;
 }
 
 impl<F: ResourceFactory> Form for F {
@@ -291,14 +287,10 @@ impl<F: ResourceFactory> Form for F {
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
     fn prepare(
-        &self,
-        metadata: &F::Metadata,
-        resource: &mut F::Resource,
-        unclean: bool,
-        options: &Options,
+        preparation: &mut Preparation<'_, F>,
     ) -> impl Future<Output = Result<(), PoolEvent<F::Error>>> + Send {
-        debug_assert!(!unclean, "it is passivated when it comes back");
-        ready(self.prepare_now(metadata, resource, options))
+        debug_assert!(!preparation.unclean, "it is passivated when it comes back");
+        ready(preparation.run_now())
     }
 }
 
@@ -344,17 +336,8 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    async fn prepare(
-        &self,
-        metadata: &F::Metadata,
-        resource: &mut F::Resource,
-        unclean: bool,
-        options: &Options,
-    ) -> Result<(), PoolEvent<F::Error>> {
-        let mut preparation =
-            Preparation { factory: &self.0, metadata, resource, unclean, options, at: Step::Test };
-        // One reference instead of all of them: what is captured is copied.
-        let all = &mut preparation;
+    async fn prepare(preparation: &mut Preparation<'_, Self>) -> Result<(), PoolEvent<F::Error>> {
+        let all = &mut *preparation;
         let failure = match contained_future(move || all.run()).await {
             Ok(Ok(true)) => return Ok(()),
             Ok(Ok(false)) => return Err(PoolEvent::Invalid),
@@ -369,8 +352,9 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     }
 }
 
-/// What an asynchronous factory has to do before a resource is lent.
-struct Preparation<'a, F: AsyncResourceFactory> {
+/// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
+/// passivation), its activation, its test. Handed on by reference: what a future captures is copied.
+pub(crate) struct Preparation<'a, F: Form> {
     factory: &'a F,
     metadata: &'a F::Metadata,
     resource: &'a mut F::Resource,
@@ -380,6 +364,19 @@ struct Preparation<'a, F: AsyncResourceFactory> {
     at: Step,
 }
 
+impl<'a, F: Form> Preparation<'a, F> {
+    #[inline]
+    pub(super) fn new(
+        factory: &'a F,
+        metadata: &'a F::Metadata,
+        resource: &'a mut F::Resource,
+        unclean: bool,
+        options: &'a Options,
+    ) -> Self {
+        Preparation { factory, metadata, resource, unclean, options, at: Step::Test }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Step {
     Test,
@@ -387,49 +384,39 @@ enum Step {
     Activate,
 }
 
-impl<F: AsyncResourceFactory> Preparation<'_, F> {
+impl<F: AsyncResourceFactory> Preparation<'_, Async<F>> {
     async fn run(&mut self) -> Result<bool, F::Error> {
         if self.unclean {
             if self.options.test_on_return && !self.test().await {
                 return Ok(false);
             }
             self.at = Step::Passivate;
-            self.factory.passivate(self.metadata, self.resource).await?;
+            self.factory.0.passivate(self.metadata, self.resource).await?;
         }
         self.at = Step::Activate;
-        self.factory.activate(self.metadata, self.resource).await?;
+        self.factory.0.activate(self.metadata, self.resource).await?;
         self.at = Step::Test;
         Ok(!self.options.test_on_borrow || self.test().await)
     }
     fn test(&mut self) -> impl Future<Output = bool> + Send {
-        self.factory.validate(self.metadata, self.resource)
+        self.factory.0.validate(self.metadata, self.resource)
     }
 }
 
-/// The synchronous form, where nothing is pending.
-trait Now: ResourceFactory {
+impl<F: ResourceFactory> Preparation<'_, F> {
     #[inline]
-    fn prepare_now(
-        &self,
-        metadata: &Self::Metadata,
-        resource: &mut Self::Resource,
-        options: &Options,
-    ) -> Result<(), PoolEvent<Self::Error>> {
-        Failure::of(contained(|| self.activate(metadata, resource)))
-            .map_err(PoolEvent::ActivateFailed)?;
-        if options.test_on_borrow {
-            tested(contained(|| self.validate(metadata, resource)))?;
+    fn run_now(&mut self) -> Result<(), PoolEvent<F::Error>> {
+        let Preparation { factory, metadata, resource, options, .. } = self;
+        let activated = contained(|| factory.activate(metadata, resource));
+        Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
+        if !options.test_on_borrow {
+            return Ok(());
         }
-        Ok(())
-    }
-}
-impl<F: ResourceFactory> Now for F {}
-
-fn tested<E>(passed: Result<bool, String>) -> Result<(), PoolEvent<E>> {
-    match passed {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(PoolEvent::Invalid),
-        Err(message) => Err(PoolEvent::ValidatePanicked(message)),
+        match contained(|| factory.validate(metadata, resource)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(PoolEvent::Invalid),
+            Err(message) => Err(PoolEvent::ValidatePanicked(message)),
+        }
     }
 }
 

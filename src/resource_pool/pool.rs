@@ -7,7 +7,7 @@
 use super::effects::{Dead, Effects, Shared};
 use super::error::BorrowError;
 use super::event::PoolEvent;
-use super::factory::{Creation, Failure, Form, Handled};
+use super::factory::{Creation, Failure, Form, Handled, Preparation};
 use super::guard::{Borrowed, Loan, Reserved};
 use super::maintenance::Maintenance;
 use super::options::Options;
@@ -180,7 +180,9 @@ impl<F: Form> Inner<F> {
     #[inline]
     pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
         let (metadata, resource) = reserved.parts();
-        match self.factory.prepare(metadata, resource, unclean, &self.options).await {
+        let (factory, options) = (&**self.factory, &self.options);
+        match F::prepare(&mut Preparation::new(factory, metadata, resource, unclean, options)).await
+        {
             Ok(()) => true,
             Err(event) => {
                 self.tell(&reserved.meta, event);

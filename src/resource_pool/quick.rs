@@ -11,7 +11,7 @@
 
 use super::error::BorrowError;
 use super::event::PoolEvent;
-use super::factory::Form;
+use super::factory::{Form, Preparation};
 use super::guard::{Borrowed, Loan, Reserved};
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
@@ -82,7 +82,7 @@ impl<F: Form> State<F> {
 
 impl<F: Form> Inner<F> {
     /// Lends without keys, to a thread.
-    #[inline]
+    #[inline(always)] // Else its result is copied, see above.
     pub(super) fn borrow<'p>(
         self: &'p Arc<Self>,
         asker: Asker,
@@ -93,8 +93,10 @@ impl<F: Form> Inner<F> {
             Some(Taken { slot, mut resource, unclean }) => {
                 state.end_section();
                 drop(state);
-                let (metadata, options) = (self.metadata(&None), &self.options);
-                match now(self.factory.prepare(metadata, &mut resource, unclean, options)) {
+                let (factory, options) = (&**self.factory, &self.options);
+                let metadata = self.metadata(&None);
+                let mut all = Preparation::new(factory, metadata, &mut resource, unclean, options);
+                match now(F::prepare(&mut all)) {
                     Ok(()) => Loan { slot, resource, meta: None },
                     Err(event) => self.borrow_another(slot, resource, event, timeout)?,
                 }
@@ -139,7 +141,9 @@ impl<F: Form> Inner<F> {
             Ok(Taken { slot, resource, unclean }) => {
                 let mut reserved = Reserved::new(self, slot, Some(resource), None);
                 let (metadata, resource) = reserved.parts();
-                match self.factory.prepare(metadata, resource, unclean, &self.options).await {
+                let (factory, options) = (&**self.factory, &self.options);
+                let mut all = Preparation::new(factory, metadata, resource, unclean, options);
+                match F::prepare(&mut all).await {
                     Ok(()) => return Ok(reserved.lend()),
                     Err(event) => self.tell(&None, event),
                 }
