@@ -45,6 +45,7 @@ pub(crate) struct ProcessKey {
 pub(crate) struct HttpConnection {
     pub(crate) sender: SendRequest<Upload>,
     stream: Watch,
+    has_served: bool,
 }
 
 /// Opens connections, and looks at those that were kept.
@@ -73,7 +74,7 @@ impl AsyncResourceFactory for Connector {
                 tracing::debug!("a connection to an application process ended: {e}");
             }
         });
-        Ok(HttpConnection { sender, stream: watch })
+        Ok(HttpConnection { sender, stream: watch, has_served: false })
     }
 
     /// Closed by the process, or with bytes on it that nobody asked for: not to be used.
@@ -111,14 +112,23 @@ impl Connections {
         Ok(Connections(pool))
     }
 
-    /// A connection for one request: a kept one, or a new one.
-    pub(crate) async fn borrow(&self, process: &Arc<AppInfo>) -> Result<Lent, ConnectError> {
-        let connection = self.0.borrow_async(&process.key).await.map_err(connect_error)?;
-        Ok(Lent {
-            process: Arc::clone(process),
-            connection: Some(connection.into_owned()),
-            is_last: false,
-        })
+    /// A connection for one request: a kept one, or a new one. `afresh`: only a new one will do.
+    pub(crate) async fn borrow(
+        &self,
+        process: &Arc<AppInfo>,
+        afresh: bool,
+    ) -> Result<Lent, ConnectError> {
+        loop {
+            let connection = self.0.borrow_async(&process.key).await.map_err(connect_error)?;
+            let connection = Lent {
+                process: Arc::clone(process),
+                connection: Some(connection.into_owned()),
+                is_last: false,
+            };
+            if !(afresh && connection.has_served()) {
+                return Ok(connection);
+            }
+        }
     }
 
     /// Closes those to one process that are idle.
@@ -167,6 +177,10 @@ impl Lent {
         &mut self.connection.as_mut().expect("present until it is given back").sender
     }
 
+    fn has_served(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.has_served)
+    }
+
     /// No other request is to be sent over it.
     pub(crate) fn close_after(&mut self) {
         self.is_last = true;
@@ -179,6 +193,7 @@ impl Lent {
             return;
         }
         let Some(mut connection) = self.connection.take() else { return };
+        connection.has_served = true;
         let process = Arc::clone(&self.process);
         if connection.sender.is_ready() {
             put(connection, &process);

@@ -91,7 +91,8 @@ impl Front {
             let done = match session.process.protocol {
                 Protocol::Session => session_exchange::exchange(session, inbound).await,
                 Protocol::HttpSession => {
-                    http_exchange::exchange(session, inbound, upgrade, &self.closing).await
+                    let afresh = tries.turned_down;
+                    http_exchange::exchange(session, inbound, afresh, upgrade, &self.closing).await
                 }
             };
             let failed = match done {
@@ -100,10 +101,9 @@ impl Front {
             };
             let Failed { session, why, reached } = failed;
             let pid = session.as_ref().map_or(0, |session| session.process.pid);
-            if let Some(session) = session {
-                give_back(session, reached);
-            }
-            let again = !inbound.upload.is_touched() && tries.once_more(&inbound.parts, reached);
+            let is_gone = session.is_some_and(|session| give_back(session, reached));
+            let again =
+                !inbound.upload.is_touched() && tries.once_more(&inbound.parts, reached, is_gone);
             let trouble = trouble(inbound, pid, why, reached, again);
             if !again {
                 return Err(trouble);
@@ -117,15 +117,19 @@ impl Front {
 struct Tries {
     failed: usize,
     refused: usize,
+    /// A process that lives has closed the connection without an answer.
+    turned_down: bool,
 }
 
 impl Tries {
     /// Counts a failure. Whether trying again can do no harm (RFC 9110, 9.2.2): none of it can have
-    /// reached the application, or its method is idempotent.
-    fn once_more(&mut self, request: &Parts, reached: Reached) -> bool {
+    /// reached the application, or its method is idempotent. A process that lives, and closed the connection
+    /// all the same, is asked once more only, in case it had closed it before the request came.
+    fn once_more(&mut self, request: &Parts, reached: Reached, is_gone: bool) -> bool {
         match reached {
             Reached::Verdict(_) => return false,
             Reached::TheApp if !request.method.is_idempotent() => return false,
+            Reached::TheApp if !is_gone => return !std::mem::replace(&mut self.turned_down, true),
             Reached::Nowhere => self.refused += 1,
             Reached::NotTheApp | Reached::TheApp => self.failed += 1,
         }
@@ -133,10 +137,10 @@ impl Tries {
     }
 }
 
-/// Gives the session back. A process that is dying, or cannot be connected to, leaves the pool.
-/// One that lives and merely closed this connection stays: otherwise one bad
+/// Gives the session back. A process that is dying, or cannot be connected to, leaves the pool: the
+/// result is whether it does. One that lives and merely closed this connection stays: otherwise one bad
 /// URL could empty the pool.
-fn give_back(session: Session, reached: Reached) {
+fn give_back(session: Session, reached: Reached) -> bool {
     let is_gone = reached == Reached::Nowhere || session.process.is_dying();
     if is_gone {
         session.fail();
@@ -144,6 +148,7 @@ fn give_back(session: Session, reached: Reached) {
         // What made it close this one has perhaps closed the others.
         session.process.connections.close_kept(&session.process.key);
     }
+    is_gone
 }
 
 fn trouble(inbound: &Inbound, pid: u32, why: String, reached: Reached, again: bool) -> Trouble {

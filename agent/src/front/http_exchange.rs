@@ -15,18 +15,20 @@ use tokio::sync::watch;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Sends the request to the session's process and returns the answer when its head is there. `upgrade` is the client's connection for later, should both sides
+/// Sends the request to the session's process and returns the answer when its head is there. `afresh`: not
+/// over a connection that has been kept. `upgrade` is the client's connection for later, should both sides
 /// agree; tunnels end when `closing` changes.
 pub(crate) async fn exchange(
     session: Session,
     request: &Inbound,
+    afresh: bool,
     upgrade: &mut Option<OnUpgrade>,
     closing: &watch::Receiver<bool>,
 ) -> Result<Response<ResponseBody>, Failed> {
     let failed =
         |session, reached, why: String| Err(Failed { session: Some(session), why, reached });
     let process = &session.process;
-    let mut connection = match process.connections.borrow(process).await {
+    let mut connection = match process.connections.borrow(process, afresh).await {
         Ok(connection) => connection,
         Err(e) => return Err(Failed::to_connect(session, &e)),
     };

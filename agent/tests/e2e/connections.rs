@@ -255,3 +255,20 @@ fn an_upgraded_connection_leaves_the_pool() {
     assert_eq!(&echo, b"1 word");
     until_kept(&agent, 1);
 }
+
+#[test]
+fn a_process_that_gives_no_answer_is_asked_once_more_and_only_if_that_does_no_harm() {
+    let dir = numbered(
+        "let asked = {};",
+        "if (q.url === '/asked') return s.end(JSON.stringify(asked));\n\
+         asked[q.method] = (asked[q.method] ?? 0) + 1;\n\
+         q.resume(); q.on('end', () => q.socket.destroy());",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    for (method, body) in [("GET", &b""[..]), ("POST", b""), ("PUT", b"abc"), ("DELETE", b"")] {
+        assert_eq!(agent.client().request(method, "/", &[], body).unwrap().status, 502);
+    }
+    // What has begun to be sent of a body is not there to be sent again.
+    assert_eq!(agent.get("/asked"), r#"{"GET":2,"POST":1,"PUT":1,"DELETE":2}"#);
+    assert_eq!(agent.status()["processes"], 1);
+}
