@@ -19,7 +19,7 @@ use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool, Limit,
     PoolBuildError, WeakKeyedResourcePool,
 };
-use cabrank::{ConnectError, Identifier};
+use cabrank::{Clock, ConnectError, Identifier};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::collections::HashMap;
@@ -100,15 +100,21 @@ type WeakPool = WeakKeyedResourcePool<ProcessKey, Async<Connector>>;
 pub(crate) struct Connections(Pool);
 
 impl Connections {
-    /// None yet.
+    /// None yet. Those that are idle for too long are closed by a task of the runtime.
     pub(crate) fn new(runtime: &Handle) -> Result<Self, PoolBuildError> {
+        let connections = Connections::by(Clock::monotonic())?;
+        runtime.spawn(close_idle_ones(connections.0.downgrade()));
+        Ok(connections)
+    }
+
+    fn by(clock: Clock) -> Result<Self, PoolBuildError> {
         let pool = Pool::builder(Async(Connector))
             .max_active(Limit::None)
             .max_idle(MAX_KEPT)
             .max_idle_time(MAX_IDLE_TIME)
             .test_on_borrow(true)
+            .clock(clock)
             .build_async()?;
-        runtime.spawn(close_idle_ones(pool.downgrade()));
         Ok(Connections(pool))
     }
 
@@ -231,3 +237,7 @@ impl Drop for Lent {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "connections_tests.rs"]
+mod tests;
