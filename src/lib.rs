@@ -25,6 +25,7 @@
 //! - [`periodic_executor`]: calls something again and again, and sleeps without polling in between.
 //! - [`execution`]: application code that runs between hooks ([`Executor`]), and is loaded ([`Interlock`])
 //!   and reloaded ([`Reloader`]) while others run it.
+//! - [`resource_pool`]: lends what is costly to make, with keys and without.
 //! - `in_memory`: a scriptable spawner, for the tests of those who use the library (feature
 //!   `in-memory`).
 //! - [`Clock`] and [`ManualClock`]: monotonic time, and time moved by a test.

@@ -14,6 +14,9 @@ use std::num::NonZeroU32;
 pub(crate) struct Key(NonZeroU32);
 
 impl Key {
+    /// The first that a slab gives.
+    pub(crate) const FIRST: Key = Key(NonZeroU32::MIN);
+
     /// # Panics
     /// At 2³² − 1 entries.
     #[inline]

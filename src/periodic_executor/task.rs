@@ -134,14 +134,30 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
         T: Send + Sync + ?Sized + 'static,
         F: Future<Output: Into<Flow>> + Send + 'static,
     {
+        self.weak_until(target, move |target| {
+            let call = f(target);
+            async move { Verdict::Flow(call.await.into()) }
+        })
+    }
+
+    /// The same, for a target that says when it is to be called again.
+    pub(crate) fn weak_until<T, F>(
+        self,
+        target: Weak<T>,
+        mut f: impl FnMut(Arc<T>) -> F + Send + 'static,
+    ) -> AsyncPeriodicExecutor<R>
+    where
+        T: Send + Sync + ?Sized + 'static,
+        F: Future<Output = Verdict> + Send + 'static,
+    {
         self.calls(Box::new(move || {
             let call = target.upgrade().map(&mut f);
             let target = target.clone();
             Box::pin(async move {
                 let Some(call) = call else { return Verdict::Gone };
-                let flow = call.await.into();
+                let verdict = call.await;
                 // Nobody need come back for one that has gone meanwhile.
-                if target.strong_count() == 0 { Verdict::Gone } else { Verdict::Flow(flow) }
+                if target.strong_count() == 0 { Verdict::Gone } else { verdict }
             })
         }))
     }

@@ -10,7 +10,7 @@ use super::state::{CLASSES, State};
 use super::{KeyedResourcePool, ResourcePool};
 use crate::clock::{Clock, Span, Tick};
 use crate::foreign::Foreign;
-use crate::periodic_executor::PeriodicExecutor;
+use crate::periodic_executor::Runtime;
 use crate::slab_list::List;
 use crate::sync::Mutex;
 use crate::wait_queue::{Queue, Waiters};
@@ -172,12 +172,22 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self.clock = clock;
         self
     }
-    /// Whether a thread does what is due at a time, if the options have anything due. Without it,
-    /// [`maintain`](ResourcePool::maintain) does. With an asynchronous factory there is no such thread.
-    /// Default: yes.
+    /// Whether a thread, or with `build_on` a task, does what is due at a time, if the options have anything
+    /// due. Without it, [`maintain`](ResourcePool::maintain) does. Default: yes.
     pub fn maintenance(mut self, maintenance: bool) -> Self {
         self.maintenance = maintenance;
         self
+    }
+
+    /// Whether anything is due at a time.
+    fn has_work(&self) -> bool {
+        let options = &self.options;
+        self.limits.min_idle > 0
+            || options.max_idle_time.is_some()
+            || options.soft_max_idle_time.is_some()
+            || options.max_lifetime.is_some()
+            || options.abandoned_after.is_some()
+            || options.test_while_idle
     }
 
     fn inner(self, keyed: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
@@ -194,6 +204,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             subs.insert(Sub::new(0, None, 0));
         }
         let state = State {
+            plain: !keyed && !timed && limits.min_idle == 0 && !options.test_while_idle,
             slots: Slab::new(),
             subs,
             keys: HashMap::default(),
@@ -251,36 +262,24 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
     }
 }
 
-/// A factory whose pool can have a thread for its maintenance.
-fn start_maintenance<F: super::ResourceFactory>(
-    inner: &Arc<Inner<F>>,
-) -> Result<(), PoolBuildError> {
-    let maintenance = inner.maintenance.get_or_init(|| {
-        PeriodicExecutor::builder(Duration::MAX)
-            .name("cabrank maintenance")
-            .clock(inner.clock.clone())
-            // The pool's own end is what ends it.
-            .unregistered()
-            .weak_ref(Arc::downgrade(inner), Inner::maintenance)
-    });
-    maintenance.open().map_err(|error| PoolBuildError::Maintenance(error.to_string()))
+/// Opens the maintenance of a pool for which there will be something to do, so that who builds it is told
+/// if that cannot be done.
+fn begun<F: Form>(inner: Arc<Inner<F>>, has_work: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
+    if has_work {
+        let opened = inner.open_maintenance();
+        opened.map_err(|error| PoolBuildError::Maintenance(error.to_string()))?;
+    }
+    Ok(inner)
 }
 
 impl<F: super::ResourceFactory, P> ResourcePoolBuilder<F, P> {
     fn build_inner(self, keyed: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
-        let options = &self.options;
-        let has_work = self.limits.min_idle > 0
-            || options.max_idle_time.is_some()
-            || options.soft_max_idle_time.is_some()
-            || options.max_lifetime.is_some()
-            || options.abandoned_after.is_some()
-            || options.test_while_idle;
-        let maintenance = self.maintenance && has_work;
+        let (maintenance, has_work) = (self.maintenance, self.has_work());
         let inner = self.inner(keyed)?;
         if maintenance {
-            start_maintenance(&inner)?;
+            inner.maintain_by_thread();
         }
-        Ok(inner)
+        begun(inner, has_work)
     }
 }
 
@@ -312,10 +311,26 @@ where
     }
 }
 
-impl<F: super::AsyncResourceFactory>
-    ResourcePoolBuilder<super::Async<F>, ResourcePool<super::Async<F>>>
+impl<F: super::AsyncResourceFactory, P> ResourcePoolBuilder<super::Async<F>, P> {
+    fn build_inner_on(
+        self,
+        keyed: bool,
+        runtime: impl Runtime,
+    ) -> Result<Arc<Inner<super::Async<F>>>, PoolBuildError> {
+        let (maintenance, has_work) = (self.maintenance, self.has_work());
+        let inner = self.inner(keyed)?;
+        if maintenance {
+            inner.maintain_by_task(runtime);
+        }
+        begun(inner, has_work)
+    }
+}
+
+impl<F> ResourcePoolBuilder<super::Async<F>, ResourcePool<super::Async<F>>>
+where
+    F: super::AsyncResourceFactory,
 {
-    /// The pool. What is due at a time is done by whoever awaits
+    /// The pool, without a runtime. What is due at a time is done by whoever awaits
     /// [`maintain_async`](ResourcePool::maintain_async).
     ///
     /// # Errors
@@ -323,14 +338,29 @@ impl<F: super::AsyncResourceFactory>
     pub fn build_async(self) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
         self.inner(false).map(ResourcePool::of)
     }
+    /// The pool. What is due at a time is done by a task of its own on `runtime`.
+    ///
+    /// # Errors
+    /// [`PoolBuildError`] names the options that contradict each other.
+    pub fn build_on(
+        self,
+        runtime: impl Runtime,
+    ) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
+        self.build_inner_on(false, runtime).map(ResourcePool::of)
+    }
 }
 
-impl<F: super::AsyncResourceFactory>
-    ResourcePoolBuilder<super::Async<F>, KeyedResourcePool<F::Metadata, super::Async<F>>>
+impl<F> ResourcePoolBuilder<super::Async<F>, KeyedResourcePool<F::Metadata, super::Async<F>>>
 where
+    F: super::AsyncResourceFactory,
     F::Metadata: Clone + Eq + std::hash::Hash,
 {
-    /// The pool. What is due at a time is done by whoever awaits
+    /// How many of one key there are at once. Default: no limit but that of all.
+    pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
+        self.limits.max_total_per_key = limit.into().number();
+        self
+    }
+    /// The pool, without a runtime. What is due at a time is done by whoever awaits
     /// [`maintain_async`](KeyedResourcePool::maintain_async).
     ///
     /// # Errors
@@ -339,6 +369,16 @@ where
         self,
     ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
         self.inner(true).map(KeyedResourcePool::of)
+    }
+    /// The pool. What is due at a time is done by a task of its own on `runtime`.
+    ///
+    /// # Errors
+    /// [`PoolBuildError`] names the options that contradict each other.
+    pub fn build_on(
+        self,
+        runtime: impl Runtime,
+    ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
+        self.build_inner_on(true, runtime).map(KeyedResourcePool::of)
     }
 }
 

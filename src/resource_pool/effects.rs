@@ -25,6 +25,7 @@ pub(crate) enum Effect<F: Form> {
     Release(Waker),
     Tell(Meta<F>, PoolEvent<F::Error>),
     WakeMaintenance,
+    StopMaintenance,
 }
 
 /// Who is to be woken, the first of whom needs no allocation, and what else there is to do.
@@ -75,6 +76,7 @@ impl<F: Form> Effects<F> {
                 Effect::Release(waker) => release(waker),
                 Effect::Tell(meta, event) => pool.tell(&meta, event),
                 Effect::WakeMaintenance => pool.wake_maintenance(),
+                Effect::StopMaintenance => pool.stop_maintenance(),
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! The pool's own code is one for both; [`Form`] is what it needs to know of either.
 
+use super::event::PoolEvent;
 use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
@@ -161,15 +162,12 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
 /// A creation under way. Its borrower may leave it to the pool.
 pub(crate) type Creation<F> = BoxFuture<Result<<F as Form>::Resource, Failure<<F as Form>::Error>>>;
 
-/// What the pool made of a resource that comes back where nothing can be awaited.
-pub(crate) enum Cleaned<E> {
-    /// It is passivated.
+/// What the factory made of a resource where nothing can be awaited.
+pub(crate) enum Handled<E> {
     Yes,
-    /// Who takes it next has to.
+    /// That is to be awaited.
     NotYet,
-    /// It failed its test.
-    Invalid,
-    Failed(Failure<E>),
+    No(PoolEvent<E>),
 }
 
 mod sealed {
@@ -221,7 +219,15 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
         test: bool,
-    ) -> Cleaned<Self::Error>;
+    ) -> Handled<Self::Error>;
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
+    fn prepare(
+        &self,
+        metadata: &Self::Metadata,
+        resource: &mut Self::Resource,
+        test: bool,
+    ) -> Handled<Self::Error>;
 }
 
 impl<F: ResourceFactory> Form for F {
@@ -264,18 +270,38 @@ impl<F: ResourceFactory> Form for F {
         metadata: &F::Metadata,
         resource: &mut F::Resource,
         test: bool,
-    ) -> Cleaned<F::Error> {
+    ) -> Handled<F::Error> {
         if test {
             match contained(|| self.validate(metadata, resource)) {
                 Ok(true) => {}
-                Ok(false) => return Cleaned::Invalid,
-                Err(message) => return Cleaned::Failed(Failure::Panicked(message)),
+                Ok(false) => return Handled::No(PoolEvent::Invalid),
+                Err(message) => return Handled::No(PoolEvent::ValidatePanicked(message)),
             }
         }
         match Failure::of(contained(|| self.passivate(metadata, resource))) {
-            Ok(()) => Cleaned::Yes,
-            Err(failure) => Cleaned::Failed(failure),
+            Ok(()) => Handled::Yes,
+            Err(failure) => Handled::No(PoolEvent::PassivateFailed(failure)),
         }
+    }
+    #[inline]
+    #[allow(private_interfaces)] // As in the trait.
+    fn prepare(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+        test: bool,
+    ) -> Handled<F::Error> {
+        if let Err(failure) = Failure::of(contained(|| self.activate(metadata, resource))) {
+            return Handled::No(PoolEvent::ActivateFailed(failure));
+        }
+        if test {
+            match contained(|| self.validate(metadata, resource)) {
+                Ok(true) => {}
+                Ok(false) => return Handled::No(PoolEvent::Invalid),
+                Err(message) => return Handled::No(PoolEvent::ValidatePanicked(message)),
+            }
+        }
+        Handled::Yes
     }
 }
 
@@ -316,8 +342,12 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
         Failure::of(contained_future(|| self.0.passivate(metadata, resource)).await)
     }
     #[allow(private_interfaces)] // As in the trait.
-    fn clean(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Cleaned<F::Error> {
-        Cleaned::NotYet
+    fn clean(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
+        Handled::NotYet
+    }
+    #[allow(private_interfaces)] // As in the trait.
+    fn prepare(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
+        Handled::NotYet
     }
 }
 

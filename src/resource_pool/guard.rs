@@ -99,13 +99,14 @@ impl<'p, F: Form> Borrowed<'p, F> {
 impl<F: Form> Drop for Borrowed<'_, F> {
     #[inline]
     fn drop(&mut self) {
-        let Some(loan) = self.loan.take() else { return };
+        // Taken apart at once: copied as a whole, it would be read as it was not written.
+        let Some(Loan { slot, resource, meta }) = self.loan.take() else { return };
         if has_failed() {
             return;
         }
         match std::thread::panicking() {
-            false => self.home.pool().give_back(loan),
-            true => self.home.pool().invalidate(loan),
+            false => self.home.pool().give_back(slot, resource, meta),
+            true => self.home.pool().invalidate(Loan { slot, resource, meta }),
         }
     }
 }

@@ -6,19 +6,14 @@ use super::factory::{Async, Form, ResourceFactory};
 use super::guard::Borrowed;
 use super::options::{Limit, Limits, PoolBuildError};
 use super::pool::{Closing, Inner, Patience, now};
+use super::quick::THE_KEY;
 use super::snapshot::PoolSnapshot;
 use super::state::Asker;
-use crate::slab_list::Key;
 use crate::sync::has_failed;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-
-/// The key of a pool that has none.
-fn the_key() -> Key {
-    Key::new(0)
-}
 
 struct Handle<F: Form>(Arc<Inner<F>>);
 
@@ -84,17 +79,16 @@ macro_rules! both {
             }
 
             fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), PoolBuildError> {
-                let inner = self.inner();
-                inner.critical(|state, fx| {
+                self.inner().critical(|state, fx| {
                     let mut limits = state.limits;
                     change(&mut limits);
                     limits.check()?;
                     state.limits = limits;
+                    let untimed = !state.timed && !state.options.test_while_idle;
+                    state.plain = !state.keyed && untimed && limits.min_idle == 0;
                     state.fit(fx);
                     Ok(())
-                })?;
-                inner.each_key(|state, key, fx| state.fit_key(key, fx));
-                Ok(())
+                })
             }
             /// Changes `max_active`. Those that are lent beyond a lower limit are not missed: as they
             /// come back, fewer are lent. Whoever can be served by a higher one is.
@@ -139,8 +133,7 @@ macro_rules! both {
             /// Destroys what is idle, and has all that exists otherwise destroyed when it comes back, or as
             /// soon as it is made: for what all resources depend on and has changed.
             pub fn clear_all(&self) {
-                self.inner().critical(|state, _| state.epoch += 1);
-                self.clear();
+                self.inner().critical(|state, fx| state.clear_all(fx));
             }
             /// Closes the pool: who waits is told so, what is idle is destroyed, what is lent is destroyed
             /// when it comes back. Does not wait for that: `wait_closed` does. To close it again changes
@@ -277,9 +270,7 @@ impl<F: Form> ResourcePool<F> {
     /// what had begun to be made is kept for the next borrower; what was being tested or activated is
     /// destroyed.
     pub async fn borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let inner = self.inner();
-        let step = inner.critical(|state, fx| state.begin(the_key(), Asker::Task, fx));
-        inner.lend(the_key(), step, Patience::of_a_task()).await
+        self.inner().borrow_async(Asker::Task).await
     }
 
     /// [`try_borrow`](Self::try_borrow) as a future: it awaits the factory only.
@@ -287,9 +278,7 @@ impl<F: Form> ResourcePool<F> {
     /// # Errors
     /// Those of [`try_borrow`](Self::try_borrow).
     pub async fn try_borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let inner = self.inner();
-        let step = inner.critical(|state, fx| state.begin(the_key(), Asker::Impatient, fx));
-        inner.lend(the_key(), step, Patience::of_a_task()).await
+        self.inner().borrow_async(Asker::Impatient).await
     }
 
     /// [`add`](Self::add) as a future. If it is dropped, nothing is added.
@@ -297,7 +286,7 @@ impl<F: Form> ResourcePool<F> {
     /// # Errors
     /// Those of [`add`](Self::add).
     pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
-        self.inner().add(the_key()).await
+        self.inner().add(THE_KEY).await
     }
 }
 
@@ -313,7 +302,8 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// Never because of a panicking factory: that is an error.
     #[inline]
     pub fn borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Thread, self.inner().options.max_wait)
+        let inner = self.inner();
+        inner.borrow(Asker::Thread, inner.options.max_wait)
     }
 
     /// [`borrow`](Self::borrow), for at most `timeout` instead of `max_wait`.
@@ -324,7 +314,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
         &self,
         timeout: Duration,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Thread, Some(timeout))
+        self.inner().borrow(Asker::Thread, Some(timeout))
     }
 
     /// [`borrow`](Self::borrow), without waiting for others. It may make a resource.
@@ -332,18 +322,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// # Errors
     /// Those of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
     pub fn try_borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Impatient, None)
-    }
-
-    #[inline]
-    fn borrow_by(
-        &self,
-        asker: Asker,
-        timeout: Option<Duration>,
-    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let inner = self.inner();
-        let step = inner.critical(|state, fx| state.begin(the_key(), asker, fx));
-        now(inner.lend(the_key(), step, Patience::of_a_thread(timeout)))
+        self.inner().borrow(Asker::Impatient, None)
     }
 
     /// Makes a resource for stock.
@@ -352,7 +331,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// [`AddError::Full`] at `max_idle` and `max_total`; [`AddError::Closed`]; [`AddError::Create`] and
     /// [`AddError::Invalid`] if none could be made.
     pub fn add(&self) -> Result<(), AddError<F::Error>> {
-        now(self.inner().add(the_key()))
+        now(self.inner().add(THE_KEY))
     }
 
     /// Makes `number` of them.

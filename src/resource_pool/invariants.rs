@@ -68,12 +68,13 @@ impl<F: Form> State<F> {
     fn assert_places(&self) {
         for (index, slot) in &self.slots {
             let here = !matches!(slot.content, Content::Nothing);
-            let granted = slot.place == Place::Lent;
+            // With the borrower, or granted and not picked up yet.
+            let granted = matches!(slot.place, Place::Lent | Place::Reclaimed);
             let right = match slot.place {
                 Place::Idle => here != slot.tested,
                 Place::Condemned => here,
-                Place::Adding | Place::Leaving | Place::Reclaimed => !here,
-                Place::Lent => granted,
+                Place::Adding | Place::Leaving => !here,
+                Place::Lent | Place::Reclaimed => granted,
             };
             holds!("INV-RP-PLACES", right, "slot {index} is {:?}", slot.place);
             let current = slot.epoch == self.epoch || slot.tested || slot.place != Place::Idle;

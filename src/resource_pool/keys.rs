@@ -125,8 +125,8 @@ impl<F: Form> State<F> {
         let Some(sub) = self.subs.get(key.index()) else { return };
         let unused = sub.queue.is_empty() && sub.retrying == 0;
         let empty = unused && sub.total == 0 && sub.outside == 0;
-        // A key with a minimum has stock that is to be filled up again.
-        if !empty || self.limits.min_idle > 0 && !self.closed {
+        // What a key has had is to be filled up again, if there is a minimum.
+        if !empty || sub.below_minimum.is_linked() && !self.closed {
             return;
         }
         if sub.below_minimum.is_linked() {

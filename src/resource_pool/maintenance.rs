@@ -15,7 +15,9 @@ use super::slot::{BelowMinimum, Content, Meta, Place};
 use super::state::State;
 use crate::clock::{Span, Time};
 use crate::foreign::{contained, release};
-use crate::periodic_executor::{Flow, Verdict};
+use crate::periodic_executor::{
+    AsyncPeriodicExecutor, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
+};
 use crate::slab_list::{Key, List};
 use crate::sync::has_failed;
 use std::future::poll_fn;
@@ -75,10 +77,15 @@ impl<F: Form> State<F> {
     /// After one of the key has become idle: the oldest may be above the minimum now.
     pub(super) fn is_idle_due(&mut self, key: Key, fx: &mut Effects<F>) {
         if self.options.eviction_interval.is_some() {
+            // While nothing was idle, no run was due.
+            self.is_due(self.next_run, fx);
+        }
+        if !self.timed {
             return;
         }
         let sub = &self.subs[key.index()];
-        let oldest = sub.idle.front().and_then(|slot| self.idle_due(slot));
+        let exact = self.options.eviction_interval.is_none();
+        let oldest = sub.idle.front().filter(|_| exact).and_then(|slot| self.idle_due(slot));
         let newest = sub.idle.back().and_then(|slot| self.ends_at(slot));
         self.is_due(oldest.into_iter().chain(newest).min(), fx);
     }
@@ -214,21 +221,36 @@ impl<F: Form> State<F> {
     fn next_due(&self) -> Option<Time> {
         let lives = self.lives.iter().filter_map(|list| self.ends_at(list.front()?));
         let lent = self.lent.front().and_then(|slot| self.abandoned_at(slot));
-        let filling = match self.closed || self.total >= self.limits.max_total {
-            true => None,
-            false => self.subs_below_minimum().filter_map(|sub| sub.back_off_until).min(),
-        };
+        let filling = self.next_filling();
         let idle = match self.options.eviction_interval {
             Some(_) if self.idle == 0 => None,
             Some(_) => self.next_run,
-            // Those that a minimum protects are due by the longer time, or never.
-            None => self.by_age().filter_map(|slot| self.idle_due(slot)).next(),
+            None => self.next_idle_due(),
         };
         lives.chain(lent).chain(filling).chain(idle).min()
     }
 
-    fn subs_below_minimum(&self) -> impl Iterator<Item = &super::slot::Sub<F>> {
-        self.below_minimum.iter(&self.subs).map(|key| &self.subs[key.index()])
+    /// Those that a minimum protects are due by the longer time, or never: so it is the oldest of all, or
+    /// the oldest of the others.
+    fn next_idle_due(&self) -> Option<Time> {
+        let unprotected = |slot: &Key| {
+            let key = self.slots[slot.index()].key;
+            self.subs[key.index()].idle.len() > self.limits.min_idle
+        };
+        // What is being tested cannot leave; the end of its test says when it is due (`end_test`).
+        let here = || self.by_age().filter(|slot| !self.slots[slot.index()].tested);
+        let (oldest, others) = (here().next(), here().find(unprotected));
+        oldest.into_iter().chain(others).filter_map(|slot| self.idle_due(slot)).min()
+    }
+
+    /// When a key can be filled up again that there is room for.
+    pub(super) fn next_filling(&self) -> Option<Time> {
+        if self.closed || !self.line.is_empty() || self.total >= self.limits.max_total {
+            return None;
+        }
+        let subs = self.below_minimum.iter(&self.subs).map(|key| &self.subs[key.index()]);
+        let room = subs.filter(|sub| sub.total < self.limits.max_total_per_key);
+        room.map(|sub| sub.back_off_until.unwrap_or(self.clock.now())).min()
     }
 
     /// The idle one whose turn it is to be tested, taken from where it stays.
@@ -270,11 +292,20 @@ impl<F: Form> State<F> {
         let sub = &mut self.subs[key.index()];
         sub.tested -= 1;
         self.tested -= 1;
-        if gone || self.closed || sub.idle.len() > self.limits.max_idle() {
+        let too_many = sub.idle.len() > self.limits.max_idle();
+        if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);
+        } else {
+            self.is_idle_due(key, fx);
         }
         self.changed(key, fx);
     }
+}
+
+/// The executor that does what is due, of either flavour. It ends when this is dropped.
+pub(super) struct Maintenance {
+    open: Box<dyn Fn() -> Result<(), OpenError> + Send + Sync>,
+    wake: Box<dyn Fn() + Send + Sync>,
 }
 
 /// A resource under test: destroyed if the test comes to no end.
@@ -421,8 +452,19 @@ impl<F: Form> Inner<F> {
 
     pub(super) fn wake_maintenance(&self) {
         if let Some(maintenance) = self.maintenance.get() {
-            maintenance.wake();
+            // If there is no thread to be had, the next one who has something for it tries again.
+            let _ = (maintenance.open)();
+            (maintenance.wake)();
         }
+    }
+    /// A pool that is closed needs no more of it.
+    pub(super) fn stop_maintenance(&self) {
+        if let Some(maintenance) = self.maintenance.get() {
+            (maintenance.wake)();
+        }
+    }
+    pub(super) fn open_maintenance(&self) -> Result<(), OpenError> {
+        self.maintenance.get().map_or(Ok(()), |maintenance| (maintenance.open)())
     }
 
     /// After a pass: until when to sleep. Whoever makes something due earlier finds that under the lock,
@@ -443,10 +485,35 @@ impl<F: Form> Inner<F> {
         self.critical(|state, _| Some(state.next_due()?.since(state.clock.now())))
     }
 
-    /// What the maintenance's thread calls.
-    pub(super) fn maintenance(self: &Arc<Self>) -> Verdict {
-        super::pool::now(self.maintain());
-        self.after_pass()
+    /// Has it done by a thread, from when something is due for the first time.
+    pub(super) fn maintain_by_thread(self: &Arc<Self>) {
+        let executor = PeriodicExecutor::builder(Duration::MAX)
+            .name("cabrank maintenance")
+            .clock(self.clock.clone())
+            // The pool's own end is what ends it.
+            .unregistered()
+            .weak_ref(Arc::downgrade(self), |pool: &Arc<Self>| {
+                super::pool::now(pool.maintain());
+                pool.after_pass()
+            });
+        let opens = executor.clone();
+        let wake: Box<dyn Fn() + Send + Sync> = Box::new(move || executor.wake());
+        self.maintenance.get_or_init(|| Maintenance { open: Box::new(move || opens.open()), wake });
+    }
+
+    /// Has it done by a task.
+    pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: R) {
+        let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime)
+            .name("cabrank maintenance")
+            .clock(self.clock.clone())
+            .unregistered()
+            .weak_until(Arc::downgrade(self), |pool: Arc<Self>| async move {
+                pool.maintain().await;
+                pool.after_pass()
+            });
+        let opens = executor.clone();
+        let wake: Box<dyn Fn() + Send + Sync> = Box::new(move || executor.wake());
+        self.maintenance.get_or_init(|| Maintenance { open: Box::new(move || opens.open()), wake });
     }
 
     /// Keeps of the idle ones those that `keep` keeps, each looked at outside the lock.

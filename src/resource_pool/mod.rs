@@ -61,7 +61,8 @@
 //! - The place of a key in the line of those that wait for the total costs O(log n) of the keys in it.
 //! - The search for an idle one to evict passes over those that a minimum protects, that for stock over those
 //!   that are being tested, that for a key to fill up over those that back off.
-//! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock.
+//! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
+//!   the setters of limits and [`ResourcePool::clear_all`] go through all keys, and what leaves.
 
 mod builder;
 mod effects;
@@ -76,6 +77,7 @@ mod keys;
 mod maintenance;
 mod options;
 mod pool;
+mod quick;
 mod slot;
 mod snapshot;
 mod state;

@@ -7,16 +7,16 @@
 use super::effects::{Dead, Effects, Shared};
 use super::error::BorrowError;
 use super::event::PoolEvent;
-use super::factory::{Cleaned, Creation, Failure, Form};
+use super::factory::{Creation, Failure, Form, Handled};
 use super::guard::{Borrowed, Loan, Reserved};
+use super::maintenance::Maintenance;
 use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::{Asker, Outcome, Refusal, State, Step};
 use crate::clock::{Clock, Deadline, Tick};
 use crate::foreign::{Foreign, contained, release};
-use crate::periodic_executor::PeriodicExecutor;
 use crate::slab_list::Key;
-use crate::sync::{Mutex, has_failed};
+use crate::sync::{Mutex, MutexGuard, has_failed};
 use crate::wait_queue::Queue;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -28,7 +28,7 @@ pub(crate) type Listener<F> =
     Box<dyn Fn(&<F as Form>::Metadata, &PoolEvent<<F as Form>::Error>) + Send + Sync>;
 
 /// The pool.
-pub struct Inner<F: Form> {
+pub(crate) struct Inner<F: Form> {
     pub(super) factory: Arc<Foreign<F>>,
     /// What describes all resources; none in a keyed pool.
     pub(super) metadata: Option<Shared<F::Metadata>>,
@@ -37,7 +37,7 @@ pub struct Inner<F: Form> {
     pub(super) options: Options,
     pub(super) listener: Option<Foreign<Listener<F>>>,
     pub(super) hasher: foldhash::fast::RandomState,
-    pub(super) maintenance: OnceLock<PeriodicExecutor>,
+    pub(super) maintenance: OnceLock<Maintenance>,
 }
 
 impl<F: Form> Inner<F> {
@@ -48,13 +48,20 @@ impl<F: Form> Inner<F> {
         &self,
         section: impl FnOnce(&mut State<F>, &mut Effects<F>) -> R,
     ) -> R {
+        self.section(self.state.lock(), section)
+    }
+
+    /// The same, when it has been locked already.
+    #[inline]
+    pub(super) fn section<R>(
+        &self,
+        mut state: MutexGuard<'_, State<F>>,
+        section: impl FnOnce(&mut State<F>, &mut Effects<F>) -> R,
+    ) -> R {
         let mut fx = Effects::new();
-        let result = {
-            let mut state = self.state.lock();
-            let result = section(&mut state, &mut fx);
-            state.end_section();
-            result
-        };
+        let result = section(&mut state, &mut fx);
+        state.end_section();
+        drop(state);
         fx.run(self);
         result
     }
@@ -92,27 +99,36 @@ impl<F: Form> Inner<F> {
 
     /// A guard is dropped.
     #[inline]
-    pub(super) fn give_back(&self, mut loan: Loan<F>) {
-        let metadata = self.metadata(&loan.meta);
+    pub(super) fn give_back(&self, slot: Key, mut resource: F::Resource, meta: Meta<F>) {
         let test = self.options.test_on_return;
-        let unclean = match self.factory.clean(metadata, &mut loan.resource, test) {
-            Cleaned::Yes => false,
-            Cleaned::NotYet => true,
-            Cleaned::Invalid => {
-                self.tell(&loan.meta, PoolEvent::Invalid);
-                return self.invalidate(loan);
+        match self.factory.clean(self.metadata(&meta), &mut resource, test) {
+            Handled::Yes => self.stock(slot, resource, false),
+            Handled::NotYet => self.stock(slot, resource, true),
+            Handled::No(event) => {
+                self.tell(&meta, event);
+                self.invalidate(Loan { slot, resource, meta });
             }
-            Cleaned::Failed(failure) => {
-                self.tell(&loan.meta, PoolEvent::PassivateFailed(failure));
-                return self.invalidate(loan);
-            }
-        };
-        let Loan { slot, resource, meta } = loan;
-        self.critical(|state, fx| {
-            state.slots[slot.index()].unclean = unclean;
-            state.give_back(slot, Content::Ready(resource), fx);
-        });
-        drop(meta);
+        }
+    }
+
+    /// Another in the place of one that could not be lent.
+    #[cold]
+    pub(super) fn replace(
+        self: &Arc<Self>,
+        slot: Key,
+        resource: F::Resource,
+        event: PoolEvent<F::Error>,
+    ) -> Step<F> {
+        let reserved = Reserved::new(self, slot, Some(resource), None);
+        self.tell(&None, event);
+        self.another(reserved)
+    }
+
+    #[cold]
+    pub(super) fn another(&self, mut reserved: Reserved<'_, F>) -> Step<F> {
+        reserved.discard();
+        let slot = reserved.into_slot();
+        self.critical(|state, fx| state.another(slot, fx))
     }
 
     pub(super) fn invalidate(&self, loan: Loan<F>) {
@@ -174,7 +190,7 @@ impl<F: Form> Inner<F> {
 
     /// What a loan comes with: activation, then test (ruling 14).
     #[inline]
-    async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
+    pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
         if unclean && !self.cleaned(reserved).await {
             return false;
         }
@@ -209,8 +225,7 @@ impl<F: Form> Inner<F> {
                     if self.clock.has_passed(patience.deadline(&self.clock)) {
                         return Err(BorrowError::TimedOut);
                     }
-                    let slot = reserved.into_slot();
-                    step = self.critical(|state, fx| state.another(slot, fx));
+                    step = self.another(reserved);
                 }
                 Step::Create { slot, unfinished, victim, meta } => {
                     let reserved = Reserved::new(self, slot, None, meta);

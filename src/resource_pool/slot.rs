@@ -5,8 +5,8 @@
 //! | `Lent` | with its borrower; none while it is made | `lent`*, `lives`* | active |
 //! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`*, `lives`* | idle |
 //! | `Adding` | none yet | `lives`* | adding |
-//! | `Condemned` | here: its place in the total is another's | none | nothing |
-//! | `Reclaimed` | with a borrower that has abandoned it | none | nothing |
+//! | `Condemned` | here: its place in the total is another's | `lives`*, for it may come back | nothing |
+//! | `Reclaimed` | with a borrower that has abandoned it; here if it was granted and not picked up | none | nothing |
 //! | `Leaving` | being destroyed | none | leaving |
 //!
 //! *: only in pools whose options need that list.

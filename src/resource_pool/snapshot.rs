@@ -4,6 +4,7 @@ use super::effects::Shared;
 use super::factory::Form;
 use super::slot::{Content, Place};
 use super::state::State;
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -105,15 +106,15 @@ impl<F: Form> State<F> {
             age: self.timed.then(|| now.since(slot.created)),
             since: self.timed.then(|| now.since(slot.since)),
         };
+        let mut others: HashMap<usize, Vec<ResourceSnapshot>> = HashMap::new();
+        for (_, slot) in self.slots.iter().filter(|(_, slot)| slot.place != Place::Idle) {
+            others.entry(slot.key.index()).or_default().push(picture(slot));
+        }
         let mut keys: Vec<_> = self.subs.iter().collect();
         keys.sort_by_key(|(_, sub)| sub.id);
         let keys = keys.into_iter().map(|(index, sub)| {
             let idle = sub.idle.iter(&self.slots).map(|slot| picture(&self.slots[slot.index()]));
-            let others = self.slots.iter().map(|(_, slot)| slot);
-            let mut others: Vec<_> = others
-                .filter(|slot| slot.key.index() == index && slot.place != Place::Idle)
-                .map(picture)
-                .collect();
+            let mut others = others.remove(&index).unwrap_or_default();
             others.sort_by_key(|resource| resource.id);
             KeySnapshot {
                 metadata: sub.metadata.clone(),

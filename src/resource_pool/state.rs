@@ -80,6 +80,9 @@ pub(crate) enum Refusal {
 }
 
 pub(crate) struct State<F: Form> {
+    /// No keys, and nothing that is kept in a further list or done at a time: what is in stock is lent and
+    /// taken back by a shorter way (`quick.rs`).
+    pub(super) plain: bool,
     pub(super) slots: Slab<Slot<F>>,
     pub(super) subs: Slab<Sub<F>>,
     /// The keys by hash.
@@ -174,7 +177,7 @@ impl<F: Form> State<F> {
                 self.slots[slot.index()].place = Place::Lent;
                 Grant { slot, victim: None }
             }
-            None => self.grant_new(key)?,
+            None => self.grant_new(key, fx)?,
         };
         self.subs[key.index()].active += 1;
         self.active += 1;
@@ -188,11 +191,14 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
+        if self.waiting > 0 {
+            self.stand_in_line(key);
+        }
         Some(grant)
     }
 
     #[cold]
-    fn grant_new(&mut self, key: Key) -> Option<Grant> {
+    fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         if self.subs[key.index()].total >= self.limits.max_total_per_key {
             return None;
         }
@@ -202,8 +208,12 @@ impl<F: Form> State<F> {
         };
         if let Some(victim) = victim {
             self.leave_stock(victim);
-            self.end_life(victim);
             self.count_out(victim, Place::Condemned);
+            let victims = self.slots[victim.index()].key;
+            self.stand_in_line(victims);
+            if self.limits.min_idle > 0 {
+                self.watch_minimum(victims, fx);
+            }
         }
         Some(Grant { slot: self.reserve(key, Place::Lent), victim })
     }
@@ -270,6 +280,7 @@ impl<F: Form> State<F> {
 
     /// Removes what counts no more.
     pub(super) fn bury(&mut self, slot: Key, fx: &mut Effects<F>) -> Dead<F> {
+        self.end_life(slot);
         let entry = self.slots.remove(slot.index());
         let sub = &mut self.subs[entry.key.index()];
         sub.outside -= 1;
@@ -290,7 +301,13 @@ impl<F: Form> State<F> {
     fn serve_line(&mut self, fx: &mut Effects<F>) {
         while let Some(key) = self.first_in_line() {
             let outcome = if self.options.fair {
-                let Some(grant) = self.grant(key, fx) else { return };
+                let Some(grant) = self.grant(key, fx) else {
+                    // If its stock turned out to be stale it has left the line, and others follow.
+                    match self.first_in_line() {
+                        Some(first) if first != key => continue,
+                        _ => return,
+                    }
+                };
                 Outcome::Granted(grant)
             } else {
                 if self.free() <= self.retrying {
@@ -441,7 +458,6 @@ impl<F: Form> State<F> {
         sub.outside -= 1;
         sub.total += 1;
         self.total += 1;
-        self.begin_life(victim);
         self.stock(victim, content, fx);
         self.left(newcomers, fx);
     }

@@ -138,10 +138,7 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         let key = entry.key;
         let old = entry.epoch != self.epoch || entry.expired;
-        let sub = &self.subs[key.index()];
-        let surplus = self.total - self.leaving > self.limits.max_total
-            || sub.total - sub.leaving > self.limits.max_total_per_key;
-        if self.closed || old || surplus || self.timed && self.has_outlived(slot) {
+        if self.closed || old || self.has_too_many(key) || self.timed && self.has_outlived(slot) {
             self.leave(slot, content, fx);
             return self.changed(key, fx);
         }
@@ -166,9 +163,17 @@ impl<F: Form> State<F> {
         {
             self.evict(slot, fx);
         }
-        if self.timed {
-            self.is_idle_due(key, fx);
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
         }
+        self.is_idle_due(key, fx);
+    }
+
+    /// After a limit was lowered.
+    pub(super) fn has_too_many(&self, key: Key) -> bool {
+        let sub = &self.subs[key.index()];
+        self.total - self.leaving > self.limits.max_total
+            || sub.total - sub.leaving > self.limits.max_total_per_key
     }
 
     fn is_there(&self, slot: Key) -> bool {
@@ -185,6 +190,9 @@ impl<F: Form> State<F> {
         self.leave_stock(slot);
         let content = self.slots[slot.index()].content.take();
         self.leave(slot, content, fx);
+        if self.waiting > 0 {
+            self.stand_in_line(self.slots[slot.index()].key);
+        }
     }
 
     /// It leaves the pool: to be destroyed after the section, and counted until then.
@@ -218,9 +226,8 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
             // There is room for one more, of whatever key.
-            if let Some(first) = self.below_minimum.front() {
-                self.watch_minimum(first, fx);
-            }
+            let due = self.next_filling();
+            self.is_due(due, fx);
         }
         self.forget_if_empty(key, fx);
         self.tell_if_over(fx);
@@ -244,7 +251,11 @@ impl<F: Form> State<F> {
             return None;
         }
         self.subs[key.index()].adding += 1;
-        Some(self.reserve(key, Place::Adding))
+        let slot = self.reserve(key, Place::Adding);
+        if self.waiting > 0 {
+            self.stand_in_line(key);
+        }
+        Some(slot)
     }
 
     /// What was made for stock, if it was.
@@ -272,10 +283,16 @@ impl<F: Form> State<F> {
         }
     }
 
+    /// All idle ones leave, and what else exists will. One section, so that none of them is lent after it.
+    pub(super) fn clear_all(&mut self, fx: &mut Effects<F>) {
+        self.epoch += 1;
+        self.for_all_keys(|state, key| state.clear_key(key, fx));
+    }
+
     /// The first step of a close: from now on nobody is served.
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
-        fx.push(Effect::WakeMaintenance);
+        fx.push(Effect::StopMaintenance);
     }
 
     /// The second, for each key: those who wait are told, and what is idle leaves.
@@ -292,8 +309,20 @@ impl<F: Form> State<F> {
     }
 
     /// After a limit was changed: what is too much leaves, the longest idle first, and who can now be
-    /// served is.
-    pub(super) fn fit_key(&mut self, key: Key, fx: &mut Effects<F>) {
+    /// served is. One section, for all keys are under the new limits at once.
+    pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
+        self.for_all_keys(|state, key| state.fit_key(key, fx));
+        while self.total - self.leaving > self.limits.max_total
+            && let Some(slot) = self.least_recently_used()
+        {
+            self.evict(slot, fx);
+        }
+        self.for_all_keys(|state, key| state.stand_in_line(key));
+        self.settle(fx);
+        self.for_all_keys(|state, key| state.forget_if_empty(key, fx));
+    }
+
+    fn fit_key(&mut self, key: Key, fx: &mut Effects<F>) {
         loop {
             let sub = &self.subs[key.index()];
             let too_many = sub.idle.len() > self.limits.max_idle()
@@ -305,22 +334,16 @@ impl<F: Form> State<F> {
             let Some(slot) = oldest else { break };
             self.evict(slot, fx);
         }
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
-        self.stand_in_line(key);
-        self.settle(fx);
-        self.forget_if_empty(key, fx);
+        // Also if there is no minimum any more.
+        self.watch_minimum(key, fx);
     }
 
-    /// After `max_total` was changed.
-    pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
-        while self.total - self.leaving > self.limits.max_total
-            && let Some(slot) = self.least_recently_used()
-        {
-            self.evict(slot, fx);
+    fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, Key)) {
+        for index in 0..self.subs.capacity() {
+            if self.subs.contains(index) {
+                action(self, Key::new(index));
+            }
         }
-        self.settle(fx);
     }
 
     pub(super) fn begin_life(&mut self, slot: Key) {

@@ -1,10 +1,40 @@
-//! A factory whose resources say what happens to them.
+//! A factory whose resources say what happens to them, pools on a hand-driven clock, and borrowers in the
+//! background.
 
-use cabrank::resource_pool::ResourceFactory;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use crate::shared::task::Task;
+use crate::shared::{SOON, before_long, end_the_run_when_the_library_panics};
+use cabrank::ManualClock;
+use cabrank::resource_pool::{
+    BorrowError, Borrowed, KeyedResourcePool, PoolEvent, ResourceFactory, ResourcePool,
+    ResourcePoolBuilder,
+};
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
-/// What a factory is asked for, in order.
+pub(crate) type Pool = ResourcePool<Script>;
+pub(crate) type Keyed = KeyedResourcePool<&'static str, Script>;
+pub(crate) type Lent = Borrowed<'static, Script>;
+pub(crate) type Got = Result<Lent, BorrowError<String>>;
+
+/// What is no mutex's fault.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+type Act = Arc<dyn Fn(usize) -> Outcome + Send + Sync>;
+
+/// How a scripted call ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Well,
+    Fails,
+}
+
+/// A factory. Its calls are noted, and end as they are told to. Clones share everything.
 #[derive(Clone, Default)]
 pub(crate) struct Script(Arc<State>);
 
@@ -13,9 +43,8 @@ struct State {
     made: AtomicUsize,
     alive: AtomicUsize,
     most_alive: AtomicUsize,
-    fails: AtomicBool,
-    panics: AtomicBool,
-    calls: Mutex<Vec<(&'static str, usize)>>,
+    acts: Mutex<HashMap<&'static str, Act>>,
+    calls: Mutex<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -23,20 +52,50 @@ pub(crate) struct Resource {
     pub(crate) number: usize,
     pub(crate) active: bool,
     pub(crate) valid: bool,
+    pub(crate) key: &'static str,
+    _alive: Alive,
+}
+
+/// Counts the resources that exist, wherever they are dropped.
+#[derive(Debug)]
+struct Alive(Arc<State>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.alive.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("State")
+    }
 }
 
 impl Script {
-    fn call(&self, what: &'static str, number: usize) {
-        self.0.calls.lock().expect("no panic holds it").push((what, number));
+    /// From now on, `call` (the name of a method) does this; `number` is the resource's, zero for one that
+    /// is to be made.
+    pub(crate) fn on(
+        &self,
+        call: &'static str,
+        act: impl Fn(usize) -> Outcome + Send + Sync + 'static,
+    ) {
+        locked(&self.0.acts).insert(call, Arc::new(act));
     }
-    pub(crate) fn calls(&self) -> Vec<(&'static str, usize)> {
-        std::mem::take(&mut self.0.calls.lock().expect("no panic holds it"))
+    pub(crate) fn fails(&self, call: &'static str) {
+        self.on(call, |_| Outcome::Fails);
     }
-    pub(crate) fn fail(&self, fails: bool) {
-        self.0.fails.store(fails, SeqCst);
+    pub(crate) fn panics(&self, call: &'static str) {
+        // Without a word on the terminal.
+        self.on(call, |_| std::panic::resume_unwind(Box::new("on purpose")));
     }
-    pub(crate) fn panic(&self, panics: bool) {
-        self.0.panics.store(panics, SeqCst);
+    /// It ends well again.
+    pub(crate) fn is_well(&self, call: &'static str) {
+        locked(&self.0.acts).remove(call);
+    }
+    /// What was called since this was last asked: `create 1 validate 1`.
+    pub(crate) fn calls(&self) -> String {
+        std::mem::take(&mut *locked(&self.0.calls)).join(" ")
     }
     pub(crate) fn alive(&self) -> usize {
         self.0.alive.load(SeqCst)
@@ -48,6 +107,19 @@ impl Script {
     pub(crate) fn made(&self) -> usize {
         self.0.made.load(SeqCst)
     }
+
+    fn call(&self, what: &'static str, number: usize) -> Outcome {
+        let note = if number == 0 { what.to_owned() } else { format!("{what} {number}") };
+        locked(&self.0.calls).push(note);
+        let act = locked(&self.0.acts).get(what).cloned();
+        act.map_or(Outcome::Well, |act| act(number))
+    }
+    fn result(outcome: Outcome) -> Result<(), String> {
+        match outcome {
+            Outcome::Well => Ok(()),
+            Outcome::Fails => Err("on purpose".to_owned()),
+        }
+    }
 }
 
 impl ResourceFactory for Script {
@@ -55,34 +127,168 @@ impl ResourceFactory for Script {
     type Metadata = &'static str;
     type Error = String;
 
-    fn create(&self, _: &&'static str) -> Result<Resource, String> {
-        assert!(!self.0.panics.load(SeqCst), "on purpose");
-        if self.0.fails.load(SeqCst) {
-            return Err("on purpose".to_owned());
-        }
+    fn create(&self, key: &&'static str) -> Result<Resource, String> {
+        Script::result(self.call("create", 0))?;
         let number = self.0.made.fetch_add(1, SeqCst) + 1;
         let alive = self.0.alive.fetch_add(1, SeqCst) + 1;
         self.0.most_alive.fetch_max(alive, SeqCst);
-        self.call("create", number);
-        Ok(Resource { number, active: false, valid: true })
+        let _alive = Alive(self.0.clone());
+        Ok(Resource { number, active: false, valid: true, key, _alive })
     }
-    fn destroy(&self, _: &&'static str, resource: Resource) {
-        self.0.alive.fetch_sub(1, SeqCst);
+    fn destroy(&self, key: &&'static str, resource: Resource) {
+        assert_eq!(*key, resource.key);
         self.call("destroy", resource.number);
     }
     fn validate(&self, _: &&'static str, resource: &mut Resource) -> bool {
-        self.call("validate", resource.number);
-        resource.valid
+        self.call("validate", resource.number) == Outcome::Well && resource.valid
     }
-    fn activate(&self, _: &&'static str, resource: &mut Resource) -> Result<(), String> {
+    fn activate(&self, key: &&'static str, resource: &mut Resource) -> Result<(), String> {
         assert!(!resource.active, "activated twice");
+        assert_eq!(*key, resource.key);
+        Script::result(self.call("activate", resource.number))?;
         resource.active = true;
-        self.call("activate", resource.number);
         Ok(())
     }
     fn passivate(&self, _: &&'static str, resource: &mut Resource) -> Result<(), String> {
+        Script::result(self.call("passivate", resource.number))?;
         resource.active = false;
-        self.call("passivate", resource.number);
         Ok(())
+    }
+}
+
+/// A pool, its factory, its clock, and what its listener is told.
+pub(crate) struct Rig<P> {
+    pub(crate) pool: P,
+    pub(crate) script: Script,
+    pub(crate) clock: ManualClock,
+    events: Arc<Mutex<Vec<String>>>,
+}
+
+impl<P> Rig<P> {
+    /// What the listener was told since this was last asked.
+    pub(crate) fn events(&self) -> Vec<String> {
+        std::mem::take(&mut *locked(&self.events))
+    }
+}
+
+fn listener(
+    events: &Arc<Mutex<Vec<String>>>,
+) -> impl Fn(&&'static str, &PoolEvent<String>) + Send + Sync + use<> {
+    let events = events.clone();
+    move |key, event| locked(&events).push(format!("{key}: {event:?}"))
+}
+
+/// A pool on a hand-driven clock; what is due happens in `maintain()`.
+pub(crate) fn pool(
+    configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
+) -> Rig<Pool> {
+    end_the_run_when_the_library_panics();
+    let (script, clock, events) = (Script::default(), ManualClock::new(), Arc::default());
+    let builder = ResourcePool::builder(script.clone(), "m")
+        .clock(clock.clock())
+        .maintenance(false)
+        .listener(listener(&events));
+    let pool = configure(builder).build().expect("a valid pool");
+    Rig { pool, script, clock, events }
+}
+
+/// A keyed one.
+pub(crate) fn keyed(
+    configure: impl FnOnce(ResourcePoolBuilder<Script, Keyed>) -> ResourcePoolBuilder<Script, Keyed>,
+) -> Rig<Keyed> {
+    end_the_run_when_the_library_panics();
+    let (script, clock, events) = (Script::default(), ManualClock::new(), Arc::default());
+    let builder = KeyedResourcePool::builder(script.clone())
+        .clock(clock.clock())
+        .maintenance(false)
+        .listener(listener(&events));
+    let pool = configure(builder).build().expect("a valid pool");
+    Rig { pool, script, clock, events }
+}
+
+impl Rig<Pool> {
+    /// A borrower that is a task, and waits.
+    #[track_caller]
+    pub(crate) fn task(&self) -> Task<Got> {
+        let pool = self.pool.clone();
+        let mut task =
+            Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
+        assert!(task.poll().is_none(), "it waits");
+        task
+    }
+    /// One that is lent at once, as (its number).
+    #[track_caller]
+    pub(crate) fn lend(&self) -> Lent {
+        self.pool.try_borrow().expect("there is one").into_owned()
+    }
+    #[track_caller]
+    pub(crate) fn lend_all<const N: usize>(&self) -> [Lent; N] {
+        std::array::from_fn(|_| self.lend())
+    }
+    /// A borrower on a thread of its own, which waits when this returns.
+    #[track_caller]
+    pub(crate) fn queue(&self) -> Background<Got> {
+        let (pool, before) = (self.pool.clone(), self.pool.num_waiting());
+        let waits = Background::start(move || pool.borrow().map(Borrowed::into_owned));
+        before_long(|| self.pool.num_waiting() == before + 1);
+        waits
+    }
+    /// (active, idle), as the source's tests write it.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.pool.num_active(), self.pool.num_idle())
+    }
+}
+
+impl Rig<Keyed> {
+    /// A borrower that is a task, and waits.
+    #[track_caller]
+    pub(crate) fn task(&self, key: &'static str) -> Task<Got> {
+        let pool = self.pool.clone();
+        let mut task =
+            Task::new(async move { pool.borrow_async(&key).await.map(Borrowed::into_owned) });
+        assert!(task.poll().is_none(), "it waits");
+        task
+    }
+    #[track_caller]
+    pub(crate) fn lend(&self, key: &'static str) -> Lent {
+        self.pool.try_borrow(&key).expect("there is one").into_owned()
+    }
+    #[track_caller]
+    pub(crate) fn queue(&self, key: &'static str) -> Background<Got> {
+        let (pool, before) = (self.pool.clone(), self.pool.num_waiting());
+        let waits = Background::start(move || pool.borrow(&key).map(Borrowed::into_owned));
+        before_long(|| self.pool.num_waiting() == before + 1);
+        waits
+    }
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.pool.num_active(), self.pool.num_idle())
+    }
+}
+
+/// Something that is done on a thread of its own.
+pub(crate) struct Background<T> {
+    answer: Receiver<T>,
+    thread: JoinHandle<()>,
+}
+
+impl<T: Send + 'static> Background<T> {
+    pub(crate) fn start(work: impl FnOnce() -> T + Send + 'static) -> Background<T> {
+        let (tell, answer) = channel();
+        let thread = std::thread::spawn(move || {
+            // The test may have ended.
+            let _ = tell.send(work());
+        });
+        Background { answer, thread }
+    }
+    /// What comes of it.
+    #[track_caller]
+    pub(crate) fn end(self) -> T {
+        let end = self.answer.recv_timeout(SOON).expect("it ends");
+        self.thread.join().expect("nothing panics in it");
+        end
+    }
+    /// Whether it has not ended so far.
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self.answer.try_recv(), Err(TryRecvError::Empty))
     }
 }

@@ -1,5 +1,18 @@
-//! The resource pool: its conformance to the source's tests (L1 to L34), the sixteen rulings, and the
-//! failures seen in other pools.
+//! The resource pool: its conformance to the source's tests (L1 to L34), the sixteen rulings, every option,
+//! keys, the asynchronous form, and the failures seen in other pools.
 
+#[path = "../common/mod.rs"]
+mod shared;
+
+mod clearing;
 mod common;
-mod smoke;
+mod conformance;
+mod failures;
+mod foreign_code;
+mod keyed;
+mod maintaining;
+mod options;
+mod real_clock;
+mod resizing;
+mod stress;
+mod upkeep;

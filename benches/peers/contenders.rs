@@ -1,0 +1,309 @@
+//! The pools side by side, each behind one of two small traits: its own way to borrow, and its own guard.
+//!
+//! Each is as its crate's documentation shows it, with one difference: what asks a resource whether it is
+//! still good, or a clock whether it is too old, is off wherever it can be, for cabrank's is off by default.
+//! The resources cost nothing, so that what is measured is the pool.
+
+use crate::rounds::{Asynchronous, Blocking, Contender, Driver, Kind, tasks, threads};
+use cabrank::resource_pool::{
+    Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourceFactory, ResourcePool,
+};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// Every row of the table, in its order.
+pub(crate) fn all() -> Vec<Contender> {
+    vec![
+        threads::<TwoLockPairs>(LIMIT, Kind::Limit),
+        threads::<HandMade>(HAND_MADE, Kind::Blocking),
+        threads::<ResourcePool<Free>>("cabrank", Kind::Blocking),
+        threads::<Barging>("cabrank, barging", Kind::Blocking),
+        threads::<KeyedResourcePool<u64, Free>>("cabrank, one key", Kind::Blocking),
+        tasks::<ResourcePool<Async<Free>>>("cabrank, tasks", Driver::Alone),
+        tasks::<ResourcePool<Async<Free>>>("cabrank, tasks on tokio", Driver::Tokio),
+        threads::<r2d2::Pool<Free>>("r2d2", Kind::Blocking),
+        tasks::<deadpool::managed::Pool<Free>>("deadpool, managed", Driver::Alone),
+        tasks::<deadpool::unmanaged::Pool<u64>>("deadpool, unmanaged", Driver::Alone),
+        tasks::<bb8::Pool<Free>>("bb8", Driver::Tokio),
+        tasks::<mobc::Pool<Free>>("mobc", Driver::Tokio),
+        tasks::<Arc<asyncband::pool::bounded::Pool<Free>>>("asyncband", Driver::Alone),
+    ]
+}
+
+pub(crate) const LIMIT: &str = "limit: two lock-unlock pairs";
+pub(crate) const HAND_MADE: &str = "hand-made";
+
+/// No pool at all: what borrowing and returning cost when each is one critical section with nothing in it.
+pub(crate) struct TwoLockPairs(Mutex<u64>);
+
+pub(crate) struct SecondPair<'a>(&'a Mutex<u64>);
+
+impl Blocking for TwoLockPairs {
+    type Guard<'a> = SecondPair<'a>;
+    fn of(_: usize) -> Self {
+        TwoLockPairs(Mutex::new(0))
+    }
+    fn borrow(&self) -> SecondPair<'_> {
+        *black_box(&self.0).lock() += 1;
+        SecondPair(&self.0)
+    }
+}
+
+impl Drop for SecondPair<'_> {
+    fn drop(&mut self) {
+        *black_box(self.0).lock() += 1;
+    }
+}
+
+/// The pool that one writes when there is no time to choose one.
+pub(crate) struct HandMade {
+    idle: Mutex<VecDeque<u64>>,
+    returned: Condvar,
+}
+
+pub(crate) struct HandMadeGuard<'a> {
+    pool: &'a HandMade,
+    resource: u64,
+}
+
+impl Blocking for HandMade {
+    type Guard<'a> = HandMadeGuard<'a>;
+    fn of(size: usize) -> Self {
+        HandMade { idle: Mutex::new((0..size as u64).collect()), returned: Condvar::new() }
+    }
+    fn borrow(&self) -> HandMadeGuard<'_> {
+        let mut idle = self.idle.lock();
+        loop {
+            match idle.pop_back() {
+                Some(resource) => return HandMadeGuard { pool: self, resource },
+                None => self.returned.wait(&mut idle),
+            }
+        }
+    }
+}
+
+impl Drop for HandMadeGuard<'_> {
+    fn drop(&mut self) {
+        self.pool.idle.lock().push_back(self.resource);
+        self.pool.returned.notify_one();
+    }
+}
+
+/// Makes resources that cost nothing, for whichever pool asks.
+pub(crate) struct Free;
+
+impl ResourceFactory for Free {
+    type Resource = u64;
+    type Metadata = u64;
+    type Error = Infallible;
+    fn create(&self, _: &u64) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+}
+
+impl AsyncResourceFactory for Free {
+    type Resource = u64;
+    type Metadata = u64;
+    type Error = Infallible;
+    async fn create(&self, _: &u64) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+}
+
+impl Blocking for ResourcePool<Free> {
+    type Guard<'a> = Borrowed<'a, Free>;
+    fn of(size: usize) -> Self {
+        ResourcePool::builder(Free, 0).max_active(size).build().expect("valid options")
+    }
+    fn borrow(&self) -> Self::Guard<'_> {
+        ResourcePool::borrow(self).expect("a resource costs nothing")
+    }
+}
+
+pub(crate) struct Barging(ResourcePool<Free>);
+
+impl Blocking for Barging {
+    type Guard<'a> = Borrowed<'a, Free>;
+    fn of(size: usize) -> Self {
+        let pool = ResourcePool::builder(Free, 0).max_active(size).fair(false).build();
+        Barging(pool.expect("valid options"))
+    }
+    fn borrow(&self) -> Self::Guard<'_> {
+        self.0.borrow().expect("a resource costs nothing")
+    }
+}
+
+impl Blocking for KeyedResourcePool<u64, Free> {
+    type Guard<'a> = Borrowed<'a, Free>;
+    fn of(size: usize) -> Self {
+        KeyedResourcePool::builder(Free).max_active(size).build().expect("valid options")
+    }
+    fn borrow(&self) -> Self::Guard<'_> {
+        KeyedResourcePool::borrow(self, &7).expect("a resource costs nothing")
+    }
+}
+
+impl Asynchronous for ResourcePool<Async<Free>> {
+    type Guard<'a> = Borrowed<'a, Async<Free>>;
+    async fn of(size: usize) -> Self {
+        let pool = ResourcePool::builder(Async(Free), 0).max_active(size);
+        pool.build_async().expect("valid options")
+    }
+    async fn borrow(&self) -> Self::Guard<'_> {
+        self.borrow_async().await.expect("a resource costs nothing")
+    }
+}
+
+impl r2d2::ManageConnection for Free {
+    type Connection = u64;
+    type Error = Infallible;
+    fn connect(&self) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+    fn is_valid(&self, _: &mut u64) -> Result<(), Infallible> {
+        Ok(())
+    }
+    fn has_broken(&self, _: &mut u64) -> bool {
+        false
+    }
+}
+
+impl Blocking for r2d2::Pool<Free> {
+    type Guard<'a> = r2d2::PooledConnection<Free>;
+    fn of(size: usize) -> Self {
+        r2d2::Pool::builder()
+            .max_size(size as u32)
+            // Each `get` would look once for each that is borrowed whether it is to be replaced.
+            .min_idle(Some(0))
+            .test_on_check_out(false)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .build(Free)
+            .expect("as many as it wants")
+    }
+    fn borrow(&self) -> Self::Guard<'_> {
+        self.get().expect("one is returned in time")
+    }
+}
+
+impl deadpool::managed::Manager for Free {
+    type Type = u64;
+    type Error = Infallible;
+    async fn create(&self) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+    async fn recycle(
+        &self,
+        _: &mut u64,
+        _: &deadpool::managed::Metrics,
+    ) -> deadpool::managed::RecycleResult<Infallible> {
+        Ok(())
+    }
+}
+
+impl Asynchronous for deadpool::managed::Pool<Free> {
+    type Guard<'a> = deadpool::managed::Object<Free>;
+    async fn of(size: usize) -> Self {
+        deadpool::managed::Pool::builder(Free).max_size(size).build().expect("no timeouts")
+    }
+    async fn borrow(&self) -> Self::Guard<'_> {
+        self.get().await.expect("not closed")
+    }
+}
+
+impl Asynchronous for deadpool::unmanaged::Pool<u64> {
+    type Guard<'a> = deadpool::unmanaged::Object<u64>;
+    async fn of(size: usize) -> Self {
+        Self::from((0..size as u64).collect::<Vec<_>>())
+    }
+    async fn borrow(&self) -> Self::Guard<'_> {
+        self.get().await.expect("not closed")
+    }
+}
+
+impl bb8::ManageConnection for Free {
+    type Connection = u64;
+    type Error = Infallible;
+    async fn connect(&self) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+    async fn is_valid(&self, _: &mut u64) -> Result<(), Infallible> {
+        Ok(())
+    }
+    fn has_broken(&self, _: &mut u64) -> bool {
+        false
+    }
+}
+
+impl Asynchronous for bb8::Pool<Free> {
+    type Guard<'a> = bb8::PooledConnection<'a, Free>;
+    async fn of(size: usize) -> Self {
+        bb8::Pool::builder()
+            .max_size(size as u32)
+            .min_idle(size as u32)
+            .test_on_check_out(false)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .build(Free)
+            .await
+            .expect("as many as it wants")
+    }
+    async fn borrow(&self) -> Self::Guard<'_> {
+        self.get().await.expect("one is returned in time")
+    }
+}
+
+#[mobc::async_trait]
+impl mobc::Manager for Free {
+    type Connection = u64;
+    type Error = Infallible;
+    async fn connect(&self) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+    async fn check(&self, resource: u64) -> Result<u64, Infallible> {
+        Ok(resource)
+    }
+}
+
+impl Asynchronous for mobc::Pool<Free> {
+    type Guard<'a> = mobc::Connection<Free>;
+    async fn of(size: usize) -> Self {
+        mobc::Pool::builder()
+            .max_open(size as u64)
+            .max_idle(size as u64)
+            .test_on_check_out(false)
+            .get_timeout(None)
+            .build(Free)
+    }
+    async fn borrow(&self) -> Self::Guard<'_> {
+        self.get().await.expect("not closed")
+    }
+}
+
+impl asyncband::pool::ManageObject for Free {
+    type Object = u64;
+    type Error = Infallible;
+    async fn create(&self) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+    async fn is_recyclable(
+        &self,
+        _: &mut u64,
+        _: &asyncband::pool::ObjectStatus,
+    ) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+impl Asynchronous for Arc<asyncband::pool::bounded::Pool<Free>> {
+    type Guard<'a> = asyncband::pool::bounded::Object<Free>;
+    async fn of(size: usize) -> Self {
+        asyncband::pool::bounded::Pool::new(asyncband::pool::bounded::PoolConfig::new(size), Free)
+    }
+    async fn borrow(&self) -> Self::Guard<'_> {
+        self.get().await.expect("a resource costs nothing")
+    }
+}

@@ -1,0 +1,125 @@
+//! cabrank's resource pool beside its peers, in one run.
+//!
+//! `cargo bench`, in this directory, has criterion time each pool under each load, and then runs all of them
+//! in turn, in short rounds, because machines are shared and noisy: the table it prints in the end compares
+//! the medians of those rounds. `cargo bench -- --write` puts this table and its plot into `benches/`;
+//! nothing of them is written by hand. `-- --table` leaves criterion's part out. `-- --test` runs each once,
+//! and sees that what is written there has the rows and columns of today.
+
+mod contenders;
+mod plot;
+mod report;
+mod rounds;
+
+use contenders::LIMIT;
+use criterion::{BenchmarkId, Criterion};
+use report::{Cell, Table};
+use rounds::{Contender, Load, Loaded, Round};
+use std::time::Duration;
+
+/// The columns of the table.
+const LOADS: [Load; 6] = [
+    alone("1 thread, pool of 8", 8, 0),
+    alone("1 thread, 9,990 of 10,000 borrowed", 10_000, 9_990),
+    crowded("2 threads, pool of 8", 2, 8, 10_000),
+    crowded("4 threads, pool of 8", 4, 8, 5_000),
+    crowded("8 threads, pool of 2", 8, 2, 2_000),
+    Load {
+        hold: Some(Duration::from_micros(2)),
+        ..crowded("8 threads, pool of 2, held for 2 µs", 8, 2, 1_000)
+    },
+];
+
+const fn alone(name: &'static str, size: usize, borrowed: usize) -> Load {
+    Load { name, threads: 1, size, borrowed, hold: None, operations: 2_000 }
+}
+
+const fn crowded(name: &'static str, threads: usize, size: usize, operations: u32) -> Load {
+    Load { name, threads, size, borrowed: 0, hold: None, operations }
+}
+
+/// The loads under which allocations are counted: nobody waits, and nearly everybody does.
+const COUNTED: [usize; 2] = [0, 4];
+
+const ROUNDS: usize = 101;
+
+fn main() {
+    let has = |option| std::env::args().any(|arg| arg == option);
+    let contenders = contenders::all();
+    if !has("--table") {
+        let criterion = Criterion::default()
+            .warm_up_time(Duration::from_millis(200))
+            .measurement_time(Duration::from_millis(800))
+            .sample_size(20);
+        // Criterion refuses the options it does not know.
+        let known = !has("--write");
+        let mut criterion = if known { criterion.configure_from_args() } else { criterion };
+        criterion_cases(&mut criterion, &contenders);
+        criterion.final_summary();
+    }
+    if has("--test") {
+        report::check(&contenders, &LOADS);
+        return;
+    }
+    let table = in_turn(&contenders);
+    println!("\n{}", table.markdown());
+    if has("--write") {
+        report::write(&table);
+        plot::write(&table);
+    }
+}
+
+fn criterion_cases(criterion: &mut Criterion, contenders: &[Contender]) {
+    for load in &LOADS {
+        let mut group = criterion.benchmark_group(load.name);
+        for contender in contenders {
+            let pool = contender.prepare(load);
+            group.bench_function(BenchmarkId::from_parameter(contender.name), |bencher| {
+                bencher.iter_custom(|iterations| {
+                    let each = iterations.div_ceil(load.threads as u64);
+                    let round = pool.round(load, each.try_into().unwrap_or(u32::MAX));
+                    round.elapsed.mul_f64(iterations as f64 / round.operations as f64)
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
+/// All pools under one load after the other; under each, all in turn, again and again.
+fn in_turn(contenders: &[Contender]) -> Table {
+    let mut table = Table::new(contenders, &LOADS);
+    for (column, load) in LOADS.iter().enumerate() {
+        let pools: Vec<_> = contenders.iter().map(|contender| contender.prepare(load)).collect();
+        let limit = contenders.iter().position(|contender| contender.name == LIMIT);
+        let limit = &pools[limit.expect("it is a row")];
+        let uncontended = Load { operations: 2_000, threads: 1, hold: None, borrowed: 0, ..*load };
+        let mut limits = Vec::with_capacity(ROUNDS);
+        let mut rounds: Vec<Vec<Round>> = pools.iter().map(|_| Vec::new()).collect();
+        for _ in 0..ROUNDS {
+            limits.push(limit.round(&uncontended, uncontended.operations).nanoseconds());
+            for (pool, rounds) in pools.iter().zip(&mut rounds) {
+                rounds.push(pool.round(load, load.operations));
+            }
+        }
+        table.limits.push(median(limits));
+        for ((row, pool), rounds) in table.rows.iter_mut().zip(&pools).zip(rounds) {
+            row.cells.push(Cell::of(rounds));
+            if COUNTED.contains(&column) {
+                row.allocations.push(allocations(pool.as_ref(), load));
+            }
+        }
+    }
+    table
+}
+
+/// How often an operation allocates on a warm pool. What setting out costs is taken off.
+fn allocations(pool: &dyn Loaded, load: &Load) -> f64 {
+    let round = pool.round(load, load.operations);
+    (round.allocations - pool.round(load, 0).allocations) as f64 / round.operations as f64
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}

@@ -1,0 +1,157 @@
+//! The table, and its place in `benches/README.md`.
+
+use crate::contenders::{HAND_MADE, LIMIT};
+use crate::median;
+use crate::rounds::{Contender, Kind, Load, Round};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) struct Table {
+    pub(crate) loads: &'static [Load],
+    /// Under each load, the two uncontended pairs on one thread, in nanoseconds.
+    pub(crate) limits: Vec<f64>,
+    pub(crate) rows: Vec<Row>,
+}
+
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// One for each load.
+    pub(crate) cells: Vec<Cell>,
+    /// For each operation: when nobody waits, and when nearly all do.
+    pub(crate) allocations: Vec<f64>,
+}
+
+/// A pool under a load: medians over the rounds.
+pub(crate) struct Cell {
+    pub(crate) nanoseconds: f64,
+    /// Where waits are timed, half and all but a hundredth of which end sooner than this, in microseconds.
+    pub(crate) waits: Option<(f64, f64)>,
+}
+
+impl Cell {
+    pub(crate) fn of(rounds: Vec<Round>) -> Cell {
+        let nanoseconds = median(rounds.iter().map(Round::nanoseconds).collect());
+        let mut quantiles = (Vec::new(), Vec::new());
+        for round in rounds {
+            let mut waits = round.waits;
+            if waits.is_empty() {
+                return Cell { nanoseconds, waits: None };
+            }
+            waits.sort_unstable();
+            quantiles.0.push(quantile(&waits, 50));
+            quantiles.1.push(quantile(&waits, 99));
+        }
+        Cell { nanoseconds, waits: Some((median(quantiles.0), median(quantiles.1))) }
+    }
+}
+
+fn quantile(sorted: &[Duration], hundredths: usize) -> f64 {
+    sorted[(sorted.len() - 1) * hundredths / 100].as_secs_f64() * 1e6
+}
+
+impl Table {
+    pub(crate) fn new(contenders: &[Contender], loads: &'static [Load]) -> Table {
+        let row = |contender: &Contender| Row {
+            name: contender.name,
+            kind: contender.kind,
+            cells: Vec::new(),
+            allocations: Vec::new(),
+        };
+        Table { loads, limits: Vec::new(), rows: contenders.iter().map(row).collect() }
+    }
+
+    /// What the figures of a column are divided by: the limit; where resources are held, the hand-made pool.
+    fn unit(&self, column: usize) -> f64 {
+        if self.loads[column].hold.is_none() {
+            return self.limits[column];
+        }
+        let hand_made = self.rows.iter().find(|row| row.name == HAND_MADE);
+        hand_made.expect("it is a row").cells[column].nanoseconds
+    }
+
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = heading(self.loads);
+        for row in &self.rows {
+            write!(text, "| {}{} |", row.name, form(row.kind)).expect("a string");
+            for (column, cell) in row.cells.iter().enumerate() {
+                let ratio = cell.nanoseconds / self.unit(column);
+                write!(text, " {} ({ratio:.1}) |", figure(cell.nanoseconds)).expect("a string");
+            }
+            match row.cells.last().and_then(|cell| cell.waits).filter(|_| row.name != LIMIT) {
+                Some((half, most)) => write!(text, " {half:.1} / {most:.0} |"),
+                None => write!(text, " |"),
+            }
+            .expect("a string");
+            for allocations in &row.allocations {
+                write!(text, " {allocations:.2} |").expect("a string");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn heading(loads: &[Load]) -> String {
+    let mut text = String::from("| |");
+    for load in loads {
+        write!(text, " {} |", load.name).expect("a string");
+    }
+    text.push_str(" its waits, µs: p50 / p99 | allocations, 1 thread | 8 threads |\n|---|");
+    text.push_str(&"---:|".repeat(loads.len() + 3));
+    text.push('\n');
+    text
+}
+
+fn form(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Asynchronous => " (async)",
+        Kind::Limit | Kind::Blocking => "",
+    }
+}
+
+/// Three digits of nanoseconds.
+pub(crate) fn figure(nanoseconds: f64) -> String {
+    match nanoseconds {
+        ..99.95 => format!("{nanoseconds:.1}"),
+        ..9_999.5 => format!("{nanoseconds:.0}"),
+        _ => format!("{:.1}k", nanoseconds / 1e3),
+    }
+}
+
+pub(crate) fn beside(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
+}
+
+const BEGIN: &str = "<!-- written by `cargo bench -- --write` in `benches/peers`, from here -->\n";
+const END: &str = "<!-- to here -->\n";
+
+/// The README in three: before the table, the table, and after it.
+fn parts(text: &str) -> (&str, &str, &str) {
+    let (before, rest) = text.split_once(BEGIN).expect("the place of the table is marked");
+    let (table, after) = rest.split_once(END).expect("the end of the table is marked");
+    (before, table, after)
+}
+
+/// Puts the table into its place.
+pub(crate) fn write(table: &Table) {
+    let path = beside("README.md");
+    let text = std::fs::read_to_string(&path).expect("benches/README.md");
+    let (before, _, after) = parts(&text);
+    let text = format!("{before}{BEGIN}\n{}\n{END}{after}", table.markdown());
+    std::fs::write(path, text).expect("benches/README.md can be written");
+}
+
+/// That the table in its place has the columns and the rows of today.
+pub(crate) fn check(contenders: &[Contender], loads: &[Load]) {
+    let text = std::fs::read_to_string(beside("README.md")).expect("benches/README.md");
+    let (_, table, _) = parts(&text);
+    assert!(table.contains(&heading(loads)), "the columns of benches/README.md are not today's");
+    let rows: Vec<_> = table.trim().lines().skip(2).collect();
+    let names = contenders.iter().map(|contender| (contender.name, form(contender.kind)));
+    let names: Vec<_> = names.map(|(name, form)| format!("| {name}{form} |")).collect();
+    let same = rows.len() == names.len()
+        && rows.iter().zip(&names).all(|(row, name)| row.starts_with(name));
+    assert!(same, "the rows of benches/README.md are not today's: {names:#?}");
+}

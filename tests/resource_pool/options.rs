@@ -1,0 +1,290 @@
+//! Every option does what it says (those of the maintenance: `maintaining.rs`), and those that contradict
+//! each other are refused by both names, by the builder and by the setters (rulings 10 and 15).
+
+use crate::common::{Keyed, Outcome, Pool, Script, pool};
+use crate::shared::SECOND;
+use cabrank::resource_pool::{
+    AddError, BorrowError, Failure, KeyedResourcePool, PoolBuildError, ResourcePool,
+    ResourcePoolBuilder, WhenExhausted,
+};
+use std::time::Duration;
+
+type B = ResourcePoolBuilder<Script, Pool>;
+
+#[track_caller]
+fn refused(configure: impl FnOnce(B) -> B) -> String {
+    let builder = ResourcePool::builder(Script::default(), "m").maintenance(false);
+    configure(builder).build().expect_err("it is refused").to_string()
+}
+
+#[test]
+fn nothing_that_must_be_something_is_zero() {
+    type Case = (&'static str, fn(B) -> B);
+    let cases: [Case; 8] = [
+        ("max_active", |b| b.max_active(0)),
+        ("max_total", |b| b.max_total(0)),
+        ("max_idle_time", |b| b.max_idle_time(Duration::ZERO)),
+        ("soft_max_idle_time", |b| b.soft_max_idle_time(Duration::ZERO)),
+        ("max_lifetime", |b| b.max_lifetime(Duration::ZERO)),
+        ("eviction_interval", |b| b.eviction_interval(Duration::ZERO)),
+        ("evictions_per_run", |b| b.eviction_interval(SECOND).evictions_per_run(0)),
+        ("abandoned_after", |b| b.abandoned_after(Duration::ZERO)),
+    ];
+    for (name, configure) in cases {
+        assert_eq!(refused(configure), format!("{name} must not be zero"));
+    }
+    let keyed = KeyedResourcePool::builder(Script::default()).max_total_per_key(0).build();
+    assert_eq!(keyed.expect_err("refused"), PoolBuildError::Zero("max_total_per_key"));
+}
+
+#[test]
+fn what_contradicts_each_other_is_refused_by_both_names() {
+    type Case = (&'static str, &'static str, fn(B) -> B);
+    let cases: [Case; 11] = [
+        ("min_idle (3)", "max_idle (2)", |b| b.max_idle(2).min_idle(3)),
+        ("min_idle (3)", "max_idle (2)", |b| b.max_active(2).min_idle(3)),
+        ("min_idle (3)", "max_total (2)", |b| b.max_total(2).min_idle(3)),
+        ("max_wait", "when_exhausted(Fail)", |b| {
+            b.max_wait(SECOND).when_exhausted(WhenExhausted::Fail)
+        }),
+        ("test_while_idle", "eviction_interval", |b| b.test_while_idle(true)),
+        ("evictions_per_run", "eviction_interval", |b| b.evictions_per_run(1)),
+        ("remove_abandoned", "abandoned_after", |b| b.remove_abandoned(true)),
+        ("soft_max_idle_time", "max_idle_time", |b| {
+            b.soft_max_idle_time(SECOND).max_idle_time(SECOND)
+        }),
+        ("soft_max_idle_time", "max_idle_time", |b| {
+            b.soft_max_idle_time(2 * SECOND).max_idle_time(SECOND)
+        }),
+        ("lifetime_jitter", "max_lifetime", |b| b.lifetime_jitter(SECOND)),
+        ("lifetime_jitter", "max_lifetime", |b| b.lifetime_jitter(SECOND).max_lifetime(SECOND)),
+    ];
+    for (one, other, configure) in cases {
+        let said = refused(configure);
+        assert!(said.starts_with(one) && said.contains(other), "{one} and {other}: {said}");
+    }
+    let keyed = || KeyedResourcePool::builder(Script::default()).maintenance(false);
+    let said = |b: ResourcePoolBuilder<Script, Keyed>| b.build().expect_err("refused").to_string();
+    assert_eq!(
+        said(keyed().max_total_per_key(2).min_idle(3)),
+        "min_idle (3) must not exceed max_total_per_key (2)"
+    );
+    assert_eq!(
+        said(keyed().max_total_per_key(3).max_total(2)),
+        "max_total_per_key (3) must not exceed max_total (2)"
+    );
+}
+
+/// What a setter refuses changes nothing.
+#[test]
+fn a_setter_refuses_what_the_builder_does() {
+    let rig = pool(|b| b.max_active(2).max_total(4).min_idle(2));
+    let above = |option, limit| Err(PoolBuildError::Above { option, limit });
+    assert_eq!(rig.pool.set_min_idle(3), above(("min_idle", 3), ("max_idle", 2)));
+    assert_eq!(rig.pool.set_max_idle(1), above(("min_idle", 2), ("max_idle", 1)));
+    assert_eq!(rig.pool.set_max_total(1), above(("min_idle", 2), ("max_total", 1)));
+    assert_eq!(rig.pool.set_max_active(1), above(("min_idle", 2), ("max_idle", 1)));
+    assert_eq!(rig.pool.set_max_active(0), Err(PoolBuildError::Zero("max_active")));
+    assert_eq!(rig.pool.set_max_total(0), Err(PoolBuildError::Zero("max_total")));
+    rig.pool.maintain();
+    assert_eq!((rig.counts(), rig.lend_all::<2>().len()), ((0, 2), 2));
+
+    let keyed = crate::common::keyed(|b| b.max_total(3).min_idle(2)).pool;
+    assert_eq!(keyed.set_max_total_per_key(1), above(("min_idle", 2), ("max_total_per_key", 1)));
+    assert_eq!(keyed.set_max_total_per_key(4), above(("max_total_per_key", 4), ("max_total", 3)));
+    assert_eq!(keyed.set_max_total_per_key(0), Err(PoolBuildError::Zero("max_total_per_key")));
+}
+
+/// Ruling 15: what exists, to the end of its destruction, is bounded apart from what is lent.
+#[test]
+fn max_total_bounds_what_exists_also_where_the_pool_grows() {
+    let rig = pool(|b| b.max_active(1).max_total(3).when_exhausted(WhenExhausted::Grow));
+    let three = rig.lend_all::<3>();
+    let waits = rig.queue();
+    assert_eq!(rig.pool.num_total(), 3);
+    drop(three);
+    drop(waits.end().expect("one came back"));
+    assert_eq!((rig.counts(), rig.script.most_alive()), ((0, 1), 3));
+}
+
+/// While one is being destroyed, its place is not another's.
+#[test]
+fn what_is_being_destroyed_counts() {
+    let rig = pool(|b| b.max_total(1));
+    let theirs = rig.pool.clone();
+    rig.script.on("destroy", move |_| {
+        assert_eq!(theirs.try_borrow().unwrap_err(), BorrowError::WouldBlock);
+        assert_eq!((theirs.num_active(), theirs.num_total()), (0, 1));
+        Outcome::Well
+    });
+    rig.lend().invalidate();
+    assert_eq!(rig.pool.num_total(), 0);
+    assert_eq!(rig.lend().number, 2);
+}
+
+#[test]
+fn fail_is_for_max_total_too() {
+    let rig = pool(|b| b.max_total(1).when_exhausted(WhenExhausted::Fail));
+    let lent = rig.lend();
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Exhausted);
+    drop(lent);
+}
+
+#[test]
+fn a_wait_of_no_time_ends_at_once() {
+    let rig = pool(|b| b.max_active(1).max_wait(Duration::ZERO));
+    let lent = rig.lend();
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
+    drop(lent);
+    drop(rig.pool.borrow_timeout(Duration::ZERO).expect("nobody has to wait"));
+}
+
+/// Its own time-out counts instead of `max_wait`.
+#[test]
+fn a_borrower_may_wait_for_longer_than_others() {
+    let rig = pool(|b| b.max_active(1).max_wait(SECOND));
+    let lent = rig.lend();
+    let pool = rig.pool.clone();
+    let waits = crate::common::Background::start(move || pool.borrow_timeout(9 * SECOND).is_ok());
+    crate::shared::before_long(|| rig.pool.num_waiting() == 1);
+    rig.clock.advance(8 * SECOND);
+    assert!(waits.is_pending());
+    drop(lent);
+    assert!(waits.end());
+}
+
+#[test]
+fn what_is_made_is_tested_where_asked_for() {
+    let rig = pool(|b| b.test_on_create(true));
+    rig.script.fails("validate");
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Invalid);
+    assert_eq!(rig.pool.add(), Err(AddError::Invalid));
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
+    assert_eq!(rig.script.calls(), "create validate 1 destroy 1 create validate 2 destroy 2");
+    rig.script.is_well("validate");
+    drop(rig.lend());
+    assert_eq!(rig.script.calls(), "create validate 3 activate 3 passivate 3");
+}
+
+/// Ruling 3: stock that fails is discarded until there is none, then one is made, and no more.
+#[test]
+fn invalid_stock_is_passed_over_until_there_is_none() {
+    let rig = pool(|b| b.test_on_borrow(true));
+    drop(rig.lend_all::<3>());
+    rig.script.calls();
+    rig.script.on("validate", |number| if number == 2 { Outcome::Well } else { Outcome::Fails });
+    assert_eq!(rig.lend().number, 2);
+    assert_eq!(
+        rig.script.calls(),
+        "activate 3 validate 3 destroy 3 activate 2 validate 2 passivate 2"
+    );
+    rig.script.fails("validate");
+    let new = rig.lend();
+    assert_eq!((new.number, rig.counts(), rig.script.alive()), (4, (1, 0), 1));
+    assert_eq!(rig.events().len(), 3);
+}
+
+/// The one that is made takes the place of what it replaces: also where no other could be made.
+#[test]
+fn a_replacement_needs_no_room() {
+    let rig = pool(|b| b.max_total(1).max_active(1).test_on_borrow(true).test_on_create(true));
+    drop(rig.lend());
+    rig.script.fails("validate");
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Invalid);
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.made()), ((0, 0), 0, 2));
+    rig.script.is_well("validate");
+    assert_eq!(rig.lend().number, 3);
+}
+
+/// Ruling 3: bounded by the deadline, which may come while a test fails.
+#[test]
+fn tests_that_take_longer_than_the_wait_end_it() {
+    let rig = pool(|b| b.max_wait(3 * SECOND).test_on_borrow(true));
+    drop(rig.lend_all::<8>());
+    let clock = rig.clock.clone();
+    rig.script.on("validate", move |_| {
+        clock.advance(2 * SECOND);
+        Outcome::Fails
+    });
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
+    let left = rig.pool.num_idle();
+    assert!((1..8).contains(&left), "{left}");
+    assert_eq!((rig.pool.num_active(), rig.pool.num_total(), rig.script.alive()), (0, left, left));
+}
+
+/// Ruling 14: the order of what a loan and a return come with.
+#[test]
+fn activation_comes_before_the_test_and_the_test_before_passivation() {
+    let rig = pool(|b| b.test_on_create(true).test_on_borrow(true).test_on_return(true));
+    drop(rig.lend());
+    assert_eq!(rig.script.calls(), "create validate 1 activate 1 validate 1 passivate 1");
+    drop(rig.lend());
+    assert_eq!(rig.script.calls(), "activate 1 validate 1 validate 1 passivate 1");
+    rig.pool.clear();
+    rig.script.calls();
+    rig.pool.add().expect("room");
+    assert_eq!(rig.script.calls(), "create validate 2 passivate 2");
+}
+
+#[test]
+fn no_stock_is_kept_where_none_may_be() {
+    let rig = pool(|b| b.max_idle(0).max_active(1));
+    let lent = rig.lend();
+    let waits = rig.queue();
+    drop(lent);
+    // Who waits is handed it all the same.
+    assert_eq!(waits.end().expect("handed over").number, 1);
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
+    assert_eq!(rig.pool.add(), Err(AddError::Full));
+}
+
+/// Ruling 12: strict order, and a newcomer does not overtake who waits.
+#[test]
+fn a_fair_pool_serves_in_the_order_of_arrival() {
+    let rig = pool(|b| b.max_active(1));
+    let lent = rig.lend();
+    let mut tasks: Vec<_> = (0..3).map(|_| rig.task()).collect();
+    drop(lent);
+    assert_eq!(rig.pool.try_borrow().unwrap_err(), BorrowError::WouldBlock);
+    for turn in 0..3 {
+        for later in turn + 1..3 {
+            assert!(tasks[later].poll().is_none());
+        }
+        let woken: Vec<_> = tasks.iter().map(crate::shared::task::Task::wakes).collect();
+        assert_eq!(woken[turn..], [&[1], &[0; 2][..2 - turn]].concat());
+        drop(tasks[turn].poll().expect("its turn").expect("one"));
+    }
+}
+
+/// Where it may barge it does, and who was woken for nothing is first again.
+#[test]
+fn an_unfair_pool_lets_newcomers_barge() {
+    let rig = pool(|b| b.max_active(1).fair(false));
+    let lent = rig.lend();
+    let (mut first, mut second) = (rig.task(), rig.task());
+    drop(lent);
+    let barges = rig.lend();
+    assert!(first.poll().is_none() && second.poll().is_none());
+    assert_eq!((first.wakes(), second.wakes(), rig.pool.num_waiting()), (1, 0, 2));
+    drop(barges);
+    assert_eq!((first.wakes(), second.wakes()), (2, 0));
+    drop(first.poll().expect("its turn").expect("one"));
+    drop(second.poll().expect("its turn").expect("one"));
+    assert_eq!(rig.counts(), (0, 1));
+}
+
+#[test]
+fn errors_say_what_they_are_about_and_have_causes() {
+    let rig = pool(|b| b);
+    rig.script.fails("create");
+    let error = rig.pool.borrow().expect_err("it fails");
+    assert_eq!(error, BorrowError::Create(Failure::Error("on purpose".to_owned())));
+    assert_eq!(error.to_string(), "no resource could be made: on purpose");
+    rig.script.panics("create");
+    let error = rig.pool.borrow().expect_err("it panics");
+    assert_eq!(error.to_string(), "no resource could be made: panicked: on purpose");
+    assert_eq!(rig.pool.add().expect_err("too").to_string(), error.to_string());
+    assert!(format!("{:?}", rig.pool).starts_with("ResourcePool { active: 0, idle: 0"));
+    let error = BorrowError::Create(Failure::Error(std::fmt::Error));
+    assert!(std::error::Error::source(&error).is_some());
+}

@@ -1,0 +1,94 @@
+//! The maintenance on its own thread and the real clock: what a hand-driven one cannot show, for moving it
+//! wakes the maintenance. Where a test sleeps, the time that passes is what it is about.
+
+use crate::common::{Pool, Script};
+use crate::shared::{before_long, end_the_run_when_the_library_panics};
+use cabrank::resource_pool::{KeyedResourcePool, ResourcePool, ResourcePoolBuilder};
+use std::thread::sleep;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_millis(50);
+
+/// A pool whose maintenance has nothing to do, and sleeps, when this returns.
+fn asleep(
+    configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
+) -> (Pool, Script) {
+    end_the_run_when_the_library_panics();
+    let script = Script::default();
+    let builder = configure(ResourcePool::builder(script.clone(), "m"));
+    let pool = builder.build().expect("a valid pool");
+    sleep(LIMIT);
+    (pool, script)
+}
+
+#[test]
+fn an_idle_one_is_evicted() {
+    let (pool, script) = asleep(|b| b.max_idle_time(LIMIT));
+    drop(pool.borrow());
+    before_long(|| script.alive() == 0);
+}
+
+#[test]
+fn an_idle_one_is_evicted_in_a_run() {
+    let (pool, script) = asleep(|b| b.max_idle_time(LIMIT).eviction_interval(LIMIT));
+    drop(pool.borrow());
+    before_long(|| script.alive() == 0);
+}
+
+#[test]
+fn idle_ones_are_tested_in_a_run() {
+    let (pool, script) = asleep(|b| b.test_while_idle(true).eviction_interval(LIMIT));
+    let mut lent = pool.borrow().expect("one");
+    lent.valid = false;
+    drop(lent);
+    before_long(|| script.alive() == 0);
+}
+
+#[test]
+fn a_lifetime_ends() {
+    let (pool, script) = asleep(|b| b.max_lifetime(LIMIT));
+    drop(pool.borrow());
+    before_long(|| script.alive() == 0);
+}
+
+#[test]
+fn the_minimum_is_filled_up_from_the_beginning_and_after_loans() {
+    let (pool, script) = asleep(|b| b.min_idle(2));
+    before_long(|| pool.num_idle() == 2);
+    let lent = pool.borrow();
+    before_long(|| pool.num_idle() == 2);
+    pool.clear();
+    before_long(|| pool.num_idle() == 2);
+    assert_eq!(script.made(), 5);
+    drop(lent);
+}
+
+#[test]
+fn an_abandoned_one_makes_room() {
+    let (pool, _) = asleep(|b| b.max_active(1).abandoned_after(LIMIT).remove_abandoned(true));
+    let lent = pool.borrow();
+    drop(pool.borrow().expect("its place is given up"));
+    drop(lent);
+}
+
+/// The first of those below the minimum cannot be filled up; another is as soon as there is room.
+#[test]
+fn a_full_key_keeps_no_other_from_its_minimum() {
+    end_the_run_when_the_library_panics();
+    let builder = KeyedResourcePool::builder(Script::default());
+    let builder = builder.min_idle(1).max_total_per_key(2).max_total(4);
+    let pool = builder.build().expect("a valid pool");
+    let lend = |key| pool.borrow(&key).expect("there is room");
+    let idle = |key, number| before_long(|| pool.num_idle_of(&key) == number);
+    drop(lend("b"));
+    let a = lend("a");
+    idle("a", 1);
+    let full = (a, lend("a"), lend("c"));
+    // It takes the place of the idle one of b.
+    drop(lend("c"));
+    assert_eq!((pool.num_idle_of(&"b"), pool.num_idle_of(&"c")), (0, 1));
+    let (a, again, c) = full;
+    drop(c.detach());
+    idle("b", 1);
+    drop((a, again));
+}

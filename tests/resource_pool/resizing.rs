@@ -1,0 +1,87 @@
+//! Every limit can be changed at any time: what is too much leaves, and who can be served is.
+
+use crate::common::{Pool, keyed, pool};
+use cabrank::resource_pool::{BorrowError, Limit};
+
+#[test]
+fn a_resize_of_an_unused_pool_counts() {
+    let rig = pool(|b| b.max_active(1));
+    rig.pool.set_max_active(3).expect("valid");
+    let three = rig.lend_all::<3>();
+    assert_eq!(rig.pool.try_borrow().unwrap_err(), BorrowError::WouldBlock);
+    drop(three);
+    assert_eq!(rig.counts(), (0, 3));
+
+    let rig = keyed(|b| b.max_active(1).max_total(1));
+    rig.pool.set_max_active(2).expect("valid");
+    rig.pool.set_max_total(2).expect("valid");
+    let two = [rig.lend("a"), rig.lend("a")];
+    assert_eq!(rig.pool.try_borrow(&"a").unwrap_err(), BorrowError::WouldBlock);
+    drop(two);
+}
+
+/// Permits that a shrink took away must not be there again after what was lent has come back.
+#[test]
+fn a_limit_is_not_exceeded_after_shrink_and_grow() {
+    let rig = pool(|b| b.max_active(4).max_total(4));
+    let mut lent = Vec::from(rig.lend_all::<4>());
+    rig.pool.set_max_total(1).expect("valid");
+    rig.pool.set_max_active(1).expect("valid");
+    drop(lent.pop());
+    assert_eq!((rig.counts(), rig.pool.num_total()), ((3, 0), 3));
+    rig.pool.set_max_total(3).expect("valid");
+    rig.pool.set_max_active(3).expect("valid");
+    assert_eq!(rig.pool.try_borrow().unwrap_err(), BorrowError::WouldBlock);
+    drop(lent);
+    let again = rig.lend_all::<3>();
+    assert_eq!(rig.pool.try_borrow().unwrap_err(), BorrowError::WouldBlock);
+    assert_eq!(rig.script.most_alive(), 4);
+    drop(again);
+    assert_eq!(rig.script.alive(), 3);
+}
+
+/// What is idle beyond a lower limit leaves at once, in every pool and by every limit.
+#[test]
+fn a_lower_limit_takes_what_is_idle() {
+    for lower in [
+        |pool: &Pool| pool.set_max_idle(1),
+        |pool: &Pool| pool.set_max_total(1),
+        |pool: &Pool| pool.set_max_active(1),
+    ] {
+        let rig = pool(|b| b.max_active(3));
+        drop(rig.lend_all::<3>());
+        rig.script.calls();
+        lower(&rig.pool).expect("valid");
+        assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
+        // The longest idle first.
+        assert_eq!(rig.script.calls(), "destroy 1 destroy 2");
+    }
+}
+
+#[test]
+fn a_higher_limit_serves_those_who_wait_of_all_keys() {
+    let rig = keyed(|b| b.max_active(1));
+    let (a, b) = (rig.lend("a"), rig.lend("b"));
+    let waiting = [rig.queue("b"), rig.queue("a"), rig.queue("b")];
+    rig.pool.set_max_active(2).expect("valid");
+    let [second_b, second_a, third_b] = waiting;
+    let got = [second_b.end().expect("room"), second_a.end().expect("room")];
+    assert!(third_b.is_pending());
+    rig.pool.set_max_active(Limit::None).expect("valid");
+    drop(third_b.end().expect("room"));
+    drop((a, b, got));
+}
+
+/// What is being tested cannot leave at once; it does when its test is over.
+#[test]
+fn a_lower_limit_takes_what_is_tested_meanwhile() {
+    let rig = pool(|b| b.max_active(2).max_total(2));
+    let [lent, idle] = rig.lend_all();
+    drop(idle);
+    rig.pool.retain(|_, _| {
+        rig.pool.set_max_total(1).expect("valid");
+        true
+    });
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((1, 0), 1, 1));
+    drop(lent);
+}

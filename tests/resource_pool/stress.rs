@@ -1,0 +1,279 @@
+//! Random threads do random things to one pool, over the whole of its public API, with a factory that
+//! fails and panics, and a clock that jumps.
+//!
+//! Every invariant is asserted in every critical section, as everywhere. Asserted here: everything ends, the
+//! limits are never exceeded (the factory counts what exists and who is lent what), nothing is left counted
+//! that is gone, and nothing exists in the end.
+//!
+//! `CABRANK_STRESS=<seed>` begins there, `CABRANK_STRESS_SEEDS=<n>` runs so many. The seed decides what each
+//! thread does, not how the threads interleave: a failure may take some runs to come back.
+
+use crate::common::{Keyed, Outcome, Script};
+use crate::shared::task::Task;
+use crate::shared::{SOON, before_long, end_the_run_when_the_library_panics, soon};
+use cabrank::ManualClock;
+use cabrank::resource_pool::{Borrowed, KeyedResourcePool, Limit, WhenExhausted};
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Xorshift: what a seed decides is the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Random {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        // Seeds that are close to each other are not to begin alike.
+        (0..8).for_each(|_| {
+            random.next();
+        });
+        random
+    }
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+    }
+    fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next()).expect("48 bits") % n
+    }
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+const KEYS: [&str; 4] = ["a", "b", "c", "d"];
+const WORKERS: u64 = 4;
+const STEPS: usize = 150;
+const MOST: usize = 3;
+const SHORT: Duration = Duration::from_millis(10);
+
+/// How many of each key are lent, as their borrowers see it.
+#[derive(Default)]
+struct Seen([AtomicUsize; KEYS.len()]);
+
+impl Seen {
+    fn of(&self, key: &str) -> &AtomicUsize {
+        &self.0[KEYS.iter().position(|k| *k == key).expect("one of them")]
+    }
+    fn lent(&self, key: &str, most: usize) {
+        let lent = self.of(key).fetch_add(1, SeqCst) + 1;
+        assert!(lent <= most, "{lent} of {key} are lent, of {most}");
+    }
+    fn ends(&self, key: &str) {
+        self.of(key).fetch_sub(1, SeqCst);
+    }
+}
+
+/// What this run is about.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    fair: bool,
+    fifo: bool,
+    grow: bool,
+    min_idle: usize,
+    max_active: usize,
+}
+
+struct Run {
+    pool: Keyed,
+    clock: ManualClock,
+    seen: Seen,
+    /// The most that is ever set, and the most that may be lent.
+    most_set: usize,
+    most_active: usize,
+}
+
+impl Run {
+    fn new(shape: Shape, script: &Script) -> Run {
+        let clock = ManualClock::new();
+        let action = if shape.grow { WhenExhausted::Grow } else { WhenExhausted::Block };
+        let pool = KeyedResourcePool::builder(script.clone())
+            .max_active(shape.max_active)
+            .max_idle(3)
+            .min_idle(shape.min_idle)
+            .max_total(MOST)
+            .max_total_per_key(2)
+            .when_exhausted(action)
+            .fair(shape.fair)
+            .fifo(shape.fifo)
+            .test_on_create(true)
+            .test_on_borrow(true)
+            .test_on_return(true)
+            .soft_max_idle_time(2 * SHORT)
+            .max_idle_time(4 * SHORT)
+            .max_lifetime(20 * SHORT)
+            .lifetime_jitter(10 * SHORT)
+            .abandoned_after(1000 * SHORT)
+            .clock(clock.clock())
+            .listener(|_, _| {})
+            .build()
+            .expect("a valid pool");
+        let most_active = if shape.grow { MOST } else { shape.max_active };
+        Run { pool, clock, seen: Seen::default(), most_set: shape.max_active, most_active }
+    }
+
+    fn work(&self, seed: u64) {
+        let mut random = Random::new(seed);
+        let mut held: Vec<Borrowed<'_, Script>> = Vec::new();
+        let mut tasks = Vec::new();
+        for _ in 0..STEPS {
+            self.step(&mut random, &mut held, &mut tasks);
+        }
+        held.into_iter().for_each(|lent| self.give_back(lent));
+        drop(tasks);
+    }
+
+    fn give_back(&self, lent: Borrowed<'_, Script>) {
+        self.seen.ends(lent.key);
+        drop(lent);
+    }
+
+    fn keep<'a>(&self, lent: Borrowed<'a, Script>, held: &mut Vec<Borrowed<'a, Script>>) {
+        self.seen.lent(lent.key, self.most_active);
+        held.push(lent);
+    }
+
+    fn step<'a>(
+        &'a self,
+        random: &mut Random,
+        held: &mut Vec<Borrowed<'a, Script>>,
+        tasks: &mut Vec<Task<bool>>,
+    ) {
+        let pool = &self.pool;
+        let key = KEYS[random.below(KEYS.len())];
+        // Who waits with something in hand could wait for himself.
+        if held.len() > random.below(3) {
+            let mut lent = held.swap_remove(random.below(held.len()));
+            match random.below(8) {
+                0 => {
+                    self.seen.ends(key_of(&lent));
+                    lent.invalidate();
+                }
+                1 => {
+                    self.seen.ends(key_of(&lent));
+                    drop(lent.detach());
+                }
+                2 => {
+                    lent.valid = false;
+                    self.give_back(lent);
+                }
+                _ => self.give_back(lent),
+            }
+            return;
+        }
+        match random.below(12) {
+            0 if held.is_empty() => {
+                if let Ok(lent) = pool.borrow_timeout(&key, SHORT) {
+                    self.keep(lent, held);
+                }
+            }
+            1..=4 => {
+                if let Ok(lent) = pool.try_borrow(&key) {
+                    self.keep(lent, held);
+                }
+            }
+            5 | 11 => {
+                let theirs = pool.clone();
+                tasks.push(Task::new(async move { theirs.borrow_async(&key).await.is_ok() }));
+            }
+            6 if !tasks.is_empty() => {
+                let at = random.below(tasks.len());
+                if random.one_in(4) || tasks[at].poll().is_some() {
+                    drop(tasks.swap_remove(at));
+                }
+            }
+            8 => drop(pool.add(&key)),
+            9 => pool.maintain(),
+            10 if random.one_in(4) => self.rarely(random, key),
+            _ => self.clock.advance(SHORT / 4),
+        }
+    }
+
+    fn rarely(&self, random: &mut Random, key: &'static str) {
+        let pool = &self.pool;
+        match random.below(6) {
+            0 => pool.clear(),
+            1 => pool.clear_all(),
+            2 => pool.clear_key(&key),
+            3 => pool.retain(|key, resource| *key == resource.key && resource.number % 3 > 0),
+            4 => {
+                pool.set_max_total_per_key(1 + random.below(2)).expect("valid");
+                pool.set_max_total(2 + random.below(2)).expect("valid");
+                pool.set_max_active(1 + random.below(self.most_set)).expect("valid");
+            }
+            _ => {
+                pool.set_max_idle(2).expect("valid");
+                pool.set_max_idle(Limit::At(3)).expect("valid");
+                assert!(pool.snapshot().keys.len() <= KEYS.len());
+            }
+        }
+    }
+}
+
+fn key_of(lent: &Borrowed<'_, Script>) -> &'static str {
+    lent.key
+}
+
+fn run(seed: u64) {
+    let mut random = Random::new(seed);
+    let shape = Shape {
+        fair: !random.one_in(2),
+        fifo: random.one_in(2),
+        grow: random.one_in(3),
+        min_idle: random.below(2),
+        max_active: 1 + random.below(3),
+    };
+    let script = Script::default();
+    for call in ["create", "validate", "activate", "passivate"] {
+        let calls = AtomicUsize::new(0);
+        script.on(call, move |_| match calls.fetch_add(1, SeqCst) % 17 {
+            11 => Outcome::Fails,
+            // Without a word: there are many.
+            13 => std::panic::resume_unwind(Box::new("on purpose")),
+            _ => Outcome::Well,
+        });
+    }
+    let run = Run::new(shape, &script);
+    std::thread::scope(|scope| {
+        let run = &run;
+        let start = |worker| scope.spawn(move || run.work(seed * WORKERS + worker));
+        let workers: Vec<_> = (0..WORKERS).map(start).collect();
+        // Waits end by this clock: it must not stand still.
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            run.clock.advance(SHORT / 4);
+            std::thread::yield_now();
+        }
+    });
+    let pool = run.pool;
+    // The maintenance may be at work still.
+    before_long(|| {
+        let (total, idle) = (pool.num_total(), pool.num_idle());
+        total == idle && idle == script.alive()
+    });
+    assert_eq!((pool.num_active(), pool.num_waiting()), (0, 0), "{shape:?}");
+    assert!(pool.num_total() <= MOST, "{shape:?}");
+    // What is detached is the borrower's: at most one for each beside the pool's.
+    assert!(script.most_alive() <= MOST + WORKERS as usize, "{}", script.most_alive());
+    pool.close();
+    assert!(pool.wait_closed(SOON), "by the pool's clock, which stands still: it ends by itself");
+    assert_eq!((pool.num_total(), script.alive(), pool.num_keys()), (0, 0, 0), "{shape:?}");
+}
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    let set = std::env::var(name).ok();
+    set.map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
+}
+
+#[test]
+fn everything_at_once_leaves_nothing_behind() {
+    end_the_run_when_the_library_panics();
+    let first = from_environment("CABRANK_STRESS", 1);
+    let seeds = from_environment("CABRANK_STRESS_SEEDS", 40);
+    for seed in first..first + seeds {
+        // Past the harness: it is to be seen if the run is aborted.
+        let _ = writeln!(std::io::stdout(), "seed {seed}");
+        soon(move || run(seed));
+    }
+}
