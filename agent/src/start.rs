@@ -53,7 +53,7 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
     let dir = InstanceDir::create()?;
     let children = Arc::new(Children::default());
     let connections =
-        Connections::new(&Handle::current()).map_err(|e| Failure::other(e.to_string()))?;
+        Connections::new(Handle::current()).map_err(|e| Failure::other(e.to_string()))?;
     let pool = build_pool(&settings, &dir, &children, &connections)?;
     let options = settings.pool_options();
     let admin_socket = admin::listen(&dir.admin_socket())

@@ -17,15 +17,15 @@ use crate::front::session_codec::{MAX_HEAD, MAX_HEADERS};
 use crate::front::upload::Upload;
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool, Limit,
-    PoolBuildError, WeakKeyedResourcePool,
+    PoolBuildError, ResourcePoolBuilder,
 };
-use cabrank::{Clock, ConnectError, Identifier};
+use cabrank::{BoxFuture, ConnectError, Identifier, Runtime};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 /// More idle connections than this, to one process, are not worth their descriptors.
@@ -93,7 +93,29 @@ impl AsyncResourceFactory for Connector {
 }
 
 type Pool = KeyedResourcePool<ProcessKey, Async<Connector>>;
-type WeakPool = WeakKeyedResourcePool<ProcessKey, Async<Connector>>;
+
+fn options() -> ResourcePoolBuilder<Async<Connector>, Pool> {
+    Pool::builder(Async(Connector))
+        .max_active(Limit::None)
+        .max_idle(MAX_KEPT)
+        .max_idle_time(MAX_IDLE_TIME)
+        .test_on_borrow(true)
+}
+
+/// Where the pool's maintenance runs.
+struct Tokio(Handle);
+
+impl Runtime for Tokio {
+    type Sleep = tokio::time::Sleep;
+
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.0.spawn(task);
+    }
+    fn sleep_until(&self, at: Instant) -> tokio::time::Sleep {
+        let _in_runtime = self.0.enter();
+        tokio::time::sleep_until(at.into())
+    }
+}
 
 /// The connections to all processes; clones are the same.
 #[derive(Clone, Debug)]
@@ -101,21 +123,8 @@ pub(crate) struct Connections(Pool);
 
 impl Connections {
     /// None yet. Those that are idle for too long are closed by a task of the runtime.
-    pub(crate) fn new(runtime: &Handle) -> Result<Self, PoolBuildError> {
-        let connections = Connections::by(Clock::monotonic())?;
-        runtime.spawn(close_idle_ones(connections.0.downgrade()));
-        Ok(connections)
-    }
-
-    fn by(clock: Clock) -> Result<Self, PoolBuildError> {
-        let pool = Pool::builder(Async(Connector))
-            .max_active(Limit::None)
-            .max_idle(MAX_KEPT)
-            .max_idle_time(MAX_IDLE_TIME)
-            .test_on_borrow(true)
-            .clock(clock)
-            .build_async()?;
-        Ok(Connections(pool))
+    pub(crate) fn new(runtime: Handle) -> Result<Self, PoolBuildError> {
+        options().build_on(Tokio(runtime)).map(Connections)
     }
 
     /// A connection for one request: a kept one, or a new one. `afresh`: only a new one will do.
@@ -153,15 +162,6 @@ fn connect_error(error: BorrowError<ConnectError>) -> ConnectError {
     match error {
         BorrowError::Create(Failure::Error(error)) => error,
         other => ConnectError::local(other.to_string()),
-    }
-}
-
-/// Sleeps until the next one has been idle for too long. What becomes idle meanwhile is due later.
-async fn close_idle_ones(pool: WeakPool) {
-    while let Some(pool) = pool.upgrade() {
-        let due = pool.maintain_async().await;
-        drop(pool);
-        tokio::time::sleep(due.unwrap_or(MAX_IDLE_TIME)).await;
     }
 }
 

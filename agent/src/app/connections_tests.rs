@@ -16,10 +16,15 @@ struct App {
 
 impl App {
     fn start() -> App {
+        let clock = ManualClock::new();
+        let pool = options().clock(clock.clock()).build_async().unwrap();
+        App::by(pool, clock)
+    }
+
+    fn by(pool: Pool, clock: ManualClock) -> App {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
-        let clock = ManualClock::new();
         let (_, control) = UnixStream::pair().unwrap().0.into_split();
         let info = AppInfo {
             pid: 0,
@@ -31,7 +36,7 @@ impl App {
             leave: tokio::sync::Notify::new(),
             hurry: false.into(),
             exited: false.into(),
-            connections: Connections::by(clock.clock()).unwrap(),
+            connections: Connections(pool),
         };
         App { info: Arc::new(info), clock, listener, _dir: dir }
     }
@@ -135,6 +140,18 @@ async fn one_that_is_idle_for_too_long_is_closed() {
     assert_eq!(pool.maintain_async().await, None);
     assert_eq!(app.kept(), 0);
     ends(connection).await;
+}
+
+#[tokio::test]
+async fn a_task_of_the_runtime_sees_to_it() {
+    let soon = options().max_idle_time(Duration::from_millis(20));
+    let pool = soon.build_on(Tokio(Handle::current())).unwrap();
+    let app = App::by(pool, ManualClock::new());
+    for _ in 0..3 {
+        app.borrow().await.keep();
+        ends(app.accept().await).await;
+        assert_eq!(app.kept(), 0);
+    }
 }
 
 #[tokio::test]
