@@ -6,6 +6,7 @@
 use crate::admin::server::{self as admin, Admin};
 use crate::app::boot_error::BootError;
 use crate::app::children::Children;
+use crate::app::connections::Connections;
 use crate::app::{AppSpawner, Pool, WeakPool};
 use crate::config::Settings;
 use crate::config::cli::StartArgs;
@@ -51,7 +52,9 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
     let address = listener.local_addr().map_err(|e| address_failure(&settings, &e))?;
     let dir = InstanceDir::create()?;
     let children = Arc::new(Children::default());
-    let pool = build_pool(&settings, &dir, &children)?;
+    let connections =
+        Connections::new(Handle::current()).map_err(|e| Failure::other(e.to_string()))?;
+    let pool = build_pool(&settings, &dir, &children, &connections)?;
     let options = settings.pool_options();
     let admin_socket = admin::listen(&dir.admin_socket())
         .map_err(|e| Failure::other(format!("the tools' socket cannot be opened: {e}.")))?;
@@ -59,6 +62,7 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
         admin_socket,
         Arc::new(Admin {
             pool: pool.clone(),
+            connections,
             options: options.clone(),
             settings: Arc::clone(&settings),
             address,
@@ -170,12 +174,14 @@ fn build_pool(
     settings: &Arc<Settings>,
     dir: &InstanceDir,
     children: &Arc<Children>,
+    connections: &Connections,
 ) -> Result<Pool, Failure> {
     let own: Arc<OnceLock<WeakPool>> = Arc::default();
     let spawner = AppSpawner::new(
         Arc::clone(settings),
         dir,
         Arc::clone(children),
+        connections.clone(),
         Arc::clone(&own),
         Handle::current(),
     )

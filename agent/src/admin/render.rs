@@ -147,6 +147,7 @@ mod tests {
             last_used: 1.0,
             cpu: Some(3.2),
             memory: Some(12 << 20),
+            kept_connections: 0,
             outdated: sessions > 9,
         }
     }

@@ -1,10 +1,12 @@
 //! The facts of `cabrank status`: the pool's snapshot, and what `/proc` says of its processes.
 
 use crate::app::Pool;
+use crate::app::connections::Connections;
 use crate::config::Settings;
-use cabrank::{GroupSnapshot, ProcessSnapshot, Snapshot};
+use cabrank::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
 use procfs::process::Process as ProcProcess;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -57,6 +59,9 @@ pub(crate) struct Process {
     pub(crate) cpu: Option<f64>,
     /// Its share of what it uses: shared pages count in proportion.
     pub(crate) memory: Option<u64>,
+    /// Connections to it that are kept for the next requests.
+    #[serde(default)]
+    pub(crate) kept_connections: usize,
     /// Whether it has the code of before the last restart.
     pub(crate) outdated: bool,
 }
@@ -64,6 +69,7 @@ pub(crate) struct Process {
 /// What a report needs to know besides the pool.
 #[derive(Debug)]
 pub(crate) struct About<'a> {
+    pub(crate) connections: &'a Connections,
     pub(crate) settings: &'a Settings,
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
@@ -74,6 +80,7 @@ impl Report {
     pub(crate) fn of(pool: &Pool, about: &About<'_>) -> Report {
         let Snapshot { max, count, active, spawning, draining, waiting, groups, .. } =
             pool.snapshot();
+        let kept = about.connections.kept();
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
             date: httpdate::fmt_http_date(SystemTime::now()),
@@ -89,12 +96,15 @@ impl Report {
             spawning,
             draining,
             requests_in_queue: waiting,
-            groups: groups.into_iter().map(group).collect(),
+            groups: groups.into_iter().map(|g| group(g, &kept)).collect(),
         }
     }
 }
 
-fn group(g: GroupSnapshot) -> Group {
+/// Connections kept, by process.
+type Kept = HashMap<Identifier, usize>;
+
+fn group(g: GroupSnapshot, kept: &Kept) -> Group {
     Group {
         name: g.name,
         app_root: g.app_root.display().to_string(),
@@ -105,11 +115,11 @@ fn group(g: GroupSnapshot) -> Group {
         restarting: g.restarting,
         back_off: g.backing_off.map(|d| d.as_secs_f64()),
         last_error: g.last_error,
-        processes: g.processes.into_iter().map(process).collect(),
+        processes: g.processes.into_iter().map(|p| process(p, kept)).collect(),
     }
 }
 
-fn process(p: ProcessSnapshot) -> Process {
+fn process(p: ProcessSnapshot, kept: &Kept) -> Process {
     Process {
         pid: p.pid,
         identifier: p.identifier.as_u64(),
@@ -121,6 +131,7 @@ fn process(p: ProcessSnapshot) -> Process {
         last_used: p.last_used.as_secs_f64(),
         cpu: p.pid.and_then(|pid| cpu_of(pid, p.age)),
         memory: p.pid.and_then(memory_of),
+        kept_connections: kept.get(&p.identifier).copied().unwrap_or(0),
         outdated: p.outdated,
     }
 }

@@ -6,6 +6,7 @@
 use super::report::{About, Report};
 use super::{Reply, Request};
 use crate::app::Pool;
+use crate::app::connections::Connections;
 use crate::config::Settings;
 use cabrank::{Identifier, PoolOptions};
 use std::fs::Permissions;
@@ -24,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What the tools can get at.
 pub(crate) struct Admin {
     pub(crate) pool: Pool,
+    pub(crate) connections: Connections,
     pub(crate) options: PoolOptions,
     pub(crate) settings: Arc<Settings>,
     pub(crate) address: SocketAddr,
@@ -76,8 +78,8 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
         Request::Status => {
             let admin = Arc::clone(admin);
             let report = tokio::task::spawn_blocking(move || {
-                let Admin { settings, address, since, .. } = &*admin;
-                let about = About { settings, address: *address, since: *since };
+                let Admin { connections, settings, address, since, .. } = &*admin;
+                let about = About { connections, settings, address: *address, since: *since };
                 Report::of(&admin.pool, &about)
             });
             match report.await {

@@ -43,7 +43,7 @@ pub(crate) struct Socket {
 }
 
 /// Where a process listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Address {
     Unix(PathBuf),
     Tcp(SocketAddr),

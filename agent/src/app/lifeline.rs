@@ -58,11 +58,11 @@ pub(crate) async fn hold(
     let by_us = expected && see_out(&mut exit, &info).await;
     info.exited.store(true, Ordering::Release);
     if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
-        pool.detach(info.identifier);
+        pool.detach(info.key.identifier);
     }
     let status = reap(&mut child, &children);
-    info.drop_kept();
-    if let super::handshake::Address::Unix(path) = &info.address {
+    info.connections.close_kept(&info.key);
+    if let super::handshake::Address::Unix(path) = &info.key.address {
         let _ = std::fs::remove_file(path); // most loaders have done so themselves
     }
     let clean = status.as_ref().is_ok_and(std::process::ExitStatus::success);

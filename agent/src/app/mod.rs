@@ -1,9 +1,10 @@
 //! Application processes: [`handshake`] is what is said while one starts, [`spawner`] starts them,
-//! [`output`] forwards what they print, [`process`] is one that serves, [`lifeline`] watches it until
-//! it has been reaped, [`children`] knows all that live.
+//! [`output`] forwards what they print, [`process`] is one that serves, [`connections`] are kept to those
+//! that speak HTTP, [`lifeline`] watches one until it has been reaped, [`children`] knows all that live.
 
 pub(crate) mod boot_error;
 pub(crate) mod children;
+pub(crate) mod connections;
 pub(crate) mod handshake;
 pub(crate) mod lifeline;
 pub(crate) mod output;

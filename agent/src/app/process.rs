@@ -1,17 +1,14 @@
 //! One application process that serves: how requests connect to it, and how it is told to leave.
 
-use super::handshake::{Address, Protocol};
+use super::connections::{Connections, ProcessKey};
+use super::handshake::Protocol;
 use super::stream::{self, Opened};
-use crate::front::upload::Upload;
-use cabrank::{ConnectError, Identifier, Process, ShutDown};
-use hyper::client::conn::http1::SendRequest;
+use cabrank::{ConnectError, Process, ShutDown};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Notify;
 
-/// More idle connections than this are not worth their descriptors.
-const MAX_KEPT: usize = 128;
 /// `PF_EXITING` of the kernel's task flags: the process is on its way out.
 const EXITING: u32 = 0x4;
 
@@ -23,8 +20,8 @@ pub(crate) struct AppProcess(pub(crate) Arc<AppInfo>);
 #[derive(Debug)]
 pub(crate) struct AppInfo {
     pub(crate) pid: u32,
-    pub(crate) identifier: Identifier,
-    pub(crate) address: Address,
+    /// Which process of the pool's it is, and where it listens.
+    pub(crate) key: ProcessKey,
     pub(crate) protocol: Protocol,
     pub(crate) concurrency: usize,
     pub(crate) password: String,
@@ -36,24 +33,17 @@ pub(crate) struct AppInfo {
     /// Without the grace period.
     pub(crate) hurry: AtomicBool,
     pub(crate) exited: AtomicBool,
-    /// Connections that stay open between requests (`http_session`), the last used on top.
-    pub(crate) kept: Mutex<Vec<SendRequest<Upload>>>,
+    /// Those of all processes that stay open between requests (`http_session`).
+    pub(crate) connections: Connections,
 }
 
-/// One request's connection.
+/// What a request may be sent over.
 #[derive(Debug)]
 pub(crate) struct AppConnection {
     pub(crate) process: Arc<AppInfo>,
-    pub(crate) wire: Option<Wire>,
-}
-
-/// What a request is sent over.
-#[derive(Debug)]
-pub(crate) enum Wire {
-    /// A new connection.
-    New(Opened),
-    /// One that has served before.
-    Kept(SendRequest<Upload>),
+    /// A connection of this request's own, in the protocol that has one for each. In the other, one is
+    /// borrowed once there is a task that can wait for it.
+    pub(crate) opened: Option<Opened>,
 }
 
 impl Process for AppProcess {
@@ -64,15 +54,11 @@ impl Process for AppProcess {
         if info.exited.load(Ordering::Acquire) {
             return Err(ConnectError::process("the process has ended"));
         }
-        let kept = match info.protocol {
-            Protocol::HttpSession => info.take_kept(),
-            Protocol::Session => None,
+        let opened = match info.protocol {
+            Protocol::Session => Some(stream::open(&info.key.address)?),
+            Protocol::HttpSession => None,
         };
-        let wire = match kept {
-            Some(sender) => Wire::Kept(sender),
-            None => Wire::New(stream::open(&info.address)?),
-        };
-        Ok(AppConnection { process: Arc::clone(info), wire: Some(wire) })
+        Ok(AppConnection { process: Arc::clone(info), opened })
     }
 
     fn concurrency(&self) -> usize {
@@ -92,45 +78,12 @@ impl Process for AppProcess {
         // process has ended already both fail, which is as good.
         let _ = info.control.try_write(b"\n");
         let _ = rustix::net::shutdown(info.control.as_ref(), rustix::net::Shutdown::Write);
-        info.drop_kept();
+        info.connections.close_kept(&info.key);
         info.leave.notify_one();
     }
 }
 
 impl AppInfo {
-    fn stack(&self) -> std::sync::MutexGuard<'_, Vec<SendRequest<Upload>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The idle connection used last, of those that the process has not closed.
-    fn take_kept(&self) -> Option<SendRequest<Upload>> {
-        let mut stale = Vec::new();
-        let mut stack = self.stack();
-        let taken = loop {
-            match stack.pop() {
-                Some(sender) if !sender.is_ready() => stale.push(sender),
-                other => break other,
-            }
-        };
-        drop(stack);
-        drop(stale); // wakes their tasks, which is not for under the lock
-        taken
-    }
-
-    /// Keeps a connection whose answer has been read to its end.
-    pub(crate) fn keep(&self, sender: SendRequest<Upload>) {
-        let mut stack = self.stack();
-        if stack.len() < MAX_KEPT {
-            stack.push(sender);
-        }
-    }
-
-    /// Closes all idle connections.
-    pub(crate) fn drop_kept(&self) {
-        let all = std::mem::take(&mut *self.stack());
-        drop(all);
-    }
-
     /// Whether the process has ended or is about to: asked when one of its connections broke, because
     /// the kernel closes a dying process's connections before it reports its end.
     pub(crate) fn is_dying(&self) -> bool {

@@ -9,6 +9,7 @@
 use super::WeakPool;
 use super::boot_error::BootError;
 use super::children::{Children, kill_group};
+use super::connections::{Connections, ProcessKey};
 use super::handshake::{self, Address, Ready, Refusal, Socket};
 use super::lifeline;
 use super::output::Output;
@@ -41,6 +42,7 @@ pub(crate) struct AppSpawner {
     generation: PathBuf,
     loader: PathBuf,
     children: Arc<Children>,
+    connections: Connections,
     pool: Arc<OnceLock<WeakPool>>,
     runtime: Handle,
 }
@@ -51,6 +53,7 @@ impl AppSpawner {
         settings: Arc<Settings>,
         dir: &InstanceDir,
         children: Arc<Children>,
+        connections: Connections,
         pool: Arc<OnceLock<WeakPool>>,
         runtime: Handle,
     ) -> io::Result<Self> {
@@ -62,6 +65,7 @@ impl AppSpawner {
             settings,
             loader,
             children,
+            connections,
             pool,
             runtime,
         })
@@ -207,8 +211,7 @@ impl AppSpawner {
         output.take();
         let info = Arc::new(AppInfo {
             pid: child.id(),
-            identifier: request.identifier(),
-            address: socket.address,
+            key: ProcessKey { identifier: request.identifier(), address: socket.address },
             protocol: socket.protocol,
             concurrency: self.settings.forced_concurrency.unwrap_or(socket.concurrency),
             password,
@@ -216,7 +219,7 @@ impl AppSpawner {
             leave: tokio::sync::Notify::new(),
             hurry: false.into(),
             exited: false.into(),
-            kept: Mutex::default(),
+            connections: self.connections.clone(),
         });
         self.runtime.spawn(async move { output.forward("stdout", stdout, rest).await });
         self.runtime.spawn(lifeline::hold(

@@ -3,10 +3,13 @@
 use super::handshake::Address;
 use cabrank::ConnectError;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, socket_with,
+};
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -32,30 +35,34 @@ pub(crate) enum Opened {
 /// Opens a connection as far as that goes without waiting.
 pub(crate) fn open(address: &Address) -> Result<Opened, ConnectError> {
     let Address::Unix(path) = address else { return Ok(Opened::Later) };
-    let to = SocketAddrUnix::new(path).map_err(|e| ConnectError::process(io::Error::from(e)))?;
+    let to = SocketAddrUnix::new(path).map_err(|e| fault(e.into()))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(|e| {
-        // Out of descriptors or memory: that is ours to mend, not the process's.
-        ConnectError::local(io::Error::from(e))
-    })?;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(|e| ConnectError::local(io::Error::from(e)))?;
     match connect(&fd, &to) {
         Ok(()) => Ok(Opened::Now(fd.into())),
         Err(Errno::AGAIN) => Ok(Opened::Later),
-        Err(e @ (Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE)) => {
-            Err(ConnectError::local(io::Error::from(e)))
-        }
-        Err(e) => Err(ConnectError::process(io::Error::from(e))),
+        Err(e) => Err(fault(e.into())),
+    }
+}
+
+/// Out of descriptors or memory: that is ours to mend. All else is the process's.
+fn fault(e: io::Error) -> ConnectError {
+    match Errno::from_io_error(&e) {
+        Some(Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE) => ConnectError::local(e),
+        _ => ConnectError::process(e),
     }
 }
 
 impl AppStream {
     /// Finishes what [`open`] began.
-    pub(crate) async fn finish(opened: Opened, address: &Address) -> io::Result<Self> {
+    pub(crate) async fn finish(opened: Opened, address: &Address) -> Result<Self, ConnectError> {
+        let ready = |s| UnixStream::from_std(s).map(AppStream::Unix).map_err(ConnectError::local);
         match (opened, address) {
-            (Opened::Now(stream), _) => Ok(AppStream::Unix(UnixStream::from_std(stream)?)),
+            (Opened::Now(stream), _) => ready(stream),
             (Opened::Later, Address::Tcp(at)) => {
-                let stream = TcpStream::connect(at).await?;
-                stream.set_nodelay(true)?;
+                let stream = TcpStream::connect(at).await.map_err(fault)?;
+                stream.set_nodelay(true).map_err(fault)?;
                 Ok(AppStream::Tcp(stream))
             }
             (Opened::Later, Address::Unix(_)) => {
@@ -64,16 +71,23 @@ impl AppStream {
                 loop {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_millis(50));
-                    match open(address) {
-                        Ok(Opened::Now(stream)) => {
-                            return Ok(AppStream::Unix(UnixStream::from_std(stream)?));
-                        }
-                        Ok(Opened::Later) => {}
-                        Err(e) => return Err(io::Error::other(e)),
+                    if let Opened::Now(stream) = open(address)? {
+                        return ready(stream);
                     }
                 }
             }
         }
+    }
+
+    /// Whether the other side has neither closed it nor sent anything. Asks the kernel, which knows
+    /// before the runtime does.
+    fn is_quiet(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match self {
+            AppStream::Unix(stream) => recv(stream, &mut [0; 1], flags),
+            AppStream::Tcp(stream) => recv(stream, &mut [0; 1], flags),
+        };
+        peeked.is_err_and(|e| e == Errno::AGAIN)
     }
 }
 
@@ -119,5 +133,109 @@ impl AsyncWrite for AppStream {
     }
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         either!(self, s => Pin::new(s).poll_shutdown(cx))
+    }
+}
+
+/// A stream that can be looked at while another (hyper) reads and writes it. The lock is held for one
+/// such call; they do not wait, and nobody looks but while the connection is idle.
+#[derive(Debug)]
+pub(crate) struct Watched(Arc<Mutex<AppStream>>);
+
+/// Looks at a [`Watched`] stream, and does not keep it open.
+#[derive(Debug)]
+pub(crate) struct Watch(Weak<Mutex<AppStream>>);
+
+impl Watched {
+    pub(crate) fn new(stream: AppStream) -> (Self, Watch) {
+        let stream = Arc::new(Mutex::new(stream));
+        let watch = Watch(Arc::downgrade(&stream));
+        (Watched(stream), watch)
+    }
+    fn stream(&self) -> MutexGuard<'_, AppStream> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watch {
+    /// Whether it is open on both sides and nothing has come on it: a request can be sent.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.0.upgrade().is_some_and(|stream| Watched(stream).stream().is_quiet())
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.stream()).poll_write(cx, buf)
+    }
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.stream()).poll_write_vectored(cx, bufs)
+    }
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_flush(cx)
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    fn pair() -> (StdUnixStream, Watched, Watch) {
+        let (theirs, ours) = StdUnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let stream = AppStream::Unix(UnixStream::from_std(ours).unwrap());
+        let (stream, watch) = Watched::new(stream);
+        (theirs, stream, watch)
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_quiet_until_the_other_side_closes_it() {
+        let (theirs, _stream, watch) = pair();
+        assert!(watch.is_quiet());
+        drop(theirs);
+        assert!(!watch.is_quiet());
+    }
+
+    #[tokio::test]
+    async fn what_came_unasked_for_is_noticed_and_left_to_be_read() {
+        let (mut theirs, mut stream, watch) = pair();
+        theirs.write_all(b"HTTP/1.1 408").unwrap();
+        assert!(!watch.is_quiet() && !watch.is_quiet());
+        let mut read = [0; 12];
+        tokio::io::AsyncReadExt::read_exact(&mut stream, &mut read).await.unwrap();
+        assert_eq!(&read, b"HTTP/1.1 408");
+        assert!(watch.is_quiet());
+    }
+
+    #[tokio::test]
+    async fn looking_does_not_keep_it_open() {
+        let (mut theirs, stream, watch) = pair();
+        drop(stream);
+        assert!(!watch.is_quiet());
+        assert_eq!(theirs.read(&mut [0; 1]).unwrap(), 0, "it is closed");
     }
 }

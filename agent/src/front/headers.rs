@@ -31,10 +31,14 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 
 /// Whether the client asks to turn its connection into something else.
 pub(crate) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::UPGRADE)
-        && headers.get_all(header::CONNECTION).iter().any(|v| {
-            v.to_str().is_ok_and(|v| v.split(',').any(|t| t.trim().eq_ignore_ascii_case("upgrade")))
-        })
+    headers.contains_key(header::UPGRADE) && has_token(headers, "upgrade")
+}
+
+/// Whether `Connection` has this word.
+pub(crate) fn has_token(headers: &HeaderMap, token: &str) -> bool {
+    headers.get_all(header::CONNECTION).iter().any(|v| {
+        v.to_str().is_ok_and(|v| v.split(',').any(|t| t.trim().eq_ignore_ascii_case(token)))
+    })
 }
 
 #[cfg(test)]

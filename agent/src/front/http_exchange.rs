@@ -1,15 +1,12 @@
 //! One request to a process that speaks HTTP itself, over a connection that stays open.
 
-use super::headers::{asks_for_upgrade, remove_hop_by_hop};
+use super::headers::{asks_for_upgrade, has_token, remove_hop_by_hop};
 use super::response_body::{HttpBody, ResponseBody};
-use super::session_codec::{MAX_HEAD, MAX_HEADERS};
 use super::upload::Upload;
 use super::{Failed, Inbound, Peer, Reached};
 use crate::app::Session;
-use crate::app::process::Wire;
-use crate::app::stream::AppStream;
-use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::response;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
@@ -18,31 +15,25 @@ use tokio::sync::watch;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Sends the request over the session and returns the answer when its head is there. `upgrade` is the
-/// client's connection for later, should both sides agree; tunnels end when `closing` changes.
+/// Sends the request to the session's process and returns the answer when its head is there. `afresh`: not
+/// over a connection that has been kept. `upgrade` is the client's connection for later, should both sides
+/// agree; tunnels end when `closing` changes.
 pub(crate) async fn exchange(
-    mut session: Session,
+    session: Session,
     request: &Inbound,
+    afresh: bool,
     upgrade: &mut Option<OnUpgrade>,
     closing: &watch::Receiver<bool>,
 ) -> Result<Response<ResponseBody>, Failed> {
     let failed =
         |session, reached, why: String| Err(Failed { session: Some(session), why, reached });
-    let mut sender = match session.wire.take() {
-        Some(Wire::Kept(sender)) => sender,
-        Some(Wire::New(opened)) => {
-            match AppStream::finish(opened, &session.process.address).await {
-                Ok(stream) => match open(stream).await {
-                    Ok(sender) => sender,
-                    Err(e) => return failed(session, Reached::NotTheApp, e.to_string()),
-                },
-                Err(e) => return failed(session, Reached::Nowhere, e.to_string()),
-            }
-        }
-        None => return failed(session, Reached::NotTheApp, "there is no connection".into()),
+    let process = &session.process;
+    let mut connection = match process.connections.borrow(process, afresh).await {
+        Ok(connection) => connection,
+        Err(e) => return Err(Failed::to_connect(session, &e)),
     };
     let upgrading = upgrade.is_some() && asks_for_upgrade(&request.parts.headers);
-    let response = match sender.try_send_request(outbound(request, upgrading)).await {
+    let response = match connection.sender().try_send_request(outbound(request, upgrading)).await {
         Ok(response) => response,
         Err(mut e) => {
             let reached =
@@ -56,7 +47,10 @@ pub(crate) async fn exchange(
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let client = upgrade.take().filter(|_| upgrading);
         return match client {
-            Some(client) => Ok(tunnel(session, response, client, closing.clone())),
+            Some(client) => {
+                connection.detach();
+                Ok(tunnel(session, response, client, closing.clone()))
+            }
             None => {
                 let verdict = Reached::Verdict(StatusCode::BAD_GATEWAY);
                 failed(session, verdict, "an upgrade that nobody asked for".into())
@@ -64,26 +58,18 @@ pub(crate) async fn exchange(
         };
     }
     let (mut parts, incoming) = response.into_parts();
+    if says_close(&parts) {
+        connection.close_after();
+    }
     remove_hop_by_hop(&mut parts.headers);
     parts.version = Version::HTTP_11;
-    let body = HttpBody::new(incoming, session, sender);
+    let body = HttpBody::new(incoming, session, connection);
     Ok(Response::from_parts(parts, ResponseBody::Http(Box::new(body))))
 }
 
-/// HTTP over a new stream. The connection's task ends when both sides are done with it.
-async fn open(stream: AppStream) -> hyper::Result<SendRequest<Upload>> {
-    // The same bounds as in the other protocol.
-    let (sender, connection) = http1::Builder::new()
-        .max_buf_size(MAX_HEAD)
-        .max_headers(MAX_HEADERS)
-        .handshake(TokioIo::new(stream))
-        .await?;
-    tokio::spawn(async move {
-        if let Err(e) = connection.with_upgrades().await {
-            tracing::debug!("a connection to an application process ended: {e}");
-        }
-    });
-    Ok(sender)
+/// Whether the application ends the connection with this answer (RFC 9112, 9.3).
+fn says_close(answer: &response::Parts) -> bool {
+    answer.version < Version::HTTP_11 || has_token(&answer.headers, "close")
 }
 
 fn outbound(request: &Inbound, upgrading: bool) -> Request<Upload> {

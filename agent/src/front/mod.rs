@@ -21,6 +21,7 @@ pub(crate) mod session_exchange;
 pub(crate) mod upload;
 
 use crate::app::Session;
+use cabrank::ConnectError;
 use hyper::http::{StatusCode, request::Parts};
 use std::net::SocketAddr;
 
@@ -46,6 +47,16 @@ pub(crate) struct Failed {
     pub(crate) session: Option<Session>,
     pub(crate) why: String,
     pub(crate) reached: Reached,
+}
+
+impl Failed {
+    /// There was no connection to send it over.
+    pub(crate) fn to_connect(session: Session, error: &ConnectError) -> Self {
+        // The agent's own want of descriptors or memory: another process would not help.
+        let local = Reached::Verdict(StatusCode::SERVICE_UNAVAILABLE);
+        let reached = if error.is_local() { local } else { Reached::Nowhere };
+        Failed { session: Some(session), why: error.to_string(), reached }
+    }
 }
 
 /// How far a failed exchange had come: what may be done about it follows from this.

@@ -2,12 +2,11 @@
 //! the end of it, or the client no longer wants it.
 
 use super::BoxError;
-use super::upload::Upload;
 use crate::app::Session;
+use crate::app::connections::Lent;
 use crate::app::stream::AppStream;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::client::conn::http1::SendRequest;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncReadExt, ReadHalf};
@@ -195,12 +194,14 @@ impl SessionBody {
 /// The body of an answer in HTTP.
 pub(crate) struct HttpBody {
     incoming: Incoming,
-    held: Option<(Session, SendRequest<Upload>)>,
+    /// Until the application's part is over. Dropped before, with a client that leaves, it closes the
+    /// connection.
+    held: Option<(Session, Lent)>,
 }
 
 impl HttpBody {
-    pub(crate) fn new(incoming: Incoming, session: Session, sender: SendRequest<Upload>) -> Self {
-        let mut body = HttpBody { incoming, held: Some((session, sender)) };
+    pub(crate) fn new(incoming: Incoming, session: Session, connection: Lent) -> Self {
+        let mut body = HttpBody { incoming, held: Some((session, connection)) };
         body.release_if_complete();
         body
     }
@@ -233,18 +234,11 @@ impl HttpBody {
         }
     }
 
-    /// The connection can serve again, at once or when it has put its last bytes behind it.
+    /// The connection comes first: whoever gets the session next can have it.
     fn release(&mut self) {
-        let Some((session, mut sender)) = self.held.take() else { return };
-        if sender.is_ready() {
-            session.process.keep(sender);
-        } else {
-            let process = std::sync::Arc::clone(&session.process);
-            tokio::spawn(async move {
-                if sender.ready().await.is_ok() {
-                    process.keep(sender);
-                }
-            });
+        if let Some((session, connection)) = self.held.take() {
+            connection.keep();
+            drop(session);
         }
     }
 }

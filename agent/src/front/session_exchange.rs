@@ -5,7 +5,6 @@ use super::session_codec::{Head, encode, parse_head};
 use super::upload::Upload;
 use super::{Failed, Inbound, Reached};
 use crate::app::Session;
-use crate::app::process::Wire;
 use crate::app::stream::AppStream;
 use bytes::BytesMut;
 use http_body_util::BodyExt;
@@ -28,12 +27,12 @@ pub(crate) async fn exchange(
             return failed(session, Reached::Verdict(StatusCode::BAD_REQUEST), why.to_owned());
         }
     };
-    let Some(Wire::New(opened)) = session.wire.take() else {
+    let Some(opened) = session.opened.take() else {
         return failed(session, Reached::NotTheApp, "there is no connection".into());
     };
-    let mut stream = match AppStream::finish(opened, &session.process.address).await {
+    let mut stream = match AppStream::finish(opened, &session.process.key.address).await {
         Ok(stream) => stream,
-        Err(e) => return failed(session, Reached::Nowhere, e.to_string()),
+        Err(e) => return Err(Failed::to_connect(session, &e)),
     };
     if let Err((reached, e)) = send_head(&mut stream, &head).await {
         return failed(session, reached, e.to_string());

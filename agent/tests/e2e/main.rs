@@ -6,6 +6,7 @@
 mod agent;
 mod http;
 
+mod connections;
 mod crashes;
 mod hosts;
 mod logs;

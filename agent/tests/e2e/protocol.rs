@@ -216,21 +216,6 @@ fn an_upgrade_passes_through_both_ways() {
 }
 
 #[test]
-fn connections_to_a_node_process_are_kept() {
-    let dir = node(
-        "let n = 0; const s = http.createServer((q, r) => r.end(String(n)));\n\
-         s.on('connection', () => n++); s.listen(0);",
-    );
-    let agent = Agent::start(dir.path(), &[]);
-    let mut client = agent.client();
-    for _ in 0..50 {
-        client.get("/").unwrap();
-    }
-    let opened: usize = client.get("/").unwrap().text().parse().unwrap();
-    assert!(opened <= 3, "{opened} connections for 51 requests");
-}
-
-#[test]
 fn what_the_application_prints_becomes_log_lines() {
     let dir = wsgi(
         "print('loading')",

@@ -1,0 +1,126 @@
+//! What it is worth that connections to an application are kept: requests per second, and processor time
+//! per request of the agent and of the application, with kept connections and with one for each request
+//! (the application says `Connection: close`). The two take turns, and medians are compared: machines are
+//! shared and noisy.
+//!
+//!     cargo bench -p cabrank-agent --bench keep_alive
+//!     cargo bench -p cabrank-agent --bench keep_alive -- OTHER     and beside another build of the agent
+
+#[allow(dead_code)] // The tests' own, which need more of it.
+#[path = "../tests/e2e/agent.rs"]
+mod agent;
+#[allow(dead_code)] // As above.
+#[path = "../tests/e2e/http.rs"]
+mod http;
+
+use agent::{Agent, node};
+use http::Client;
+use procfs::process::Process;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const CLIENTS: usize = 8;
+const APP: &str = "http.createServer((q, s) => {\n\
+    if (q.url === '/close') s.setHeader('Connection', 'close');\n\
+    s.end('hello'); }).listen(0);";
+
+/// One agent, asked for one path.
+struct Case<'a> {
+    name: String,
+    agent: &'a Agent,
+    app: u32,
+    path: &'static str,
+    /// Requests per second, of each round.
+    rates: Vec<f64>,
+    agent_time: Duration,
+    app_time: Duration,
+    requests: usize,
+}
+
+impl Case<'_> {
+    fn round(&mut self, requests: usize) {
+        let before = (used(self.agent.pid()), used(self.app));
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| {
+                    let mut client = Client::connect(self.agent.address).unwrap();
+                    for _ in 0..requests / CLIENTS {
+                        let reply = client.get(self.path).unwrap();
+                        assert_eq!((reply.status, reply.text().as_str()), (200, "hello"));
+                    }
+                });
+            }
+        });
+        self.rates.push(requests as f64 / begun.elapsed().as_secs_f64());
+        self.agent_time += used(self.agent.pid()) - before.0;
+        self.app_time += used(self.app) - before.1;
+        self.requests += requests;
+    }
+
+    fn median(&self) -> f64 {
+        let mut rates = self.rates.clone();
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    }
+}
+
+/// Processor time of a process up to now.
+fn used(pid: u32) -> Duration {
+    let stat = Process::new(pid as i32).unwrap().stat().unwrap();
+    Duration::from_secs_f64((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
+}
+
+/// The same agent by another program.
+fn start(program: Option<&String>, dir: &std::path::Path) -> Agent {
+    let options = ["--max-pool-size", "1"];
+    let Some(program) = program else { return Agent::start(dir, &options) };
+    let runtime = tempfile::tempdir().unwrap();
+    let own = agent::start_command(runtime.path(), dir, &options);
+    let mut command = Command::new(program);
+    command.args(own.get_args());
+    for (name, value) in own.get_envs() {
+        value.map(|value| command.env(name, value));
+    }
+    Agent::start_by(command, runtime)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (rounds, requests) =
+        if arguments.iter().any(|a| a == "--test") { (1, CLIENTS) } else { (31, 2000) };
+    let others = arguments.iter().filter(|a| !a.starts_with("--"));
+    let dir = node(APP);
+    let programs: Vec<Option<&String>> = std::iter::once(None).chain(others.map(Some)).collect();
+    let agents: Vec<Agent> = programs.iter().map(|program| start(*program, dir.path())).collect();
+    let mut cases = Vec::new();
+    for (program, agent) in programs.iter().zip(&agents) {
+        for (what, path) in [("kept", "/"), ("one for each request", "/close")] {
+            let name = program.map_or(what.into(), |program| format!("{what} ({program})"));
+            let app = agent.pids()[0];
+            let (agent_time, app_time) = Default::default();
+            let rates = Vec::new();
+            cases.push(Case { name, agent, app, path, rates, agent_time, app_time, requests: 0 });
+        }
+    }
+    for _ in 0..rounds {
+        for case in &mut cases {
+            case.round(requests);
+        }
+    }
+    println!("{CLIENTS} clients, {rounds} rounds of {requests} requests each\n");
+    println!("| connections | requests/s | ratio | agent, µs | application, µs |");
+    println!("|---|---|---|---|---|");
+    let first = cases[0].median();
+    for case in &cases {
+        let of_each = |time: Duration| time.as_secs_f64() * 1e6 / case.requests as f64;
+        println!(
+            "| {} | {:.0} | {:.2} | {:.0} | {:.0} |",
+            case.name,
+            case.median(),
+            case.median() / first,
+            of_each(case.agent_time),
+            of_each(case.app_time)
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! Connections to applications that speak HTTP: kept while they are as they were, and never otherwise.
+
+use crate::agent::{Agent, eventually, node, signal};
+use crate::http::{Client, Load};
+use std::io::{Read, Write};
+use tempfile::TempDir;
+
+/// A Node application: `body` is the inside of its request handler, with `q`, `s` and `connection`, the
+/// number of the connection that the request came by; `count` is how many there have been.
+fn numbered(head: &str, body: &str) -> TempDir {
+    node(&format!(
+        "let count = 0;\n{head}\n\
+         const server = http.createServer((q, s) => {{\n\
+           const connection = q.socket.number;\n{body}\n}});\n\
+         server.on('connection', (socket) => {{ socket.number = ++count; }});\n\
+         server.listen(0);"
+    ))
+}
+
+/// How many connections are kept to the only process.
+fn kept(agent: &Agent) -> u64 {
+    agent.status()["groups"][0]["processes"][0]["kept_connections"].as_u64().unwrap()
+}
+
+#[track_caller]
+fn until_kept(agent: &Agent, number: u64) {
+    eventually(&format!("{number} connections kept"), || (kept(agent) == number).then_some(()));
+}
+
+/// Starts a GET, and takes its answer later.
+fn begin(agent: &Agent, path: &str) -> Client {
+    let mut client = agent.client();
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+    client
+}
+
+#[test]
+fn requests_that_follow_each_other_use_one_connection() {
+    let dir = numbered("", "q.resume(); s.end(String(connection));");
+    let agent = Agent::start(dir.path(), &[]);
+    for method in ["GET", "POST", "HEAD", "GET", "DELETE"] {
+        let body: &[u8] = if method == "POST" { b"some text" } else { b"" };
+        let reply = agent.client().request(method, "/", &[], body).unwrap();
+        assert_eq!(reply.status, 200);
+        assert!(method == "HEAD" || reply.text() == "1", "{method} by {}", reply.text());
+        until_kept(&agent, 1);
+    }
+}
+
+#[test]
+fn as_many_are_kept_as_were_needed_at_once_and_one_answer_never_waits_for_another() {
+    // The first eight wait for each other.
+    let dir = numbered(
+        "const waiting = [];",
+        "if (q.url !== '/meet') return s.end(String(connection));\n\
+         waiting.push(() => s.end(String(connection)));\n\
+         if (waiting.length === 8) waiting.splice(0).forEach((go) => go());",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    for _ in 0..2 {
+        let mut clients: Vec<_> = (0..8).map(|_| begin(&agent, "/meet")).collect();
+        let mut by: Vec<u32> = clients
+            .iter_mut()
+            .map(|client| client.reply("GET").unwrap().text().parse().unwrap())
+            .collect();
+        by.sort_unstable();
+        assert_eq!(by, [1, 2, 3, 4, 5, 6, 7, 8]);
+        until_kept(&agent, 8);
+    }
+}
+
+#[test]
+fn a_process_has_no_more_requests_at_once_than_it_may() {
+    let dir = numbered(
+        "let now = 0, most = 0;",
+        "if (q.url === '/most') return s.end(most + ' ' + count);\n\
+         most = Math.max(most, ++now);\n\
+         setImmediate(() => { now--; s.end('ok'); });",
+    );
+    let only = "--force-max-concurrent-requests-per-process=2";
+    let agent = Agent::start(dir.path(), &["--max-pool-size", "1", only]);
+    let load = Load::start(agent.address, "/", 8);
+    eventually("some requests", || {
+        let status = agent.status();
+        (status["groups"][0]["processes"][0]["processed"].as_u64()? > 500).then_some(())
+    });
+    let seen = load.stop();
+    assert!(seen.failed.is_empty(), "{:?}", seen.failed);
+    let text = agent.get("/most");
+    let (most, opened) = text.split_once(' ').unwrap();
+    assert_eq!(most, "2");
+    println!("{} requests over {opened} connections", seen.answered);
+    assert!(opened.parse::<usize>().unwrap() * 20 < seen.answered, "{opened} connections");
+}
+
+#[test]
+fn a_connection_that_the_application_closes_is_not_kept() {
+    let dir = numbered(
+        "",
+        "if (q.url === '/last') s.setHeader('Connection', 'close');\ns.end(String(connection));",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    for number in ["1", "2", "3"] {
+        assert_eq!(agent.get("/last"), number);
+        assert_eq!(kept(&agent), 0);
+    }
+    assert_eq!(agent.get("/"), "4");
+    until_kept(&agent, 1);
+}
+
+#[test]
+fn a_kept_connection_that_was_closed_fails_no_request_not_even_a_post() {
+    let dir = numbered(
+        "const open = new Set();\n\
+         process.on('SIGUSR2', () => {\n\
+           const all = [...open];\n\
+           let left = all.length;\n\
+           for (const socket of all) socket.on('close', () => {\n\
+             if (--left === 0) console.log('closed up to ' + count); }).destroy(); });",
+        "open.add(q.socket); q.socket.on('close', () => open.delete(q.socket));\n\
+         q.resume(); s.end(String(connection));",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    let pid = agent.pids()[0];
+    for number in 1..=10 {
+        let reply = agent.client().request("POST", "/", &[], b"abc").unwrap();
+        assert_eq!((reply.status, reply.text()), (200, number.to_string()));
+        until_kept(&agent, 1);
+        signal(pid, "USR2");
+        agent.logs(&format!("closed up to {number}"));
+    }
+    assert_eq!(agent.pids(), [pid]);
+}
+
+#[test]
+fn the_connections_of_a_killed_process_are_not_used_again() {
+    let dir = numbered("", "q.resume(); s.end(process.pid + ' ' + connection);");
+    let agent = Agent::start(dir.path(), &[]);
+    let mut before = agent.get("/");
+    for _ in 0..3 {
+        let pid: u32 = before.split(' ').next().unwrap().parse().unwrap();
+        signal(pid, "KILL");
+        agent.logs(&format!("App {pid} ended unexpectedly"));
+        let reply = agent.client().request("POST", "/", &[], b"abc").unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let after = reply.text();
+        assert!(!after.starts_with(&pid.to_string()) && after.ends_with(" 1"), "{after}");
+        before = after;
+    }
+}
+
+#[test]
+fn what_the_application_sends_unasked_for_is_nobodys_answer() {
+    let dir = numbered(
+        "",
+        "const { socket } = q;\n\
+         s.end(q.url);\n\
+         if (q.url === '/twice') s.on('finish', () => setImmediate(() => {\n\
+           socket.on('close', () => console.log('closed ' + connection));\n\
+           socket.write('HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\npoison'); }));",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    for number in 1..=5 {
+        assert_eq!(agent.get("/twice"), "/twice");
+        agent.logs(&format!("closed {number}"));
+    }
+    assert_eq!(agent.get("/good"), "/good");
+}
+
+#[test]
+fn the_connection_of_a_client_that_left_is_closed() {
+    let dir = numbered(
+        "",
+        "if (q.url === '/now') return s.end(String(connection));\n\
+         q.socket.on('close', () => console.log('closed ' + connection));\n\
+         if (q.url === '/endless') s.write('begun');\n\
+         else console.log('thinking ' + connection);",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    // One leaves in the middle of the answer, one before it.
+    let mut client = begin(&agent, "/endless");
+    assert_eq!(client.head().unwrap().status, 200);
+    drop(client);
+    agent.logs("closed 1");
+    let client = begin(&agent, "/silent");
+    agent.logs("thinking 2");
+    drop(client);
+    agent.logs("closed 2");
+    assert_eq!(kept(&agent), 0);
+    assert_eq!(agent.get("/now"), "3");
+}
+
+#[test]
+fn a_slow_answer_has_its_connection_to_itself() {
+    let dir = numbered(
+        "let slow;",
+        "if (q.url === '/slow') { slow = s; return s.write('begun by ' + connection); }\n\
+         if (q.url === '/end') slow.end(', ended');\n\
+         s.end(String(connection));",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    let mut slow = begin(&agent, "/slow");
+    assert_eq!(slow.head().unwrap().status, 200);
+    let mut first = [0; "A\r\nbegun by 1\r\n".len()];
+    slow.stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"A\r\nbegun by 1\r\n");
+    for _ in 0..3 {
+        assert_eq!(agent.get("/"), "2");
+        until_kept(&agent, 1);
+    }
+    assert_eq!(agent.get("/end"), "2");
+    let mut rest = [0; "7\r\n, ended\r\n0\r\n\r\n".len()];
+    slow.stream.read_exact(&mut rest).unwrap();
+    assert_eq!(&rest, b"7\r\n, ended\r\n0\r\n\r\n");
+    until_kept(&agent, 2);
+}
+
+#[test]
+fn a_connection_over_which_a_request_is_still_sent_serves_no_other() {
+    let dir = numbered("", "q.resume(); s.end(String(connection));");
+    let agent = Agent::start(dir.path(), &[]);
+    // Answered at its head.
+    let mut slow = agent.client();
+    slow.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc").unwrap();
+    assert_eq!(slow.reply("POST").unwrap().text(), "1");
+    for _ in 0..3 {
+        assert_eq!(agent.get("/"), "2");
+        until_kept(&agent, 1);
+    }
+    slow.send(b"defghi").unwrap();
+    until_kept(&agent, 2);
+}
+
+#[test]
+fn an_upgraded_connection_leaves_the_pool() {
+    let dir = numbered("", "s.end(String(connection));");
+    let file = dir.path().join("app.js");
+    let text = std::fs::read_to_string(&file).unwrap()
+        + "server.on('upgrade', (q, socket) => {\n\
+             socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: echo\\r\\n' +\n\
+               'Connection: Upgrade\\r\\n\\r\\n');\n\
+             socket.on('data', (d) => socket.write(socket.number + ' ' + d)); });\n";
+    std::fs::write(file, text).unwrap();
+    let agent = Agent::start(dir.path(), &[]);
+    assert_eq!(agent.get("/"), "1");
+    until_kept(&agent, 1);
+    let mut client = agent.client();
+    let upgrade = [("Connection", "Upgrade"), ("Upgrade", "echo")];
+    assert_eq!(client.request("GET", "/", &upgrade, b"").unwrap().status, 101);
+    assert_eq!(kept(&agent), 0);
+    assert_eq!(agent.get("/"), "2");
+    client.stream.get_mut().write_all(b"word").unwrap();
+    let mut echo = [0; 6];
+    client.stream.read_exact(&mut echo).unwrap();
+    assert_eq!(&echo, b"1 word");
+    until_kept(&agent, 1);
+}
+
+#[test]
+fn a_process_that_gives_no_answer_is_asked_once_more_and_only_if_that_does_no_harm() {
+    let dir = numbered(
+        "let asked = {};",
+        "if (q.url === '/asked') return s.end(JSON.stringify(asked));\n\
+         asked[q.method] = (asked[q.method] ?? 0) + 1;\n\
+         q.resume(); q.on('end', () => q.socket.destroy());",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    for (method, body) in [("GET", &b""[..]), ("POST", b""), ("PUT", b"abc"), ("DELETE", b"")] {
+        assert_eq!(agent.client().request(method, "/", &[], body).unwrap().status, 502);
+    }
+    // What has begun to be sent of a body is not there to be sent again.
+    assert_eq!(agent.get("/asked"), r#"{"GET":2,"POST":1,"PUT":1,"DELETE":2}"#);
+    assert_eq!(agent.status()["processes"], 1);
+}
