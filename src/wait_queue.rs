@@ -96,11 +96,13 @@ impl<T> Waiters<T> {
     pub(crate) fn enqueue_task(&mut self, queue: &mut Queue) -> Key {
         self.enqueue(queue, Wake::Task(None))
     }
-    /// Who was woken in vain takes its place at the front again.
+    /// Who was woken in vain takes its place again: at the front, but for those that were woken before it and
+    /// in vain, too.
     pub(crate) fn enqueue_again(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> Key {
         let wake = if is_thread { self.thread() } else { Wake::Task(None) };
         let key = self.insert(wake, ticket);
-        queue.0.push_front(&mut self.slab, key);
+        let next = queue.0.iter(&self.slab).find(|other| self.ticket(*other) > ticket);
+        queue.0.push_before(&mut self.slab, key, next);
         key
     }
     fn thread(&mut self) -> Wake {

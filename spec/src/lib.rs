@@ -37,6 +37,9 @@
 //! [`interlock`] is a second machine: who may run application code, load and unload it, and when. It is explored
 //! by the same checker.
 //!
+//! # The resource pool
+//! [`resource_pool`] is a third: who has which resource, who waits, and who is served next.
+//!
 //! # As an oracle
 //! The machine is deterministic: each action has one outcome. A test that drives a real pool can drive a
 //! machine beside it and compare: [`Pool::new`](pool::Pool::new), [`Pool::enabled`](pool::Pool::enabled),
@@ -76,8 +79,10 @@ pub mod mutators;
 pub mod normal;
 pub mod pool;
 pub mod properties;
+pub mod resource_pool;
 pub mod restart;
 pub mod rules;
 pub mod session;
 pub mod spawning;
 pub mod story;
+pub mod switches;

@@ -10,18 +10,21 @@ use cabrank_spec::interlock;
 use cabrank_spec::interlock::rules::{Defect, Rules};
 use cabrank_spec::invariants::INVARIANTS;
 use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
+use cabrank_spec::resource_pool::{self, machine::Config};
 use cabrank_spec::rules::Erratum;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-The ApplicationPool algorithm as a state machine, and the load interlock as another.
+The ApplicationPool algorithm as a state machine; the load interlock and the resource pool as others.
 
   list                     errata, invariants, properties, configurations
   erratum E2 | all         what goes wrong as written, step by step
   erratum D1               the same of the load interlock: a defect of Rails 8.0.0
+  erratum RP-D1            the same of the resource pool: a defect of the original
   check NAME | all | deep  explore a configuration as ruled
   check NAME | interlock   explore a scenario of the load interlock, or all, as mended
+  check NAME | resource    explore a resource pool, or all, as mended
   explore NAME [ADDRESS]   walk through a configuration in the browser (with --features explore)
   help                     this";
 
@@ -47,16 +50,22 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
             for &defect in Defect::ALL {
                 writeln!(out, "{}", interlock::defects::story(defect))?;
             }
+            for &defect in resource_pool::rules::Defect::ALL {
+                writeln!(out, "{}", resource_pool::defects::story(defect))?;
+            }
         }
-        ["erratum", name] => match (Erratum::named(name), Defect::named(name)) {
-            (_, Some(defect)) => write!(out, "{}", interlock::defects::story(defect))?,
-            (Some(erratum), _) => write!(out, "{}", errata::story(erratum))?,
-            _ => {
+        ["erratum", name] => match story(name) {
+            Some(story) => write!(out, "{story}")?,
+            None => {
                 return Ok(fail(&format!(
-                    "there is no erratum {name}: they are E1 to E34, D1 to D5"
+                    "there is no erratum {name}: they are E1 to E34, D1 to D5, RP-D1 to RP-D7"
                 )));
             }
         },
+        ["check", "resource"] => return check_resource_pools(out, |_| true),
+        ["check", name] if resource_pool::configurations::named(name).is_some() => {
+            return check_resource_pools(out, |config| config.name == name);
+        }
         ["check", "interlock"] => return check_interlock(out, |_| true),
         ["check", name] if interlock::scenarios::named(name).is_some() => {
             return check_interlock(out, |other| other == name);
@@ -80,6 +89,15 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
         _ => return Ok(fail(USAGE)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The story of an erratum, or of a defect of one of the other machines.
+fn story(name: &str) -> Option<String> {
+    let of_the_pool = Erratum::named(name).map(errata::story);
+    let of_the_interlock = || Defect::named(name).map(interlock::defects::story);
+    let of_resources =
+        || resource_pool::rules::Defect::named(name).map(resource_pool::defects::story);
+    of_the_pool.or_else(of_the_interlock).or_else(of_resources)
 }
 
 fn fail(message: &str) -> ExitCode {
@@ -140,7 +158,46 @@ fn list_interlock(out: &mut impl Write) -> io::Result<()> {
     for scenario in interlock::scenarios::all() {
         writeln!(out, "  {:32} {}", scenario.name, scenario.shows)?;
     }
+    list_resource_pools(out)
+}
+
+fn list_resource_pools(out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\nThe resource pool: defects of the original")?;
+    for &defect in resource_pool::rules::Defect::ALL {
+        let (breaks, _) = resource_pool::defects::shown(defect);
+        let (name, breaks) = (defect.name(), format!("breaks {breaks}"));
+        writeln!(out, "  {name:6} {breaks:32} {}", defect.is())?;
+    }
+    writeln!(out, "\nThe resource pool: what holds")?;
+    for (name, says) in resource_pool::story::promises() {
+        writeln!(out, "  {name:34} {says}")?;
+    }
+    writeln!(out, "\nThe resource pool: configurations")?;
+    for Config { name, about, .. } in resource_pool::configurations::all() {
+        writeln!(out, "  {name:24} {about}")?;
+    }
     Ok(())
+}
+
+fn check_resource_pools(
+    out: &mut impl Write,
+    which: impl Fn(&Config) -> bool,
+) -> io::Result<ExitCode> {
+    writeln!(out, "{:22} {:>10} {:>12} {:>6}", "", "states", "steps", "depth")?;
+    for config in resource_pool::configurations::all().into_iter().filter(which) {
+        match resource_pool::exploration::check(&config) {
+            Ok(found) => {
+                let (states, steps, depth) = (found.states, found.steps, found.depth);
+                writeln!(out, "{:22} {states:>10} {steps:>12} {depth:>6}", config.name)?;
+            }
+            Err(counterexample) => {
+                let story = resource_pool::story::tell(&config, &counterexample);
+                writeln!(out, "{}\n{story}", config.name)?;
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn check_interlock(out: &mut impl Write, which: impl Fn(&str) -> bool) -> io::Result<ExitCode> {

@@ -9,7 +9,7 @@ use cabrank_spec::checker::{Search, explore};
 use cabrank_spec::configurations::named;
 use cabrank_spec::interlock::rules::Rules;
 use cabrank_spec::interlock::scenarios;
-use cabrank_spec::interlock::script::World;
+use cabrank_spec::resource_pool;
 use explorer::Explored;
 use stateright::{Checker, Model, Property};
 
@@ -36,12 +36,16 @@ fn stateright_counts_the_same_states() {
     }
 }
 
-/// The load interlock as stateright sees it.
-struct Meeting(World);
+/// A machine as stateright sees it.
+struct Seen<M>(M);
 
-impl Model for Meeting {
-    type State = <World as Machine>::State;
-    type Action = <World as Machine>::Action;
+impl<M: Machine> Model for Seen<M>
+where
+    M::State: std::fmt::Debug + PartialEq,
+    M::Action: PartialEq,
+{
+    type State = M::State;
+    type Action = M::Action;
 
     fn init_states(&self) -> Vec<Self::State> {
         let mut initial = self.0.initial();
@@ -57,21 +61,37 @@ impl Model for Meeting {
         Some(next)
     }
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![Property::always("nobody is stuck", |model: &Meeting, state| {
+        vec![Property::always("nobody is stuck", |model: &Seen<M>, state| {
             !model.0.stuck(state, &model.0.actions(state))
         })]
     }
 }
 
+fn stateright_agrees<M>(name: &str, machine: M)
+where
+    M: Machine + Send + Sync + 'static,
+    M::State: std::fmt::Debug + PartialEq + Send + Sync + 'static,
+    M::Action: PartialEq + Send + Sync + 'static,
+{
+    let (states, steps, depth) = counts(&machine);
+    let checker = Seen(machine).checker().threads(1).spawn_bfs().join();
+    checker.assert_properties();
+    assert_eq!(checker.unique_state_count(), states, "{name}");
+    // It counts the initial state as generated, and as the first level.
+    assert_eq!(checker.state_count(), steps + 1, "{name}");
+    assert_eq!(checker.max_depth(), depth + 1, "{name}");
+}
+
 #[test]
 fn stateright_counts_the_same_states_of_the_load_interlock() {
     for scenario in scenarios::all() {
-        let world = scenario.world(Rules::AS_MENDED);
-        let (states, steps, depth) = counts(&world);
-        let checker = Meeting(world).checker().threads(1).spawn_bfs().join();
-        checker.assert_properties();
-        assert_eq!(checker.unique_state_count(), states, "{}", scenario.name);
-        assert_eq!(checker.state_count(), steps + 1, "{}", scenario.name);
-        assert_eq!(checker.max_depth(), depth + 1, "{}", scenario.name);
+        stateright_agrees(scenario.name, scenario.world(Rules::AS_MENDED));
+    }
+}
+
+#[test]
+fn stateright_counts_the_same_states_of_the_resource_pools() {
+    for config in resource_pool::configurations::all() {
+        stateright_agrees(config.name, config);
     }
 }

@@ -179,6 +179,9 @@ impl<'p, F: Form> Reserved<'p, F> {
             self.pool.dispose(&self.meta, resource);
         }
     }
+    pub(super) fn slot(&self) -> Key {
+        self.slot.expect("taken only by those who consume it")
+    }
     /// The place, for somebody else to take care of.
     pub(super) fn into_slot(mut self) -> Key {
         self.slot.take().expect("taken only by those who consume it")

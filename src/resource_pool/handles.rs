@@ -377,6 +377,20 @@ where
         inner.lend(key, step, Patience::of_a_task()).await
     }
 
+    /// [`try_borrow`](Self::try_borrow) as a future: it awaits the factory only.
+    ///
+    /// # Errors
+    /// Those of [`try_borrow`](Self::try_borrow).
+    pub async fn try_borrow_async(
+        &self,
+        key: &K,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let inner = self.inner();
+        let (key, step) =
+            inner.with_key(key, |state, key, fx| state.begin(key, Asker::Impatient, fx));
+        inner.lend(key, step, Patience::of_a_task()).await
+    }
+
     /// [`add`](Self::add) as a future. If it is dropped, nothing is added.
     ///
     /// # Errors

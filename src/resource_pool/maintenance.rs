@@ -113,7 +113,7 @@ impl<F: Form> State<F> {
     /// A place in stock for the key that has had too little for longest, if it can be filled now.
     fn next_to_fill(&mut self, fx: &mut Effects<F>) -> Option<Key> {
         // What there is room for goes to those who wait.
-        if self.closed || !self.line.is_empty() || self.total >= self.limits.max_total {
+        if self.closed || self.first_in_line().is_some() || self.total >= self.limits.max_total {
             return None;
         }
         let now = self.clock.now();
@@ -249,7 +249,7 @@ impl<F: Form> State<F> {
 
     /// When a key can be filled up again that there is room for.
     pub(super) fn next_filling(&self) -> Option<Time> {
-        if self.closed || !self.line.is_empty() || self.total >= self.limits.max_total {
+        if self.closed || self.first_in_line().is_some() || self.total >= self.limits.max_total {
             return None;
         }
         let subs = self.below_minimum.iter(&self.subs).map(|key| &self.subs[key.index()]);

@@ -241,6 +241,8 @@ impl<F: Form> Inner<F> {
             // The failure of what another had begun is not this borrower's.
             Err(failure) if begun => {
                 self.tell(&reserved.meta, PoolEvent::CreateFailed(failure));
+                let slot = reserved.slot();
+                self.critical(|state, _| state.anew(slot));
                 let creation = self.creation(&reserved.meta);
                 let (again, made) = Making::new(reserved, creation, false).await;
                 reserved = again;

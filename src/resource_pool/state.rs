@@ -332,7 +332,7 @@ impl<F: Form> State<F> {
         (self.idle - self.tested).saturating_add(places)
     }
 
-    fn first_in_line(&self) -> Option<Key> {
+    pub(super) fn first_in_line(&self) -> Option<Key> {
         match self.keyed {
             true => self.line.first_key_value().map(|(_, key)| *key),
             false => self.is_eligible(Key::new(0)).then(|| Key::new(0)),
@@ -452,6 +452,8 @@ impl<F: Form> State<F> {
         let in_time = self.end_loan(slot);
         if in_time {
             self.remove(slot);
+            // Its waiters may be the oldest that can use what follows.
+            self.stand_in_line(newcomers);
         }
         let entry = &mut self.slots[victim.index()];
         let (key, content) = (entry.key, entry.content.take());
@@ -504,7 +506,7 @@ impl<F: Form> State<F> {
     }
 
     /// The slot, for a resource that is to be made in it.
-    fn anew(&mut self, slot: Key) -> Grant {
+    pub(super) fn anew(&mut self, slot: Key) -> Grant {
         self.end_life(slot);
         self.serials += 1;
         let entry = &mut self.slots[slot.index()];

@@ -250,7 +250,11 @@ impl<F: Form> State<F> {
         if full {
             return None;
         }
-        self.subs[key.index()].adding += 1;
+        let sub = &mut self.subs[key.index()];
+        sub.adding += 1;
+        if sub.below_minimum.is_linked() && sub.idle.len() + sub.adding >= self.limits.min_idle {
+            self.below_minimum.remove(&mut self.subs, key);
+        }
         let slot = self.reserve(key, Place::Adding);
         if self.waiting > 0 {
             self.stand_in_line(key);

@@ -7,33 +7,9 @@
 //!
 //! A [`Planted`] fault is nobody's rule. It is there to see that somebody would notice.
 
-use std::fmt::Debug;
+use crate::switches::{self, switches};
 
-macro_rules! rules {
-    ($(#[$about:meta])* $of:ident: $($name:ident $is:literal $instead:literal;)*) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $of {
-            $(#[doc = concat!($is, ". ", $instead, ".")] $name,)*
-        }
-
-        impl $of {
-            /// All of them, in order.
-            pub const ALL: &[$of] = &[$($of::$name),*];
-
-            /// What is wrong.
-            pub fn is(self) -> &'static str {
-                match self { $($of::$name => $is),* }
-            }
-            /// What holds instead.
-            pub fn instead(self) -> &'static str {
-                match self { $($of::$name => $instead),* }
-            }
-        }
-    };
-}
-
-rules! {
+switches! {
     /// A defect of the original, by its number.
     Defect:
     D1 "a permit or a contended request inside a permit block, where no share is held, erases what the block permits"
@@ -48,7 +24,7 @@ rules! {
        "it can be given back";
 }
 
-rules! {
+switches! {
     /// A fault that a scenario must notice.
     Planted:
     XWithoutHolder "X does not look at the holder" "at most one holds the lock";
@@ -93,32 +69,9 @@ impl Defect {
 }
 
 /// What a machine does otherwise than as mended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Rules {
-    defects: u64,
-    planted: u64,
-}
+pub type Rules = switches::Rules<Defect, Planted>;
 
 impl Rules {
-    /// Every defect is mended.
-    pub const AS_MENDED: Rules = Rules { defects: 0, planted: 0 };
     /// The original.
-    pub const AS_IN_RAILS: Rules = Rules { defects: u64::MAX, planted: 0 };
-
-    /// These rules, with this defect.
-    pub fn but(self, defect: Defect) -> Rules {
-        Rules { defects: self.defects | 1 << defect as u64, ..self }
-    }
-    /// These rules, with this fault.
-    pub fn with(self, planted: Planted) -> Rules {
-        Rules { planted: self.planted | 1 << planted as u64, ..self }
-    }
-    /// Whether this is as in the original.
-    pub fn original(self, defect: Defect) -> bool {
-        self.defects & (1 << defect as u64) != 0
-    }
-    /// Whether this fault is planted.
-    pub fn has(self, planted: Planted) -> bool {
-        self.planted & (1 << planted as u64) != 0
-    }
+    pub const AS_IN_RAILS: Rules = Rules::ORIGINAL;
 }

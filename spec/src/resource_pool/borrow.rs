@@ -1,0 +1,205 @@
+//! A borrower, from asking to having: what one critical section each makes of it.
+
+use crate::resource_pool::rules::Defect::{D1, D5};
+use crate::resource_pool::rules::Planted::*;
+use crate::resource_pool::state::{
+    At, ClientId, Event, Key, Refusal, ResourcePool, Slot, Waiter, WhenExhausted,
+};
+
+impl ResourcePool {
+    // Out -- borrow, closed --> refused
+    // Out -- borrow, nobody waits for the key, and there is one --> Preparing or Creating
+    // Out -- borrow, there is none --> Waiting; or refused, if that is what the options or the borrower want
+    pub(crate) fn borrow(&mut self, client: ClientId, key: Key, waits: bool) {
+        if self.closed && !self.planted(ClosedLends) {
+            return self.refuse(client, Refusal::Closed);
+        }
+        let all = self.planted(NewcomersQueueBehindAll);
+        let behind = self.line.iter().any(|waiter| waiter.key == key || all);
+        if (!behind || !self.options.fair) && self.may_lend(key) {
+            self.drop_what_is_over(key);
+        }
+        if (!behind || !self.options.fair)
+            && let Some(serving) = self.serving(key)
+        {
+            return self.serve(client, key, serving, false);
+        }
+        if !waits {
+            return self.refuse(client, Refusal::WouldBlock);
+        }
+        if self.options.when_exhausted == WhenExhausted::Fail {
+            return self.refuse(client, Refusal::Exhausted);
+        }
+        let ticket = self.next();
+        let at = if self.planted(QueueJumps) { 0 } else { self.line.len() };
+        self.line.insert(at, Waiter { client, key, ticket });
+        self.clients[client] = At::Waiting(key);
+        self.told.push(Event::Waits(client));
+    }
+
+    // Called -- retry, there is one --> Preparing or Creating
+    // Called -- retry, there is none any more --> Waiting, where it was
+    pub(crate) fn retry(&mut self, client: ClientId) {
+        let At::Called(waiter) = self.clients[client] else { return };
+        if self.closed {
+            return self.refuse(client, Refusal::Closed);
+        }
+        if self.may_lend(waiter.key) {
+            self.drop_what_is_over(waiter.key);
+        }
+        match self.serving(waiter.key) {
+            Some(serving) => self.serve(client, waiter.key, serving, false),
+            None => {
+                let at = self.line.partition_point(|other| other.ticket < waiter.ticket);
+                self.line.insert(at, waiter);
+                self.clients[client] = At::Waiting(waiter.key);
+                self.told.push(Event::Waits(client));
+            }
+        }
+        self.settle();
+    }
+
+    // Creating -- it has been created --> Preparing
+    pub(crate) fn created(&mut self, client: ClientId) {
+        let At::Creating { slot, .. } = self.clients[client] else { return };
+        let slot = Slot { unfinished: false, ..slot };
+        self.clients[client] = At::Preparing { slot, fresh: true, handed: false };
+    }
+
+    // Preparing -- it is ready --> Lent
+    pub(crate) fn ready(&mut self, client: ClientId) {
+        let At::Preparing { slot, .. } = self.clients[client] else { return };
+        self.clients[client] = At::Lent(slot);
+        self.told.push(Event::Has(client, slot.id));
+    }
+
+    // Creating what another had begun -- it fails --> Creating, anew
+    // Creating -- it fails --> refused; the place is given back
+    pub(crate) fn create_fails(&mut self, client: ClientId) {
+        let At::Creating { slot, .. } = self.clients[client] else { return };
+        if slot.unfinished && !self.planted(UnfinishedIsFinal) {
+            return self.create_anew(client, slot.key);
+        }
+        self.active[slot.key] -= usize::from(!self.planted(CreationLeaks));
+        self.total[slot.key] -= 1;
+        self.refuse(client, Refusal::Failed);
+        if !self.planted(FailureServesNobody) {
+            self.settle();
+        }
+    }
+
+    // Preparing what was made for it -- it fails --> refused; it leaves
+    // Preparing -- it fails, and was destroyed; the key has stock --> Preparing the next; a place is given back
+    // Preparing -- the same; there is no stock --> Creating, in its place
+    // Preparing -- the same; closed --> refused; the place is given back
+    pub(crate) fn prepare_fails(&mut self, client: ClientId) {
+        let At::Preparing { slot, fresh, handed } = self.clients[client] else { return };
+        let key = slot.key;
+        if fresh {
+            self.refuse(client, Refusal::Failed);
+            self.active[key] -= 1;
+            self.leave(slot);
+            return self.settle();
+        }
+        if handed && self.original(D1) || self.planted(LosesItsPlace) {
+            return self.wait_again(client, key);
+        }
+        if self.closed {
+            self.active[key] -= 1;
+            self.total[key] -= 1;
+            return self.refuse(client, Refusal::Closed);
+        }
+        self.drop_what_is_over(key);
+        match self.stock_of(key).filter(|_| !self.planted(CreatesBesideStock)) {
+            Some(at) => {
+                self.total[key] -= 1;
+                self.take(client, at, false);
+                self.settle();
+            }
+            None => self.create_anew(client, key),
+        }
+    }
+
+    /// The borrower creates one in the place of what failed.
+    fn create_anew(&mut self, client: ClientId, key: Key) {
+        self.total[key] -= 1;
+        let slot = self.reserve(key);
+        self.told.push(Event::Creates(client, slot.id, None));
+        self.clients[client] = At::Creating { slot, handed: false, victim: None };
+    }
+
+    /// As nobody should.
+    fn wait_again(&mut self, client: ClientId, key: Key) {
+        self.active[key] -= 1;
+        self.total[key] -= 1;
+        self.clients[client] = At::Waiting(key);
+        self.told.push(Event::Waits(client));
+        // In the original it has left the line.
+        if self.planted(LosesItsPlace) {
+            let ticket = self.next();
+            self.line.push(Waiter { client, key, ticket });
+            self.settle();
+        }
+    }
+
+    // Waiting -- gives up --> refused
+    // Called -- gives up --> refused; the call is passed on
+    // Preparing, Creating, handed over and not awake -- gives up --> refused; what it had is passed on
+    pub(crate) fn give_up(&mut self, client: ClientId) {
+        let was = std::mem::replace(&mut self.clients[client], At::Out);
+        self.told.push(Event::Refused(client, Refusal::GaveUp));
+        match was {
+            At::Waiting(_) if self.planted(LeavesLineInName) => {}
+            At::Waiting(_) => self.line.retain(|waiter| waiter.client != client),
+            At::Called(_) if self.planted(GivenUpCallIsLost) => return,
+            At::Preparing { slot, .. } => return self.pass_on(slot),
+            At::Creating { slot, .. } if slot.unfinished => return self.pass_on(slot),
+            At::Creating { slot, victim, .. } => {
+                self.active[slot.key] -= 1;
+                self.total[slot.key] -= 1;
+                // Its place is free again: it may stay after all.
+                if let Some(victim) = victim.filter(|_| !self.planted(LateLosesVictim)) {
+                    self.total[victim.key] += 1;
+                    return self.put_into_stock(victim, true);
+                }
+            }
+            At::Called(_) | At::Out | At::Lent(_) => {}
+        }
+        self.settle();
+    }
+
+    /// What was handed over too late.
+    fn pass_on(&mut self, slot: Slot) {
+        self.active[slot.key] -= 1;
+        if self.planted(LateIsDestroyed) {
+            return self.leave(slot);
+        }
+        self.put_into_stock(slot, !self.original(D5));
+    }
+
+    // Creating -- cancelled, while it is being made --> refused; what was begun becomes stock
+    // Preparing -- cancelled --> refused; it is destroyed
+    pub(crate) fn cancel(&mut self, client: ClientId) {
+        match self.clients[client] {
+            At::Creating { slot, .. } => {
+                self.refuse(client, Refusal::GaveUp);
+                if !self.planted(CancelledCreationLeaks) {
+                    self.active[slot.key] -= 1;
+                    self.put_into_stock(Slot { unfinished: true, ..slot }, true);
+                }
+            }
+            At::Preparing { slot, .. } => {
+                self.refuse(client, Refusal::GaveUp);
+                self.active[slot.key] -= 1;
+                self.leave(slot);
+                self.settle();
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn refuse(&mut self, client: ClientId, why: Refusal) {
+        self.clients[client] = At::Out;
+        self.told.push(Event::Refused(client, why));
+    }
+}

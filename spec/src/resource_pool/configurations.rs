@@ -1,0 +1,128 @@
+//! The pools that are explored.
+
+use crate::resource_pool::machine::{Config, May};
+use crate::resource_pool::rules::Rules;
+use crate::resource_pool::state::{Key, Limit, Limits, Options, WhenExhausted};
+
+const FAIR: Options = Options { when_exhausted: WhenExhausted::Block, fair: true, fifo: false };
+const BARGING: Options = Options { fair: false, ..FAIR };
+const FIFO: Options = Options { fifo: true, ..FAIR };
+const FAIL: Options = Options { when_exhausted: WhenExhausted::Fail, ..FAIR };
+const GROW: Options = Options { when_exhausted: WhenExhausted::Grow, ..FAIR };
+
+const fn active(number: usize) -> Limits {
+    Limits { max_active: Limit::at(number), ..Limits::NONE }
+}
+const fn total(number: usize) -> Limits {
+    Limits { max_total: Limit::at(number), ..Limits::NONE }
+}
+
+impl Limits {
+    const fn and_total(self, number: usize) -> Limits {
+        Limits { max_total: Limit::at(number), ..self }
+    }
+    const fn per_key(self, number: usize) -> Limits {
+        Limits { max_total_per_key: Limit::at(number), ..self }
+    }
+    const fn idle(self, min: usize, max: usize) -> Limits {
+        Limits { min_idle: min, max_idle: Limit::at(max), ..self }
+    }
+}
+
+/// Borrowers of the only key.
+fn of_one(number: usize) -> Vec<Vec<Key>> {
+    vec![vec![0]; number]
+}
+/// Of two keys: two borrowers of one each, and one of both.
+fn of_two() -> Vec<Vec<Key>> {
+    vec![vec![0], vec![1], vec![0, 1]]
+}
+
+/// Two more that ask for one of two keys each.
+fn of_four() -> Vec<Vec<Key>> {
+    vec![vec![0], vec![0], vec![1], vec![0, 1]]
+}
+
+macro_rules! configurations {
+    ($($name:literal $about:literal $keys:literal, $clients:expr, $options:expr, $limits:expr, $resize:expr, [$($may:ident)*];)*) => {
+        /// All of them.
+        pub fn all() -> Vec<Config> {
+            vec![$(Config {
+                name: $name,
+                about: $about,
+                keys: $keys,
+                clients: $clients,
+                options: $options,
+                limits: $limits,
+                resize: $resize.to_vec(),
+                may: vec![$(May::$may),*],
+                rules: Rules::AS_MENDED,
+            }),*]
+        }
+    };
+}
+
+configurations! {
+    "rp-one" "max_total 1: what is in stock fails, borrowers give up and die"
+        1, of_one(3), FAIR, total(1), [], [PrepareFail Invalidate Die GiveUp];
+    "rp-active" "max_active 2, no max_total: creations and what is in stock fail, borrowers try and give up"
+        1, of_one(4), FAIR, active(2), [], [CreateFail PrepareFail Try GiveUp];
+    "rp-total" "max_total 2: resources are invalidated and detached, borrowers die and give up"
+        1, of_one(4), FAIR, total(2), [], [FreshFail CreateFail PrepareFail Invalidate Detach Die GiveUp];
+    "rp-fifo" "the oldest is lent first; resources outlive their lifetimes, and are added"
+        1, of_one(3), FIFO, active(2).and_total(3), [], [PrepareFail Invalidate GiveUp Expire Add];
+    "rp-fail" "max_active 1, max_total 2, and whoever meets that is refused; some are added"
+        1, of_one(3), FAIL, active(1).and_total(2), [], [CreateFail PrepareFail Invalidate Add];
+    "rp-grow" "max_active 1, but the pool grows to max_total 2, and then lets others wait"
+        1, of_one(4), GROW, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp];
+    "rp-barging" "newcomers may barge: max_active 1, max_total 2, creations fail, borrowers give up"
+        1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate Detach GiveUp];
+    "rp-barging-all" "newcomers may barge: max_active 2, max_total 3, and whatever else may happen"
+        1, of_one(3), BARGING, active(2).and_total(3).idle(1, 2), [],
+        [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
+    "rp-all" "the same, and newcomers wait behind those who wait"
+        1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
+    "rp-cancel" "creations outlive their borrowers, and fail"
+        1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail PrepareFail Cancel GiveUp];
+    "rp-minimum" "min_idle 1, max_idle 2: stock comes of age, is filled up, added, and fails"
+        1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp Add Age AgeHard];
+    "rp-outlived" "what lies idle must not be lent any more, before anybody evicts it"
+        1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [PrepareFail GiveUp Add Outlive];
+    "rp-clear" "all is cleared, and the pool closed, while others borrow, wait and add"
+        1, of_one(4), FAIR, active(2).and_total(2), [], [CreateFail Add GiveUp Clear ClearAll Close];
+    "rp-test" "idle ones are tested while others borrow, clear and close"
+        1, of_one(3), FAIR, active(2).and_total(3), [], [PrepareFail GiveUp Test Clear ClearAll Close];
+    "rp-resize" "every limit is raised and lowered"
+        1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2),
+        [active(1).and_total(3).idle(0, 1), active(2).and_total(1).idle(0, 1)], [Invalidate GiveUp Add Test];
+    "rp-keyed-one" "2 keys share max_total 1: who is idle makes room"
+        2, of_two(), FAIR, total(1), [], [FreshFail CreateFail PrepareFail Invalidate Detach Die GiveUp Cancel ClearAll Close];
+    "rp-keyed-two" "2 keys share max_total 2, max_active 1: a full key blocks no other"
+        2, of_four(), FAIR, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp];
+    "rp-keyed-per-key" "2 keys share max_total 2, each with at most 1; some are added"
+        2, of_four(), FAIR, total(2).per_key(1), [], [PrepareFail Invalidate GiveUp Add];
+    "rp-keyed-grow" "2 keys share max_total 2, each with at most 1, and grow"
+        2, of_two(), GROW, active(1).and_total(3).per_key(2), [], [CreateFail Invalidate GiveUp Cancel];
+    "rp-keyed-barging" "2 keys share max_total 2, each with at most 1; newcomers may barge"
+        2, of_four(), BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
+    "rp-keyed-cancel" "2 keys share max_total 2: creations outlive their borrowers, all is cleared and closed"
+        2, of_two(), FAIR, active(1).and_total(2), [], [CreateFail PrepareFail Cancel GiveUp ClearAll Close];
+    "rp-keyed-test" "2 keys share max_total 2: idle ones are tested, come of age, and are filled up"
+        2, of_two(), FAIR, total(2).idle(1, 2), [], [GiveUp Invalidate Test Age];
+    "rp-keyed-outlived" "the same with 2 keys that share max_total 2, each with at most 1"
+        2, of_four(), FAIR, total(2).per_key(1), [], [GiveUp Add Outlive];
+    "rp-barging-outlived" "the same, and newcomers may barge"
+        2, of_two(), BARGING, total(2).per_key(1), [], [GiveUp Add Outlive];
+    "rp-keyed-resize" "2 keys share max_total 2, which is lowered to 1; so is max_total_per_key"
+        2, of_two(), FAIR, total(2).per_key(2), [total(1).per_key(1), total(2).per_key(1)], [Invalidate GiveUp Add];
+    "rp-keyed-all" "2 keys share max_total 2, max_active 1, and whatever may happen does"
+        2, of_two(), FAIR, active(1).and_total(2), [],
+        [FreshFail CreateFail PrepareFail Invalidate GiveUp Cancel Add Test ClearAll Close];
+    "rp-three-keys" "3 keys share max_total 2: the least recently used makes room"
+        3, vec![vec![0], vec![1], vec![2], vec![0, 1, 2]], FAIR, active(1).and_total(2), [], [Invalidate GiveUp];
+}
+
+/// The pool of this name.
+pub fn named(name: &str) -> Option<Config> {
+    all().into_iter().find(|config| config.name == name)
+}

@@ -1,0 +1,397 @@
+//! What is explored: a pool, its borrowers, and what may happen to it.
+
+use crate::checker::{Machine, UNFAIR};
+use crate::resource_pool::rules::Planted::{DestroysForEver, NobodyRefills};
+use crate::resource_pool::rules::Rules;
+use crate::resource_pool::state::{
+    At, ClientId, Event, Key, Limits, Options, ResourcePool, Slot, Test,
+};
+use std::collections::BTreeMap;
+
+/// What may happen beside borrowing, creating, returning and destroying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum May {
+    CreateFail,
+    PrepareFail,
+    /// What was created cannot be activated, or is not valid.
+    FreshFail,
+    Invalidate,
+    Detach,
+    Die,
+    Try,
+    GiveUp,
+    /// A creation outlives its borrower.
+    Cancel,
+    Add,
+    Test,
+    /// What is idle comes of age, and is evicted softly.
+    Age,
+    /// The same, and is evicted though it is the minimum.
+    AgeHard,
+    /// What is idle must not be lent any more.
+    Outlive,
+    Expire,
+    Clear,
+    ClearAll,
+    Close,
+}
+
+/// A pool to be explored.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// How many keys there are.
+    pub keys: usize,
+    /// For each borrower, which it asks for.
+    pub clients: Vec<Vec<Key>>,
+    /// What never changes.
+    pub options: Options,
+    /// The limits at the beginning.
+    pub limits: Limits,
+    /// What they may be changed to.
+    pub resize: Vec<Limits>,
+    /// What may happen.
+    pub may: Vec<May>,
+    /// What is as in the original.
+    pub rules: Rules,
+}
+
+/// One critical section. `at` is a place in the list of those that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it, and the functions that carry them out")]
+pub enum Action {
+    Borrow {
+        client: ClientId,
+        key: Key,
+        waits: bool,
+    },
+    Retry {
+        client: ClientId,
+    },
+    Created {
+        client: ClientId,
+    },
+    Ready {
+        client: ClientId,
+    },
+    CreateFails {
+        client: ClientId,
+    },
+    PrepareFails {
+        client: ClientId,
+    },
+    GiveUp {
+        client: ClientId,
+    },
+    Cancel {
+        client: ClientId,
+    },
+    Return {
+        client: ClientId,
+    },
+    Invalidate {
+        client: ClientId,
+    },
+    Detach {
+        client: ClientId,
+    },
+    Die {
+        client: ClientId,
+    },
+    Expire {
+        client: ClientId,
+    },
+    Destroyed {
+        at: usize,
+    },
+    Add {
+        key: Key,
+    },
+    /// The same, to come up to the minimum.
+    Refill {
+        key: Key,
+    },
+    Added {
+        at: usize,
+    },
+    AddFails {
+        at: usize,
+    },
+    Test {
+        at: usize,
+    },
+    Tested {
+        at: usize,
+        valid: bool,
+    },
+    Age {
+        at: usize,
+    },
+    Outlive {
+        at: usize,
+    },
+    Evict {
+        at: usize,
+        hard: bool,
+    },
+    Clear,
+    ClearAll,
+    Close,
+    Resize(Limits),
+}
+
+/// Kinds of actions, for what may go on for ever.
+pub mod kind {
+    /// What was begun goes on; what is lent comes back.
+    pub const OWN: u8 = 0;
+    /// It fails.
+    pub const FAILS: u8 = 1;
+    /// Somebody asks.
+    pub const BORROW: u8 = 2;
+    /// And gives up.
+    pub const GIVE_UP: u8 = 3;
+    /// Whatever else is done to the pool.
+    pub const OTHERS: u8 = 4;
+    /// What was taken out of stock fails to be activated, or is not valid.
+    pub const STOCK_FAILS: u8 = 5;
+}
+
+impl Action {
+    /// Its kind, and its fairness class: fair are, each for itself, what a borrower has begun, and that it
+    /// gives back what is lent; for each key, that what leaves is destroyed, that what is added or tested is
+    /// ready, that stock is filled up, and that what is due is evicted.
+    pub fn kind_and_class(&self, s: &ResourcePool) -> (u8, u8) {
+        let of = |group: usize, place: usize| (group * 8 + place) as u8;
+        match *self {
+            Action::Created { client }
+            | Action::Ready { client }
+            | Action::Return { client }
+            | Action::Retry { client } => (kind::OWN, of(0, client)),
+            Action::CreateFails { client }
+            | Action::Invalidate { client }
+            | Action::Detach { client }
+            | Action::Die { client } => (kind::FAILS, of(0, client)),
+            Action::PrepareFails { client } => match s.clients[client] {
+                At::Preparing { fresh: false, .. } => (kind::STOCK_FAILS, of(0, client)),
+                _ => (kind::FAILS, of(0, client)),
+            },
+            Action::Destroyed { at } => (kind::OWN, of(1, s.leaving[at].key)),
+            Action::Added { at } => (kind::OWN, of(2, s.adding[at].key)),
+            Action::AddFails { at } => (kind::FAILS, of(2, s.adding[at].key)),
+            Action::Tested { at, valid } => {
+                (if valid { kind::OWN } else { kind::FAILS }, of(3, s.idle[at].slot.key))
+            }
+            Action::Refill { key } => (kind::OWN, of(4, key)),
+            Action::Evict { at, hard: false } => (kind::OWN, of(5, s.idle[at].slot.key)),
+            Action::Borrow { .. } => (kind::BORROW, UNFAIR),
+            Action::GiveUp { .. } | Action::Cancel { .. } => (kind::GIVE_UP, UNFAIR),
+            _ => (kind::OTHERS, UNFAIR),
+        }
+    }
+}
+
+impl ResourcePool {
+    /// Carries an action out, and says what it told.
+    pub fn apply(&mut self, action: &Action) -> &[Event] {
+        self.told.clear();
+        match *action {
+            Action::Borrow { client, key, waits } => self.borrow(client, key, waits),
+            Action::Retry { client } => self.retry(client),
+            Action::Created { client } => self.created(client),
+            Action::Ready { client } => self.ready(client),
+            Action::CreateFails { client } => self.create_fails(client),
+            Action::PrepareFails { client } => self.prepare_fails(client),
+            Action::GiveUp { client } => self.give_up(client),
+            Action::Cancel { client } => self.cancel(client),
+            Action::Return { client } => self.give_back(client),
+            Action::Invalidate { client } => self.invalidate(client),
+            Action::Detach { client } => self.detach(client),
+            Action::Die { client } => self.die(client),
+            Action::Expire { client } => self.expire(client),
+            Action::Destroyed { at } => self.destroyed(at),
+            Action::Add { key } | Action::Refill { key } => self.add(key),
+            Action::Added { at } => self.added(at, true),
+            Action::AddFails { at } => self.added(at, false),
+            Action::Test { at } => self.test(at),
+            Action::Tested { at, valid } => self.tested(at, valid),
+            Action::Age { at } => self.age(at),
+            Action::Outlive { at } => self.outlive(at),
+            Action::Evict { at, hard } => self.evict(at, hard),
+            Action::Clear => self.clear(),
+            Action::ClearAll => self.clear_all(),
+            Action::Close => self.close(),
+            Action::Resize(limits) => self.resize(limits),
+        }
+        &self.told
+    }
+}
+
+impl Config {
+    fn may(&self, what: May) -> bool {
+        self.may.contains(&what)
+    }
+
+    fn client_acts(&self, s: &ResourcePool, client: ClientId, out: &mut Vec<Action>) {
+        let able = |what: May, action: Action| self.may(what).then_some(action);
+        match s.clients[client] {
+            At::Out => {
+                for &key in &self.clients[client] {
+                    out.extend(able(May::Try, Action::Borrow { client, key, waits: false }));
+                    out.push(Action::Borrow { client, key, waits: true });
+                }
+            }
+            At::Waiting(_) => out.extend(able(May::GiveUp, Action::GiveUp { client })),
+            At::Called(_) => {
+                out.extend(able(May::GiveUp, Action::GiveUp { client }));
+                out.push(Action::Retry { client });
+            }
+            At::Creating { handed, .. } => {
+                out.extend(able(May::CreateFail, Action::CreateFails { client }));
+                out.extend(able(May::GiveUp, Action::GiveUp { client }).filter(|_| handed));
+                out.extend(able(May::Cancel, Action::Cancel { client }));
+                out.push(Action::Created { client });
+            }
+            At::Preparing { fresh, handed, .. } => {
+                let fails = if fresh { May::FreshFail } else { May::PrepareFail };
+                out.extend(able(fails, Action::PrepareFails { client }));
+                out.extend(able(May::GiveUp, Action::GiveUp { client }).filter(|_| handed));
+                out.extend(able(May::Cancel, Action::Cancel { client }));
+                out.push(Action::Ready { client });
+            }
+            At::Lent(slot) => {
+                out.extend(able(May::Invalidate, Action::Invalidate { client }));
+                out.extend(able(May::Detach, Action::Detach { client }));
+                out.extend(able(May::Die, Action::Die { client }));
+                out.extend(able(May::Expire, Action::Expire { client }).filter(|_| !slot.expired));
+                out.push(Action::Return { client });
+            }
+        }
+    }
+
+    fn stock_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
+        if !s.planted(DestroysForEver) {
+            out.extend((0..s.leaving.len()).map(|at| Action::Destroyed { at }));
+        }
+        for at in 0..s.adding.len() {
+            out.push(Action::Added { at });
+            if self.may(May::CreateFail) {
+                out.push(Action::AddFails { at });
+            }
+        }
+        let ages = self.may(May::Age) || self.may(May::AgeHard);
+        for (at, idle) in s.idle.iter().enumerate() {
+            if idle.test != Test::No {
+                out.extend([true, false].map(|valid| Action::Tested { at, valid }));
+                continue;
+            }
+            if self.may(May::Test) && !idle.slot.unfinished {
+                out.push(Action::Test { at });
+            }
+            if ages && !idle.due {
+                out.push(Action::Age { at });
+            }
+            if self.may(May::Outlive) && !idle.over {
+                out.push(Action::Outlive { at });
+            }
+            if s.may_evict(idle, false) {
+                out.push(Action::Evict { at, hard: false });
+            }
+            if self.may(May::AgeHard) && s.may_evict(idle, true) {
+                out.push(Action::Evict { at, hard: true });
+            }
+        }
+        for key in s.keys() {
+            if self.may(May::Add) && s.has_room_for_stock(key) && !s.closed {
+                out.push(Action::Add { key });
+            }
+            if s.wants_stock(key) && !s.planted(NobodyRefills) {
+                out.push(Action::Refill { key });
+            }
+        }
+    }
+
+    fn pool_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
+        if self.may(May::Clear) && !s.idle.is_empty() {
+            out.push(Action::Clear);
+        }
+        if self.may(May::ClearAll) && s.num_total() > s.leaving.len() {
+            out.push(Action::ClearAll);
+        }
+        if self.may(May::Close) && !s.closed {
+            out.push(Action::Close);
+        }
+        let others = self.resize.iter().filter(|&&limits| limits != s.limits);
+        out.extend(others.map(|&limits| Action::Resize(limits)));
+    }
+}
+
+impl Machine for Config {
+    type State = ResourcePool;
+    type Action = Action;
+
+    fn initial(&self) -> ResourcePool {
+        ResourcePool::new(self.rules, self.options, self.limits, self.keys, self.clients.len())
+    }
+
+    fn actions(&self, s: &ResourcePool) -> Vec<Action> {
+        let mut out = vec![];
+        (0..s.clients.len()).for_each(|client| self.client_acts(s, client, &mut out));
+        self.stock_acts(s, &mut out);
+        self.pool_acts(s, &mut out);
+        out
+    }
+
+    fn step(&self, s: &ResourcePool, action: &Action) -> ResourcePool {
+        let mut next = s.clone();
+        next.apply(action);
+        next
+    }
+
+    /// What was told is forgotten. Slots, tickets and times are compared and not counted: they are numbered
+    /// anew. Of what leaves only the key matters, and of what a closed pool has lent not how old it is.
+    fn normal(&self, s: &mut ResourcePool) {
+        s.told.clear();
+        let closed = s.closed;
+        let mut numbers = BTreeMap::new();
+        let mut renumber = |slot: &mut Slot, forget: bool| {
+            let next = numbers.len() + 1;
+            slot.id = *numbers.entry(slot.id).or_insert(next);
+            if forget {
+                (slot.old, slot.expired, slot.unfinished) = (false, false, false);
+            }
+        };
+        s.idle.iter_mut().for_each(|idle| renumber(&mut idle.slot, false));
+        s.adding.iter_mut().for_each(|slot| renumber(slot, false));
+        s.leaving.iter_mut().for_each(|slot| renumber(slot, true));
+        for at in &mut s.clients {
+            let lent = matches!(at, At::Lent(_));
+            at.slots_mut().for_each(|slot| renumber(slot, closed && lent));
+        }
+        s.made = numbers.len();
+        let mut came: Vec<usize> = s.idle.iter().map(|idle| idle.since).collect();
+        came.extend(s.line.iter().map(|waiter| waiter.ticket));
+        let called = |at: &At| if let At::Called(waiter) = at { Some(waiter.ticket) } else { None };
+        came.extend(s.clients.iter().filter_map(called));
+        let waits = came.split_off(s.idle.len());
+        let rank = |among: &[usize], number: usize| among.iter().filter(|&&n| n < number).count();
+        s.came = came.len().max(waits.len());
+        s.idle.iter_mut().for_each(|idle| idle.since = rank(&came, idle.since));
+        s.line.iter_mut().for_each(|waiter| waiter.ticket = rank(&waits, waiter.ticket));
+        for at in &mut s.clients {
+            if let At::Called(waiter) = at {
+                waiter.ticket = rank(&waits, waiter.ticket);
+            }
+        }
+    }
+
+    /// Somebody waits, and nothing that the system does of itself can help.
+    fn stuck(&self, s: &ResourcePool, actions: &[Action]) -> bool {
+        let waits = |at: &At| matches!(at, At::Waiting(_) | At::Called(_));
+        s.clients.iter().any(waits)
+            && !actions.iter().any(|action| action.kind_and_class(s).0 == kind::OWN)
+    }
+}

@@ -1,0 +1,312 @@
+//! The types: what there is of a resource, who borrows, who waits.
+
+use crate::resource_pool::rules::{Defect, Planted, Rules};
+
+/// A borrower, by its place.
+pub type ClientId = usize;
+/// What describes a resource, by its place; a pool that is not keyed has only key 0.
+pub type Key = usize;
+/// A slot, by its number.
+pub type SlotId = usize;
+
+/// A bound; none: as many as one likes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limit(pub Option<usize>);
+
+impl Limit {
+    /// No bound.
+    pub const NONE: Limit = Limit(None);
+
+    /// At most so many.
+    pub const fn at(number: usize) -> Limit {
+        Limit(Some(number))
+    }
+    /// Whether so many are no more than it allows.
+    pub fn allows(self, number: usize) -> bool {
+        self.0.is_none_or(|limit| number <= limit)
+    }
+    /// How many more than so many it allows.
+    pub fn left(self, number: usize) -> usize {
+        self.0.map_or(usize::MAX, |limit| limit.saturating_sub(number))
+    }
+}
+
+/// The limits, which may change at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// How many of a key may be lent, or be made ready for a borrower.
+    pub max_active: Limit,
+    /// How many there may be in all, to the end of their destruction.
+    pub max_total: Limit,
+    /// The same of one key.
+    pub max_total_per_key: Limit,
+    /// How many of a key may lie idle.
+    pub max_idle: Limit,
+    /// How many of a key shall lie idle.
+    pub min_idle: usize,
+}
+
+impl Limits {
+    /// As many as one likes of everything.
+    pub const NONE: Limits = Limits {
+        max_active: Limit::NONE,
+        max_total: Limit::NONE,
+        max_total_per_key: Limit::NONE,
+        max_idle: Limit::NONE,
+        min_idle: 0,
+    };
+}
+
+/// What a borrower meets where `max_active` is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WhenExhausted {
+    /// It is refused.
+    Fail,
+    /// It waits.
+    Block,
+    /// `max_active` does not count.
+    Grow,
+}
+
+/// What never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// What a borrower meets where `max_active` is reached.
+    pub when_exhausted: WhenExhausted,
+    /// Whether newcomers wait behind those who wait.
+    pub fair: bool,
+    /// Whether the oldest idle one is lent, and not the newest.
+    pub fifo: bool,
+}
+
+/// One resource, or the place that is reserved for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// Its number.
+    pub id: SlotId,
+    /// What it is of.
+    pub key: Key,
+    /// Everything has been cleared since it was made.
+    pub old: bool,
+    /// It has outlived its lifetime.
+    pub expired: bool,
+    /// It is being made, though its borrower has gone.
+    pub unfinished: bool,
+}
+
+/// Whether an idle resource is being tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Test {
+    /// It is not.
+    No,
+    /// It is, and cannot be taken.
+    Running,
+    /// It is, and must leave when the test is over.
+    Doomed,
+}
+
+/// An idle resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Idle {
+    /// Which.
+    pub slot: Slot,
+    /// When it became idle: a number that grows.
+    pub since: usize,
+    /// Whether it is being tested.
+    pub test: Test,
+    /// Whether it has been idle for longer than the pool wants.
+    pub due: bool,
+    /// Whether it has been there for so long that it must not be lent any more.
+    pub over: bool,
+    /// Whether nobody will look at that again (D6).
+    pub overlooked: bool,
+}
+
+/// Somebody who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waiter {
+    /// Who.
+    pub client: ClientId,
+    /// For what.
+    pub key: Key,
+    /// When it came: a number that grows.
+    pub ticket: usize,
+}
+
+/// Where a borrower is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum At {
+    /// It has nothing, and wants nothing.
+    Out,
+    /// It waits in line.
+    Waiting(Key),
+    /// It has been called to try again.
+    Called(Waiter),
+    /// It creates a resource, or completes what another has begun.
+    Creating {
+        /// The place for it.
+        slot: Slot,
+        /// The borrower had waited, and may not have awoken yet.
+        handed: bool,
+        /// In whose place; the borrower destroys it first.
+        victim: Option<Slot>,
+    },
+    /// It activates and validates a resource.
+    Preparing {
+        /// Which.
+        slot: Slot,
+        /// It was made for this borrower, and is not out of stock.
+        fresh: bool,
+        /// The borrower had waited, and may not have awoken yet.
+        handed: bool,
+    },
+    /// It has a resource.
+    Lent(Slot),
+}
+
+impl At {
+    /// The slot that its borrower has.
+    pub fn slot(&self) -> Option<&Slot> {
+        match self {
+            At::Creating { slot, .. } | At::Preparing { slot, .. } | At::Lent(slot) => Some(slot),
+            At::Out | At::Waiting(_) | At::Called(_) => None,
+        }
+    }
+    pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        let (slot, victim) = match self {
+            At::Creating { slot, victim, .. } => (Some(slot), victim.as_mut()),
+            At::Preparing { slot, .. } | At::Lent(slot) => (Some(slot), None),
+            At::Out | At::Waiting(_) | At::Called(_) => (None, None),
+        };
+        slot.into_iter().chain(victim)
+    }
+}
+
+/// Why a borrower is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Refusal {
+    Closed,
+    Exhausted,
+    WouldBlock,
+    /// It gave up, or its time was up.
+    GaveUp,
+    /// What it created failed.
+    Failed,
+}
+
+/// What an action told somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Event {
+    Waits(ClientId),
+    /// It is to activate and validate this one.
+    Takes(ClientId, SlotId),
+    /// It is to create this one, after it has destroyed the victim.
+    Creates(ClientId, SlotId, Option<SlotId>),
+    /// It is to complete this one.
+    Completes(ClientId, SlotId),
+    /// It is to try again.
+    Called(ClientId),
+    /// It has this one.
+    Has(ClientId, SlotId),
+    Refused(ClientId, Refusal),
+    /// This one is to be created for stock; none: there is no room, or the pool is closed.
+    Adds(Option<SlotId>),
+    /// It became idle.
+    Idles(SlotId),
+    /// It is to be destroyed.
+    Leaves(SlotId),
+}
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ResourcePool {
+    /// What is as in the original.
+    pub rules: Rules,
+    /// What never changes.
+    pub options: Options,
+    /// What may change.
+    pub limits: Limits,
+    /// Of each key: how many are lent, or made ready for a borrower. Counted, as the pool does.
+    pub active: Vec<usize>,
+    /// Of each key: how many there are, to the end of their destruction. Counted, too.
+    pub total: Vec<usize>,
+    /// What is idle, of all keys, the least recently used first.
+    pub idle: Vec<Idle>,
+    /// What is being created for stock.
+    pub adding: Vec<Slot>,
+    /// What is being destroyed.
+    pub leaving: Vec<Slot>,
+    /// Who waits, for all keys, in the order in which they came.
+    pub line: Vec<Waiter>,
+    /// The borrowers.
+    pub clients: Vec<At>,
+    /// Whether it is closed.
+    pub closed: bool,
+    /// How many slots there have been.
+    pub made: usize,
+    /// How many came to wait, and how many became idle.
+    pub came: usize,
+    /// What the last action told; no part of the normal form.
+    pub told: Vec<Event>,
+}
+
+impl ResourcePool {
+    /// An empty pool.
+    pub fn new(
+        rules: Rules,
+        options: Options,
+        limits: Limits,
+        keys: usize,
+        clients: usize,
+    ) -> ResourcePool {
+        ResourcePool {
+            rules,
+            options,
+            limits,
+            active: vec![0; keys],
+            total: vec![0; keys],
+            idle: vec![],
+            adding: vec![],
+            leaving: vec![],
+            line: vec![],
+            clients: vec![At::Out; clients],
+            closed: false,
+            made: 0,
+            came: 0,
+            told: vec![],
+        }
+    }
+    pub(crate) fn original(&self, defect: Defect) -> bool {
+        self.rules.original(defect)
+    }
+    pub(crate) fn planted(&self, fault: Planted) -> bool {
+        self.rules.has(fault)
+    }
+    /// How many there are in all.
+    pub fn num_total(&self) -> usize {
+        self.total.iter().sum()
+    }
+    /// What is idle of a key, the oldest first.
+    pub fn idle_of(&self, key: Key) -> impl DoubleEndedIterator<Item = &Idle> {
+        self.idle.iter().filter(move |idle| idle.slot.key == key)
+    }
+    /// How many are being created for the stock of a key.
+    pub fn adding_of(&self, key: Key) -> usize {
+        self.adding.iter().filter(|slot| slot.key == key).count()
+    }
+    /// How many there are of a key that do not leave.
+    pub fn staying(&self, key: Key) -> usize {
+        self.total[key] - self.leaving.iter().filter(|slot| slot.key == key).count()
+    }
+    /// All keys.
+    pub fn keys(&self) -> std::ops::Range<Key> {
+        0..self.total.len()
+    }
+    /// A number that grows.
+    pub(crate) fn next(&mut self) -> usize {
+        self.came += 1;
+        self.came
+    }
+}

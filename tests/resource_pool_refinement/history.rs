@@ -1,0 +1,266 @@
+//! What a random history is made of.
+//!
+//! An operation names its objects by small numbers, which are taken modulo what there is when its turn
+//! comes; so every prefix and every shrunk history is one that can happen.
+
+use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
+use proptest::prelude::*;
+
+/// A limit, as it is given to the real pool.
+pub(crate) type Number = Option<usize>;
+
+/// The limits that can be changed; none: as many as one likes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) active: Number,
+    pub(crate) total: Number,
+    pub(crate) per_key: Number,
+    /// Absent: as `active`.
+    pub(crate) idle: Option<Number>,
+    pub(crate) min_idle: usize,
+}
+
+/// A pool and its factory.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) keyed: bool,
+    /// Whether the factory is asynchronous.
+    pub(crate) tasks: bool,
+    pub(crate) options: Options,
+    pub(crate) bounds: Bounds,
+    pub(crate) test_on_create: bool,
+    pub(crate) test_on_borrow: bool,
+    pub(crate) test_on_return: bool,
+    pub(crate) test_while_idle: bool,
+    /// In seconds.
+    pub(crate) max_idle_time: Option<u64>,
+    pub(crate) soft_max_idle_time: Option<u64>,
+    pub(crate) max_lifetime: Option<u64>,
+    pub(crate) destroy_panics: bool,
+}
+
+/// How a call of the factory ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Well,
+    /// An error; or not valid.
+    Badly,
+    Panic,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    Active(Number),
+    Total(Number),
+    PerKey(Number),
+    Idle(Number),
+    MinIdle(usize),
+}
+
+/// One call of the public API, or one thing that happens to the pool. `ends` are those of the factory's
+/// calls; where there are fewer, a task waits for more, and a thread finds that all is well.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    /// A borrower that has nothing asks, as a future.
+    Borrow {
+        client: usize,
+        key: usize,
+        waits: bool,
+        ends: Vec<End>,
+    },
+    /// The same on the test's own thread, with a deadline that has come if it would wait.
+    Block {
+        client: usize,
+        key: usize,
+        ends: Vec<End>,
+    },
+    /// A task runs.
+    Run {
+        nth: usize,
+        ends: Vec<End>,
+    },
+    /// A task is dropped.
+    Cancel {
+        nth: usize,
+    },
+    Return {
+        nth: usize,
+        ends: Vec<End>,
+    },
+    /// Awaited.
+    PutBack {
+        nth: usize,
+        ends: Vec<End>,
+    },
+    Invalidate {
+        nth: usize,
+    },
+    Detach {
+        nth: usize,
+    },
+    /// Its borrower panics.
+    Die {
+        nth: usize,
+    },
+    Add {
+        key: usize,
+        ends: Vec<End>,
+    },
+    RunAdd {
+        nth: usize,
+        ends: Vec<End>,
+    },
+    CancelAdd {
+        nth: usize,
+    },
+    Retain {
+        odd: bool,
+    },
+    /// So many seconds pass, and nobody maintains the pool.
+    Pass {
+        seconds: u64,
+    },
+    /// So many seconds pass, and the pool is maintained.
+    Tick {
+        seconds: u64,
+        ends: Vec<End>,
+    },
+    Clear,
+    ClearAll,
+    Close,
+    Resize(Limit),
+}
+
+fn end() -> impl Strategy<Value = End> {
+    prop_oneof![8 => Just(End::Well), 3 => Just(End::Badly), 1 => Just(End::Panic)]
+}
+fn ends() -> impl Strategy<Value = Vec<End>> {
+    prop::collection::vec(end(), 0..=6)
+}
+fn number(most: usize) -> impl Strategy<Value = Number> {
+    prop_oneof![1 => Just(None), 4 => (1..=most).prop_map(Some)]
+}
+
+pub(crate) fn world() -> impl Strategy<Value = World> {
+    let when = prop_oneof![
+        6 => Just(WhenExhausted::Block),
+        1 => Just(WhenExhausted::Fail),
+        2 => Just(WhenExhausted::Grow),
+    ];
+    let options = (when, prop::bool::weighted(0.7), any::<bool>())
+        .prop_map(|(when_exhausted, fair, fifo)| Options { when_exhausted, fair, fifo });
+    let idle = prop::option::of(prop_oneof![3 => number(3), 1 => Just(Some(0))]);
+    let bounds = (number(3), number(4), number(2), idle, 0..=2usize).prop_map(
+        |(active, total, per_key, idle, min_idle)| Bounds {
+            active,
+            total,
+            per_key,
+            idle,
+            min_idle,
+        },
+    );
+    let tests = prop::array::uniform4(any::<bool>());
+    let times = (prop::option::of(2..6u64), prop::option::of(1..4u64), prop::option::of(2..9u64));
+    (any::<bool>(), any::<bool>(), options, bounds, tests, times, prop::bool::weighted(0.1))
+        .prop_map(|(keyed, tasks, options, bounds, tests, times, destroy_panics)| World {
+            keyed,
+            tasks,
+            options,
+            bounds,
+            test_on_create: tests[0],
+            test_on_borrow: tests[1],
+            test_on_return: tests[2],
+            test_while_idle: tests[3],
+            max_idle_time: times.0,
+            soft_max_idle_time: times.1,
+            max_lifetime: times.2,
+            destroy_panics,
+        })
+        .prop_map(World::valid)
+}
+
+impl World {
+    /// What the builder does not refuse.
+    fn valid(mut self) -> World {
+        if !self.keyed {
+            self.bounds.per_key = None;
+        } else {
+            // The order in which keys are filled up is the real pool's own.
+            self.bounds.min_idle = 0;
+        }
+        self.soft_max_idle_time =
+            self.soft_max_idle_time.zip(self.max_idle_time.or(Some(9))).map(|(a, b)| a.min(b - 1));
+        while !self.bounds.are_valid() {
+            match (self.bounds.per_key > Some(1), self.bounds.min_idle > 0) {
+                (true, _) => self.bounds.per_key = Some(1),
+                (_, true) => self.bounds.min_idle -= 1,
+                _ => unreachable!("nothing is left to contradict: {:?}", self.bounds),
+            }
+        }
+        self
+    }
+}
+
+impl Bounds {
+    pub(crate) fn max_idle(&self) -> Number {
+        self.idle.unwrap_or(self.active)
+    }
+    /// What the documentation of the builder refuses.
+    pub(crate) fn are_valid(&self) -> bool {
+        let within = |number: usize, limit: Number| limit.is_none_or(|limit| number <= limit);
+        let nothing = [self.active, self.total, self.per_key].contains(&Some(0));
+        !nothing
+            && within(self.min_idle, self.max_idle())
+            && within(self.min_idle, self.total)
+            && within(self.min_idle, self.per_key)
+            && self.per_key.is_none_or(|per_key| within(per_key, self.total))
+    }
+    pub(crate) fn with(mut self, limit: Limit) -> Bounds {
+        match limit {
+            Limit::Active(number) => self.active = number,
+            Limit::Total(number) => self.total = number,
+            Limit::PerKey(number) => self.per_key = number,
+            Limit::Idle(number) => self.idle = Some(number),
+            Limit::MinIdle(number) => self.min_idle = number,
+        }
+        self
+    }
+}
+
+pub(crate) fn operation() -> impl Strategy<Value = Operation> {
+    let nth = || 0..8usize;
+    let key = || 0..3usize;
+    let limit = prop_oneof![
+        number(3).prop_map(Limit::Active),
+        number(4).prop_map(Limit::Total),
+        number(2).prop_map(Limit::PerKey),
+        prop_oneof![number(3), Just(Some(0))].prop_map(Limit::Idle),
+        (0..=2usize).prop_map(Limit::MinIdle),
+    ];
+    prop_oneof![
+        16 => (nth(), key(), prop::bool::weighted(0.8), ends()).prop_map(
+            |(client, key, waits, ends)| Operation::Borrow { client, key, waits, ends }),
+        3 => (nth(), key(), ends())
+            .prop_map(|(client, key, ends)| Operation::Block { client, key, ends }),
+        12 => (nth(), ends()).prop_map(|(nth, ends)| Operation::Run { nth, ends }),
+        6 => nth().prop_map(|nth| Operation::Cancel { nth }),
+        10 => (nth(), ends()).prop_map(|(nth, ends)| Operation::Return { nth, ends }),
+        2 => (nth(), ends()).prop_map(|(nth, ends)| Operation::PutBack { nth, ends }),
+        3 => nth().prop_map(|nth| Operation::Invalidate { nth }),
+        1 => nth().prop_map(|nth| Operation::Detach { nth }),
+        1 => nth().prop_map(|nth| Operation::Die { nth }),
+        4 => (key(), ends()).prop_map(|(key, ends)| Operation::Add { key, ends }),
+        3 => (nth(), ends()).prop_map(|(nth, ends)| Operation::RunAdd { nth, ends }),
+        1 => nth().prop_map(|nth| Operation::CancelAdd { nth }),
+        1 => any::<bool>().prop_map(|odd| Operation::Retain { odd }),
+        4 => (0..3u64, ends()).prop_map(|(seconds, ends)| Operation::Tick { seconds, ends }),
+        3 => (1..4u64).prop_map(|seconds| Operation::Pass { seconds }),
+        1 => Just(Operation::Clear),
+        1 => Just(Operation::ClearAll),
+        3 => limit.prop_map(Operation::Resize),
+        1 => prop::bool::weighted(0.2).prop_map(|close| match close {
+            true => Operation::Close,
+            false => Operation::Clear,
+        }),
+    ]
+}
