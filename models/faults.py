@@ -34,6 +34,8 @@ def run(copy, tool, *args, seconds):
     command = ["cargo", "test", "--quiet", "--features", tool, "--lib", *args]
     environment = dict(
         os.environ, CARGO_TARGET_DIR=str(copy / "target"), RUST_BACKTRACE="0",
+        # Nobody looks at a fault in a debugger.
+        CARGO_PROFILE_DEV_DEBUG="0", CARGO_PROFILE_TEST_DEBUG="0",
         # A fault may change how many executions there are; that is not to be what catches it.
         CABRANK_EXECUTIONS="any",
     )

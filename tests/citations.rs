@@ -8,7 +8,9 @@
 
 use cabrank_spec::invariants::INVARIANTS;
 use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
+use cabrank_spec::resource_pool;
 use cabrank_spec::rules::Erratum;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The functions, callbacks, threads and condition variables of the text, in its order.
@@ -115,6 +117,17 @@ fn promises() -> impl Iterator<Item = &'static str> {
     invariants.chain(steps).chain(LIVENESS.iter().map(|property| property.name))
 }
 
+/// The same of the resource pool: its invariants.
+fn invariants_of_resources() -> impl Iterator<Item = &'static str> {
+    resource_pool::invariants::INVARIANTS.iter().map(|invariant| invariant.name)
+}
+
+/// Its properties, of steps and in the end: the machine has them.
+fn properties_of_resources() -> impl Iterator<Item = &'static str> {
+    let steps = resource_pool::properties::STEP_PROPERTIES.iter().map(|property| property.name);
+    steps.chain(resource_pool::properties::LIVENESS.iter().map(|property| property.name))
+}
+
 #[test]
 fn every_invariant_and_every_property_is_cited_by_code_and_by_a_test() {
     let code = comments(&sources("src"));
@@ -133,7 +146,9 @@ fn nothing_is_cited_that_the_specification_does_not_promise() {
     let all = comments(&(sources("src") + &sources("tests") + &sources("models")));
     let words = all.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     let names = words.filter(|word| word.starts_with("INV-") || word.starts_with("PROP-"));
-    let unknown: Vec<&str> = names.filter(|&name| promises().all(|other| other != name)).collect();
+    let promised: Vec<_> =
+        promises().chain(invariants_of_resources()).chain(properties_of_resources()).collect();
+    let unknown: Vec<&str> = names.filter(|name| !promised.contains(name)).collect();
     assert!(unknown.is_empty(), "the specification has no {unknown:?}");
 }
 
@@ -144,6 +159,19 @@ fn every_invariant_is_asserted_by_the_code_and_broken_by_a_test() {
     for invariant in INVARIANTS {
         let name = invariant.name;
         assert!(code.contains(&format!("    \"{name}\" ")), "the code does not assert {name}");
+        assert!(cites(&breaks, name), "no test breaks {name}");
+    }
+}
+
+/// The resource pool asserts the invariants of its machine, all of them and no others; each is broken.
+#[test]
+fn the_resource_pool_has_the_invariants_of_its_machine() {
+    let code = text("src/resource_pool/invariants.rs");
+    let asserted: BTreeSet<_> =
+        code.split("holds!(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(asserted, invariants_of_resources().collect());
+    let breaks = text("src/resource_pool/invariants_tests.rs");
+    for name in asserted {
         assert!(cites(&breaks, name), "no test breaks {name}");
     }
 }

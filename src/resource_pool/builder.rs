@@ -225,6 +225,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             turns: List::new(),
             below_minimum: List::new(),
             limits,
+            resized: false,
             max_idle_time: options.max_idle_time.map(Span::new),
             soft_max_idle_time: options.soft_max_idle_time.map(Span::new),
             abandoned_after: options.abandoned_after.map(Span::new),

@@ -85,6 +85,7 @@ macro_rules! both {
                     change(&mut limits);
                     limits.check()?;
                     state.limits = limits;
+                    state.resized = true;
                     let untimed = !state.timed && !state.options.test_while_idle;
                     state.plain = !state.keyed && untimed && limits.min_idle == 0;
                     state.fit(fx);
@@ -127,9 +128,7 @@ macro_rules! both {
 
             /// Destroys what is idle. What is lent is not concerned.
             pub fn clear(&self) {
-                self.inner().each_key(|state, key, fx| {
-                    state.clear_key(key, fx);
-                });
+                self.inner().critical(|state, fx| state.clear(fx));
             }
             /// Destroys what is idle, and has all that exists otherwise destroyed when it comes back, or as
             /// soon as it is made: for what all resources depend on and has changed.

@@ -54,17 +54,30 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// INV-RP-MAX-IDLE: stock is within its limit, but for what a test keeps from leaving.
+    /// INV-RP-MAX-IDLE: stock is within its limit, but for what a test keeps from leaving. INV-RP-MAX-ACTIVE,
+    /// INV-RP-MAX-TOTAL, INV-RP-MAX-TOTAL-PER-KEY: so is what is lent, and what exists, as long as no limit
+    /// was lowered, and no place was taken from a borrower that gives it back.
     fn assert_limits(&self) {
+        let exact = !self.resized && !self.options.remove_abandoned;
+        let (total, most) = (self.total, self.limits.max_total);
+        holds!("INV-RP-MAX-TOTAL", !exact || total <= most, "{total} of {most}");
+        let bounded = exact && self.options.when_exhausted != WhenExhausted::Grow;
         for (index, sub) in &self.subs {
+            let (active, most) = (sub.active, self.limits.max_active);
+            let within = !bounded || active <= most;
+            holds!("INV-RP-MAX-ACTIVE", within, "key {index}: {active} of {most}");
+            let (stay, most) = (sub.total - sub.leaving, self.limits.max_total_per_key);
+            let within = !exact || stay <= most;
+            holds!("INV-RP-MAX-TOTAL-PER-KEY", within, "key {index}: {stay} of {most}");
             let idle = sub.idle.len() - sub.tested;
             let most = self.limits.max_idle();
             holds!("INV-RP-MAX-IDLE", idle <= most, "key {index}: {idle} of {most}");
         }
     }
 
-    /// INV-RP-PLACES: the content is where the place says, and a closed pool keeps nothing that it could
-    /// let go (INV-RP-CLOSED).
+    /// INV-RP-ONE-PLACE: the content is where the place says. INV-RP-EPOCH, INV-RP-LIFETIME: what is in
+    /// stock may be lent, and what lives has its end. INV-RP-CLOSED: a closed pool keeps nothing that it can
+    /// let go.
     fn assert_places(&self) {
         for (index, slot) in &self.slots {
             let here = !matches!(slot.content, Content::Nothing);
@@ -76,7 +89,7 @@ impl<F: Form> State<F> {
                 Place::Adding | Place::Leaving => !here,
                 Place::Lent | Place::Reclaimed => granted,
             };
-            holds!("INV-RP-PLACES", right, "slot {index} is {:?}", slot.place);
+            holds!("INV-RP-ONE-PLACE", right, "slot {index} is {:?}", slot.place);
             let current = slot.epoch == self.epoch || slot.tested || slot.place != Place::Idle;
             holds!("INV-RP-EPOCH", current, "slot {index} of an older epoch is in stock");
             let life = !self.lifetimes.is_some_and(|_| {
@@ -84,10 +97,13 @@ impl<F: Form> State<F> {
                     && !slot.expired
                     && !slot.life.is_linked()
             });
-            holds!("INV-RP-LIVES", life, "slot {index} has no end");
+            holds!("INV-RP-LIFETIME", life, "slot {index} has no end");
+            let may_stay = !self.closed || slot.place != Place::Idle || slot.tested;
+            holds!("INV-RP-CLOSED", may_stay, "slot {index} is in a closed pool's stock");
         }
         let tested = self.slots.iter().filter(|(_, slot)| slot.tested).count();
         holds!("INV-RP-COUNTS", tested == self.tested, "tested {} of {tested}", self.tested);
+        holds!("INV-RP-CLOSED", !self.closed || self.waiting == 0, "{} wait", self.waiting);
     }
 
     /// INV-RP-IDLE-ORDER: who came back first is the first, in each list of idle ones. (Without a list of

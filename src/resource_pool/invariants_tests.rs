@@ -111,17 +111,21 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
             let lent = slot(s, Place::Lent);
             s.slots[lent].place = Place::Reclaimed;
         }),
+        ("INV-RP-MAX-TOTAL", In::Keyed, |s| s.limits.max_total = 3),
+        ("INV-RP-MAX-ACTIVE", In::Fair, |s| s.limits.max_active = 0),
+        ("INV-RP-MAX-TOTAL-PER-KEY", In::Keyed, |s| s.limits.max_total_per_key = 2),
+        ("INV-RP-CLOSED", In::Keyed, |s| s.closed = true),
         ("INV-RP-MAX-IDLE", In::Keyed, |s| s.limits.max_idle = Some(1)),
-        ("INV-RP-PLACES", In::Keyed, |s| {
+        ("INV-RP-ONE-PLACE", In::Keyed, |s| {
             let idle = slot(s, Place::Idle);
             drop(s.slots[idle].content.take());
         }),
-        ("INV-RP-PLACES", In::Keyed, |s| {
+        ("INV-RP-ONE-PLACE", In::Keyed, |s| {
             let idle = slot(s, Place::Idle);
             s.slots[idle].tested = true;
         }),
         ("INV-RP-EPOCH", In::Keyed, |s| s.epoch += 1),
-        ("INV-RP-LIVES", In::Keyed, |s| {
+        ("INV-RP-LIFETIME", In::Keyed, |s| {
             let lent = Key::new(slot(s, Place::Lent));
             s.end_life(lent);
         }),

@@ -62,7 +62,9 @@
 //! - The search for an idle one to evict passes over those that a minimum protects, that for stock over those
 //!   that are being tested, that for a key to fill up over those that back off.
 //! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
-//!   the setters of limits and [`ResourcePool::clear_all`] go through all keys, and what leaves.
+//!   the setters of limits, `clear`, `clear_all` and `close` go through all keys, and what leaves.
+//! - If others put broken resources into stock again and again, a borrower without a time limit may go on
+//!   finding one after the other (`PROP-RP-EVERY-DISCARD-ENDS` of the machine is not promised).
 
 mod builder;
 #[cfg(doctest)]

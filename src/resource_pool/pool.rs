@@ -267,21 +267,6 @@ impl<F: Form> Inner<F> {
 
     pub(super) fn close(&self) {
         self.critical(|state, fx| state.close(fx));
-        self.each_key(|state, key, fx| state.close_key(key, fx));
-        self.critical(|state, fx| state.tell_if_over(fx));
-    }
-
-    /// A section for each key, so that none is as long as there are keys.
-    pub(super) fn each_key(&self, mut section: impl FnMut(&mut State<F>, Key, &mut Effects<F>)) {
-        let mut at = 0;
-        while self.critical(|state, fx| {
-            if state.subs.contains(at) {
-                section(state, Key::new(at), fx);
-            }
-            at < state.subs.capacity()
-        }) {
-            at += 1;
-        }
     }
 
     /// Waits until a closed pool has nothing left.

@@ -111,6 +111,8 @@ pub(crate) struct State<F: Form> {
     pub(super) turns: List<InTurn>,
     pub(super) below_minimum: List<BelowMinimum>,
     pub(super) limits: Limits,
+    /// Whether a limit was ever changed: what there was may then exceed it.
+    pub(super) resized: bool,
     pub(super) options: Options,
     pub(super) max_idle_time: Option<Span>,
     pub(super) soft_max_idle_time: Option<Span>,

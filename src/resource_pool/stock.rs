@@ -290,20 +290,26 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// All idle ones leave, and what else exists will. One section, so that none of them is lent after it.
-    pub(super) fn clear_all(&mut self, fx: &mut Effects<F>) {
-        self.epoch += 1;
+    /// All idle ones leave.
+    pub(super) fn clear(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.clear_key(key, fx));
     }
 
-    /// The first step of a close: from now on nobody is served.
+    /// All idle ones leave, and what else exists will. One section, so that none of them is lent after it.
+    pub(super) fn clear_all(&mut self, fx: &mut Effects<F>) {
+        self.epoch += 1;
+        self.clear(fx);
+    }
+
+    /// From now on nobody is served: those who wait are told, and what is idle leaves.
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
         fx.push(Effect::StopMaintenance);
+        self.for_all_keys(|state, key| state.close_key(key, fx));
+        self.tell_if_over(fx);
     }
 
-    /// The second, for each key: those who wait are told, and what is idle leaves.
-    pub(super) fn close_key(&mut self, key: Key, fx: &mut Effects<F>) {
+    fn close_key(&mut self, key: Key, fx: &mut Effects<F>) {
         while !self.subs[key.index()].queue.is_empty() {
             let queue = &mut self.subs[key.index()].queue;
             fx.wake(self.waiters.resolve_front(queue, Outcome::Closed));
@@ -312,7 +318,6 @@ impl<F: Form> State<F> {
         self.stand_in_line(key);
         self.clear_key(key, fx);
         self.forget_if_empty(key, fx);
-        self.tell_if_over(fx);
     }
 
     /// After a limit was changed: what is too much leaves, the longest idle first, and who can now be
