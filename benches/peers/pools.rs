@@ -21,9 +21,9 @@ use std::time::Duration;
 const LOADS: [Load; 6] = [
     alone("1 thread, pool of 8", 8, 0),
     alone("1 thread, 9,990 of 10,000 borrowed", 10_000, 9_990),
-    crowded("2 threads, pool of 8", 2, 8, 10_000),
-    crowded("4 threads, pool of 8", 4, 8, 5_000),
-    crowded("8 threads, pool of 2", 8, 2, 2_000),
+    crowded("2 threads, pool of 8", 2, 8, 50_000),
+    crowded("4 threads, pool of 8", 4, 8, 25_000),
+    crowded("8 threads, pool of 2", 8, 2, 4_000),
     Load {
         hold: Some(Duration::from_micros(2)),
         ..crowded("8 threads, pool of 2, held for 2 µs", 8, 2, 1_000)
@@ -41,7 +41,7 @@ const fn crowded(name: &'static str, threads: usize, size: usize, operations: u3
 /// The loads under which allocations are counted: nobody waits, and nearly everybody does.
 const COUNTED: [usize; 2] = [0, 4];
 
-const ROUNDS: usize = 101;
+const ROUNDS: usize = 51;
 
 fn main() {
     let has = |option| std::env::args().any(|arg| arg == option);

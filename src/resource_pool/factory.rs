@@ -224,9 +224,7 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
     ) -> Handled<Self::Error>;
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
-    fn prepare(
-        preparation: &mut Preparation<'_, Self>,
-    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send
+    fn prepare(preparation: &mut Preparation<'_, Self>) -> impl Future<Output = bool> + Send
     where
         Self: Sized;
 }
@@ -286,11 +284,10 @@ impl<F: ResourceFactory> Form for F {
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    fn prepare(
-        preparation: &mut Preparation<'_, F>,
-    ) -> impl Future<Output = Result<(), PoolEvent<F::Error>>> + Send {
+    fn prepare(preparation: &mut Preparation<'_, F>) -> impl Future<Output = bool> + Send {
         debug_assert!(!preparation.unclean, "it is passivated when it comes back");
-        ready(preparation.run_now())
+        preparation.event = preparation.run_now().err();
+        ready(preparation.event.is_none())
     }
 }
 
@@ -336,24 +333,29 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    async fn prepare(preparation: &mut Preparation<'_, Self>) -> Result<(), PoolEvent<F::Error>> {
+    async fn prepare(preparation: &mut Preparation<'_, Self>) -> bool {
         let all = &mut *preparation;
         let failure = match contained_future(move || all.run()).await {
-            Ok(Ok(true)) => return Ok(()),
-            Ok(Ok(false)) => return Err(PoolEvent::Invalid),
+            Ok(Ok(true)) => return true,
+            Ok(Ok(false)) => {
+                preparation.event = Some(PoolEvent::Invalid);
+                return false;
+            }
             Ok(Err(error)) => Failure::Error(error),
             Err(message) => Failure::Panicked(message),
         };
-        Err(match (preparation.at, failure) {
+        preparation.event = Some(match (preparation.at, failure) {
             (Step::Passivate, failure) => PoolEvent::PassivateFailed(failure),
             (Step::Test, Failure::Panicked(message)) => PoolEvent::ValidatePanicked(message),
             (_, failure) => PoolEvent::ActivateFailed(failure),
-        })
+        });
+        false
     }
 }
 
 /// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
-/// passivation), its activation, its test. Handed on by reference: what a future captures is copied.
+/// passivation), its activation, its test. Handed on by reference: what a future captures, or comes to, is
+/// copied.
 pub(crate) struct Preparation<'a, F: Form> {
     factory: &'a F,
     metadata: &'a F::Metadata,
@@ -362,6 +364,8 @@ pub(crate) struct Preparation<'a, F: Form> {
     options: &'a Options,
     /// Where it is.
     at: Step,
+    /// What kept it from its end.
+    pub(super) event: Option<PoolEvent<F::Error>>,
 }
 
 impl<'a, F: Form> Preparation<'a, F> {
@@ -373,7 +377,7 @@ impl<'a, F: Form> Preparation<'a, F> {
         unclean: bool,
         options: &'a Options,
     ) -> Self {
-        Preparation { factory, metadata, resource, unclean, options, at: Step::Test }
+        Preparation { factory, metadata, resource, unclean, options, at: Step::Test, event: None }
     }
 }
 

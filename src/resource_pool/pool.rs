@@ -181,14 +181,12 @@ impl<F: Form> Inner<F> {
     pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
         let (metadata, resource) = reserved.parts();
         let (factory, options) = (&**self.factory, &self.options);
-        match F::prepare(&mut Preparation::new(factory, metadata, resource, unclean, options)).await
-        {
-            Ok(()) => true,
-            Err(event) => {
-                self.tell(&reserved.meta, event);
-                false
-            }
+        let mut all = Preparation::new(factory, metadata, resource, unclean, options);
+        let done = F::prepare(&mut all).await;
+        if let Some(event) = all.event {
+            self.tell(&reserved.meta, event);
         }
+        done
     }
 
     /// From what the pool said to the resource. Who has been served keeps its turn: if a resource

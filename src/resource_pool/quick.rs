@@ -96,9 +96,11 @@ impl<F: Form> Inner<F> {
                 let (factory, options) = (&**self.factory, &self.options);
                 let metadata = self.metadata(&None);
                 let mut all = Preparation::new(factory, metadata, &mut resource, unclean, options);
-                match now(F::prepare(&mut all)) {
-                    Ok(()) => Loan { slot, resource, meta: None },
-                    Err(event) => self.borrow_another(slot, resource, event, timeout)?,
+                if now(F::prepare(&mut all)) {
+                    Loan { slot, resource, meta: None }
+                } else {
+                    let event = all.event;
+                    self.borrow_another(slot, resource, event, timeout)?
                 }
             }
             None => self.borrow_slowly(state, asker, timeout)?,
@@ -122,11 +124,13 @@ impl<F: Form> Inner<F> {
         self: &Arc<Self>,
         slot: Key,
         resource: F::Resource,
-        event: PoolEvent<F::Error>,
+        event: Option<PoolEvent<F::Error>>,
         timeout: Option<Duration>,
     ) -> Result<Loan<F>, BorrowError<F::Error>> {
         let reserved = Reserved::new(self, slot, Some(resource), None);
-        self.tell(&None, event);
+        if let Some(event) = event {
+            self.tell(&None, event);
+        }
         let step = self.another(reserved);
         now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout))).map(Borrowed::into_loan)
     }
@@ -143,9 +147,11 @@ impl<F: Form> Inner<F> {
                 let (metadata, resource) = reserved.parts();
                 let (factory, options) = (&**self.factory, &self.options);
                 let mut all = Preparation::new(factory, metadata, resource, unclean, options);
-                match F::prepare(&mut all).await {
-                    Ok(()) => return Ok(reserved.lend()),
-                    Err(event) => self.tell(&None, event),
+                if F::prepare(&mut all).await {
+                    return Ok(reserved.lend());
+                }
+                if let Some(event) = all.event {
+                    self.tell(&None, event);
                 }
                 self.another(reserved)
             }
