@@ -214,14 +214,15 @@ macro_rules! both {
         }
         impl<$($k,)? F: $($form)*> fmt::Debug for $pool<$($k,)? F> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let state = self.inner().state.lock();
-                f.debug_struct(stringify!($pool))
-                    .field("active", &state.active)
-                    .field("idle", &state.idle)
-                    .field("total", &state.total)
-                    .field("waiting", &state.waiting)
-                    .field("closed", &state.closed)
-                    .finish()
+                // What writes is foreign, and may call the pool.
+                let (numbers, closed) = self.inner().critical(|state, _| {
+                    ([state.active, state.idle, state.total, state.waiting], state.closed)
+                });
+                let mut debug = f.debug_struct(stringify!($pool));
+                for (name, number) in ["active", "idle", "total", "waiting"].iter().zip(&numbers) {
+                    debug.field(name, number);
+                }
+                debug.field("closed", &closed).finish()
             }
         }
         impl<$($k,)? F: $($form)*> $weak<$($k,)? F> {

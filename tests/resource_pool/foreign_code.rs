@@ -1,7 +1,7 @@
 //! Panics and errors of the factory, of resources, keys, wakers and the listener: each is contained, told
 //! where it can be, and costs no place (rulings 1 and 13).
 
-use crate::common::{Outcome, pool};
+use crate::common::{Outcome, Pool, pool};
 use crate::shared::end_the_run_when_the_library_panics;
 use crate::shared::task::Task;
 use cabrank::resource_pool::{
@@ -305,4 +305,19 @@ fn a_waker_that_panics_keeps_nobody_back() {
     drop(lent);
     task.poll().expect("it was served").expect("one");
     drop(waits.end().expect("and so is the next"));
+}
+
+/// Whoever prints a pool may write to something that uses it. It was printed under the lock once.
+#[test]
+fn a_pool_is_printed_without_its_lock() {
+    struct Uses(Pool);
+    impl std::fmt::Write for Uses {
+        fn write_str(&mut self, _: &str) -> std::fmt::Result {
+            assert_eq!(self.0.num_idle(), 0);
+            Ok(())
+        }
+    }
+    let rig = pool(|b| b);
+    std::fmt::Write::write_fmt(&mut Uses(rig.pool.clone()), format_args!("{:?}", rig.pool))
+        .expect("it is written");
 }
