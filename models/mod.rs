@@ -15,6 +15,7 @@
 pub(crate) mod executions;
 mod interlock_rig;
 mod rig;
+pub(crate) mod small;
 mod world;
 
 mod always_restart_x_waiter;

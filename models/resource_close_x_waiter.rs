@@ -47,10 +47,9 @@ fn resource_close_x_return() {
     });
 }
 
-/// With keys, a close goes from key to key. Guards the look at `closed` in `State::settle`: after the first
-/// step of the close nobody is served, whatever becomes free. Without it, what comes back goes to a waiter of
-/// a key that the close has not come to. Asserted: who still waits then is told of the close, and whoever was
-/// served was served before.
+/// Guards that `State::close` goes through all keys, in one section: whoever waits is told, for whatever key,
+/// and nothing that comes back is lent after it. Without that, who waits for another key sleeps for ever.
+/// Asserted: who still waits then is told of the close, and whoever was served was served before.
 #[test]
 fn resource_close_x_two_keys() {
     let expected = ["closed first", "served", "told of the close"];

@@ -244,9 +244,9 @@ pub fn all() -> Vec<Named> {
         ),
         new(
             "two-rolling-private",
-            "2 groups that share a directory, rolling restarts, private queues; two clients",
+            "2 groups that share a directory, rolling restarts, private queues",
             false,
-            Config::new(rolling(private(2)), 2, 2).with(restarts),
+            Config::new(rolling(private(2)), 2, 3).with(restarts),
         ),
         // One group, max 3, four clients.
         new(
@@ -420,9 +420,9 @@ pub fn all() -> Vec<Named> {
         ),
         new(
             "three-restarts-private",
-            "the same with private queues; two clients",
+            "the same with private queues",
             false,
-            Config::new(private(3), 2, 2).with(restarts),
+            Config::new(private(3), 2, 3).with(restarts),
         ),
         new(
             "three-limits",

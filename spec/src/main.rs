@@ -81,6 +81,12 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
                  explored in the browser"
             )));
         }
+        ["explore", name, ..] if resource_pool::configurations::named(name).is_some() => {
+            return Ok(fail(&format!(
+                "{name} is a resource pool: it can be checked (`check {name}`), and not be explored in the \
+                 browser"
+            )));
+        }
         ["check", name] | ["explore", name, ..] if configurations::named(name).is_none() => {
             return Ok(fail(&format!("there is no configuration {name}: `list` lists them")));
         }

@@ -162,8 +162,21 @@ step_properties! {
             })
         };
     "PROP-FORGOTTEN" "nothing is spawned for a group that was detached until a get asks for it again, whatever its minimum (E28)"
-        |_, _, s| each(s.groups.iter().filter(|g| g.forgotten),
-            |g| g.size == 0 && g.spawning.is_none() && g.want == crate::pool::Want::Nothing);
+        |before, action, s| {
+            // Not only where the group says so: the step that is to make it say so, too.
+            let detached = match *action {
+                Action::DetachGroup { group } if before.groups[group].known => Some(group),
+                _ => None,
+            };
+            let unasked = |id: &GroupId| {
+                s.groups[*id].forgotten || Some(*id) == detached && s.groups[*id].queue.is_empty()
+            };
+            each((0..s.groups.len()).filter(unasked), |id| {
+                let g = &s.groups[id];
+                let quiet = g.spawning.is_none() && g.want == crate::pool::Want::Nothing;
+                g.size == 0 && quiet && (g.forgotten || !g.known)
+            })
+        };
     "PROP-OPTIONS" "a group has the options of the get that looked last; a process keeps those its spawn was ordered with (E7)"
         |before, action, after| {
             let (group, options) = match *action {

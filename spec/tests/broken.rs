@@ -372,6 +372,9 @@ fn steps() -> Vec<Step> {
         step("PROP-FORGOTTEN", to_be_detached(), detach_a(), |s| s.groups[A].spawning = Some(9)),
         step("PROP-FORGOTTEN", to_be_detached(), detach_a(), |s| s.groups[A].want = Want::More),
         step("PROP-FORGOTTEN", to_be_detached(), detach_a(), |s| s.groups[A].size = 1),
+        step("PROP-FORGOTTEN", to_be_detached(), detach_a(), |s| {
+            (s.groups[A].known, s.groups[A].forgotten) = (true, false);
+        }),
         step("PROP-OPTIONS", other_options(), get(0, A), |s| s.groups[A].options = 0),
         step("PROP-OPTIONS", other_options(), get(0, A), |s| process(s, 1).options = 1),
         step("PROP-DETACHED-STATED", well_formed(), close(3), |s| s.groups[C].detached = true),

@@ -296,7 +296,7 @@ impl<F: Form> State<F> {
     /// Serves those in line, the oldest first, as long as there is something for them.
     #[inline]
     pub(super) fn settle(&mut self, fx: &mut Effects<F>) {
-        if self.waiting > 0 && !self.closed {
+        if self.waiting > 0 {
             self.serve_line(fx);
         }
     }

@@ -40,6 +40,7 @@ pub(crate) fn explore_small(
     expected: &[&str],
     model: impl Fn(&Outcomes) + Send + Sync + 'static,
 ) {
+    assert!(crate::models::small::SMALL.contains(&name), "{name} is to be in models/small.rs");
     let model = Arc::new(model);
     explore_by(name, HOW, search, expected, model.clone());
     #[cfg(not(feature = "loom"))]
