@@ -7,8 +7,9 @@
 //!
 //! In every model, every invariant of the pool is asserted at the end of each critical section, and at
 //! each foreign call that its thread holds no lock (`contained`). Where loom can afford it, foreign calls
-//! re-enter the pool besides (`Rig::reentrant`, `Things::reentrant`); models of the pool that do without
-//! say why. Under shuttle they re-enter in all of them, but for those whose hook does something else.
+//! re-enter the pool besides (`Rig::reentrant`, `Things::reentrant`). Models of the application pool that do
+//! without say why, and under shuttle they re-enter, too, but for those whose hook does something else; of the
+//! resource pool, those that do without are small enough for every schedule only so.
 //! `faults.py` takes away, one by one, the lines that the models guard, and tells which models notice.
 
 #[cfg(feature = "loom")]
