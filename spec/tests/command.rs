@@ -32,11 +32,13 @@ fn who_asks_for_help_gets_it() {
 
 /// `list` lists them, so it is said what they are.
 #[test]
-fn a_scenario_is_not_explored_in_the_browser() {
-    let ended = command(&["explore", "two-loaders"]).output().expect("it runs");
-    assert_eq!(ended.status.code(), Some(2));
-    let says = String::from_utf8_lossy(&ended.stderr);
-    assert!(says.contains("is a scenario") && says.contains("check two-loaders"), "{says}");
+fn a_machine_that_is_not_explored_in_the_browser_is_named_as_what_it_is() {
+    for (name, what) in [("two-loaders", "is a scenario"), ("rp-one", "is a resource pool")] {
+        let ended = command(&["explore", name]).output().expect("it runs");
+        assert_eq!(ended.status.code(), Some(2));
+        let says = String::from_utf8_lossy(&ended.stderr);
+        assert!(says.contains(what) && says.contains(&format!("check {name}")), "{says}");
+    }
 }
 
 /// Without a panic of the library that would listen there.

@@ -54,7 +54,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// How many there are at once, lent, idle, being made and being destroyed, of all keys. Holds
-    /// whatever else is said. Default: no limit.
+    /// whatever else is said, but that removed abandoned ones (`remove_abandoned`) count no more. Default: no
+    /// limit.
     pub fn max_total(mut self, limit: impl Into<Limit>) -> Self {
         self.limits.max_total = limit.into().number();
         self
@@ -153,7 +154,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// Whether the place of an abandoned resource is then given to others; the resource itself is
-    /// destroyed if it ever comes back. Default: no.
+    /// destroyed if it ever comes back, and counts for no limit until then. Default: no.
     pub fn remove_abandoned(mut self, remove: bool) -> Self {
         self.options.remove_abandoned = remove;
         self

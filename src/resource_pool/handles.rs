@@ -309,7 +309,8 @@ impl<F: ResourceFactory> ResourcePool<F> {
         inner.borrow(Asker::Thread, inner.options.max_wait)
     }
 
-    /// [`borrow`](Self::borrow), for at most `timeout` instead of `max_wait`.
+    /// [`borrow`](Self::borrow), waiting for `timeout` at most, instead of `max_wait`. What the factory is busy
+    /// with is not cut short.
     ///
     /// # Errors
     /// Those of [`borrow`](Self::borrow).
@@ -418,7 +419,7 @@ where
         let waiting = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].queue.len());
         waiting.unwrap_or(0)
     }
-    /// How many keys there is anything of.
+    /// How many keys there is anything of, and, with a minimum, how many there ever was.
     pub fn num_keys(&self) -> usize {
         self.inner().state.lock().subs.len()
     }
@@ -437,7 +438,8 @@ where
         self.borrow_by(key, Asker::Thread, self.inner().options.max_wait)
     }
 
-    /// [`borrow`](Self::borrow), for at most `timeout` instead of `max_wait`.
+    /// [`borrow`](Self::borrow), waiting for `timeout` at most, instead of `max_wait`. What the factory is busy
+    /// with is not cut short.
     ///
     /// # Errors
     /// Those of [`borrow`](Self::borrow).

@@ -210,7 +210,6 @@ impl<F: Form> State<F> {
     fn abandon(&mut self, slot: Key, now: Time, fx: &mut Effects<F>) {
         self.lent.remove(&mut self.slots, slot);
         let entry = &mut self.slots[slot.index()];
-        entry.abandoned = true;
         let meta = self.subs[entry.key.index()].metadata.clone();
         let removed = self.options.remove_abandoned;
         let event =
@@ -460,7 +459,7 @@ impl<F: Form> Inner<F> {
 
     pub(super) fn wake_maintenance(&self) {
         if let Some(maintenance) = self.maintenance.get() {
-            // If there is no thread to be had, the next one who has something for it tries again.
+            // If there is no thread to be had, whoever has something that is due earlier tries again.
             let _ = (maintenance.open)();
             (maintenance.wake)();
         }

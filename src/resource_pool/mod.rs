@@ -59,8 +59,15 @@
 //!
 //! # Limits
 //! - The place of a key in the line of those that wait for the total costs O(log n) of the keys in it.
-//! - The search for an idle one to evict passes over those that a minimum protects, that for stock over those
-//!   that are being tested, that for a key to fill up over those that back off.
+//! - The search for an idle one to evict passes over those that a minimum protects, again for each that is
+//!   evicted; that for stock over those that are being tested; that for a key to fill up, which follows each
+//!   departure, over all keys below their minimum; and who was woken in vain in a pool that lets newcomers
+//!   barge finds its place past the others that were.
+//! - In a keyed pool with a minimum, a key that was ever borrowed is kept, and its stock tried to be filled up,
+//!   until the minimum is taken back or the pool is closed: also if none of it could ever be made.
+//! - A creation that its borrower has left is lent like other stock: if it never ends, so does whoever waits for
+//!   it, until they give it up. `remove_abandoned` counts a resource as lent from when it begins to be made.
+//! - A refill or a test that hangs holds up what else is due.
 //! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
 //!   the setters of limits, `clear`, `clear_all` and `close` go through all keys, and what leaves.
 //! - If others put broken resources into stock again and again, a borrower without a time limit may go on

@@ -59,8 +59,6 @@ pub(crate) struct Slot<F: Form> {
     pub(super) tested: bool,
     /// Not to be lent again.
     pub(super) expired: bool,
-    /// Told as abandoned.
-    pub(super) abandoned: bool,
     pub(super) created: Time,
     /// Idle, or lent, since.
     pub(super) since: Time,

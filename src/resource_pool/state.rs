@@ -235,7 +235,6 @@ impl<F: Form> State<F> {
             unclean: false,
             tested: false,
             expired: false,
-            abandoned: false,
             created: now,
             since: now,
             class: (self.serials % CLASSES as u64) as u8,
@@ -513,7 +512,7 @@ impl<F: Form> State<F> {
         self.serials += 1;
         let entry = &mut self.slots[slot.index()];
         (entry.serial, entry.epoch) = (self.serials, self.epoch);
-        (entry.expired, entry.abandoned) = (false, false);
+        entry.expired = false;
         if self.timed {
             entry.created = self.clock.now();
         }
