@@ -1,6 +1,7 @@
 //! Four threads share two connections to each of two hosts, three in all: `cargo run --example resources`.
 
 use cabrank::resource_pool::{KeyedResourcePool, PoolEvent, ResourceFactory};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -23,9 +24,20 @@ impl ResourceFactory for Connections {
     }
 }
 
+/// Sends back what each of its connections sends, to its end. Gives the port.
+fn echo() -> std::io::Result<u16> {
+    let host = TcpListener::bind("127.0.0.1:0")?;
+    let port = host.local_addr()?.port();
+    std::thread::spawn(move || {
+        for connection in host.incoming().flatten() {
+            std::thread::spawn(move || std::io::copy(&mut &connection, &mut &connection));
+        }
+    });
+    Ok(port)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let hosts = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
-    let ports = [hosts[0].local_addr()?.port(), hosts[1].local_addr()?.port()];
+    let ports = [echo()?, echo()?];
 
     let pool = KeyedResourcePool::builder(Connections)
         .max_active(2)
@@ -41,8 +53,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let (pool, ports) = (&pool, &ports);
             scope.spawn(move || {
                 for turn in 0..1000 {
-                    let connection = pool.borrow(&ports[(thread + turn) % 2]).expect("in time");
-                    assert!(connection.peer_addr().is_ok());
+                    let mut connection = pool.borrow(&ports[(thread + turn) % 2]).expect("in time");
+                    let mut answer = [0; 5];
+                    connection.write_all(b"hello").expect("the host is there");
+                    connection.read_exact(&mut answer).expect("the host answers");
+                    assert_eq!(&answer, b"hello");
                 } // goes back here
             });
         }
