@@ -10,6 +10,7 @@ mod defects;
 mod dump;
 mod executions;
 mod fairness;
+mod forsaken;
 mod giving_up;
 mod liveness;
 mod loaded;

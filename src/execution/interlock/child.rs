@@ -39,7 +39,7 @@ impl Running<'_> {
     /// ```
     pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
         // Who waits for it, too, is to be told of a circle.
-        self.record().regain(self.level, Limit::Forever)?;
+        self.share_within(Limit::Forever)?;
         let _declared = self.declared()?;
         Ok(f())
     }

@@ -147,7 +147,7 @@ impl Running<'_> {
     }
     /// Holds, or says why not.
     fn hold(&mut self, purpose: Purpose, limit: Limit) -> Result<Exclusive<'_>, AcquireError> {
-        let step = self.ask(purpose, limit.asker())?;
+        let step = self.ask(purpose, limit.asker(), limit)?;
         let record = self.record();
         if step == Step::Wait {
             let error = match record.home.wait(record.key(), limit.deadline()) {
@@ -165,12 +165,17 @@ impl Running<'_> {
         }
         Ok(Exclusive::new(self))
     }
-    /// Asks to hold, one level up.
-    pub(super) fn ask(&mut self, purpose: Purpose, asker: Asker) -> Result<Step, AcquireError> {
+    /// Asks to hold, one level up. `limit`: how long for the share of a future that was dropped.
+    pub(super) fn ask(
+        &mut self,
+        purpose: Purpose,
+        asker: Asker,
+        limit: Limit,
+    ) -> Result<Step, AcquireError> {
         if purpose == Purpose::Unload && self.lineage.as_ref().is_some_and(|line| line.is_live()) {
             return Err(AcquireError::Child);
         }
-        self.rise()?;
+        self.rise(limit)?;
         let record = self.record();
         // A thread that waits keeps the shares of all executions that it is in.
         let here = if asker == Asker::Thread { ambient::beside(record) } else { Vec::new() };

@@ -10,7 +10,6 @@ use crate::slab_list::{Links, List, linked};
 use crate::sync::Condvar;
 use crate::wait_queue::Wake;
 use std::sync::Arc;
-use std::task::Waker;
 
 /// What an exclusive section is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,8 +109,8 @@ pub(super) struct Owner {
     pub(super) outcome: Option<Outcome>,
     /// How it is woken, while it is queued.
     pub(super) wake: Option<Wake>,
-    /// What it has left to be done when it has its share again.
-    pub(super) late: Option<Waker>,
+    /// Who else is woken when it has its share again.
+    pub(super) watchers: Vec<Watcher>,
     pub(super) condvar: Arc<Condvar>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) links: Links,
@@ -120,6 +119,15 @@ linked!(/// The queue that an owner's mode names.
     InQueue, Owner, links);
 
 pub(super) type Queue = List<InQueue>;
+
+/// Somebody who watches for an owner's share to come back; see [`returning`](super::returning).
+#[derive(Debug)]
+pub(super) struct Watcher {
+    pub(super) id: u64,
+    pub(super) wake: Wake,
+    /// To be woken after everybody else: what is left to be done at an execution's end.
+    pub(super) last: bool,
+}
 
 /// The children of one execution: those begun with a token, or inside it by a guard, and tokens that may be.
 #[derive(Clone, Copy, Debug)]

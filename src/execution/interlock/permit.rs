@@ -1,5 +1,6 @@
 //! Permit blocks: waiting without a share.
 
+use super::Limit;
 use super::ambient::{self, Kind};
 use super::error::AcquireError;
 use super::modes::{Asker, Mode};
@@ -51,7 +52,7 @@ impl Running<'_> {
     }
     /// `awaits`: `f` waits for its children.
     fn permit<R>(&mut self, awaits: bool, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
-        let level = self.begin_permit(awaits)?;
+        let level = self.begin_permit(awaits, Limit::Forever)?;
         let within = ambient::push(self.frame(level, Kind::Permit));
         // The share is to be there again for whoever catches the panic.
         let result = catch_unwind(AssertUnwindSafe(f));
@@ -69,8 +70,8 @@ impl Running<'_> {
         }
         result.or_else(|panic| resume_unwind(panic))
     }
-    fn begin_permit(&mut self, awaits: bool) -> Result<u32, AcquireError> {
-        self.rise()?;
+    fn begin_permit(&mut self, awaits: bool, limit: Limit) -> Result<u32, AcquireError> {
+        self.rise(limit)?;
         let record = self.record();
         let permitted = record.home.slowly(|state| {
             state.adopt(record.key());
@@ -101,8 +102,8 @@ impl Running<'_> {
         &mut self,
         future: F,
     ) -> Result<F::Output, AcquireError> {
-        self.recover_async().await;
-        let level = self.begin_permit(false)?;
+        self.regain_async().await;
+        let level = self.begin_permit(false, Limit::Never)?;
         let permit = super::tasks::Permit::new(self.record(), self.level);
         let frame = self.frame(level, Kind::Permit);
         let output = scoped(|| ambient::push(frame.clone()), future).await;

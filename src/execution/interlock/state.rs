@@ -11,7 +11,6 @@ use crate::sync::{Condvar, Word};
 use crate::wait_queue::Wake;
 use slab::Slab;
 use std::sync::Arc;
-use std::task::Waker;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
@@ -49,7 +48,7 @@ pub(super) struct State {
     /// Who is not to be woken any more. A waker is foreign: it is dropped after the lock is released.
     pub(super) withdrawn: Vec<Wake>,
     /// What is left to be done by those who have their share again; see [`returning`](super::returning).
-    pub(super) late: Vec<Waker>,
+    pub(super) late: Vec<Wake>,
     pub(super) clock: Clock,
 }
 
@@ -98,7 +97,7 @@ impl State {
             ticket: 0,
             outcome: None,
             wake: None,
-            late: None,
+            watchers: Vec::new(),
             condvar: Arc::new(Condvar::new()),
             vitals: vitals.clone(),
             links: Links::default(),
@@ -236,6 +235,6 @@ impl State {
         let owner = &mut self.owners[key.index()];
         owner.outcome = Some(outcome);
         self.wakes.extend(owner.wake.take());
-        self.late.extend(owner.late.take());
+        self.wake_watchers(key);
     }
 }

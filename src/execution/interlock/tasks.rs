@@ -14,7 +14,7 @@ use super::exclusive::Exclusive;
 use super::modes::{Asker, Outcome, Purpose, Step};
 use super::owner::{Context, Record, Seat};
 use super::running::Running;
-use super::{Inner, Interlock};
+use super::{Inner, Interlock, Limit};
 use crate::foreign::release;
 use crate::slab_list::Key;
 use crate::sync::has_failed;
@@ -165,8 +165,8 @@ impl Running<'_> {
         Ok(UnloadingGuard { unloading: Unloading::new(hold.section()), hold })
     }
     async fn hold_async(&mut self, purpose: Purpose) -> Result<Exclusive<'_>, AcquireError> {
-        self.recover_async().await;
-        if self.ask(purpose, Asker::Task)? == Step::Wait {
+        self.regain_async().await;
+        if self.ask(purpose, Asker::Task, Limit::Never)? == Step::Wait {
             let (home, key) = (self.home(), self.record().key());
             let given_up = GivenUp::new(self.record(), self.level);
             match (Turn { home, key }).await {
@@ -176,24 +176,12 @@ impl Running<'_> {
         }
         Ok(Exclusive::new(self))
     }
-    /// A share that was to come back after something was dropped: waits for it.
-    pub(super) async fn recover_async(&mut self) {
-        let record = self.record();
+    /// Where a future was dropped and its share is not back yet, waits until it is.
+    pub(super) async fn regain_async(&mut self) {
         let (above, forsaken) = (Context::above(self.level), Context::forsaken(self.level));
-        if !record.vitals().exchange(forsaken, above) && record.vitals().context() != above {
-            return;
+        if [above, forsaken].contains(&self.record().vitals().context()) {
+            self.record().returning(self.level).come().await;
         }
-        let given_up = GivenUp::new(record, self.level);
-        let step = record.home.slowly(|state| state.recover(record.key(), Asker::Task));
-        match step {
-            Some(Step::Wait) => {
-                let _ = Turn { home: &record.home, key: record.key() }.await;
-            }
-            Some(Step::Done) => {}
-            None => return given_up.forget(),
-        }
-        self.sink();
-        given_up.forget();
     }
 }
 
@@ -220,7 +208,7 @@ impl Drop for GivenUp {
             return;
         }
         let (record, key) = (&self.record, self.record.key());
-        let step = record.home.slowly(|state| state.take_back(key, Asker::Task));
+        let step = record.home.slowly(|state| state.take_back(key));
         match step == Step::Done {
             true => record.sink(self.level),
             false => record.forsake(self.level),

@@ -150,37 +150,31 @@ impl State {
                 let on_frame = self.owner(key).permits > 0;
                 self.set_mode(key, if on_frame { Mode::Yielded } else { Mode::Out });
             }
-            Mode::Waiting { upgrading: true, .. } | Mode::Draining(_) | Mode::Resuming { .. } => {
-                let ends_permit = mode == Mode::Resuming { ends_permit: true };
+            Mode::Waiting { upgrading: true, .. } | Mode::Draining(_) => {
                 if self.holder.is_some() {
-                    return self.enqueue(key, Mode::Resuming { ends_permit }, asker);
+                    return self.enqueue(key, Mode::Resuming { ends_permit: false }, asker);
                 }
-                self.resume(key, ends_permit);
+                self.resume(key, false);
             }
+            Mode::Resuming { .. } => unreachable!("nobody gives up getting its share back"),
             Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => {}
         }
         Step::Done
     }
 
     /// Who waited for this owner, held or permitted is gone: its share is to be there again. With a holder
-    /// there, it waits for that as `asker`.
-    pub(super) fn take_back(&mut self, key: Key, asker: Asker) -> Step {
+    /// there, it waits for that, and nobody with it but those who watch for it.
+    pub(super) fn take_back(&mut self, key: Key) -> Step {
         match self.owner(key).mode {
             // It was granted, and never seen.
             Mode::Holding => self.release(key, false, None),
-            Mode::Yielded => self.end_permit(key, asker),
-            mode if mode.is_queued() => self.cancel(key, asker),
+            Mode::Yielded => self.end_permit(key, Asker::Task),
+            Mode::Resuming { .. } => {
+                self.withdraw_wake(key); // It keeps its place.
+                Step::Wait
+            }
+            mode if mode.is_queued() => self.cancel(key, Asker::Task),
             _ => Step::Done,
-        }
-    }
-
-    /// Its share is to come back after something that was dropped. None if there is none to come.
-    pub(super) fn recover(&mut self, key: Key, asker: Asker) -> Option<Step> {
-        self.adopt(key);
-        match self.owner(key).mode {
-            Mode::Running => Some(Step::Done),
-            Mode::Resuming { .. } => Some(self.cancel(key, asker)),
-            _ => None,
         }
     }
 
@@ -192,6 +186,7 @@ impl State {
             return;
         }
         self.unlink(key);
+        self.wake_watchers(key);
         if self.holder.is_some_and(|holder| holder.key == key) {
             self.let_go(true);
         }
@@ -220,6 +215,7 @@ impl State {
     }
     fn take_out(&mut self, key: Key, mode: Mode) {
         self.unlink(key);
+        self.wake_watchers(key);
         if self.holder.is_some_and(|holder| holder.key == key) {
             self.let_go(true);
         }
