@@ -18,3 +18,4 @@ mod promises;
 mod random;
 mod tasks;
 mod told;
+mod variants;

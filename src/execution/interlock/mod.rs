@@ -56,6 +56,7 @@ mod invariants;
 mod invariants_tests;
 mod loaded;
 mod modes;
+mod outside;
 mod owner;
 mod permit;
 mod returning;
