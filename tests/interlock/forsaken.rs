@@ -10,8 +10,8 @@ use cabrank::{AcquireError, Interlock, ManualClock};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 

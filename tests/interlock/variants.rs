@@ -19,9 +19,8 @@ fn a_request_without_a_share_is_refused_or_timed_out_beside_somebody() {
     let refused = soon(move || [theirs.try_load(|_| ()), theirs.try_unload(|_| ())]);
     assert!(refused.iter().all(|refused| matches!(refused, Err(AcquireError::WouldBlock))));
     let theirs = interlock.clone();
-    let late = soon(move || {
-        [theirs.load_timeout(BRIEF, |_| ()), theirs.unload_timeout(BRIEF, |_| ())]
-    });
+    let late =
+        soon(move || [theirs.load_timeout(BRIEF, |_| ()), theirs.unload_timeout(BRIEF, |_| ())]);
     assert!(late.iter().all(|late| matches!(late, Err(AcquireError::TimedOut))));
     assert_eq!((interlock.dump().owners.len(), interlock.generation()), (1, 0));
     drop(running);
