@@ -281,7 +281,7 @@ impl super::state::State {
     fn withdraw(&mut self, key: crate::slab_list::Key, stuck: &[OwnerId]) -> AcquireError {
         let told = Deadlock::of(self, key, stuck);
         self.unlink(key);
-        self.set_mode(key, Mode::Running);
+        self.begin_to_run(key);
         told
     }
 }

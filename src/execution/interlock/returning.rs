@@ -84,14 +84,15 @@ impl Returning {
     pub(super) fn wait(&self, limit: Limit) -> Result<(), AcquireError> {
         let (home, key) = (&self.record.home, self.record.key());
         let (here, condvar) = (ambient::beside(&self.record), Arc::new(Condvar::new()));
-        let watcher = home.slowly(|state| match state.recover(key).ok_or(AcquireError::Nested)? {
-            Step::Done => Ok(None),
-            Step::Wait if matches!(limit, Limit::Never) => Err(AcquireError::WouldBlock),
-            Step::Wait => match state.holder_among(&here) {
-                Some(stuck) => Err(Deadlock::of(state, key, &[stuck])),
-                None => Ok(Some(state.watch(key, Wake::Thread(condvar.clone()), false))),
-            },
-        })?;
+        let watcher =
+            home.slowly(|state| match state.recover(key).ok_or(AcquireError::Nested)? {
+                Step::Done => Ok(None),
+                Step::Wait if matches!(limit, Limit::Never) => Err(AcquireError::WouldBlock),
+                Step::Wait => match state.holder_among(&here) {
+                    Some(stuck) => Err(Deadlock::of(state, key, &[stuck])),
+                    None => Ok(Some(state.watch(key, Wake::Thread(condvar.clone()), false))),
+                },
+            })?;
         if let Some(watcher) = watcher {
             home.wait_while_watching(key, watcher, &condvar, limit)?;
         }
@@ -223,7 +224,7 @@ impl State {
     }
 
     /// From here on this one is woken, too, when the share is let in. `last`: after everybody else.
-    fn watch(&mut self, key: Key, wake: Wake, last: bool) -> u64 {
+    pub(super) fn watch(&mut self, key: Key, wake: Wake, last: bool) -> u64 {
         self.tickets += 1;
         let id = self.tickets;
         self.owners[key.index()].watchers.push(Watcher { id, wake, last });
