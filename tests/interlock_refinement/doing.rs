@@ -131,7 +131,8 @@ impl SideBySide {
 
     /// The order is carried out when nothing is in its way any more.
     pub(crate) fn waits(&mut self, i: usize, begins: bool, open: Open, deadline: Option<Duration>) {
-        self.people[i].pending = Some(Pending { begins, open, deadline, timed_out: false });
+        self.people[i].pending =
+            Some(Pending { begins, open, deadline, timed_out: false, skipped: false });
     }
 
     pub(crate) fn end_block(&mut self, i: usize, open: Open, dropped: bool) -> Result<(), String> {
@@ -206,11 +207,8 @@ impl SideBySide {
                 program.next(o)?;
             }
             (_, Some(p), false) => self.machine.gives_up(o, p)?,
-            (false, _, true) => {}
-            // The end of a permit block is given up only by name.
-            (false, None, false) => {
-                self.queued.remove(&o);
-            }
+            // The end of a permit block is given up only by name: it keeps its place.
+            (false, ..) => {}
         }
         if self.people[i].blocks.is_empty() {
             self.machine.program.over(o);

@@ -227,7 +227,10 @@ impl Inside {
             self.within(Place::Nests);
         };
         match (block, limit) {
+            (Block::Load, Limit::Try) => told(ilk.try_load(|_| alone())),
+            (Block::Load, Limit::For(time)) => told(ilk.load_timeout(time, |_| alone())),
             (Block::Load, _) => told(ilk.load(|_| alone())),
+            (Block::Unload, Limit::Try) => told(ilk.try_unload(|_| alone())),
             (Block::Unload, Limit::For(time)) => told(ilk.unload_timeout(time, |_| alone())),
             (Block::Unload, _) => told(ilk.unload(|_| alone())),
             (_, Limit::Task) => self.guard(ilk.enter_async()),
@@ -235,11 +238,15 @@ impl Inside {
         }
     }
     fn begin_child(&self, child: Child, limit: Limit) -> Answer {
-        if let Limit::Task = limit {
-            return self.guard(child.enter_async());
+        match limit {
+            Limit::Task => self.guard(child.enter_async()),
+            Limit::Try => told(child.try_run(|r| self.shared(r))),
+            Limit::For(time) => told(child.run_timeout(time, |r| self.shared(r))),
+            Limit::Forever => {
+                child.run(|r| self.shared(r));
+                Answer::Over
+            }
         }
-        child.run(|r| self.shared(r));
-        Answer::Over
     }
     fn guard(&self, enters: impl Future<Output = Running<'static>>) -> Answer {
         let Some(mut running) = self.poll(enters) else { return Answer::GaveUp };
@@ -290,19 +297,24 @@ impl Inside {
             },
             (Block::UnloadOnce, _) => {
                 let seen = self.interlock.generation();
-                match r.unload_once(seen, |_| alone()) {
+                let unloaded = match limit {
+                    Limit::Try => r.try_unload_once(seen, |_| alone()),
+                    Limit::For(time) => r.unload_once_timeout(seen, time, |_| alone()),
+                    Limit::Forever | Limit::Task => r.unload_once(seen, |_| alone()),
+                };
+                match unloaded {
                     Ok(Some(())) => Answer::Over,
                     Ok(None) => Answer::Skipped,
                     Err(error) => Answer::Refused(error),
                 }
             }
-            (Block::Permit, Limit::Task) => {
-                let permitted = r.permit_loads_async(async { alone() });
-                match self.poll(permitted) {
-                    Some(Err(error)) => Answer::Refused(error),
-                    ended => over(ended.map(|_| ())),
-                }
-            }
+            (Block::Permit, Limit::Task) => self.ended(r.permit_loads_async(async { alone() })),
+            (Block::PermitWait, Limit::Task) => self.ended(r.permit_waiting_async(async {
+                self.within(Place::Bare);
+            })),
+            (Block::Wait, Limit::Task) => self.ended(r.waiting_async(async {
+                self.within(Place::Bare);
+            })),
             (Block::Permit, _) => told(r.permit_loads(alone)),
             (Block::PermitWait, _) => told(r.permit_waiting(|| {
                 self.within(Place::Bare);
@@ -313,6 +325,12 @@ impl Inside {
         }
     }
 
+    fn ended(&self, block: impl Future<Output = Result<(), AcquireError>>) -> Answer {
+        match self.poll(block) {
+            Some(Err(error)) => Answer::Refused(error),
+            ended => over(ended.map(|_| ())),
+        }
+    }
     /// Polls a future whenever it is told to. None: it was told to drop it.
     fn poll<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);

@@ -80,19 +80,19 @@ impl SideBySide {
                 let deadline = (how == How::For).then_some(self.now + self.until());
                 self.begin(i, open, deadline)?;
             }
-            Operation::BeginChild { nth, token, task } => {
+            Operation::BeginChild { nth, token, how } => {
                 let outside = |_: &_, p: &Person| p.owner.is_none();
                 let Some(i) = self.nth(nth, outside).filter(|_| !self.tokens.is_empty()) else {
                     return Ok(None);
                 };
                 let (o, child) = self.tokens.remove(token % self.tokens.len());
-                let how = if task { How::Task } else { How::Forever };
                 self.say(format!("player {i} begins as the child {o}, {how:?}"));
                 let limit = self.limit(how);
                 self.people[i].order(Order::BeginChild(child, limit));
                 self.people[i].owner = Some(o);
                 self.enter(o)?;
-                self.waits(i, true, Open { block: Block::Run, how }, None);
+                let deadline = (how == How::For).then_some(self.now + self.until());
+                self.waits(i, true, Open { block: Block::Run, how }, deadline);
             }
             Operation::End { nth, dropped } => {
                 let Some(i) = self.nth(nth, |both, p| both.may_end(p)) else { return Ok(None) };
@@ -191,16 +191,15 @@ impl SideBySide {
             return None;
         }
         Some(match (top.map(|open| open.block), block, how) {
-            (None, Block::Load, _) => (block, How::Forever),
-            (None, Block::Unload, How::For) => (block, how),
-            (None, Block::Unload, _) => (block, How::Forever),
+            (None, Block::Load | Block::Unload, How::Task) => (block, How::Forever),
+            (None, Block::Load | Block::Unload, _) => (block, how),
             (None, ..) => (Block::Run, how),
             (Some(Block::Run), Block::Run, how) => run(how),
-            (Some(Block::Run), Block::Wait | Block::PermitWait | Block::UnloadOnce, _) => {
-                (block, How::Forever)
+            // A task holds until it is polled, be it only to see that there is nothing to be done.
+            (Some(Block::Run), Block::UnloadOnce, How::Task) => (block, How::Forever),
+            (Some(Block::Run), Block::Permit | Block::Wait | Block::PermitWait, how) => {
+                (block, if how == How::Task { how } else { How::Forever })
             }
-            (Some(Block::Run), Block::Permit, How::Task) => (block, how),
-            (Some(Block::Run), Block::Permit, _) => (block, How::Forever),
             (Some(Block::Run), ..) => (block, how),
             (Some(_), _, how) => run(how),
         })
@@ -225,12 +224,10 @@ impl SideBySide {
         let Some(pending) = person.pending.take() else { return };
         person.expected = Some(match pending {
             Pending { timed_out: true, .. } => Expected::Refused(Why::TimedOut),
+            Pending { skipped: true, .. } => Expected::Skipped,
             Pending { begins: true, open, .. } => {
                 person.blocks.push(open);
                 Expected::Began
-            }
-            Pending { open: Open { block: Block::UnloadOnce, how: How::Try }, .. } => {
-                Expected::Skipped
             }
             Pending { .. } => Expected::Over,
         });
@@ -260,7 +257,9 @@ impl SideBySide {
         for i in 0..self.people.len() {
             let Some(pending) = &self.people[i].pending else { continue };
             let is_task = pending.open.how == How::Task;
-            let no_wait = pending.open == Open { block: Block::Run, how: How::Try };
+            let begins = pending.begins && self.people[i].blocks.is_empty();
+            let no_wait =
+                pending.open.how == How::Try && (begins || pending.open.block == Block::Run);
             if no_wait && !self.is_done(i) {
                 self.refuse_entry(i);
             } else if self.is_done(i) && (!is_task || self.people[i].is_first_polled()) {
@@ -295,8 +294,7 @@ impl SideBySide {
         if !late || !pending.begins || pending.open.block != Block::UnloadOnce {
             return Ok(false);
         }
-        // An end that is `Try` is one that was not begun.
-        (pending.begins, pending.open.how) = (false, How::Try);
+        (pending.begins, pending.skipped) = (false, true);
         self.machine.program.write(o, &[Op::Unload]);
         self.machine.program.next(o)?;
         self.machine.program.write_end(o, Op::Release);
