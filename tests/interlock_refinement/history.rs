@@ -21,7 +21,8 @@ pub(crate) enum Operation {
         token: usize,
         how: How,
     },
-    /// A player ends what it began last. `dropped`: a guard is dropped, and lets nobody go first.
+    /// A player ends what it began last. `dropped`: a guard is dropped, or a closure panics, and lets nobody
+    /// go first.
     End {
         nth: usize,
         dropped: bool,

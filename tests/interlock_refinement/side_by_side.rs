@@ -97,8 +97,11 @@ impl SideBySide {
             Operation::End { nth, dropped } => {
                 let Some(i) = self.nth(nth, |both, p| both.may_end(p)) else { return Ok(None) };
                 let open = self.people[i].blocks.pop().expect("it may end");
-                let dropped = dropped && open.how == How::Task;
-                let how = if dropped { "drops" } else { "ends" };
+                let how = match (dropped, open.how) {
+                    (false, _) => "ends",
+                    (true, How::Task) => "drops",
+                    (true, _) => "panics out of",
+                };
                 self.say(format!("player {i} {how} its {:?}", open.block));
                 self.people[i].order(Order::End { dropped });
                 self.end_block(i, open, dropped)?;
