@@ -38,7 +38,8 @@ impl Running<'_> {
         self.load_by(Limit::Never, f)
     }
     /// [`load`](Self::load), if it can begin within `timeout`. After a time-out, too, the share is there
-    /// again: if somebody else holds just then, once they have released.
+    /// again: if somebody else holds just then, once they have released. Only a share that was
+    /// [not there](Self::has_share) before, because a future was dropped, is not waited for any longer.
     ///
     /// # Errors
     /// [`AcquireError::TimedOut`], and those of `load`.
