@@ -137,6 +137,11 @@ impl SideBySide {
 
     pub(crate) fn end_block(&mut self, i: usize, open: Open, dropped: bool) -> Result<(), String> {
         let o = self.people[i].owner.expect("it is in an execution");
+        if self.machine.lost.contains(&o) {
+            // What it had is gone already.
+            self.waits(i, false, open, None);
+            return Ok(());
+        }
         let program = &mut self.machine.program;
         match open.block {
             Block::Run => {

@@ -42,6 +42,11 @@ pub(crate) enum Operation {
     DropToken {
         nth: usize,
     },
+    /// One that waits for nothing, and is nobody's child, is forfeited. All that it does then is to end what it
+    /// has begun.
+    Forfeit {
+        nth: usize,
+    },
     /// Time passes until the next deadline has.
     Deadline,
 }
@@ -126,6 +131,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => n().prop_map(|nth| Cancel { nth }),
         8 => n().prop_map(|nth| Token { nth }),
         1 => n().prop_map(|nth| DropToken { nth }),
+        1 => n().prop_map(|nth| Forfeit { nth }),
         3 => Just(Deadline),
     ]
 }

@@ -141,6 +141,28 @@ impl SideBySide {
                 self.machine.program.over(o);
                 drop(child);
             }
+            Operation::Forfeit { nth } => {
+                // As of a token: a child that waits just then the code lets in as the child as which it came.
+                let is_parent = |both: &Self, o: OwnerId| {
+                    both.machine.program.world.scripts[o].parent.is_none()
+                        && !both.machine.lost.contains(&o)
+                        && !both.machine.lets_in(o)
+                };
+                let forfeitable = |both: &Self, p: &Person| {
+                    let top = p.blocks.last().filter(|_| p.pending.is_none());
+                    top.is_some_and(|open| open.waits() || both.is_free(p))
+                        && p.owner.is_some_and(|o| is_parent(both, o))
+                };
+                let Some(i) = self.nth(nth, forfeitable) else { return Ok(None) };
+                let o = self.people[i].owner.expect("it is in an execution");
+                self.say(format!("player {i} is forfeited"));
+                let name = self.names.iter().find(|(_, named)| **named == o);
+                let id = *name.expect("it was seen").0;
+                if !self.interlock.forfeit(id) {
+                    return Err(format!("{id} cannot be forfeited"));
+                }
+                self.machine.forfeits(o)?;
+            }
             Operation::Deadline => {
                 let waits = |(i, p): (usize, &Person)| {
                     let pending = p.pending.as_ref()?;
@@ -184,7 +206,8 @@ impl SideBySide {
     /// Whether it can be told to begin something.
     fn is_free(&self, person: &Person) -> bool {
         let waits = person.blocks.last().is_some_and(|open| open.waits());
-        person.pending.is_none() && !waits && person.owner.is_none_or(|o| self.machine.is_free(o))
+        let is_free = |o| self.machine.is_free(o) && !self.machine.lost.contains(&o);
+        person.pending.is_none() && !waits && person.owner.is_none_or(is_free)
     }
     /// What it can begin where it is, instead of this.
     fn fit(&self, person: &Person, block: Block, how: How) -> Option<(Block, How)> {
@@ -210,7 +233,8 @@ impl SideBySide {
     fn may_end(&self, person: &Person) -> bool {
         let waits = || person.owner.is_some_and(|o| self.machine.program.can(o, Step::Joined));
         let begun = !person.blocks.is_empty() && person.pending.is_none();
-        begun && (person.owner.is_some_and(|o| self.machine.is_free(o)) || waits())
+        let is_lost = || person.owner.is_some_and(|o| self.machine.lost.contains(&o));
+        begun && (person.owner.is_some_and(|o| self.machine.is_free(o)) || waits() || is_lost())
     }
 
     /// Whether what the player waits for has come, in the machine.
@@ -219,7 +243,8 @@ impl SideBySide {
         let over = !person.pending.as_ref().is_some_and(|pending| pending.begins)
             && person.blocks.is_empty();
         let waits = person.pending.as_ref().is_some_and(|it| it.begins && it.open.waits());
-        over || waits || person.owner.is_none_or(|o| self.machine.is_free(o))
+        let may_go_on = |o| self.machine.is_free(o) || self.machine.lost.contains(&o);
+        over || waits || person.owner.is_none_or(may_go_on)
     }
     /// And the player is told.
     pub(crate) fn done(&mut self, i: usize) {
@@ -236,7 +261,7 @@ impl SideBySide {
         });
         if person.blocks.is_empty() {
             let o = person.owner.take();
-            o.into_iter().for_each(|o| self.machine.program.over(o));
+            o.into_iter().for_each(|o| self.machine.over(o));
         }
     }
 
