@@ -103,7 +103,7 @@ fn interlock_cancel_x_entry() {
 }
 
 /// A waker that uses the interlock, whenever it is woken or dropped.
-struct Reenters(Interlock);
+pub(super) struct Reenters(pub(super) Interlock);
 
 impl Wake for Reenters {
     fn wake(self: Arc<Self>) {

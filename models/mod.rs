@@ -48,6 +48,7 @@ mod interlock_deadlock;
 mod interlock_drop_on_other_thread;
 mod interlock_enter_x_writer;
 mod interlock_forfeit_x_leave;
+mod interlock_forsaken_x_release;
 mod interlock_giving_up;
 mod interlock_load_x_load;
 mod interlock_load_x_unload;

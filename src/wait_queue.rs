@@ -72,6 +72,13 @@ impl Wake {
             Wake::Task(None) => {}
         }
     }
+    /// What a thread waits on.
+    pub(crate) fn thread(&self) -> Option<&Arc<Condvar>> {
+        match self {
+            Wake::Thread(condvar) => Some(condvar),
+            Wake::Task(_) => None,
+        }
+    }
 }
 
 impl<T> Default for Waiters<T> {

@@ -131,11 +131,17 @@ impl SideBySide {
 
     /// The order is carried out when nothing is in its way any more.
     pub(crate) fn waits(&mut self, i: usize, begins: bool, open: Open, deadline: Option<Duration>) {
-        self.people[i].pending = Some(Pending { begins, open, deadline, timed_out: false });
+        self.people[i].pending =
+            Some(Pending { begins, open, deadline, timed_out: false, skipped: false });
     }
 
     pub(crate) fn end_block(&mut self, i: usize, open: Open, dropped: bool) -> Result<(), String> {
         let o = self.people[i].owner.expect("it is in an execution");
+        if self.machine.lost.contains(&o) {
+            // What it had is gone already.
+            self.waits(i, false, open, None);
+            return Ok(());
+        }
         let program = &mut self.machine.program;
         match open.block {
             Block::Run => {
@@ -206,11 +212,8 @@ impl SideBySide {
                 program.next(o)?;
             }
             (_, Some(p), false) => self.machine.gives_up(o, p)?,
-            (false, _, true) => {}
-            // The end of a permit block is given up only by name.
-            (false, None, false) => {
-                self.queued.remove(&o);
-            }
+            // The end of a permit block is given up only by name: it keeps its place.
+            (false, ..) => {}
         }
         if self.people[i].blocks.is_empty() {
             self.machine.program.over(o);

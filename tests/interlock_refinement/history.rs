@@ -19,9 +19,10 @@ pub(crate) enum Operation {
     BeginChild {
         nth: usize,
         token: usize,
-        task: bool,
+        how: How,
     },
-    /// A player ends what it began last. `dropped`: a guard is dropped, and lets nobody go first.
+    /// A player ends what it began last. `dropped`: a guard is dropped, or a closure panics, and lets nobody
+    /// go first.
     End {
         nth: usize,
         dropped: bool,
@@ -39,6 +40,11 @@ pub(crate) enum Operation {
         nth: usize,
     },
     DropToken {
+        nth: usize,
+    },
+    /// One that waits for nothing, and is nobody's child, is forfeited. All that it does then is to end what it
+    /// has begun.
+    Forfeit {
         nth: usize,
     },
     /// Time passes until the next deadline has.
@@ -78,7 +84,7 @@ fn block() -> impl Strategy<Value = Block> {
         6 => Just(Run),
         7 => Just(Load),
         3 => Just(Unload),
-        1 => Just(UnloadOnce),
+        2 => Just(UnloadOnce),
         5 => Just(Permit),
         4 => Just(Wait),
         3 => Just(PermitWait),
@@ -108,7 +114,7 @@ fn in_a_family() -> impl Strategy<Value = Vec<Operation>> {
     prop_oneof![
         6 => (n(), block).prop_map(|(nth, block)| vec![Begin { nth, block, how: How::Forever }]),
         5 => (n(), n()).prop_map(|(parent, child)| {
-            vec![Token { nth: parent }, BeginChild { nth: child, token: 0, task: false }]
+            vec![Token { nth: parent }, BeginChild { nth: child, token: 0, how: How::Forever }]
         }),
         2 => n().prop_map(|nth| vec![End { nth, dropped: false }]),
     ]
@@ -119,13 +125,13 @@ fn operation() -> impl Strategy<Value = Operation> {
     let n = || 0..8usize;
     prop_oneof![
         24 => (n(), block(), how()).prop_map(|(nth, block, how)| Begin { nth, block, how }),
-        14 => (n(), n(), any::<bool>())
-            .prop_map(|(nth, token, task)| BeginChild { nth, token, task }),
+        14 => (n(), n(), how()).prop_map(|(nth, token, how)| BeginChild { nth, token, how }),
         18 => (n(), any::<bool>()).prop_map(|(nth, dropped)| End { nth, dropped }),
         6 => n().prop_map(|nth| Poll { nth }),
         3 => n().prop_map(|nth| Cancel { nth }),
         8 => n().prop_map(|nth| Token { nth }),
         1 => n().prop_map(|nth| DropToken { nth }),
+        1 => n().prop_map(|nth| Forfeit { nth }),
         3 => Just(Deadline),
     ]
 }

@@ -33,6 +33,8 @@ pub(crate) struct Machine {
     pub(crate) line: Vec<(OwnerId, InLine)>,
     /// Those that have said that they wait for their children, be it for none.
     pub(crate) declared: BTreeSet<OwnerId>,
+    /// Those that were forfeited, and have not left.
+    pub(crate) lost: BTreeSet<OwnerId>,
 }
 
 impl Machine {
@@ -43,6 +45,7 @@ impl Machine {
             coming: vec![],
             line: vec![],
             declared: BTreeSet::new(),
+            lost: BTreeSet::new(),
         }
     }
 
@@ -56,6 +59,13 @@ impl Machine {
     /// Whether it waits for its end of a permit block, or its share.
     pub(crate) fn is_coming(&self, o: OwnerId) -> bool {
         self.coming.contains(&o)
+    }
+
+    /// Whether a descendant of this one waits to enter.
+    pub(crate) fn lets_in(&self, o: OwnerId) -> bool {
+        let parent = |o: &OwnerId| self.program.world.scripts[*o].parent;
+        let descends = |q: &OwnerId| std::iter::successors(parent(q), parent).any(|a| a == o);
+        self.coming.iter().any(descends)
     }
 
     /// The queue that it is in.
@@ -97,6 +107,28 @@ impl Machine {
         self.asked.retain(|owner| *owner != o);
         self.comes(o);
         Ok(())
+    }
+
+    /// What it has is given back, as if it had died. What was unloaded then, nobody knows.
+    pub(crate) fn forfeits(&mut self, o: OwnerId) -> Result<(), String> {
+        let s = &mut self.program.state;
+        if s.holder == Some((o, Purpose::Unload)) {
+            s.owners[o].asked = s.generation;
+            self.program.write(o, &[Op::Unload]);
+            self.program.next(o)?;
+        }
+        self.declared.remove(&o);
+        self.program.state.owners[o].waits_on.clear();
+        self.program.write(o, &[Op::Die]);
+        self.program.next(o)?;
+        self.program.step(o, Step::Forfeit)?;
+        self.lost.insert(o);
+        Ok(())
+    }
+    /// It has left.
+    pub(crate) fn over(&mut self, o: OwnerId) {
+        self.lost.remove(&o);
+        self.program.over(o);
     }
 
     /// Everybody goes on who can, in the order of the ruling.

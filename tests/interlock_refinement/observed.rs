@@ -102,6 +102,9 @@ fn owner(
 /// What an owner does; nothing, if it is in no execution and wants nothing.
 fn state(machine: &Machine, o: spec::OwnerId) -> Option<OwnerState> {
     let s = &machine.program.state;
+    if machine.lost.contains(&o) {
+        return Some(OwnerState::Forfeited);
+    }
     if let Some(what) = machine.in_line(o) {
         return Some(match what {
             InLine::Newcomer => OwnerState::Entering,

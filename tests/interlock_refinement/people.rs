@@ -35,6 +35,8 @@ pub(crate) struct Pending {
     pub(crate) deadline: Option<Duration>,
     /// It has given up, and waits for its share.
     pub(crate) timed_out: bool,
+    /// Somebody else had unloaded.
+    pub(crate) skipped: bool,
 }
 
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use crate::history::{Block, How};
 use cabrank::execution::interlock::{Child, OwnerId, Running};
 use cabrank::{AcquireError, Interlock};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,8 @@ pub(crate) enum Order {
     Token,
     Poll,
     Cancel,
-    /// Ends what was begun last; with nothing begun, the player. The guard of a task is dropped if so told.
+    /// Ends what was begun last; with nothing begun, the player. If so told, the guard of a task is dropped,
+    /// and a thread panics out of it.
     End {
         dropped: bool,
     },
@@ -168,6 +170,18 @@ enum Place<'a, 'r> {
 /// How a block was told to end.
 struct Dropped(bool);
 
+/// What a player panics with that is told to.
+struct ToldTo;
+
+impl Dropped {
+    /// A closure has no guard that could be dropped.
+    fn or_panic(self) {
+        if self.0 {
+            resume_unwind(Box::new(ToldTo)); // without a message
+        }
+    }
+}
+
 impl Inside {
     fn play(&self) {
         self.block(None, Place::Outside);
@@ -195,26 +209,34 @@ impl Inside {
     fn block(&self, first: Option<Answer>, mut place: Place) -> Dropped {
         let mut answer = first;
         loop {
-            answer = Some(match (self.next(answer), &mut place) {
-                (Order::End { dropped }, _) => return Dropped(dropped),
-                (Order::Begin(block, limit), Place::Outside) => self.begin(block, limit),
-                (Order::BeginChild(child, limit), _) => self.begin_child(child, limit),
-                (Order::Begin(Block::Run, limit), Place::Shared(r)) => {
-                    r.in_scope(|| self.run(limit))
-                }
-                (Order::Begin(block, limit), Place::Shared(r)) => self.ask(r, block, limit),
-                (Order::Begin(_, limit), Place::Nests) => self.run(limit),
-                (Order::Token, Place::Shared(r)) => Answer::Token(r.child()),
-                (Order::Begin(..), Place::Bare)
-                | (Order::Token | Order::Poll | Order::Cancel, _) => {
-                    unreachable!("it is not told to, here")
-                }
-            });
+            let order = self.next(answer);
+            if let Order::End { dropped } = order {
+                return Dropped(dropped);
+            }
+            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(order, &mut place)));
+            answer = Some(done.unwrap_or_else(|panic| match panic.downcast::<ToldTo>() {
+                Ok(_) => Answer::Over,
+                Err(panic) => resume_unwind(panic),
+            }));
+        }
+    }
+    fn carry_out(&self, order: Order, place: &mut Place) -> Answer {
+        match (order, place) {
+            (Order::Begin(block, limit), Place::Outside) => self.begin(block, limit),
+            (Order::BeginChild(child, limit), _) => self.begin_child(child, limit),
+            (Order::Begin(Block::Run, limit), Place::Shared(r)) => r.in_scope(|| self.run(limit)),
+            (Order::Begin(block, limit), Place::Shared(r)) => self.ask(r, block, limit),
+            (Order::Begin(_, limit), Place::Nests) => self.run(limit),
+            (Order::Token, Place::Shared(r)) => Answer::Token(r.child()),
+            (Order::Begin(..), Place::Bare)
+            | (Order::Token | Order::Poll | Order::Cancel | Order::End { .. }, _) => {
+                unreachable!("it is not told to, here")
+            }
         }
     }
     /// The same in an execution.
-    fn shared(&self, r: &mut Running<'_>) {
-        self.block(Some(Answer::Began(Some(r.id()))), Place::Shared(r));
+    fn shared(&self, r: &mut Running<'_>) -> Dropped {
+        self.block(Some(Answer::Began(Some(r.id()))), Place::Shared(r))
     }
     fn within(&self, place: Place) -> Dropped {
         self.block(Some(Answer::Began(None)), place)
@@ -223,11 +245,12 @@ impl Inside {
     /// Outside of any execution.
     fn begin(&self, block: Block, limit: Limit) -> Answer {
         let ilk = &self.interlock;
-        let alone = || {
-            self.within(Place::Nests);
-        };
+        let alone = || self.within(Place::Nests).or_panic();
         match (block, limit) {
+            (Block::Load, Limit::Try) => told(ilk.try_load(|_| alone())),
+            (Block::Load, Limit::For(time)) => told(ilk.load_timeout(time, |_| alone())),
             (Block::Load, _) => told(ilk.load(|_| alone())),
+            (Block::Unload, Limit::Try) => told(ilk.try_unload(|_| alone())),
             (Block::Unload, Limit::For(time)) => told(ilk.unload_timeout(time, |_| alone())),
             (Block::Unload, _) => told(ilk.unload(|_| alone())),
             (_, Limit::Task) => self.guard(ilk.enter_async()),
@@ -235,11 +258,15 @@ impl Inside {
         }
     }
     fn begin_child(&self, child: Child, limit: Limit) -> Answer {
-        if let Limit::Task = limit {
-            return self.guard(child.enter_async());
+        match limit {
+            Limit::Task => self.guard(child.enter_async()),
+            Limit::Try => told(child.try_run(|r| self.shared(r).or_panic())),
+            Limit::For(time) => told(child.run_timeout(time, |r| self.shared(r).or_panic())),
+            Limit::Forever => {
+                child.run(|r| self.shared(r).or_panic());
+                Answer::Over
+            }
         }
-        child.run(|r| self.shared(r));
-        Answer::Over
     }
     fn guard(&self, enters: impl Future<Output = Running<'static>>) -> Answer {
         let Some(mut running) = self.poll(enters) else { return Answer::GaveUp };
@@ -251,19 +278,17 @@ impl Inside {
         let ilk = &self.interlock;
         match limit {
             Limit::Forever | Limit::Task => {
-                ilk.run(|r| self.shared(r));
+                ilk.run(|r| self.shared(r).or_panic());
                 Answer::Over
             }
-            Limit::Try => told(ilk.try_run(|r| self.shared(r))),
-            Limit::For(time) => told(ilk.run_timeout(time, |r| self.shared(r))),
+            Limit::Try => told(ilk.try_run(|r| self.shared(r).or_panic())),
+            Limit::For(time) => told(ilk.run_timeout(time, |r| self.shared(r).or_panic())),
         }
     }
 
     /// In an execution.
     fn ask(&self, r: &mut Running<'_>, block: Block, limit: Limit) -> Answer {
-        let alone = || {
-            self.within(Place::Nests);
-        };
+        let alone = || self.within(Place::Nests).or_panic();
         match (block, limit) {
             (Block::Run, _) => unreachable!("it nests"),
             (Block::Load, Limit::Forever) => told(r.load(|_| alone())),
@@ -290,29 +315,40 @@ impl Inside {
             },
             (Block::UnloadOnce, _) => {
                 let seen = self.interlock.generation();
-                match r.unload_once(seen, |_| alone()) {
+                let unloaded = match limit {
+                    Limit::Try => r.try_unload_once(seen, |_| alone()),
+                    Limit::For(time) => r.unload_once_timeout(seen, time, |_| alone()),
+                    Limit::Forever | Limit::Task => r.unload_once(seen, |_| alone()),
+                };
+                match unloaded {
                     Ok(Some(())) => Answer::Over,
                     Ok(None) => Answer::Skipped,
                     Err(error) => Answer::Refused(error),
                 }
             }
-            (Block::Permit, Limit::Task) => {
-                let permitted = r.permit_loads_async(async { alone() });
-                match self.poll(permitted) {
-                    Some(Err(error)) => Answer::Refused(error),
-                    ended => over(ended.map(|_| ())),
-                }
-            }
+            (Block::Permit, Limit::Task) => self.ended(r.permit_loads_async(async {
+                self.within(Place::Nests);
+            })),
+            (Block::PermitWait, Limit::Task) => self.ended(r.permit_waiting_async(async {
+                self.within(Place::Bare);
+            })),
+            (Block::Wait, Limit::Task) => self.ended(r.waiting_async(async {
+                self.within(Place::Bare);
+            })),
             (Block::Permit, _) => told(r.permit_loads(alone)),
-            (Block::PermitWait, _) => told(r.permit_waiting(|| {
-                self.within(Place::Bare);
-            })),
-            (Block::Wait, _) => told(r.waiting(|| {
-                self.within(Place::Bare);
-            })),
+            (Block::PermitWait, _) => {
+                told(r.permit_waiting(|| self.within(Place::Bare).or_panic()))
+            }
+            (Block::Wait, _) => told(r.waiting(|| self.within(Place::Bare).or_panic())),
         }
     }
 
+    fn ended(&self, block: impl Future<Output = Result<(), AcquireError>>) -> Answer {
+        match self.poll(block) {
+            Some(Err(error)) => Answer::Refused(error),
+            ended => over(ended.map(|_| ())),
+        }
+    }
     /// Polls a future whenever it is told to. None: it was told to drop it.
     fn poll<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);

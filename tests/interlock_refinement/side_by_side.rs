@@ -80,25 +80,28 @@ impl SideBySide {
                 let deadline = (how == How::For).then_some(self.now + self.until());
                 self.begin(i, open, deadline)?;
             }
-            Operation::BeginChild { nth, token, task } => {
+            Operation::BeginChild { nth, token, how } => {
                 let outside = |_: &_, p: &Person| p.owner.is_none();
                 let Some(i) = self.nth(nth, outside).filter(|_| !self.tokens.is_empty()) else {
                     return Ok(None);
                 };
                 let (o, child) = self.tokens.remove(token % self.tokens.len());
-                let how = if task { How::Task } else { How::Forever };
                 self.say(format!("player {i} begins as the child {o}, {how:?}"));
                 let limit = self.limit(how);
                 self.people[i].order(Order::BeginChild(child, limit));
                 self.people[i].owner = Some(o);
                 self.enter(o)?;
-                self.waits(i, true, Open { block: Block::Run, how }, None);
+                let deadline = (how == How::For).then_some(self.now + self.until());
+                self.waits(i, true, Open { block: Block::Run, how }, deadline);
             }
             Operation::End { nth, dropped } => {
                 let Some(i) = self.nth(nth, |both, p| both.may_end(p)) else { return Ok(None) };
                 let open = self.people[i].blocks.pop().expect("it may end");
-                let dropped = dropped && open.how == How::Task;
-                let how = if dropped { "drops" } else { "ends" };
+                let how = match (dropped, open.how) {
+                    (false, _) => "ends",
+                    (true, How::Task) => "drops",
+                    (true, _) => "panics out of",
+                };
                 self.say(format!("player {i} {how} its {:?}", open.block));
                 self.people[i].order(Order::End { dropped });
                 self.end_block(i, open, dropped)?;
@@ -137,6 +140,28 @@ impl SideBySide {
                 self.say(format!("the token for the child {o} is dropped"));
                 self.machine.program.over(o);
                 drop(child);
+            }
+            Operation::Forfeit { nth } => {
+                // As of a token: a child that waits just then the code lets in as the child as which it came.
+                let is_parent = |both: &Self, o: OwnerId| {
+                    both.machine.program.world.scripts[o].parent.is_none()
+                        && !both.machine.lost.contains(&o)
+                        && !both.machine.lets_in(o)
+                };
+                let forfeitable = |both: &Self, p: &Person| {
+                    let top = p.blocks.last().filter(|_| p.pending.is_none());
+                    top.is_some_and(|open| open.waits() || both.is_free(p))
+                        && p.owner.is_some_and(|o| is_parent(both, o))
+                };
+                let Some(i) = self.nth(nth, forfeitable) else { return Ok(None) };
+                let o = self.people[i].owner.expect("it is in an execution");
+                self.say(format!("player {i} is forfeited"));
+                let name = self.names.iter().find(|(_, named)| **named == o);
+                let id = *name.expect("it was seen").0;
+                if !self.interlock.forfeit(id) {
+                    return Err(format!("{id} cannot be forfeited"));
+                }
+                self.machine.forfeits(o)?;
             }
             Operation::Deadline => {
                 let waits = |(i, p): (usize, &Person)| {
@@ -181,7 +206,8 @@ impl SideBySide {
     /// Whether it can be told to begin something.
     fn is_free(&self, person: &Person) -> bool {
         let waits = person.blocks.last().is_some_and(|open| open.waits());
-        person.pending.is_none() && !waits && person.owner.is_none_or(|o| self.machine.is_free(o))
+        let is_free = |o| self.machine.is_free(o) && !self.machine.lost.contains(&o);
+        person.pending.is_none() && !waits && person.owner.is_none_or(is_free)
     }
     /// What it can begin where it is, instead of this.
     fn fit(&self, person: &Person, block: Block, how: How) -> Option<(Block, How)> {
@@ -191,16 +217,15 @@ impl SideBySide {
             return None;
         }
         Some(match (top.map(|open| open.block), block, how) {
-            (None, Block::Load, _) => (block, How::Forever),
-            (None, Block::Unload, How::For) => (block, how),
-            (None, Block::Unload, _) => (block, How::Forever),
+            (None, Block::Load | Block::Unload, How::Task) => (block, How::Forever),
+            (None, Block::Load | Block::Unload, _) => (block, how),
             (None, ..) => (Block::Run, how),
             (Some(Block::Run), Block::Run, how) => run(how),
-            (Some(Block::Run), Block::Wait | Block::PermitWait | Block::UnloadOnce, _) => {
-                (block, How::Forever)
+            // A task holds until it is polled, be it only to see that there is nothing to be done.
+            (Some(Block::Run), Block::UnloadOnce, How::Task) => (block, How::Forever),
+            (Some(Block::Run), Block::Permit | Block::Wait | Block::PermitWait, how) => {
+                (block, if how == How::Task { how } else { How::Forever })
             }
-            (Some(Block::Run), Block::Permit, How::Task) => (block, how),
-            (Some(Block::Run), Block::Permit, _) => (block, How::Forever),
             (Some(Block::Run), ..) => (block, how),
             (Some(_), _, how) => run(how),
         })
@@ -208,7 +233,8 @@ impl SideBySide {
     fn may_end(&self, person: &Person) -> bool {
         let waits = || person.owner.is_some_and(|o| self.machine.program.can(o, Step::Joined));
         let begun = !person.blocks.is_empty() && person.pending.is_none();
-        begun && (person.owner.is_some_and(|o| self.machine.is_free(o)) || waits())
+        let is_lost = || person.owner.is_some_and(|o| self.machine.lost.contains(&o));
+        begun && (person.owner.is_some_and(|o| self.machine.is_free(o)) || waits() || is_lost())
     }
 
     /// Whether what the player waits for has come, in the machine.
@@ -217,7 +243,8 @@ impl SideBySide {
         let over = !person.pending.as_ref().is_some_and(|pending| pending.begins)
             && person.blocks.is_empty();
         let waits = person.pending.as_ref().is_some_and(|it| it.begins && it.open.waits());
-        over || waits || person.owner.is_none_or(|o| self.machine.is_free(o))
+        let may_go_on = |o| self.machine.is_free(o) || self.machine.lost.contains(&o);
+        over || waits || person.owner.is_none_or(may_go_on)
     }
     /// And the player is told.
     pub(crate) fn done(&mut self, i: usize) {
@@ -225,18 +252,16 @@ impl SideBySide {
         let Some(pending) = person.pending.take() else { return };
         person.expected = Some(match pending {
             Pending { timed_out: true, .. } => Expected::Refused(Why::TimedOut),
+            Pending { skipped: true, .. } => Expected::Skipped,
             Pending { begins: true, open, .. } => {
                 person.blocks.push(open);
                 Expected::Began
-            }
-            Pending { open: Open { block: Block::UnloadOnce, how: How::Try }, .. } => {
-                Expected::Skipped
             }
             Pending { .. } => Expected::Over,
         });
         if person.blocks.is_empty() {
             let o = person.owner.take();
-            o.into_iter().for_each(|o| self.machine.program.over(o));
+            o.into_iter().for_each(|o| self.machine.over(o));
         }
     }
 
@@ -260,7 +285,9 @@ impl SideBySide {
         for i in 0..self.people.len() {
             let Some(pending) = &self.people[i].pending else { continue };
             let is_task = pending.open.how == How::Task;
-            let no_wait = pending.open == Open { block: Block::Run, how: How::Try };
+            let begins = pending.begins && self.people[i].blocks.is_empty();
+            let no_wait =
+                pending.open.how == How::Try && (begins || pending.open.block == Block::Run);
             if no_wait && !self.is_done(i) {
                 self.refuse_entry(i);
             } else if self.is_done(i) && (!is_task || self.people[i].is_first_polled()) {
@@ -295,8 +322,7 @@ impl SideBySide {
         if !late || !pending.begins || pending.open.block != Block::UnloadOnce {
             return Ok(false);
         }
-        // An end that is `Try` is one that was not begun.
-        (pending.begins, pending.open.how) = (false, How::Try);
+        (pending.begins, pending.skipped) = (false, true);
         self.machine.program.write(o, &[Op::Unload]);
         self.machine.program.next(o)?;
         self.machine.program.write_end(o, Op::Release);

@@ -75,7 +75,8 @@ impl Execution<'_> {
             let mut loading = loading.map_err(|refused| Failure::new(Stage::Prepare, refused))?;
             let prepared = {
                 let _here = (scope.clone().enter(), loading.scope().enter());
-                reloading.prepare_one(&mut next, &mut Preparing::new(Some(&mut *loading)))
+                let mut alone = loading.loading();
+                reloading.prepare_one(&mut next, &mut Preparing::new(Some(&mut alone)))
             };
             loading.finish().await;
             prepared?;
@@ -104,7 +105,7 @@ impl Execution<'_> {
         let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
         let result = {
             let _here = (scope.enter(), unloading.scope().enter());
-            alone(reloading, &mut unloading, world, completers, &mut self.failures)
+            alone(reloading, &mut unloading.unloading(), world, completers, &mut self.failures)
         };
         unloading.finish().await;
         result

@@ -12,6 +12,7 @@ use crate::sync::has_failed;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Running<'_> {
     /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share. Executions that
@@ -39,7 +40,7 @@ impl Running<'_> {
     /// ```
     pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
         // Who waits for it, too, is to be told of a circle.
-        self.record().regain(self.level, Limit::Forever)?;
+        self.share_within(Limit::Forever)?;
         let _declared = self.declared()?;
         Ok(f())
     }
@@ -157,15 +158,65 @@ impl Child {
     pub fn run<R>(self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         self.enter().run(f)
     }
+    /// [`run`](Self::run), if that needs no waiting. Refused, there is no child any more.
+    ///
+    /// # Errors
+    /// [`AcquireError::WouldBlock`].
+    pub fn try_run<R>(
+        self,
+        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
+    ) -> Result<R, AcquireError> {
+        self.try_enter().map(|running| running.run(f))
+    }
+    /// [`run`](Self::run), if it can begin within `timeout`. Otherwise there is no child any more.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`].
+    pub fn run_timeout<R>(
+        self,
+        timeout: Duration,
+        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
+    ) -> Result<R, AcquireError> {
+        self.enter_timeout(timeout).map(|running| running.run(f))
+    }
     /// Begins the child's execution, which ends when the guard is dropped.
     ///
     /// # Panics
     /// Inside an exclusive section of this thread: it would wait for itself.
     pub fn enter(self) -> Running<'static> {
-        let home = self.home.clone();
-        ambient_is_not_alone(&home);
-        Running::first(&home, Some(self), Limit::Forever)
+        ambient_is_not_alone(&self.home);
+        self.enter_by(Limit::Forever)
             .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
+    }
+    /// [`enter`](Self::enter), if that needs no waiting: if nobody loads or unloads now. Refused, there is
+    /// no child any more.
+    ///
+    /// ```
+    /// let interlock = cabrank::Interlock::new();
+    /// interlock.run(|r| {
+    ///     let child = r.child();
+    ///     assert!(child.try_enter().is_ok());
+    ///     let child = r.child();
+    ///     r.load(|_| assert!(child.try_enter().is_err())).unwrap();
+    /// });
+    /// ```
+    ///
+    /// # Errors
+    /// [`AcquireError::WouldBlock`].
+    pub fn try_enter(self) -> Result<Running<'static>, AcquireError> {
+        self.enter_by(Limit::Never)
+    }
+    /// [`enter`](Self::enter), if it can begin within `timeout`. Otherwise there is no child any more.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`].
+    pub fn enter_timeout(self, timeout: Duration) -> Result<Running<'static>, AcquireError> {
+        let limit = self.home.deadline(timeout);
+        self.enter_by(limit)
+    }
+    fn enter_by(self, limit: Limit) -> Result<Running<'static>, AcquireError> {
+        let home = self.home.clone();
+        Running::first(&home, Some(self), limit)
     }
     /// A child of this record's execution.
     pub(super) fn of(record: &Record, up: Option<Arc<Lineage>>) -> Child {

@@ -34,8 +34,7 @@ struct Seen {
     ticket: u64,
     shares: u32,
     permits: u32,
-    rejects_share: bool,
-    rejects_unload: bool,
+    entry: Option<Accepts>,
     since: Time,
     queued_at: Time,
 }
@@ -61,7 +60,7 @@ impl Picture {
 
     /// Works out who blocks whom.
     pub(super) fn develop(self) -> Dump {
-        let unloads_go = self.owners.iter().all(|owner| !owner.rejects_unload);
+        let unloads_go = self.owners.iter().all(|owner| !owner.rejects_unload());
         let blocks = |q: &Seen, o: &Seen| q.id != o.id && q.blocks(o, unloads_go);
         let by = |o: &Seen| -> Vec<OwnerId> {
             self.owners.iter().filter(|q| blocks(q, o)).map(|q| q.id).collect()
@@ -76,7 +75,7 @@ impl Picture {
             does: o.does(self.holder),
             shares: o.shares,
             permits: o.permits,
-            accepts: o.accepts(),
+            accepts: o.entry,
             parent: o.parent,
             age: self.now.since(o.since),
             waiting: o.mode.is_queued().then(|| self.now.since(o.queued_at)),
@@ -100,7 +99,6 @@ impl Seen {
             return None;
         }
         let id = owner.id();
-        let tally = if known { owner.tally() } else { Default::default() };
         let entering = mode.is_queued() && context == Context::OUT;
         Some(Seen {
             id,
@@ -113,13 +111,18 @@ impl Seen {
             ticket: owner.ticket,
             shares: if mode == Mode::Running { context.shares.max(1) } else { 0 },
             permits: if known { owner.permits } else { 0 },
-            rejects_share: tally.reject_share > 0,
-            rejects_unload: tally.reject_unload > 0,
+            entry: owner.entry.filter(|_| known),
             since: if entering { owner.queued_at } else { owner.vitals.since() },
             queued_at: owner.queued_at,
         })
     }
 
+    fn rejects_share(&self) -> bool {
+        self.entry.is_some_and(|entry| !entry.share)
+    }
+    fn rejects_unload(&self) -> bool {
+        self.entry.is_some_and(|entry| !entry.unload)
+    }
     /// Whether `o` cannot go on because of this one. `unloads_go`: no entry keeps unloads out.
     fn blocks(&self, o: &Seen, unloads_go: bool) -> bool {
         let holds = self.mode == Mode::Holding;
@@ -131,11 +134,13 @@ impl Seen {
             Mode::Entering => {
                 let later = matches!(self.mode, Mode::Waiting { upgrading: false, .. })
                     && self.ticket > o.ticket;
-                holds || self.rejects_share && !later
+                holds || self.rejects_share() && !later
             }
             Mode::Arriving | Mode::Resuming { .. } => holds,
             Mode::Waiting { purpose: Purpose::Load, .. } => holds || runs,
-            Mode::Waiting { purpose: Purpose::Unload, .. } => holds || runs || self.rejects_unload,
+            Mode::Waiting { purpose: Purpose::Unload, .. } => {
+                holds || runs || self.rejects_unload()
+            }
             Mode::Draining(after) => match self.mode {
                 Mode::Waiting { purpose: Purpose::Load, upgrading } => upgrading,
                 Mode::Waiting { purpose: Purpose::Unload, upgrading } => {
@@ -179,15 +184,6 @@ impl Seen {
             OwnerState::Draining => "lets others load first",
             OwnerState::Forfeited => "was forfeited",
         }
-    }
-    fn accepts(&self) -> Option<Accepts> {
-        let entry =
-            self.permits > 0 || matches!(self.mode, Mode::Waiting { .. } | Mode::Draining(_));
-        entry.then_some(Accepts {
-            share: !self.rejects_share,
-            load: true,
-            unload: !self.rejects_unload,
-        })
     }
 }
 

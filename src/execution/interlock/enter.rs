@@ -17,10 +17,11 @@ impl Interlock {
     /// wait (in a permit block: for the holder alone).
     ///
     /// # Panics
-    /// If another thread has borrowed the enclosing [`Running`] and loads, unloads or permits with it.
+    /// If another thread has borrowed the enclosing [`Running`] and loads, unloads or permits with it; or if
+    /// that has no share because a future was dropped, and somebody holds whom this thread is in, too: it
+    /// would wait for itself.
     pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
-        self.run_by(Limit::Forever, f)
-            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
+        self.run_by(Limit::Forever, f).unwrap_or_else(|error| panic!("{error}"))
     }
     /// [`run`](Self::run), if that needs no waiting.
     ///

@@ -4,9 +4,9 @@ use super::alone::{Home, Loading, Section, Unloading};
 use super::ambient::{self, Frame, Kind, Within};
 use super::error::{AcquireError, Deadlock};
 use super::modes::{Asker, Mode, Purpose, Step};
-use super::owner::{Context, Lineage, OwnerId, Record, Seat};
+use super::owner::{Context, Lineage, OwnerId, Record};
 use super::running::Running;
-use super::{Interlock, Limit, Waited};
+use super::{Inner, Limit, Waited};
 use crate::sync::has_failed;
 use std::fmt;
 use std::sync::Arc;
@@ -38,7 +38,8 @@ impl Running<'_> {
         self.load_by(Limit::Never, f)
     }
     /// [`load`](Self::load), if it can begin within `timeout`. After a time-out, too, the share is there
-    /// again: if somebody else holds just then, once they have released.
+    /// again: if somebody else holds just then, once they have released. Only a share that was
+    /// [not there](Self::has_share) before, because a future was dropped, is not waited for any longer.
     ///
     /// # Errors
     /// [`AcquireError::TimedOut`], and those of `load`.
@@ -125,10 +126,44 @@ impl Running<'_> {
         seen: u64,
         f: impl FnOnce(&mut Unloading<'_>) -> R,
     ) -> Result<Option<R>, AcquireError> {
-        if self.home().locked(|state| state.generation) != seen {
+        self.unload_once_by(seen, Limit::Forever, f)
+    }
+    /// [`unload_once`](Self::unload_once), if nobody else runs now. It may block in its end, as
+    /// [`try_load`](Self::try_load).
+    ///
+    /// # Errors
+    /// [`AcquireError::WouldBlock`], and those of `unload`.
+    pub fn try_unload_once<R>(
+        &mut self,
+        seen: u64,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<Option<R>, AcquireError> {
+        self.unload_once_by(seen, Limit::Never, f)
+    }
+    /// [`unload_once`](Self::unload_once), if it can begin within `timeout`; see
+    /// [`load_timeout`](Self::load_timeout).
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`], and those of `unload`.
+    pub fn unload_once_timeout<R>(
+        &mut self,
+        seen: u64,
+        timeout: Duration,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<Option<R>, AcquireError> {
+        let limit = self.home().deadline(timeout);
+        self.unload_once_by(seen, limit, f)
+    }
+    fn unload_once_by<R>(
+        &mut self,
+        seen: u64,
+        limit: Limit,
+        f: impl FnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<Option<R>, AcquireError> {
+        if !self.home().is_due(seen) {
             return Ok(None);
         }
-        let hold = self.hold(Purpose::Unload, Limit::Forever)?;
+        let hold = self.hold(Purpose::Unload, limit)?;
         if hold.generation != seen {
             hold.finish(false);
             return Ok(None);
@@ -147,7 +182,7 @@ impl Running<'_> {
     }
     /// Holds, or says why not.
     fn hold(&mut self, purpose: Purpose, limit: Limit) -> Result<Exclusive<'_>, AcquireError> {
-        let step = self.ask(purpose, limit.asker())?;
+        let step = self.ask(purpose, limit.asker(), limit)?;
         let record = self.record();
         if step == Step::Wait {
             let error = match record.home.wait(record.key(), limit.deadline()) {
@@ -165,12 +200,17 @@ impl Running<'_> {
         }
         Ok(Exclusive::new(self))
     }
-    /// Asks to hold, one level up.
-    pub(super) fn ask(&mut self, purpose: Purpose, asker: Asker) -> Result<Step, AcquireError> {
+    /// Asks to hold, one level up. `limit`: how long for the share of a future that was dropped.
+    pub(super) fn ask(
+        &mut self,
+        purpose: Purpose,
+        asker: Asker,
+        limit: Limit,
+    ) -> Result<Step, AcquireError> {
         if purpose == Purpose::Unload && self.lineage.as_ref().is_some_and(|line| line.is_live()) {
             return Err(AcquireError::Child);
         }
-        self.rise()?;
+        self.rise(limit)?;
         let record = self.record();
         // A thread that waits keeps the shares of all executions that it is in.
         let here = if asker == Asker::Thread { ambient::beside(record) } else { Vec::new() };
@@ -179,6 +219,13 @@ impl Running<'_> {
             state.ask(record.key(), purpose, asker, &here)
         });
         asked.inspect_err(|_| self.sink())
+    }
+}
+
+impl Inner {
+    /// Whether nothing was unloaded since this generation.
+    pub(super) fn is_due(&self, seen: u64) -> bool {
+        self.locked(|state| state.generation) == seen
     }
 }
 
@@ -235,73 +282,8 @@ impl super::state::State {
     fn withdraw(&mut self, key: crate::slab_list::Key, stuck: &[OwnerId]) -> AcquireError {
         let told = Deadlock::of(self, key, stuck);
         self.unlink(key);
-        self.set_mode(key, Mode::Running);
+        self.begin_to_run(key);
         told
-    }
-}
-
-impl Interlock {
-    /// Unloads without being in an execution: as [`Running::unload`], but nobody lets it go first. Those
-    /// that ask like this have their turns in the order in which they came, and so have newcomers.
-    ///
-    /// # Errors
-    /// None today: it waits as long as it takes.
-    ///
-    /// # Panics
-    /// Inside a `run` of this thread: it would wait for itself.
-    pub fn unload<R>(&self, f: impl FnOnce(&mut Unloading<'_>) -> R) -> Result<R, AcquireError> {
-        self.hold(Purpose::Unload, Limit::Forever, |section| f(&mut Unloading::new(section)))
-    }
-    /// Loads without being in an execution; see [`unload`](Self::unload).
-    ///
-    /// # Errors
-    /// None today, as for `unload`.
-    ///
-    /// # Panics
-    /// Inside a `run` of this thread.
-    pub fn load<R>(&self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
-        self.hold(Purpose::Load, Limit::Forever, |section| f(&mut Loading::new(section)))
-    }
-    /// [`unload`](Self::unload), if it can begin within `timeout`.
-    ///
-    /// # Errors
-    /// [`AcquireError::TimedOut`].
-    ///
-    /// # Panics
-    /// Inside a `run` of this thread.
-    pub fn unload_timeout<R>(
-        &self,
-        timeout: Duration,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let limit = self.0.deadline(timeout);
-        self.hold(Purpose::Unload, limit, |section| f(&mut Unloading::new(section)))
-    }
-    fn hold<R>(
-        &self,
-        purpose: Purpose,
-        limit: Limit,
-        f: impl FnOnce(Section) -> R,
-    ) -> Result<R, AcquireError> {
-        assert!(
-            ambient::innermost(&self.0).is_none(),
-            "this thread is in an execution: ask its `Running`"
-        );
-        let seat = Seat::take(&self.0);
-        let (key, asker) = (seat.record.key(), limit.asker());
-        seat.record.vitals().rename();
-        let waited = match self.0.slowly(|state| state.request(key, purpose, asker)) {
-            Some(Step::Done) => Waited::Granted,
-            Some(Step::Wait) => self.0.wait(key, limit.deadline()),
-            None => unreachable!("it waits"),
-        };
-        let result = match waited {
-            Waited::Granted => Ok(Exclusive::alone(&seat.record).run(f)),
-            Waited::TimedOut(_) => Err(AcquireError::TimedOut),
-            Waited::Forfeited => unreachable!("it holds nothing that could be forfeited"),
-        };
-        seat.give_back();
-        result
     }
 }
 
@@ -322,7 +304,8 @@ impl<'a> Exclusive<'a> {
         let level = running.level;
         Exclusive { record, level, lineage, generation: 0, pending: false, open: true }.entered()
     }
-    fn alone(record: &'a Arc<Record>) -> Self {
+    /// By who has no share.
+    pub(super) fn alone(record: &'a Arc<Record>) -> Self {
         let level = Context::BASE.level;
         record.vitals().begin(record.home.clock.now());
         record.vitals().set(Context { level: level + 1, shares: 0 });
@@ -366,8 +349,8 @@ impl<'a> Exclusive<'a> {
         self.sink();
     }
     /// Releases; [`Step::Wait`]: a task lets others go first.
-    pub(super) fn finish_as_task(mut self) -> Step {
-        self.release(true, Some(Asker::Task))
+    pub(super) fn finish_as_task(mut self, done: bool) -> Step {
+        self.release(done, Some(Asker::Task))
     }
     fn release(&mut self, done: bool, drain: Option<Asker>) -> Step {
         self.open = false;

@@ -13,15 +13,15 @@
 //! | S1 | `ILK-ONE-HOLDER` |
 //! | S2 | `ILK-ALONE` |
 //! | S3 | `ILK-NO-PERMIT-IN-UNLOAD` |
-//! | S4 | `interlock_crowd` |
-//! | S5 | `ILK-OUT-IS-EMPTY`, `ILK-SHARE-GIVEN-UP`, `interlock_crowd` |
+//! | S4 | `ILK-SEES-ONE-WORLD` |
+//! | S5 | `ILK-OUT-IS-EMPTY`, `ILK-SHARE-GIVEN-UP`, `ILK-FRAMES` |
 //! | S6 | `ILK-ONE-HOLDER` |
 //! | S7 | `ILK-ENTRY`, `ILK-QUEUED` |
 //! | S8 | `ILK-SHARE-GIVEN-UP`, `interlock_crowd`, `dropped_wrap_async_x_load` |
 //! | R11 | `r11_loads_end_before_unloads_in_whatever_order_they_came` |
 //! | R12 | `r12_a_new_sharer_waits_behind_an_upgrade_until_it_has_released` |
 //! | ONCE | `interlock_one_change_x_two_executions` |
-//! | L6 | `ILK-EXACT-WAKE-UP` |
+//! | L6 | `ILK-EXACT-WAKE-UP`, `ILK-WATCHED` |
 //! | ENDS | `ILK-DEADLOCK-TOLD`, `interlock_crowd`, `l06_no_wake_up_is_lost_in_a_crowd` |
 //! | L5 | `l05_an_unload_is_granted_under_a_stream_of_sharers`, `requests_without_a_share_have_their_turns_in_order_whatever_they_are_for` |
 //! | RESUMES | `who_drains_does_not_wait_for_requests_without_a_share` |
@@ -30,6 +30,7 @@
 //!
 //! `ENTERS` and `PERMIT-ENDS` the machine does not promise, which has no queue.
 
+use super::dump::Accepts;
 use super::modes::{Mode, Owner, Purpose, Queue, Tally};
 use super::owner::Context;
 use super::state::State;
@@ -54,11 +55,14 @@ invariants! {
     "ILK-ONE-HOLDER" "at most one owner holds, and the holder says so (S1, S6)" one_holder;
     "ILK-ALONE" "beside a holder nobody has a share, and every other entry accepts its purpose (S2)" alone;
     "ILK-NO-PERMIT-IN-UNLOAD" "while somebody unloads no permit block is open (S3)" no_permit_in_unload;
+    "ILK-SEES-ONE-WORLD" "nothing was unloaded since an execution began, but by itself or while it waited to unload (S4)" sees_one_world;
     "ILK-OUT-IS-EMPTY" "who is out has no frame, no entry and no share (S5)" out_is_empty;
     "ILK-SHARE-GIVEN-UP" "who waits for a share or to hold, or permits, has no share (S5, S8)" share_given_up;
+    "ILK-FRAMES" "an owner's own levels are those that it is known to be in, and where it runs it has its shares (S5)" frames;
     "ILK-ENTRY" "an owner has an entry exactly if it waits to hold, drains, or is in a permit block (S7)" entry;
     "ILK-QUEUED" "who waits is in the queue of what it waits for, and in no other" queued;
     "ILK-EXACT-WAKE-UP" "nobody waits whose guard holds" exact_wake_up;
+    "ILK-WATCHED" "somebody watches for a share only while it is to come back" watched;
     "ILK-TALLY" "the counters are the sums of what the owners do" tally;
     "ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that does not go on before it has none" deadlock_told;
     "ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
@@ -137,10 +141,19 @@ fn no_permit_in_unload(s: &State) -> bool {
     })
 }
 
+fn sees_one_world(s: &State) -> bool {
+    s.known().all(|(_, o)| match (o.sees, o.mode) {
+        (Some(sees), _) => sees == s.generation,
+        (None, mode) => !matches!(mode, Mode::Running | Mode::Yielded),
+    })
+}
+
 fn out_is_empty(s: &State) -> bool {
     s.known().all(|(_, o)| {
-        !matches!(o.mode, Mode::Out | Mode::Entering | Mode::Forfeited)
-            || o.permits == 0 && o.declared == 0
+        let is_out = matches!(o.mode, Mode::Out | Mode::Entering | Mode::Forfeited);
+        let has_nothing = o.permits == 0 && o.declared == 0 && o.awaits == 0 && o.entry.is_none();
+        let has_left = matches!(o.vitals.context(), Context::OUT | Context::LOST);
+        !is_out || has_nothing && o.sees.is_none() && has_left
     })
 }
 
@@ -151,13 +164,40 @@ fn share_given_up(s: &State) -> bool {
     })
 }
 
+/// Its guard says one level more before it gives its share up under the lock, and after it has got it back.
+fn frames(s: &State) -> bool {
+    s.known().all(|(key, o)| {
+        let Some(Context { level, shares }) = o.vitals.context().inside() else { return true };
+        let sections = s.holder.filter(|holder| holder.key == key).map_or(0, |holder| holder.depth);
+        let gave_up = matches!(
+            o.mode,
+            Mode::Waiting { .. } | Mode::Draining(_) | Mode::Resuming { ends_permit: false }
+        );
+        let known = 1 + o.permits + sections + u32::from(gave_up);
+        let runs = o.mode == Mode::Running && o.permits == 0;
+        o.awaits <= o.permits
+            && (level == known && (!runs || shares > 0) || level == known + 1 && shares == 0)
+    })
+}
+
 fn entry(s: &State) -> bool {
     s.known().all(|(_, o)| {
-        let rejects = o.tally();
-        let waits = matches!(o.mode, Mode::Waiting { .. } | Mode::Draining(_));
-        (rejects.reject_share == 1) == waits
-            && (o.permits == 0 || rejects.reject_unload == 1)
-            && (o.mode != Mode::Yielded || o.permits > 0)
+        let (waits, lets_unload) = match o.mode {
+            Mode::Waiting { purpose, upgrading } => {
+                (true, !upgrading || purpose == Purpose::Unload)
+            }
+            Mode::Draining(purpose) => (true, purpose == Purpose::Unload),
+            _ => (false, false),
+        };
+        match o.entry {
+            None => !waits && o.permits == 0 && o.mode != Mode::Yielded,
+            Some(Accepts { share, load, unload }) => {
+                (waits || o.permits > 0)
+                    && load
+                    && share != waits
+                    && unload == (lets_unload && o.permits == 0)
+            }
+        }
     })
 }
 
@@ -189,6 +229,12 @@ fn exact_wake_up(s: &State) -> bool {
         Mode::Draining(purpose) => turns(purpose),
         Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => true,
     })
+}
+
+fn watched(s: &State) -> bool {
+    s.owners
+        .iter()
+        .all(|(_, owner)| owner.watchers.is_empty() || matches!(owner.mode, Mode::Resuming { .. }))
 }
 
 fn tally(s: &State) -> bool {

@@ -4,11 +4,12 @@
 //! its invariant is there to notice. A break may spoil others, too: what counts is that its own is told.
 
 use super::invariants::ALL;
-use super::modes::{Asker, Mode, Purpose};
+use super::modes::{Asker, Mode, Parent, Purpose};
 use super::owner::Context;
 use super::state::{Holder, State};
 use super::{Interlock, Running};
 use crate::slab_list::Key;
+use crate::wait_queue::Wake;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Waker};
@@ -64,7 +65,7 @@ fn hold(s: &mut State, key: Key, purpose: Purpose) {
     s.holder = Some(Holder { key, purpose, depth: 1, upgraded: true });
 }
 
-/// Every invariant's name, and how it is broken.
+/// Every invariant's name, and how it is broken: each way that it may be.
 fn breaks() -> Vec<(&'static str, Break)> {
     vec![
         ("ILK-ONE-HOLDER", |s| {
@@ -80,6 +81,11 @@ fn breaks() -> Vec<(&'static str, Break)> {
             s.unlink(key);
             hold(s, key, Purpose::Unload);
         }),
+        ("ILK-SEES-ONE-WORLD", |s| s.generation += 1),
+        ("ILK-SEES-ONE-WORLD", |s| {
+            let key = permits(s);
+            s.change(key, |owner| owner.sees = None);
+        }),
         ("ILK-OUT-IS-EMPTY", |s| {
             let key = permits(s);
             s.set_mode(key, Mode::Out);
@@ -88,9 +94,34 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = permits(s);
             s.owner(key).vitals.set(Context::BASE);
         }),
+        ("ILK-FRAMES", |s| {
+            let key = permits(s);
+            s.change(key, |owner| owner.permits += 2);
+        }),
+        ("ILK-FRAMES", |s| {
+            let key = waits(s);
+            s.owner(key).vitals.set(Context::BASE);
+        }),
+        ("ILK-FRAMES", |s| {
+            let key = permits(s);
+            s.change(key, |owner| owner.awaits = 2);
+        }),
         ("ILK-ENTRY", |s| {
             let key = permits(s);
             s.change(key, |owner| owner.permits = 0);
+        }),
+        // What the permit block publishes is not taken away by what comes after it, and not forgotten.
+        ("ILK-ENTRY", |s| {
+            let key = permits(s);
+            s.change(key, |owner| owner.entry = None);
+        }),
+        ("ILK-ENTRY", |s| {
+            let key = waits(s);
+            s.change(key, |owner| owner.restore());
+        }),
+        ("ILK-ENTRY", |s| {
+            let key = waits(s);
+            s.change(key, |owner| owner.publish(Purpose::Load, true));
         }),
         ("ILK-QUEUED", |s| {
             let key = waits(s);
@@ -100,9 +131,21 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = permits(s);
             let _ = s.enqueue(key, Mode::Resuming { ends_permit: true }, Asker::Task);
         }),
+        ("ILK-WATCHED", |s| {
+            let key = permits(s);
+            s.watch(key, Wake::Task(None), false);
+        }),
         ("ILK-TALLY", |s| s.tally.reject_share += 1),
         ("ILK-DEADLOCK-TOLD", |s| {
             s.tally.blocked = 1;
+        }),
+        // The count says that there is none, and there is: one has said that it waits for its child.
+        ("ILK-DEADLOCK-TOLD", |s| {
+            let (parent, child) = (permits(s), waits(s));
+            let (of, id) = (s.owner(child).id(), s.owner(parent).id());
+            s.owners[child.index()].parent = Some(Parent { of, id });
+            s.owners[parent.index()].declared = 1;
+            assert_eq!(s.tally.blocked, 0);
         }),
         ("ILK-FAST-IS-EMPTY", |s| s.slow = false),
     ]

@@ -56,6 +56,7 @@ mod invariants;
 mod invariants_tests;
 mod loaded;
 mod modes;
+mod outside;
 mod owner;
 mod permit;
 mod returning;
@@ -85,13 +86,12 @@ use crate::foreign::{contained, release};
 use crate::slab_list::Key;
 use crate::sync::{Mutex, Word};
 use crate::wait_queue::Wake;
-use modes::{Asker, Mode, Outcome, Step};
+use modes::{Asker, Outcome, Step};
 use owner::{Context, Place};
 use state::{SLOW, State};
 use std::fmt;
 use std::mem::take;
 use std::sync::{Arc, PoisonError, Weak};
-use std::task::Waker;
 use std::time::Duration;
 
 /// The load interlock. Cheap to clone: all clones are one.
@@ -328,29 +328,6 @@ impl Inner {
         }
     }
 
-    /// A thread waits until a share is back whose future was dropped, though it may not be the only one
-    /// that does.
-    fn wait_until_back(&self, key: Key, limit: Limit) -> Result<(), AcquireError> {
-        let mut state = self.state.lock();
-        while matches!(state.owner(key).mode, Mode::Resuming { .. }) {
-            match limit {
-                Limit::Never => return Err(AcquireError::WouldBlock),
-                Limit::Until(deadline) if self.clock.has_passed(deadline) => {
-                    return Err(AcquireError::TimedOut);
-                }
-                Limit::Until(_) | Limit::Forever => {}
-            }
-            let condvar = state.owner(key).condvar.clone();
-            // Nobody polls for it any more: its waker was taken when its future was dropped.
-            state.withdraw_wake(key);
-            state.owners[key.index()].wake = Some(Wake::Thread(condvar.clone()));
-            self.clock.wait(&condvar, &mut state, limit.deadline());
-            // The next who waits.
-            condvar.notify_one();
-        }
-        Ok(())
-    }
-
     fn deadline(&self, timeout: Duration) -> Limit {
         Limit::Until(self.clock.deadline(timeout))
     }
@@ -371,7 +348,7 @@ impl Inner {
 struct After {
     wakes: Vec<Wake>,
     withdrawn: Vec<Wake>,
-    late: Vec<Waker>,
+    late: Vec<Wake>,
 }
 
 impl After {
@@ -392,7 +369,11 @@ impl Tick for Inner {
     fn tick(&self) {
         let condvars = self.locked(|state| {
             let queued = state.owners.iter().filter(|(_, owner)| owner.mode.is_queued());
-            queued.map(|(_, owner)| owner.condvar.clone()).collect::<Vec<_>>()
+            let threads = queued.flat_map(|(_, owner)| {
+                let watchers = owner.watchers.iter().filter_map(|watcher| watcher.wake.thread());
+                watchers.chain([&owner.condvar]).cloned()
+            });
+            threads.collect::<Vec<_>>()
         });
         condvars.iter().for_each(|condvar| {
             condvar.notify_all();

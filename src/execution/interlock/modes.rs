@@ -4,13 +4,13 @@
 //! interface refuses to permit or to load with more than one share in the innermost frame, and a
 //! permit block always accepts the same, so all frames are alike.
 
+use super::dump::Accepts;
 use super::owner::{OwnerId, Vitals};
 use crate::clock::Time;
 use crate::slab_list::{Links, List, linked};
 use crate::sync::Condvar;
 use crate::wait_queue::Wake;
 use std::sync::Arc;
-use std::task::Waker;
 
 /// What an exclusive section is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -94,6 +94,11 @@ pub(super) enum Asker {
 pub(super) struct Owner {
     pub(super) epoch: u64,
     pub(super) mode: Mode,
+    /// What it publishes, and lets go first. Given by each transition that gives or takes one, and not worked
+    /// out of the mode, which has to agree (S7).
+    pub(super) entry: Option<Accepts>,
+    /// The generation that its body has seen, unless it is out, or has let others unload (S4).
+    pub(super) sees: Option<u64>,
     /// Permit blocks that it is in, those whose end waits included.
     pub(super) permits: u32,
     /// How often it has said that it waits for its children, and keeps its share.
@@ -110,8 +115,8 @@ pub(super) struct Owner {
     pub(super) outcome: Option<Outcome>,
     /// How it is woken, while it is queued.
     pub(super) wake: Option<Wake>,
-    /// What it has left to be done when it has its share again.
-    pub(super) late: Option<Waker>,
+    /// Who else is woken when it has its share again.
+    pub(super) watchers: Vec<Watcher>,
     pub(super) condvar: Arc<Condvar>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) links: Links,
@@ -120,6 +125,15 @@ linked!(/// The queue that an owner's mode names.
     InQueue, Owner, links);
 
 pub(super) type Queue = List<InQueue>;
+
+/// Somebody who watches for an owner's share to come back; see [`returning`](super::returning).
+#[derive(Debug)]
+pub(super) struct Watcher {
+    pub(super) id: u64,
+    pub(super) wake: Wake,
+    /// To be woken after everybody else: what is left to be done at an execution's end.
+    pub(super) last: bool,
+}
 
 /// The children of one execution: those begun with a token, or inside it by a guard, and tokens that may be.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +175,31 @@ impl Owner {
     pub(super) fn id(&self) -> OwnerId {
         self.vitals.id()
     }
+    /// It is in nothing any more.
+    pub(super) fn clear(&mut self, mode: Mode) {
+        (self.mode, self.entry, self.sees) = (mode, None, None);
+        (self.permits, self.declared, self.awaits) = (0, 0, 0);
+    }
+    /// A permit block is over, and with it what it was said to wait for there.
+    pub(super) fn leave_permit(&mut self) {
+        self.permits -= 1;
+        self.awaits = self.awaits.min(self.permits);
+    }
+    /// What it publishes while it waits to hold, or lets others of its kind go first: loads, if
+    /// it gave a share up to load; else all that hold. In a permit block it lets nobody unload, either.
+    pub(super) fn publish(&mut self, purpose: Purpose, gave_up: bool) {
+        let unload = self.permits == 0 && !(gave_up && purpose == Purpose::Load);
+        self.entry = Some(Accepts { share: false, load: true, unload });
+        if purpose == Purpose::Unload {
+            self.sees = None;
+        }
+    }
+    /// What it published before: in a permit block that loads may be, and nothing else.
+    pub(super) fn restore(&mut self) {
+        let permits = Accepts { share: true, load: true, unload: false };
+        self.entry = (self.permits > 0).then_some(permits);
+    }
+
     /// Its children that live, and those of them that wait until it has no share.
     pub(super) fn live_children(&self) -> (usize, usize) {
         let Children { of, alive, waiting } = self.children;
@@ -177,22 +216,12 @@ impl Owner {
     }
     /// What it adds to the counts.
     pub(super) fn tally(&self) -> Tally {
-        let (mut reject_share, mut reject_unload) = (false, self.permits > 0);
-        match self.mode {
-            Mode::Waiting { purpose, upgrading } => {
-                reject_share = true;
-                reject_unload |= upgrading && purpose == Purpose::Load;
-            }
-            Mode::Draining(purpose) => {
-                reject_share = true;
-                reject_unload |= purpose == Purpose::Load;
-            }
-            _ => {}
-        }
+        let rejects =
+            |accepts: fn(&Accepts) -> bool| self.entry.is_some_and(|entry| !accepts(&entry));
         Tally {
             running: usize::from(self.mode == Mode::Running),
-            reject_share: usize::from(reject_share),
-            reject_unload: usize::from(reject_unload),
+            reject_share: usize::from(rejects(|entry| entry.share)),
+            reject_unload: usize::from(rejects(|entry| entry.unload)),
             yielded: usize::from(self.mode == Mode::Yielded),
             declared: usize::from(self.declared > 0),
             blocked: usize::from(self.declared > 0 && self.live_children().1 > 0),

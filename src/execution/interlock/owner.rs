@@ -69,6 +69,12 @@ impl Context {
         Context { level: level.wrapping_add(1) | Context::FORSAKEN, shares: 0 }
     }
 
+    /// Where an execution is that has begun and was not forfeited, whoever waits for its share.
+    #[cfg(any(test, debug_assertions))]
+    pub(super) fn inside(self) -> Option<Context> {
+        let begun = !matches!(self, Context::OUT | Context::LOST);
+        begun.then_some(Context { level: self.level & !Context::FORSAKEN, ..self })
+    }
     const fn pack(self) -> u64 {
         (self.level as u64) << 32 | self.shares as u64
     }

@@ -1,5 +1,6 @@
 //! Permit blocks: waiting without a share.
 
+use super::Limit;
 use super::ambient::{self, Kind};
 use super::error::AcquireError;
 use super::modes::{Asker, Mode};
@@ -51,7 +52,7 @@ impl Running<'_> {
     }
     /// `awaits`: `f` waits for its children.
     fn permit<R>(&mut self, awaits: bool, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
-        let level = self.begin_permit(awaits)?;
+        let level = self.begin_permit(awaits, Limit::Forever)?;
         let within = ambient::push(self.frame(level, Kind::Permit));
         // The share is to be there again for whoever catches the panic.
         let result = catch_unwind(AssertUnwindSafe(f));
@@ -69,8 +70,8 @@ impl Running<'_> {
         }
         result.or_else(|panic| resume_unwind(panic))
     }
-    fn begin_permit(&mut self, awaits: bool) -> Result<u32, AcquireError> {
-        self.rise()?;
+    fn begin_permit(&mut self, awaits: bool, limit: Limit) -> Result<u32, AcquireError> {
+        self.rise(limit)?;
         let record = self.record();
         let permitted = record.home.slowly(|state| {
             state.adopt(record.key());
@@ -101,9 +102,51 @@ impl Running<'_> {
         &mut self,
         future: F,
     ) -> Result<F::Output, AcquireError> {
-        self.recover_async().await;
-        let level = self.begin_permit(false)?;
-        let permit = super::tasks::Permit::new(self.record(), self.level);
+        self.permit_async(false, future).await
+    }
+    /// [`permit_waiting`](Self::permit_waiting) around a future.
+    ///
+    /// ```
+    /// # use std::{pin::pin, task::{Context, Poll, Waker}};
+    /// # fn now<T>(future: impl Future<Output = T>) -> T {
+    /// #     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+    /// #         Poll::Ready(value) => value,
+    /// #         Poll::Pending => panic!("nobody is in the way"),
+    /// #     }
+    /// # }
+    /// # now(async {
+    /// let interlock = cabrank::Interlock::new();
+    /// let mut running = interlock.enter_async().await;
+    /// let child = running.child();
+    /// let work = async move {
+    ///     let mut running = child.enter_async().await;
+    ///     running.load_async().await?.finish().await; // the parent has no share meanwhile
+    ///     Ok::<_, cabrank::AcquireError>(7)
+    /// };
+    /// assert_eq!(running.permit_waiting_async(work).await??, 7);
+    /// # Ok::<_, cabrank::AcquireError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `permit_waiting`.
+    ///
+    /// # Cancel safety
+    /// As for [`permit_loads_async`](Self::permit_loads_async). It waits for nobody any more.
+    pub async fn permit_waiting_async<F: Future>(
+        &mut self,
+        future: F,
+    ) -> Result<F::Output, AcquireError> {
+        self.permit_async(true, future).await
+    }
+    async fn permit_async<F: Future>(
+        &mut self,
+        awaits: bool,
+        future: F,
+    ) -> Result<F::Output, AcquireError> {
+        self.regain_async().await;
+        let level = self.begin_permit(awaits, Limit::Never)?;
+        let permit = super::tasks::Permit::new(self.record(), self.level, awaits);
         let frame = self.frame(level, Kind::Permit);
         let output = scoped(|| ambient::push(frame.clone()), future).await;
         permit.end().await;
@@ -130,5 +173,18 @@ impl Running<'_> {
         thread: std::thread::JoinHandle<T>,
     ) -> Result<std::thread::Result<T>, AcquireError> {
         self.permit_loads(|| thread.join())
+    }
+    /// Waits for a task's end, and permits loads meanwhile: for what a runtime's `spawn` returns.
+    ///
+    /// As by [`join`](Self::join), a circle that this wait closes is not seen. To wait for children,
+    /// [`permit_waiting_async`](Self::permit_waiting_async) is told.
+    ///
+    /// # Errors
+    /// Those of `permit_loads`; then the task is not waited for.
+    ///
+    /// # Cancel safety
+    /// As for [`permit_loads_async`](Self::permit_loads_async).
+    pub async fn join_async<F: Future>(&mut self, task: F) -> Result<F::Output, AcquireError> {
+        self.permit_loads_async(task).await
     }
 }

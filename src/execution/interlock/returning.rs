@@ -1,18 +1,35 @@
-//! A share that is to come back to an execution that is at its end.
+//! A share that is to come back to an execution: it was given up for something that was dropped, and
+//! somebody else holds.
 //!
-//! Whoever was dropped while it waited to hold, or permitted, has given its share up; while somebody holds,
-//! it is not back. What ends an execution runs under its share (S8), so it has to wait for it. A drop must
+//! Nobody's own wait ends with its coming, so there may be any number who watch for it: threads and tasks
+//! that ask, or wait for children, by the same share. Each is in the owner's list under its own name, and is
+//! taken out when the share is let in, and woken; or takes itself out, when it gives up or is dropped. The
+//! owner keeps its place in the queue meanwhile, whoever comes and goes. So no wake-up is one watcher's instead
+//! of another's, and none is kept longer than its watcher lives. A watcher is in the list before the lock is
+//! released under which it found the share missing, so none is lost, either.
+//!
+//! # At the end of an execution
+//! What ends an execution runs under its share (S8), so it has to wait for it. A drop must
 //! not wait: on a runtime with one thread, the holder may be a task that goes on only when the drop has
 //! returned. So a drop leaves its end behind, as a waker: whoever lets the share in wakes it, after the lock,
 //! and after everybody else.
 
-use super::modes::{Asker, Step};
-use super::owner::{Context, Record};
+use super::ambient;
+use super::error::{AcquireError, Deadlock};
+use super::modes::{Mode, Step, Watcher};
+use super::owner::{Context, OwnerId, Record};
 use super::running::Running;
+use super::state::State;
+use super::{Inner, Limit};
 use crate::foreign::release;
-use std::future::poll_fn;
+use crate::slab_list::Key;
+use crate::sync::{Condvar, has_failed};
+use crate::wait_queue::Wake;
+use std::future::Future;
+use std::mem::{replace, take};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context as TaskContext, Poll, Waker};
 
 /// A share that is not there. It comes back, unless it is forfeited.
 pub(crate) struct Returning {
@@ -25,51 +42,209 @@ impl Running<'_> {
     pub(crate) fn returning(&self) -> Option<Returning> {
         let record = self.record();
         let gone = !self.has_share() && record.vitals().context() != Context::LOST;
-        gone.then(|| Returning { record: record.clone(), level: self.level })
+        gone.then(|| record.returning(self.level))
     }
     /// Waits until its share is there: as long as somebody holds.
+    ///
+    /// # Panics
+    /// If this thread is in the execution that holds: it would wait for itself.
     pub(crate) fn await_share(&self) {
-        if let Some(returning) = self.returning() {
-            let step = returning.take_back(Asker::Thread, None);
-            returning.record.home.wait_for_share(returning.record.key(), step);
-            returning.has_come();
-        }
+        self.share_within(Limit::Forever).unwrap_or_else(|error| panic!("{error}"));
+    }
+    pub(super) fn share_within(&self, limit: Limit) -> Result<(), AcquireError> {
+        let Some(returning) = self.returning() else { return Ok(()) };
+        let _ = returning.take_back();
+        returning.wait(limit)
     }
     /// The same without blocking the thread.
     pub(crate) async fn await_share_async(&self) {
-        poll_fn(|cx| match self.returning() {
-            Some(returning) if !returning.wakes(cx.waker().clone()) => Poll::Pending,
-            _ => Poll::Ready(()),
-        })
-        .await;
+        if let Some(returning) = self.returning() {
+            let _ = returning.take_back();
+            returning.come().await;
+        }
+    }
+}
+
+impl Record {
+    pub(super) fn returning(self: &Arc<Self>, level: u32) -> Returning {
+        Returning { record: self.clone(), level }
+    }
+    /// If a future was dropped that had given this level's share up, waits until it is back.
+    pub(super) fn regain(self: &Arc<Self>, level: u32, limit: Limit) -> Result<(), AcquireError> {
+        match self.vitals().context() == Context::forsaken(level) {
+            true => self.returning(level).wait(limit),
+            false => Ok(()),
+        }
     }
 }
 
 impl Returning {
+    /// A thread waits until it is back. [`AcquireError::Nested`] if none is to come, and
+    /// [`AcquireError::Deadlock`] if this thread is in the execution that holds.
+    pub(super) fn wait(&self, limit: Limit) -> Result<(), AcquireError> {
+        let (home, key) = (&self.record.home, self.record.key());
+        let (here, condvar) = (ambient::beside(&self.record), Arc::new(Condvar::new()));
+        let watcher =
+            home.slowly(|state| match state.recover(key).ok_or(AcquireError::Nested)? {
+                Step::Done => Ok(None),
+                Step::Wait if matches!(limit, Limit::Never) => Err(AcquireError::WouldBlock),
+                Step::Wait => match state.holder_among(&here) {
+                    Some(stuck) => Err(Deadlock::of(state, key, &[stuck])),
+                    None => Ok(Some(state.watch(key, Wake::Thread(condvar.clone()), false))),
+                },
+            })?;
+        if let Some(watcher) = watcher {
+            home.wait_while_watching(key, watcher, &condvar, limit)?;
+        }
+        self.has_come();
+        Ok(())
+    }
+    /// The same for a task, if one is to come. Dropped, it watches no more.
+    pub(super) async fn come(&self) {
+        let (home, key) = (&self.record.home, self.record.key());
+        if home.slowly(|state| state.recover(key)).is_some() {
+            Watch { home, key, watcher: None }.await;
+            self.has_come();
+        }
+    }
     /// Whether the share is back. If not, the waker is woken when it is, or when it is forfeited.
     pub(crate) fn wakes(&self, waker: Waker) -> bool {
-        let is_back = self.take_back(Asker::Task, Some(waker)) == Step::Done;
+        let key = self.record.key();
+        let mut waker = Some(waker);
+        let is_back = self.record.home.slowly(|state| {
+            state.adopt(key);
+            let is_back = state.take_back(key) == Step::Done;
+            if !is_back {
+                state.watch(key, Wake::Task(waker.take()), true);
+            }
+            is_back
+        });
+        release(waker);
         if is_back {
             self.has_come();
         }
         is_back
     }
-    fn take_back(&self, asker: Asker, mut waker: Option<Waker>) -> Step {
+    /// Who was dropped waits, holds and permits no more.
+    fn take_back(&self) -> Step {
         let key = self.record.key();
-        let (step, former) = self.record.home.slowly(|state| {
+        self.record.home.slowly(|state| {
             state.adopt(key);
-            let step = state.take_back(key, asker);
-            let late = &mut state.owners[key.index()].late;
-            (step, std::mem::replace(late, waker.take_if(|_| step == Step::Wait)))
-        });
-        release((waker, former));
-        step
+            state.take_back(key)
+        })
     }
+    /// Who sees it first says so.
     fn has_come(&self) {
-        let vitals = self.record.vitals();
-        let now = vitals.context();
-        if now != Context::LOST {
-            vitals.exchange(now, Context::alone(self.level));
+        let (vitals, alone) = (self.record.vitals(), Context::alone(self.level));
+        let _ = vitals.exchange(Context::forsaken(self.level), alone)
+            || vitals.exchange(Context::above(self.level), alone);
+    }
+}
+
+/// A task's place among those who watch for a share.
+struct Watch<'a> {
+    home: &'a Inner,
+    key: Key,
+    /// Absent before it is first polled.
+    watcher: Option<u64>,
+}
+
+impl Future for Watch<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        // Cloned before the lock and dropped after it: both are foreign code.
+        let mut waker = Some(cx.waker().clone());
+        let key = self.key;
+        let (watcher, former) = self.home.locked(|state| match self.watcher {
+            None if state.is_returning(key) => {
+                (Some(state.watch(key, Wake::Task(waker.take()), false)), None)
+            }
+            None => (None, None),
+            Some(watcher) => match state.watcher(key, watcher) {
+                Some(wake) => (Some(watcher), Some(replace(wake, Wake::Task(waker.take())))),
+                None => (None, None),
+            },
+        });
+        release((former, waker));
+        self.watcher = watcher;
+        match watcher {
+            Some(_) => Poll::Pending,
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if let Some(watcher) = self.watcher.filter(|_| !has_failed()) {
+            release(self.home.locked(|state| state.unwatch(self.key, watcher)));
+        }
+    }
+}
+
+impl Inner {
+    fn wait_while_watching(
+        &self,
+        key: Key,
+        watcher: u64,
+        condvar: &Condvar,
+        limit: Limit,
+    ) -> Result<(), AcquireError> {
+        let mut state = self.state.lock();
+        while state.watcher(key, watcher).is_some() {
+            if self.clock.has_passed(limit.deadline()) {
+                let _a_threads = state.unwatch(key, watcher);
+                return Err(AcquireError::TimedOut);
+            }
+            self.clock.wait(condvar, &mut state, limit.deadline());
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Whether a share is back that was given up for something dropped or leaked. None if none is to come.
+    fn recover(&mut self, key: Key) -> Option<Step> {
+        self.adopt(key);
+        match self.owner(key).mode {
+            // Who was forfeited finds out by what it asks for next.
+            Mode::Running | Mode::Forfeited => Some(Step::Done),
+            Mode::Resuming { .. } => Some(Step::Wait),
+            _ => None,
+        }
+    }
+    fn is_returning(&self, key: Key) -> bool {
+        matches!(self.owner(key).mode, Mode::Resuming { .. })
+    }
+    /// The holder, if it is one of these.
+    fn holder_among(&self, here: &[OwnerId]) -> Option<OwnerId> {
+        let holder = self.owner(self.holder?.key).id();
+        here.contains(&holder).then_some(holder)
+    }
+
+    /// From here on this one is woken, too, when the share is let in. `last`: after everybody else.
+    pub(super) fn watch(&mut self, key: Key, wake: Wake, last: bool) -> u64 {
+        self.tickets += 1;
+        let id = self.tickets;
+        self.owners[key.index()].watchers.push(Watcher { id, wake, last });
+        id
+    }
+    /// None once it was woken.
+    fn watcher(&mut self, key: Key, id: u64) -> Option<&mut Wake> {
+        let mut watchers = self.owners[key.index()].watchers.iter_mut();
+        watchers.find(|watcher| watcher.id == id).map(|watcher| &mut watcher.wake)
+    }
+    fn unwatch(&mut self, key: Key, id: u64) -> Option<Watcher> {
+        let watchers = &mut self.owners[key.index()].watchers;
+        let at = watchers.iter().position(|watcher| watcher.id == id)?;
+        Some(watchers.remove(at))
+    }
+    /// There is nothing left to be watched for.
+    pub(super) fn wake_watchers(&mut self, key: Key) {
+        for Watcher { wake, last, .. } in take(&mut self.owners[key.index()].watchers) {
+            let woken = if last { &mut self.late } else { &mut self.wakes };
+            woken.push(wake);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::ambient::{self, Frame, Kind, Within};
 use super::child::Child;
 use super::enter::Begun;
 use super::error::AcquireError;
-use super::modes::{Asker, Step};
+use super::modes::Step;
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
 use super::{Inner, Interlock, Waited};
 use crate::execution::scoped::scoped;
@@ -196,7 +196,8 @@ impl<'scope> Running<'scope> {
     }
 
     /// Begins something that this share alone may do, one level up, where it has no share.
-    pub(super) fn rise(&mut self) -> Result<(), AcquireError> {
+    /// For the share of a future that was dropped it waits as long as `limit` says.
+    pub(super) fn rise(&mut self, limit: Limit) -> Result<(), AcquireError> {
         let vitals = self.record().vitals();
         let (alone, above) = (Context::alone(self.level), Context::above(self.level));
         loop {
@@ -207,13 +208,10 @@ impl<'scope> Running<'scope> {
             if now == Context::LOST {
                 return Err(AcquireError::Forfeited);
             }
-            if now == Context::forsaken(self.level) {
-                self.record().regain(self.level, Limit::Forever)?;
-            } else if now == above && self.record().recover() {
-                vitals.exchange(above, alone);
-            } else {
+            if now != above && now != Context::forsaken(self.level) {
                 return Err(AcquireError::Nested);
             }
+            self.record().returning(self.level).wait(limit)?;
         }
     }
     /// It is over, and the share is there again.
@@ -254,14 +252,6 @@ impl Record {
     pub(super) fn forsake(&self, level: u32) {
         self.vitals().exchange(Context::above(level), Context::forsaken(level));
     }
-    /// If so, waits until it is back.
-    pub(super) fn regain(&self, level: u32, limit: Limit) -> Result<(), AcquireError> {
-        if self.vitals().context() == Context::forsaken(level) {
-            self.home.wait_until_back(self.key(), limit)?;
-            self.vitals().exchange(Context::forsaken(level), Context::alone(level));
-        }
-        Ok(())
-    }
     fn enter_frame(&self, limit: Limit) -> Result<(), AcquireError> {
         let asker = limit.asker();
         match self.home.slowly(|state| state.enter_frame(self.key(), asker)) {
@@ -293,14 +283,5 @@ impl Record {
             }
             return;
         }
-    }
-    /// The share that was to come back after something was dropped: waits for it. False if there is
-    /// none to come.
-    fn recover(&self) -> bool {
-        let step = self.home.slowly(|state| state.recover(self.key(), Asker::Thread));
-        step.is_some_and(|step| {
-            self.home.wait_for_share(self.key(), step);
-            true
-        })
     }
 }

@@ -11,7 +11,6 @@ use crate::sync::{Condvar, Word};
 use crate::wait_queue::Wake;
 use slab::Slab;
 use std::sync::Arc;
-use std::task::Waker;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
@@ -49,7 +48,7 @@ pub(super) struct State {
     /// Who is not to be woken any more. A waker is foreign: it is dropped after the lock is released.
     pub(super) withdrawn: Vec<Wake>,
     /// What is left to be done by those who have their share again; see [`returning`](super::returning).
-    pub(super) late: Vec<Waker>,
+    pub(super) late: Vec<Wake>,
     pub(super) clock: Clock,
 }
 
@@ -88,6 +87,8 @@ impl State {
         entry.insert(Owner {
             epoch: 0,
             mode: Mode::Out,
+            entry: None,
+            sees: None,
             permits: 0,
             declared: 0,
             awaits: 0,
@@ -98,7 +99,7 @@ impl State {
             ticket: 0,
             outcome: None,
             wake: None,
-            late: None,
+            watchers: Vec::new(),
             condvar: Arc::new(Condvar::new()),
             vitals: vitals.clone(),
             links: Links::default(),
@@ -142,15 +143,16 @@ impl State {
     pub(super) fn adopt(&mut self, key: Key) {
         if self.owner(key).epoch != self.epoch {
             self.anonymous -= 1;
-            self.renew(key, Mode::Running);
+            self.renew(key);
+            self.begin_to_run(key);
         }
     }
-    pub(super) fn renew(&mut self, key: Key, mode: Mode) {
+    /// Whatever was said of it in an earlier period does not count.
+    pub(super) fn renew(&mut self, key: Key) {
         let epoch = self.epoch;
         let owner = &mut self.owners[key.index()];
-        (owner.epoch, owner.mode) = (epoch, Mode::Out);
-        (owner.permits, owner.declared, owner.awaits) = (0, 0, 0);
-        self.change(key, |owner| owner.mode = mode);
+        owner.epoch = epoch;
+        owner.clear(Mode::Out);
     }
 
     pub(super) fn owner(&self, key: Key) -> &Owner {
@@ -186,6 +188,15 @@ impl State {
     pub(super) fn set_mode(&mut self, key: Key, mode: Mode) {
         self.change(key, |owner| owner.mode = mode);
     }
+    /// Who has its share again sees what there is.
+    pub(super) fn begin_to_run(&mut self, key: Key) {
+        let generation = self.generation;
+        self.change(key, |owner| {
+            owner.mode = Mode::Running;
+            owner.restore();
+            owner.sees.get_or_insert(generation);
+        });
+    }
 
     pub(super) fn queue(&mut self, mode: Mode) -> &mut Queue {
         match mode {
@@ -207,6 +218,11 @@ impl State {
         self.withdraw_wake(key);
         self.change(key, |owner| {
             owner.mode = mode;
+            match mode {
+                Mode::Waiting { purpose, upgrading } => owner.publish(purpose, upgrading),
+                Mode::Draining(purpose) => owner.publish(purpose, true),
+                _ => owner.restore(),
+            }
             (owner.queued_at, owner.ticket) = (now, ticket);
             owner.outcome = None;
             owner.wake = Some(match asker {
@@ -236,6 +252,6 @@ impl State {
         let owner = &mut self.owners[key.index()];
         owner.outcome = Some(outcome);
         self.wakes.extend(owner.wake.take());
-        self.late.extend(owner.late.take());
+        self.wake_watchers(key);
     }
 }

@@ -5,6 +5,12 @@
 //! what it had given up comes back at once, or when the holder of that moment has released: until
 //! then its [`Running`] has [no share](Running::has_share), and waits for it before it does anything
 //! else.
+//!
+//! # Deadlines
+//! There is one for every runtime: its own time-out around the future. When it has passed the future is
+//! dropped, and what holds then is said above: nothing is queued any more, and the share is back, or comes
+//! back before anything else is done by it. There is no `try` among these, either: those of the blocking half
+//! wait for nobody, so a task may call them.
 
 use super::alone::{Loading, Unloading};
 use super::child::Child;
@@ -14,14 +20,14 @@ use super::exclusive::Exclusive;
 use super::modes::{Asker, Outcome, Purpose, Step};
 use super::owner::{Context, Record, Seat};
 use super::running::Running;
-use super::{Inner, Interlock};
+use super::{Inner, Interlock, Limit};
 use crate::foreign::release;
 use crate::slab_list::Key;
 use crate::sync::has_failed;
 use crate::wait_queue::Wake;
 use std::future::Future;
 use std::mem::replace;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -164,9 +170,49 @@ impl Running<'_> {
         let hold = self.hold_async(Purpose::Unload).await?;
         Ok(UnloadingGuard { unloading: Unloading::new(hold.section()), hold })
     }
+    /// [`unload_once`](Self::unload_once) for tasks: nothing, if somebody else has unloaded since `seen`.
+    ///
+    /// ```
+    /// # use std::{pin::pin, task::{Context, Poll, Waker}};
+    /// # fn now<T>(future: impl Future<Output = T>) -> T {
+    /// #     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+    /// #         Poll::Ready(value) => value,
+    /// #         Poll::Pending => panic!("nobody is in the way"),
+    /// #     }
+    /// # }
+    /// # now(async {
+    /// let interlock = cabrank::Interlock::new();
+    /// let (mut running, seen) = (interlock.enter_async().await, interlock.generation());
+    /// for unloads in [true, false] {
+    ///     let unloading = running.unload_once_async(seen).await?;
+    ///     assert_eq!(unloading.is_some(), unloads);
+    /// }
+    /// # Ok::<_, cabrank::AcquireError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `unload`.
+    ///
+    /// # Cancel safety
+    /// As for `load_async`.
+    pub async fn unload_once_async(
+        &mut self,
+        seen: u64,
+    ) -> Result<Option<UnloadingGuard<'_>>, AcquireError> {
+        if !self.home().is_due(seen) {
+            return Ok(None);
+        }
+        let hold = self.hold_async(Purpose::Unload).await?;
+        if hold.generation == seen {
+            return Ok(Some(UnloadingGuard { unloading: Unloading::new(hold.section()), hold }));
+        }
+        finish(hold, false).await;
+        Ok(None)
+    }
     async fn hold_async(&mut self, purpose: Purpose) -> Result<Exclusive<'_>, AcquireError> {
-        self.recover_async().await;
-        if self.ask(purpose, Asker::Task)? == Step::Wait {
+        self.regain_async().await;
+        if self.ask(purpose, Asker::Task, Limit::Never)? == Step::Wait {
             let (home, key) = (self.home(), self.record().key());
             let given_up = GivenUp::new(self.record(), self.level);
             match (Turn { home, key }).await {
@@ -176,24 +222,12 @@ impl Running<'_> {
         }
         Ok(Exclusive::new(self))
     }
-    /// A share that was to come back after something was dropped: waits for it.
-    pub(super) async fn recover_async(&mut self) {
-        let record = self.record();
+    /// Where a future was dropped and its share is not back yet, waits until it is.
+    pub(super) async fn regain_async(&mut self) {
         let (above, forsaken) = (Context::above(self.level), Context::forsaken(self.level));
-        if !record.vitals().exchange(forsaken, above) && record.vitals().context() != above {
-            return;
+        if [above, forsaken].contains(&self.record().vitals().context()) {
+            self.record().returning(self.level).come().await;
         }
-        let given_up = GivenUp::new(record, self.level);
-        let step = record.home.slowly(|state| state.recover(record.key(), Asker::Task));
-        match step {
-            Some(Step::Wait) => {
-                let _ = Turn { home: &record.home, key: record.key() }.await;
-            }
-            Some(Step::Done) => {}
-            None => return given_up.forget(),
-        }
-        self.sink();
-        given_up.forget();
     }
 }
 
@@ -202,12 +236,14 @@ impl Running<'_> {
 struct GivenUp {
     record: Arc<Record>,
     level: u32,
+    /// It is a permit block, in which it waits for its children.
+    awaits: bool,
     open: bool,
 }
 
 impl GivenUp {
     fn new(record: &Arc<Record>, level: u32) -> Self {
-        GivenUp { record: record.clone(), level, open: true }
+        GivenUp { record: record.clone(), level, awaits: false, open: true }
     }
     fn forget(mut self) {
         self.open = false;
@@ -220,7 +256,12 @@ impl Drop for GivenUp {
             return;
         }
         let (record, key) = (&self.record, self.record.key());
-        let step = record.home.slowly(|state| state.take_back(key, Asker::Task));
+        let step = record.home.slowly(|state| {
+            if self.awaits {
+                state.stop_awaiting(key);
+            }
+            state.take_back(key)
+        });
         match step == Step::Done {
             true => record.sink(self.level),
             false => record.forsake(self.level),
@@ -232,13 +273,22 @@ impl Drop for GivenUp {
 pub(super) struct Permit(GivenUp);
 
 impl Permit {
-    pub(super) fn new(record: &Arc<Record>, level: u32) -> Self {
-        Permit(GivenUp::new(record, level))
+    pub(super) fn new(record: &Arc<Record>, level: u32, awaits: bool) -> Self {
+        let mut given_up = GivenUp::new(record, level);
+        given_up.awaits = awaits;
+        Permit(given_up)
     }
-    pub(super) async fn end(self) {
+    pub(super) async fn end(mut self) {
+        let awaits = replace(&mut self.0.awaits, false);
         let record = &self.0.record;
         let key = record.key();
-        if record.home.slowly(|state| state.end_permit(key, Asker::Task)) == Step::Wait {
+        let step = record.home.slowly(|state| {
+            if awaits {
+                state.stop_awaiting(key);
+            }
+            state.end_permit(key, Asker::Task)
+        });
+        if step == Step::Wait {
             let _ = Turn { home: &record.home, key }.await;
         }
         record.sink(self.0.level);
@@ -246,11 +296,11 @@ impl Permit {
     }
 }
 
-/// Waits until others have had their turn; `hold` has just released.
-async fn finish(hold: Exclusive<'_>) {
+/// Releases, and waits until others have had their turn. `done`: something was loaded or unloaded.
+async fn finish(hold: Exclusive<'_>, done: bool) {
     let (record, level) = (hold.record.clone(), hold.level());
     let given_up = GivenUp::new(&record, level);
-    if hold.finish_as_task() == Step::Wait {
+    if hold.finish_as_task(done) == Step::Wait {
         let _ = Turn { home: &record.home, key: record.key() }.await;
     }
     record.sink(level);
@@ -295,22 +345,63 @@ pub struct UnloadingGuard<'a> {
 }
 
 impl LoadingGuard<'_> {
+    /// The right to load. It borrows the guard, so that it cannot be exchanged for another one's, and kept
+    /// when this section is over.
+    ///
+    /// ```compile_fail,E0505
+    /// # use cabrank::execution::interlock::{Loaded, LoadingGuard};
+    /// fn kept(version: &Loaded<u32>, mut first: LoadingGuard<'_>, mut second: LoadingGuard<'_>) {
+    ///     let (mut one, mut other) = (first.loading(), second.loading());
+    ///     std::mem::swap(&mut one, &mut other);
+    ///     drop(first);
+    ///     version.set(2, &mut other);
+    /// }
+    /// ```
+    /// ```compile_fail,E0596
+    /// # use cabrank::execution::interlock::LoadingGuard;
+    /// fn swapped(first: &mut LoadingGuard<'_>, second: &mut LoadingGuard<'_>) {
+    ///     std::mem::swap(&mut **first, &mut **second);
+    /// }
+    /// ```
+    pub fn loading(&mut self) -> Loading<'_> {
+        Loading::new(self.hold.section())
+    }
     /// Ends the section, lets others that wait to load have their turn, and gets the share back.
     ///
     /// # Cancel safety
     /// The section has ended; for the share, as for [`Running::permit_loads_async`].
     pub async fn finish(self) {
-        finish(self.hold).await;
+        finish(self.hold, true).await;
     }
 }
 impl UnloadingGuard<'_> {
+    /// The right to unload; see [`LoadingGuard::loading`].
+    ///
+    /// ```compile_fail,E0505
+    /// # use cabrank::execution::interlock::{Loaded, UnloadingGuard};
+    /// fn kept(version: &Loaded<u32>, mut first: UnloadingGuard<'_>, mut second: UnloadingGuard<'_>) {
+    ///     let (mut one, mut other) = (first.unloading(), second.unloading());
+    ///     std::mem::swap(&mut one, &mut other);
+    ///     drop(first);
+    ///     version.clear(&mut other);
+    /// }
+    /// ```
+    /// ```compile_fail,E0596
+    /// # use cabrank::execution::interlock::UnloadingGuard;
+    /// fn swapped(first: &mut UnloadingGuard<'_>, second: &mut UnloadingGuard<'_>) {
+    ///     std::mem::swap(&mut **first, &mut **second);
+    /// }
+    /// ```
+    pub fn unloading(&mut self) -> Unloading<'_> {
+        Unloading::new(self.hold.section())
+    }
     /// Ends the section, lets others that wait to load or unload have their turn, and gets the share
     /// back.
     ///
     /// # Cancel safety
     /// As for [`LoadingGuard::finish`].
     pub async fn finish(self) {
-        finish(self.hold).await;
+        finish(self.hold, true).await;
     }
 }
 
@@ -320,19 +411,9 @@ impl<'a> Deref for LoadingGuard<'a> {
         &self.loading
     }
 }
-impl DerefMut for LoadingGuard<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.loading
-    }
-}
 impl<'a> Deref for UnloadingGuard<'a> {
     type Target = Unloading<'a>;
     fn deref(&self) -> &Unloading<'a> {
         &self.unloading
-    }
-}
-impl DerefMut for UnloadingGuard<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.unloading
     }
 }

@@ -3,7 +3,7 @@
 //! Every function here is one transition. Who can go on because of it is found by
 //! [`settle`](super::settle), once, at the end of the critical section.
 
-use super::modes::{Asker, Children, Mode, Outcome, Purpose, Step};
+use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Step};
 use super::owner::{Context, OwnerId};
 use super::state::{Holder, State};
 use crate::slab_list::Key;
@@ -29,10 +29,10 @@ impl State {
 
     /// Out → Running. A descendant of a live execution waits for the holder alone.
     pub(super) fn enter(&mut self, key: Key, descends: bool, asker: Asker) -> Option<Step> {
-        self.renew(key, Mode::Out);
+        self.renew(key);
         let may = if descends { self.holder.is_none() } else { self.may_enter() };
         if may {
-            self.set_mode(key, Mode::Running);
+            self.begin_to_run(key);
             return Some(Step::Done);
         }
         let mode = if descends { Mode::Arriving } else { Mode::Entering };
@@ -45,7 +45,7 @@ impl State {
             return Some(Step::Done);
         }
         if self.holder.is_none() {
-            self.set_mode(key, Mode::Running);
+            self.begin_to_run(key);
             return Some(Step::Done);
         }
         (asker != Asker::Impatient).then(|| self.enqueue(key, Mode::Arriving, asker))
@@ -59,7 +59,7 @@ impl State {
 
     /// Out → Waiting or Holding: a request without a share.
     pub(super) fn request(&mut self, key: Key, purpose: Purpose, asker: Asker) -> Option<Step> {
-        self.renew(key, Mode::Out);
+        self.renew(key);
         self.acquire(key, purpose, asker)
     }
     /// Running → Holding, or Waiting. None: it would have to wait, and nothing has changed.
@@ -75,7 +75,13 @@ impl State {
         Some(self.enqueue(key, Mode::Waiting { purpose, upgrading }, asker))
     }
     pub(super) fn hold(&mut self, key: Key, purpose: Purpose, upgraded: bool) {
-        self.set_mode(key, Mode::Holding);
+        self.change(key, |owner| {
+            owner.mode = Mode::Holding;
+            owner.restore();
+            if purpose == Purpose::Unload {
+                owner.sees = None;
+            }
+        });
         self.holder = Some(Holder { key, purpose, depth: 1, upgraded });
     }
     /// Holding → Draining, Running or Out. `done`: something was loaded or unloaded.
@@ -90,13 +96,13 @@ impl State {
         let Holder { purpose, upgraded, .. } = *holder;
         self.let_go(done);
         if !upgraded {
-            self.set_mode(key, Mode::Out);
+            self.change(key, |owner| owner.clear(Mode::Out));
         } else if let Some(asker) = drain
             && self.has_turns(purpose)
         {
             return self.enqueue(key, Mode::Draining(purpose), asker);
         } else {
-            self.set_mode(key, Mode::Running);
+            self.begin_to_run(key);
         }
         Step::Done
     }
@@ -111,6 +117,7 @@ impl State {
         self.change(key, |owner| {
             owner.permits += 1;
             owner.mode = Mode::Yielded;
+            owner.restore();
         });
     }
     /// Yielded → Running, or Resuming: the frame is left with the share that was saved in it.
@@ -130,10 +137,10 @@ impl State {
             // From here on it counts, so it is to be seen, though its task may never be polled again.
             vitals.begin(self.clock.now());
         }
-        self.change(key, |owner| {
-            owner.permits -= u32::from(ends_permit);
-            owner.mode = Mode::Running;
-        });
+        if ends_permit {
+            self.change(key, Owner::leave_permit);
+        }
+        self.begin_to_run(key);
     }
 
     /// Who waits gives up. Where it was to get or to give back its share, it is to get it back: with a
@@ -144,43 +151,37 @@ impl State {
         self.withdraw_wake(key);
         match mode {
             Mode::Entering | Mode::Waiting { upgrading: false, .. } => {
-                self.set_mode(key, Mode::Out);
+                self.change(key, |owner| owner.clear(Mode::Out));
             }
             Mode::Arriving => {
                 let on_frame = self.owner(key).permits > 0;
                 self.set_mode(key, if on_frame { Mode::Yielded } else { Mode::Out });
             }
-            Mode::Waiting { upgrading: true, .. } | Mode::Draining(_) | Mode::Resuming { .. } => {
-                let ends_permit = mode == Mode::Resuming { ends_permit: true };
+            Mode::Waiting { upgrading: true, .. } | Mode::Draining(_) => {
                 if self.holder.is_some() {
-                    return self.enqueue(key, Mode::Resuming { ends_permit }, asker);
+                    return self.enqueue(key, Mode::Resuming { ends_permit: false }, asker);
                 }
-                self.resume(key, ends_permit);
+                self.resume(key, false);
             }
+            Mode::Resuming { .. } => unreachable!("nobody gives up getting its share back"),
             Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => {}
         }
         Step::Done
     }
 
     /// Who waited for this owner, held or permitted is gone: its share is to be there again. With a holder
-    /// there, it waits for that as `asker`.
-    pub(super) fn take_back(&mut self, key: Key, asker: Asker) -> Step {
+    /// there, it waits for that, and nobody with it but those who watch for it.
+    pub(super) fn take_back(&mut self, key: Key) -> Step {
         match self.owner(key).mode {
             // It was granted, and never seen.
             Mode::Holding => self.release(key, false, None),
-            Mode::Yielded => self.end_permit(key, asker),
-            mode if mode.is_queued() => self.cancel(key, asker),
+            Mode::Yielded => self.end_permit(key, Asker::Task),
+            Mode::Resuming { .. } => {
+                self.withdraw_wake(key); // It keeps its place.
+                Step::Wait
+            }
+            mode if mode.is_queued() => self.cancel(key, Asker::Task),
             _ => Step::Done,
-        }
-    }
-
-    /// Its share is to come back after something that was dropped. None if there is none to come.
-    pub(super) fn recover(&mut self, key: Key, asker: Asker) -> Option<Step> {
-        self.adopt(key);
-        match self.owner(key).mode {
-            Mode::Running => Some(Step::Done),
-            Mode::Resuming { .. } => Some(self.cancel(key, asker)),
-            _ => None,
         }
     }
 
@@ -192,14 +193,18 @@ impl State {
             return;
         }
         self.unlink(key);
+        self.wake_watchers(key);
         if self.holder.is_some_and(|holder| holder.key == key) {
             self.let_go(true);
         }
         self.withdraw_wake(key);
         let in_permit = matches!(mode, Mode::Yielded | Mode::Resuming { ends_permit: true });
         self.change(key, |owner| {
-            owner.permits -= u32::from(in_permit);
+            if in_permit {
+                owner.leave_permit();
+            }
             owner.mode = Mode::Yielded;
+            owner.restore();
         });
     }
 
@@ -220,14 +225,12 @@ impl State {
     }
     fn take_out(&mut self, key: Key, mode: Mode) {
         self.unlink(key);
+        self.wake_watchers(key);
         if self.holder.is_some_and(|holder| holder.key == key) {
             self.let_go(true);
         }
         self.withdraw_wake(key);
-        self.change(key, |owner| {
-            owner.mode = mode;
-            (owner.permits, owner.declared, owner.awaits) = (0, 0, 0);
-        });
+        self.change(key, |owner| owner.clear(mode));
     }
 
     /// A child is born.
