@@ -2,7 +2,8 @@
 //!
 //! Guards `State::retry`, and the count of retries in `State::serve_line`: who was woken in vain takes its
 //! place at the front again, and whoever gives back what it took wakes it anew. Without the one, it is lost;
-//! with a retry counted as still to come that has been made, the next return wakes nobody (INV-RP-BARGING).
+//! with a retry counted as still to come that has been made, the next return wakes nobody (INV-RP-BARGING,
+//! PROP-RP-EVERY-BARGING-BORROW-ENDS).
 //! Asserted: both are lent the one thing, in either order.
 
 use super::pool_rig::*;

@@ -7,7 +7,7 @@
 //! with tests, minima, times and abandoned loans; creations fail and panic, and things fail their tests.
 //! Asserted: every invariant after every critical section; all come to their end; in the end nothing is lent,
 //! nobody waits, and a closed pool comes to its end with every thing that was made destroyed once, or kept
-//! by who detached it.
+//! by who detached it (PROP-RP-EVERY-BORROW-ENDS).
 
 use super::pool_rig::*;
 use crate::resource_pool::WhenExhausted;

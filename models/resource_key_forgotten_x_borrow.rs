@@ -1,12 +1,13 @@
 //! A key is forgotten, or made, while it is looked up.
 //!
-//! Keys are hashed, compared and cloned outside the lock (`keys.rs`), so a look-up takes two sections.
+//! Keys are hashed, compared and cloned outside the lock (`keys.rs`), so a look-up takes two sections, and
+//! holds the key in between.
 
 use super::pool_rig::*;
 
-/// Guards the look at the key's `id` in `with_key`: between the two sections, the key was forgotten, and its
-/// number given to another. Without it, the borrower is lent a thing of the wrong key. Asserted: it is lent
-/// one of its own, whether the key was forgotten before, in between, or not at all.
+/// Guards the look at `held` in `State::forget_if_empty`: between the two sections, nothing is left of the
+/// key. Without it, its number is given to another, and the borrower is lent a thing of the wrong key. Asserted:
+/// it is lent one of its own, whether the key was forgotten before, could not be in between, or had things left.
 #[test]
 fn resource_key_forgotten_x_borrow() {
     let expected = ["1", "2", "3"];
@@ -25,9 +26,10 @@ fn resource_key_forgotten_x_borrow() {
     });
 }
 
-/// Two keys of one hash. Guards the look at `keys_changed` in `find`: one of them is forgotten, and the other
-/// moves to its place in the chain, past who looks for it. Without it, the key is made a second time, and has
-/// its limits twice over. Asserted: there is one key in the end, and never two things of it.
+/// Two keys of one hash. Guards the look at `held`, too: the one that is compared first is to be forgotten, and
+/// what follows it in the list would be lost. Guards the order in `State::hold_next`, which lets go of the one
+/// after it has found the next. Without these, the look-up ends where it was, or the key is made a second time,
+/// with its limits twice over. Asserted: there is one key in the end, and never two things of it.
 #[test]
 fn resource_colliding_key_x_borrow() {
     let expected = ["the neighbour there", "the neighbour gone"];
@@ -49,7 +51,7 @@ fn resource_colliding_key_x_borrow() {
     });
 }
 
-/// Two come for a key that there is nothing of. Guards the look at `keys_changed` in `State::new_key`.
+/// Two come for a key that there is nothing of. Guards the look at what follows in `State::new_key`.
 /// Without it, each makes the key. Asserted: one is lent a thing that is made, and the other the same thing,
 /// after it.
 #[test]

@@ -53,6 +53,9 @@ pub mod periodic_executor;
 mod ranked;
 pub mod resource_pool;
 mod slab_list;
+mod soonest;
+#[cfg(test)]
+mod steps;
 mod sync;
 mod wait_queue;
 

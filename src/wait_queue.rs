@@ -12,6 +12,7 @@
 //! [`Wake`]s are run after the lock is released: a task's waker is foreign code.
 
 use crate::slab_list::{Key, Links, List};
+use crate::soonest::{self, Placed, Soonest};
 use crate::sync::Condvar;
 use slab::Slab;
 use std::sync::Arc;
@@ -29,11 +30,17 @@ pub(crate) struct Waiters<T> {
 
 /// One first-come-first-served queue of them.
 #[derive(Debug, Default)]
-pub(crate) struct Queue(List<InQueue>);
+pub(crate) struct Queue {
+    /// Those that were woken in vain, by their tickets: they come before all others. (O(log n) of them, for
+    /// they come back in any order.)
+    again: Soonest<u64, Again>,
+    list: List<InQueue>,
+}
 
 #[derive(Debug)]
 struct Waiter<T> {
     links: Links,
+    again: soonest::Place,
     wake: Wake,
     outcome: Option<T>,
     /// Tells the order of arrival over all queues.
@@ -52,6 +59,15 @@ impl<T> crate::slab_list::Linked<InQueue> for Waiter<T> {
 /// The list of one queue.
 #[derive(Debug)]
 pub(crate) enum InQueue {}
+
+/// Those of one queue that were woken in vain.
+#[derive(Debug)]
+pub(crate) enum Again {}
+impl<T> Placed<Again> for Waiter<T> {
+    fn place(&mut self) -> &mut soonest::Place {
+        &mut self.again
+    }
+}
 
 /// How a waiter is woken, once the lock has been released.
 #[derive(Debug)]
@@ -108,8 +124,7 @@ impl<T> Waiters<T> {
     pub(crate) fn enqueue_again(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> Key {
         let wake = if is_thread { self.thread() } else { Wake::Task(None) };
         let key = self.insert(wake, ticket);
-        let next = queue.0.iter(&self.slab).find(|other| self.ticket(*other) > ticket);
-        queue.0.push_before(&mut self.slab, key, next);
+        queue.again.set(&mut self.slab, key, Some(ticket));
         key
     }
     fn thread(&mut self) -> Wake {
@@ -118,11 +133,12 @@ impl<T> Waiters<T> {
     fn enqueue(&mut self, queue: &mut Queue, wake: Wake) -> Key {
         self.tickets += 1;
         let key = self.insert(wake, self.tickets);
-        queue.0.push_back(&mut self.slab, key);
+        queue.list.push_back(&mut self.slab, key);
         key
     }
     fn insert(&mut self, wake: Wake, ticket: u64) -> Key {
-        let waiter = Waiter { links: Links::default(), wake, outcome: None, ticket };
+        let (links, again) = (Links::default(), soonest::Place::default());
+        let waiter = Waiter { links, again, wake, outcome: None, ticket };
         Key::new(self.slab.insert(waiter))
     }
 
@@ -131,7 +147,8 @@ impl<T> Waiters<T> {
     }
     /// The ticket of the oldest waiter of a queue.
     pub(crate) fn front_ticket(&self, queue: &Queue) -> Option<u64> {
-        queue.0.front().map(|key| self.ticket(key))
+        let again = queue.again.first().map(|(ticket, _)| ticket);
+        again.or_else(|| queue.list.front().map(|key| self.ticket(key)))
     }
 
     /// Gives the oldest waiter of the queue its outcome. The caller wakes it after the lock.
@@ -139,7 +156,8 @@ impl<T> Waiters<T> {
     /// # Panics
     /// If nobody waits.
     pub(crate) fn resolve_front(&mut self, queue: &mut Queue, outcome: T) -> Wake {
-        let key = queue.0.pop_front(&mut self.slab).expect("somebody waits");
+        let again = queue.again.pop_first(&mut self.slab);
+        let key = again.or_else(|| queue.list.pop_front(&mut self.slab)).expect("somebody waits");
         let waiter = &mut self.slab[key.index()];
         waiter.outcome = Some(outcome);
         match &mut waiter.wake {
@@ -157,8 +175,9 @@ impl<T> Waiters<T> {
     /// The waiter gives up. What it had been given meanwhile is the caller's to pass on; its waker
     /// is the caller's to drop, after the lock.
     pub(crate) fn cancel(&mut self, queue: &mut Queue, key: Key) -> (Option<T>, Option<Waker>) {
+        queue.again.set(&mut self.slab, key, None);
         if self.slab[key.index()].links.is_linked() {
-            queue.0.remove(&mut self.slab, key);
+            queue.list.remove(&mut self.slab, key);
         }
         self.remove(key)
     }
@@ -207,10 +226,10 @@ impl<T> Waiters<T> {
 impl Queue {
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.again.len() + self.list.len()
     }
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.again.is_empty() && self.list.is_empty()
     }
 }
 
@@ -240,6 +259,26 @@ mod tests {
         assert_eq!(waiters.cancel(&mut queue, a).0, Some(1));
         assert_eq!(waiters.cancel(&mut queue, b).0, None);
         assert!(queue.is_empty() && waiters.len() == 0);
+    }
+
+    /// In whatever order they come back, with none that was handed anything.
+    #[test]
+    fn who_was_woken_in_vain_comes_before_the_others() {
+        let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
+        let keys: Vec<_> = (0..5).map(|_| waiters.enqueue_task(&mut queue)).collect();
+        let tickets: Vec<_> = keys.iter().map(|key| waiters.ticket(*key)).collect();
+        for key in &keys[..3] {
+            drop(waiters.resolve_front(&mut queue, "try"));
+            assert_eq!(waiters.take(*key), Some("try"));
+        }
+        let again = [1, 2, 0].map(|nth| waiters.enqueue_again(&mut queue, false, tickets[nth]));
+        assert_eq!((queue.len(), waiters.front_ticket(&queue)), (5, Some(tickets[0])));
+        assert_eq!(waiters.cancel(&mut queue, again[0]).0, None);
+        for ticket in [0, 2, 3, 4].map(|nth| tickets[nth]) {
+            assert_eq!(waiters.front_ticket(&queue), Some(ticket));
+            drop(waiters.resolve_front(&mut queue, "served"));
+        }
+        assert!(queue.is_empty());
     }
 
     #[test]

@@ -140,6 +140,26 @@ fn every_invariant_and_every_property_is_cited_by_code_and_by_a_test() {
     );
 }
 
+/// The properties that the resource pool's machine promises.
+#[test]
+fn every_property_of_the_resource_pool_is_cited_by_code_and_by_a_test() {
+    let code = comments(&sources("src"));
+    let tests = comments(&(sources("tests") + &sources("models")));
+    let not_promised = |name: &&str| {
+        let all = resource_pool::properties::LIVENESS;
+        all.iter().any(|property| property.name == *name && !property.promised)
+    };
+    let uncited = |by: &str| {
+        let promised = properties_of_resources().filter(|name| !not_promised(name));
+        promised.filter(|name| !cites(by, name)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (uncited(&code), uncited(&tests)),
+        (vec![], vec![]),
+        "no code, and no test, cites these"
+    );
+}
+
 /// What is cited and not promised: misspelt, or struck out of the specification.
 #[test]
 fn nothing_is_cited_that_the_specification_does_not_promise() {

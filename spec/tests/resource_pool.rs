@@ -38,7 +38,7 @@ const PINNED: &[(&str, usize, usize, usize)] = &[
     ("rp-keyed-grow", 8330, 64_524, 22),
     ("rp-keyed-barging", 5636, 34_415, 17),
     ("rp-keyed-cancel", 5293, 46_073, 18),
-    ("rp-keyed-test", 3292, 18_138, 13),
+    ("rp-keyed-test", 4530, 23_928, 19),
     ("rp-keyed-outlived", 3409, 18_367, 12),
     ("rp-barging-outlived", 2751, 15_524, 13),
     ("rp-keyed-resize", 5178, 30_596, 14),

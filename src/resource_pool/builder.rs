@@ -12,6 +12,7 @@ use crate::clock::{Clock, Span, Tick};
 use crate::foreign::Foreign;
 use crate::periodic_executor::Runtime;
 use crate::slab_list::List;
+use crate::soonest::Soonest;
 use crate::sync::Mutex;
 use crate::wait_queue::{Queue, Waiters};
 use slab::Slab;
@@ -67,7 +68,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// How many idle ones are kept ready, of each key: they may be lent, and others are then made in the
-    /// background, not on the borrower's time. Default: 0.
+    /// background, not on the borrower's time. With keys, that goes for each of which one has been made, while
+    /// any of it is left: see the [limits](super#limits). Default: 0.
     pub fn min_idle(mut self, number: usize) -> Self {
         self.limits.min_idle = number;
         self
@@ -209,7 +211,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             slots: Slab::new(),
             subs,
             keys: HashMap::default(),
-            keys_changed: 0,
+            keys_made: 0,
             waiters: Waiters::default(),
             closing: Queue::default(),
             line: BTreeMap::new(),
@@ -225,6 +227,9 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             lent: List::new(),
             turns: List::new(),
             below_minimum: List::new(),
+            backing_off: Soonest::default(),
+            spare: Soonest::default(),
+            times_idle: 0,
             limits,
             resized: false,
             max_idle_time: options.max_idle_time.map(Span::new),
@@ -242,8 +247,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             epoch: 0,
             serials: 0,
             closed: false,
-            sleeps_until: None,
-            next_run,
+            sleeps_until: [None; 2],
+            next_run: [next_run; 2],
         };
         let inner = Arc::new(Inner {
             factory: Arc::new(Foreign::new(factory)),

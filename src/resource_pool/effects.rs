@@ -1,6 +1,7 @@
 //! What a critical section leaves to be done after the lock is released: rule 1, no foreign code under
 //! a lock. Each effect is contained; who waits is woken first, for what is destroyed may take its time.
 
+use super::due::Duty;
 use super::event::PoolEvent;
 use super::factory::Form;
 use super::pool::Inner;
@@ -24,7 +25,8 @@ pub(crate) enum Effect<F: Form> {
     Forget(Meta<F>),
     Release(Waker),
     Tell(Meta<F>, PoolEvent<F::Error>),
-    WakeMaintenance,
+    /// Something of this key is due.
+    WakeMaintenance(Duty, Meta<F>),
     StopMaintenance,
 }
 
@@ -75,7 +77,7 @@ impl<F: Form> Effects<F> {
                 Effect::Forget(meta) => drop(meta),
                 Effect::Release(waker) => release(waker),
                 Effect::Tell(meta, event) => pool.tell(&meta, event),
-                Effect::WakeMaintenance => pool.wake_maintenance(),
+                Effect::WakeMaintenance(duty, meta) => pool.wake_maintenance(duty, &meta),
                 Effect::StopMaintenance => pool.stop_maintenance(),
             }
         }

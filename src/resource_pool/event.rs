@@ -20,6 +20,9 @@ pub enum PoolEvent<E> {
     Invalid,
     /// The destruction panicked with this message. The resource counts as destroyed.
     DestroyPanicked(String),
+    /// What is due cannot be done, for this reason: no thread could be started, or the runtime took no task.
+    /// That is tried again when something is due again.
+    MaintenanceNotStarted(String),
     /// A resource has been lent for longer than `abandoned_after`.
     Abandoned {
         /// The number of the resource, as in the snapshot.

@@ -419,7 +419,7 @@ where
         let waiting = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].queue.len());
         waiting.unwrap_or(0)
     }
-    /// How many keys there is anything of, and, with a minimum, how many there ever was.
+    /// How many keys there is anything of: resources, or somebody who waits for one.
     pub fn num_keys(&self) -> usize {
         self.inner().state.lock().subs.len()
     }

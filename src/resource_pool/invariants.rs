@@ -20,6 +20,8 @@ impl<F: Form> State<F> {
         self.assert_places();
         self.assert_order();
         self.assert_waiters();
+        // No invariant of the machine, which looks at all keys where the pool has a list of them.
+        debug_assert!(self.knows_what_is_below_minimum(), "a key is filled up, or not, wrongly");
     }
 
     fn count(&self, of: Option<Key>, is: impl Fn(Place) -> bool) -> usize {
@@ -118,6 +120,7 @@ impl<F: Form> State<F> {
             let complete = self.by_age.len() == self.idle;
             holds!("INV-RP-IDLE-ORDER", all.is_sorted() && complete, "over all keys");
         }
+        holds!("INV-RP-IDLE-ORDER", self.knows_what_is_spare(), "beyond the minimum");
     }
 
     /// INV-RP-WAITING, INV-RP-LINE, INV-RP-EXACT-WAKE-UP, INV-RP-BARGING.

@@ -1,60 +1,104 @@
-//! How a keyed pool finds a key.
+//! How a keyed pool finds a key, and when it forgets one.
 //!
 //! To hash a key, to compare it and to clone it is foreign code, so none of it is done under the lock
-//! (rule 1). Under the lock a key is a number: its hash was made before, and who has the same hash is
-//! compared with it after; then a second section takes it by its number, if it has not been forgotten
-//! meanwhile.
+//! (rule 1). Under the lock a key is a number: its hash was made before, and each that has the same hash is
+//! compared with it after, from one to the next in the order in which they were made. The one that is being
+//! compared is *held*: it is not forgotten, so it is what was compared when a section takes it by its number,
+//! and it keeps its place among those of its hash, so what follows it has not been compared yet. A look-up
+//! therefore begins never again, whatever becomes of other keys; it goes on only past keys that are made
+//! meanwhile with the very same hash. The key is cloned once at most.
+//!
+//! A key is there while there is anything of it: resources, lent or idle, being made or destroyed; somebody
+//! who waits; a look-up that holds it. Then it is forgotten, and with it what was to be kept in stock of it
+//! (`filling.rs`). So there are never more keys than there are resources, waiters and look-ups.
 
 use super::effects::{Effect, Effects, Shared};
 use super::factory::Form;
 use super::pool::Inner;
-use super::slot::Sub;
+use super::slot::{OfHash, Sub};
 use super::state::State;
 use crate::foreign::Foreign;
-use crate::slab_list::Key;
+use crate::slab_list::{Key, List};
+use crate::sync::has_failed;
 use std::hash::{BuildHasher, Hash};
 
-/// A key that was found, or not.
-enum Found {
-    At {
+/// A look-up. It holds the key that it has come to.
+struct Search<'p, F: Form> {
+    pool: &'p Inner<F>,
+    hash: u64,
+    held: Option<Key>,
+}
+
+impl<F: Form> Search<'_, F>
+where
+    F::Metadata: Eq,
+{
+    /// On to the one that is equal; none: there is no further one, and the last is held.
+    fn go_on(&mut self, metadata: &F::Metadata) -> Option<Key> {
+        loop {
+            let (hash, held) = (self.hash, self.held);
+            let (key, theirs) = self.pool.critical(|state, fx| state.hold_next(hash, held, fx))?;
+            self.held = Some(key);
+            if **theirs == *metadata {
+                return Some(key);
+            }
+        }
+    }
+}
+
+impl<F: Form> Search<'_, F> {
+    /// Runs `section` with the key that is held, and lets go of it.
+    fn end<R>(
+        mut self,
         key: Key,
-        id: u64,
-    },
-    /// As of this many changes of the keys.
-    Nowhere {
-        changes: u64,
-    },
+        section: impl FnOnce(&mut State<F>, Key, &mut Effects<F>) -> R,
+    ) -> R {
+        self.held = None;
+        self.pool.critical(|state, fx| {
+            let result = section(state, key, fx);
+            state.let_go(key, fx);
+            result
+        })
+    }
+}
+
+impl<F: Form> Drop for Search<'_, F> {
+    fn drop(&mut self) {
+        if let Some(key) = self.held.take().filter(|_| !has_failed()) {
+            self.pool.critical(|state, fx| state.let_go(key, fx));
+        }
+    }
 }
 
 impl<F: Form> Inner<F>
 where
     F::Metadata: Clone + Eq + Hash,
 {
+    fn search(&self, metadata: &F::Metadata) -> Search<'_, F> {
+        Search { pool: self, hash: self.hasher.hash_one(metadata), held: None }
+    }
+
     /// Runs `section` with the key, which is looked up, or made if there is none.
     pub(super) fn with_key<R>(
         &self,
         metadata: &F::Metadata,
         mut section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
     ) -> (Key, R) {
-        let hash = self.hasher.hash_one(metadata);
+        let mut search = self.search(metadata);
+        let mut owned = None;
         loop {
-            let found = match self.find(hash, metadata) {
-                Found::At { key, id } => self.critical(|state, fx| {
-                    let there = state.subs.get(key.index()).is_some_and(|sub| sub.id == id);
-                    there.then(|| (key, section(state, key, fx)))
-                }),
-                Found::Nowhere { changes } => {
-                    let owned = Shared::new(Foreign::new(metadata.clone()));
-                    self.critical(|state, fx| {
-                        let key = state.new_key(hash, &owned, changes)?;
-                        let result = section(state, key, fx);
-                        state.forget_if_empty(key, fx);
-                        Some((key, result))
-                    })
-                }
-            };
-            if let Some(result) = found {
-                return result;
+            if let Some(key) = search.go_on(metadata) {
+                return (key, search.end(key, section));
+            }
+            let owned = owned.get_or_insert_with(|| Shared::new(Foreign::new(metadata.clone())));
+            let made = self.critical(|state, fx| {
+                let key = state.new_key(search.hash, owned, search.held)?;
+                let result = section(state, key, fx);
+                state.forget_if_empty(key, fx);
+                Some((key, result))
+            });
+            if let Some(made) = made {
+                return made;
             }
         }
     }
@@ -65,55 +109,57 @@ where
         metadata: &F::Metadata,
         section: impl FnOnce(&mut State<F>, Key, &mut Effects<F>) -> R,
     ) -> Option<R> {
-        let hash = self.hasher.hash_one(metadata);
-        match self.find(hash, metadata) {
-            Found::Nowhere { .. } => None,
-            Found::At { key, id } => self.critical(|state, fx| {
-                let there = state.subs.get(key.index()).is_some_and(|sub| sub.id == id);
-                there.then(|| section(state, key, fx))
-            }),
-        }
-    }
-
-    fn find(&self, hash: u64, metadata: &F::Metadata) -> Found {
-        let mut seen = (0, 0);
-        loop {
-            let (nth, since) = seen;
-            let (changes, candidate) = {
-                let state = self.state.lock();
-                let key = state.keys.get(&hash).and_then(|chain| chain.get(nth)).copied();
-                let candidate = key.map(|key| {
-                    let sub = &state.subs[key.index()];
-                    (key, sub.id, sub.metadata.clone())
-                });
-                (state.keys_changed, candidate)
-            };
-            if nth > 0 && changes != since {
-                // The others of this hash may have moved.
-                seen = (0, 0);
-                continue;
-            }
-            match candidate {
-                None => return Found::Nowhere { changes },
-                Some((key, id, Some(theirs))) if **theirs == *metadata => {
-                    return Found::At { key, id };
-                }
-                Some(_) => seen = (nth + 1, changes),
-            }
-        }
+        let mut search = self.search(metadata);
+        let key = search.go_on(metadata)?;
+        Some(search.end(key, section))
     }
 }
 
 impl<F: Form> State<F> {
-    /// A new key, unless the keys have changed since it was not found.
-    fn new_key(&mut self, hash: u64, metadata: &Shared<F::Metadata>, changes: u64) -> Option<Key> {
-        if self.keys_changed != changes {
+    /// The one of this hash that was made next after `held`; none held: the first.
+    fn next_of_hash(&self, hash: u64, held: Option<Key>) -> Option<Key> {
+        match held {
+            Some(held) => List::<OfHash>::after(&self.subs, held),
+            None => self.keys.get(&hash).and_then(List::front),
+        }
+    }
+
+    /// Holds the next one, and lets go of the one before.
+    fn hold_next(
+        &mut self,
+        hash: u64,
+        held: Option<Key>,
+        fx: &mut Effects<F>,
+    ) -> Option<(Key, Shared<F::Metadata>)> {
+        let next = self.next_of_hash(hash, held)?;
+        let sub = &mut self.subs[next.index()];
+        sub.held += 1;
+        let metadata = sub.metadata.clone().expect("a key has its metadata");
+        if let Some(held) = held {
+            self.let_go(held, fx);
+        }
+        Some((next, metadata))
+    }
+
+    fn let_go(&mut self, key: Key, fx: &mut Effects<F>) {
+        self.subs[key.index()].held -= 1;
+        self.forget_if_empty(key, fx);
+    }
+
+    /// A new key, unless there is one that has not been compared.
+    pub(super) fn new_key(
+        &mut self,
+        hash: u64,
+        metadata: &Shared<F::Metadata>,
+        held: Option<Key>,
+    ) -> Option<Key> {
+        if self.next_of_hash(hash, held).is_some() {
             return None;
         }
-        self.keys_changed += 1;
-        let sub = Sub::new(self.keys_changed, Some(metadata.clone()), hash);
+        self.keys_made += 1;
+        let sub = Sub::new(self.keys_made, Some(metadata.clone()), hash);
         let key = Key::new(self.subs.insert(sub));
-        self.keys.entry(hash).or_default().push(key);
+        self.keys.entry(hash).or_default().push_back(&mut self.subs, key);
         Some(key)
     }
 
@@ -122,24 +168,21 @@ impl<F: Form> State<F> {
         if !self.keyed {
             return;
         }
-        let Some(sub) = self.subs.get(key.index()) else { return };
+        let Some(sub) = self.subs.get_mut(key.index()) else { return };
+        sub.made &= sub.total > 0;
         let unused = sub.queue.is_empty() && sub.retrying == 0;
-        let empty = unused && sub.total == 0 && sub.outside == 0;
-        // What a key has had is to be filled up again, if there is a minimum.
-        if !empty || sub.below_minimum.is_linked() && !self.closed {
+        if !unused || sub.total > 0 || sub.outside > 0 || sub.held > 0 {
             return;
         }
-        if sub.below_minimum.is_linked() {
-            self.below_minimum.remove(&mut self.subs, key);
-        }
-        let sub = self.subs.remove(key.index());
-        self.keys_changed += 1;
-        if let Some(chain) = self.keys.get_mut(&sub.hash) {
-            chain.retain(|other| *other != key);
-            if chain.is_empty() {
-                self.keys.remove(&sub.hash);
+        let hash = sub.hash;
+        self.leave_fillings(key);
+        if let Some(list) = self.keys.get_mut(&hash) {
+            list.remove(&mut self.subs, key);
+            if list.is_empty() {
+                self.keys.remove(&hash);
             }
         }
+        let sub = self.subs.remove(key.index());
         fx.push(Effect::Forget(sub.metadata));
     }
 }

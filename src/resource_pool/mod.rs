@@ -58,16 +58,17 @@
 //! else: `running.permit_loads(|| pool.borrow())`.
 //!
 //! # Limits
-//! - The place of a key in the line of those that wait for the total costs O(log n) of the keys in it.
-//! - The search for an idle one to evict passes over those that a minimum protects, again for each that is
-//!   evicted; that for stock over those that are being tested; that for a key to fill up, which follows each
-//!   departure, over all keys below their minimum; and who was woken in vain in a pool that lets newcomers
-//!   barge finds its place past the others that were.
-//! - In a keyed pool with a minimum, a key that was ever borrowed is kept, and its stock tried to be filled up,
-//!   until the minimum is taken back or the pool is closed: also if none of it could ever be made.
+//! - Some places cost O(log n): that of a key among those in line for the total, among those with more than the
+//!   minimum (if there is a soft idle time), or among those whose creations failed lately; and that of who was
+//!   woken in vain in a pool that lets newcomers barge, among the others that were. The search for stock passes
+//!   over what is being tested: one for each call that tests or retains at that time.
+//! - In a keyed pool, the minimum of a key counts from when something of it has been made, and while anything of
+//!   it is left. When its last one is evicted, invalidated or cleared the key is forgotten: what there is to be
+//!   in stock of it is made when it is borrowed again.
 //! - A creation that its borrower has left is lent like other stock: if it never ends, so does whoever waits for
 //!   it, until they give it up. `remove_abandoned` counts a resource as lent from when it begins to be made.
-//! - A refill or a test that hangs holds up what else is due.
+//! - A refill or a test that hangs holds up other refills and tests, and a destruction that hangs other
+//!   evictions and reports; not the one the other.
 //! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
 //!   the setters of limits, `clear`, `clear_all` and `close` go through all keys, and what leaves.
 //! - If others put broken resources into stock again and again, a borrower without a time limit may go on
@@ -76,10 +77,12 @@
 mod builder;
 #[cfg(doctest)]
 mod cannot;
+mod due;
 mod effects;
 mod error;
 mod event;
 mod factory;
+mod filling;
 mod guard;
 mod handles;
 #[cfg(debug_assertions)]
@@ -94,7 +97,10 @@ mod quick;
 mod slot;
 mod snapshot;
 mod state;
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod steps_tests;
 mod stock;
+mod testing;
 
 pub use builder::ResourcePoolBuilder;
 pub use error::{AddError, BorrowError};

@@ -216,12 +216,12 @@ impl<F: Form> Inner<F> {
                     }
                     step = self.another(reserved);
                 }
-                Step::Create { slot, unfinished, victim, meta } => {
+                Step::Create { slot, unfinished, victim, meta, first } => {
                     let reserved = Reserved::new(self, slot, None, meta);
                     if let Some(victim) = victim {
                         self.destroy(victim);
                     }
-                    return self.make(reserved, unfinished).await;
+                    return self.make(reserved, unfinished, first).await;
                 }
             }
         }
@@ -231,6 +231,7 @@ impl<F: Form> Inner<F> {
         self: &'p Arc<Self>,
         reserved: Reserved<'p, F>,
         unfinished: Option<Creation<F>>,
+        first: bool,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let begun = unfinished.is_some();
         let creation = unfinished.unwrap_or_else(|| self.creation(&reserved.meta));
@@ -254,6 +255,10 @@ impl<F: Form> Inner<F> {
         }
         let (metadata, resource) = reserved.parts();
         self.factory.wake_up(metadata, resource).await.map_err(BorrowError::Activate)?;
+        if first {
+            let slot = reserved.slot();
+            self.critical(|state, fx| state.was_made(slot, fx));
+        }
         Ok(reserved.lend())
     }
 

@@ -15,6 +15,7 @@ use super::factory::{Creation, Form};
 use crate::clock::Time;
 use crate::foreign::Foreign;
 use crate::slab_list::{Key, Links, List, linked};
+use crate::soonest::{self, Placed};
 use crate::wait_queue::Queue;
 use std::sync::Arc;
 
@@ -62,6 +63,8 @@ pub(crate) struct Slot<F: Form> {
     pub(super) created: Time,
     /// Idle, or lent, since.
     pub(super) since: Time,
+    /// The how-manieth it was that became idle.
+    pub(super) nth_idle: u64,
     /// In which of the lists of equal lifetimes.
     pub(super) class: u8,
     pub(super) idle: Links,
@@ -109,6 +112,11 @@ pub(crate) struct Sub<F: Form> {
     pub(super) leaving: usize,
     /// Condemned and reclaimed ones: of this key, and counted no more.
     pub(super) outside: usize,
+    /// Look-ups that have come to it.
+    pub(super) held: usize,
+    pub(super) of_hash: Links,
+    /// Something of it has been made: then stock is filled up, while anything is left.
+    pub(super) made: bool,
     pub(super) idle: List<InIdle>,
     /// Of those, how many are being tested.
     pub(super) tested: usize,
@@ -118,6 +126,8 @@ pub(crate) struct Sub<F: Form> {
     /// The ticket by which it stands in line.
     pub(super) in_line: Option<u64>,
     pub(super) below_minimum: Links,
+    pub(super) backing_off: soonest::Place,
+    pub(super) spare: soonest::Place,
     /// After a failure, stock is not filled up before.
     pub(super) back_off_until: Option<Time>,
     pub(super) failures: u32,
@@ -134,12 +144,17 @@ impl<F: Form> Sub<F> {
             total: 0,
             leaving: 0,
             outside: 0,
+            held: 0,
+            of_hash: Links::default(),
+            made: false,
             idle: List::new(),
             tested: 0,
             queue: Queue::default(),
             retrying: 0,
             in_line: None,
             below_minimum: Links::default(),
+            backing_off: soonest::Place::default(),
+            spare: soonest::Place::default(),
             back_off_until: None,
             failures: 0,
         }
@@ -152,6 +167,28 @@ impl<F: Form> Sub<F> {
 }
 
 linked!(
-    /// The keys with less stock than the minimum.
+    /// The keys of one hash, in the order in which they were made.
+    OfHash, Sub<F: Form>, of_hash
+);
+linked!(
+    /// The keys of which stock can be filled up now, in the order in which that came to be.
     BelowMinimum, Sub<F: Form>, below_minimum
 );
+
+/// The keys of which stock can be filled up at a time, after a failure.
+#[derive(Debug)]
+pub(crate) enum BackingOff {}
+impl<F: Form> Placed<BackingOff> for Sub<F> {
+    fn place(&mut self) -> &mut soonest::Place {
+        &mut self.backing_off
+    }
+}
+
+/// The keys with more stock than the minimum, by the one that came back longest ago.
+#[derive(Debug)]
+pub(crate) enum Spare {}
+impl<F: Form> Placed<Spare> for Sub<F> {
+    fn place(&mut self) -> &mut soonest::Place {
+        &mut self.spare
+    }
+}

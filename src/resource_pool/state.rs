@@ -6,21 +6,28 @@
 //! of arrival over all keys. A key is *eligible* if somebody waits for it and its own limits leave room
 //! for one more; the eligible keys stand in *line* by the ticket of their oldest waiter. What becomes
 //! free, an idle resource or a place in the total, goes to the first in line: so to the oldest waiter
-//! that can use it, and a key that has come to its own limit blocks nobody (ruling 12).
+//! that can use it, and a key that has come to its own limit blocks nobody (ruling 12,
+//! PROP-RP-FULL-KEY).
 //!
 //! # Why no wake-up is lost
 //! Every section that frees something ends with [`State::settle`], which grants, under the lock, until
 //! nobody in line can be served (INV-RP-EXACT-WAKE-UP). What has been granted is the waiter's: a
 //! newcomer cannot take it; a waiter that gives up passes it on. In a pool that lets newcomers barge, a
 //! waiter is woken to try again instead; as many are on their way as there are things to be had
-//! (INV-RP-BARGING), and who comes too late goes back to the front of its queue.
+//! (INV-RP-BARGING), and who comes too late goes back to the front of its queue. So every borrow ends
+//! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
+use super::due::Duty;
 use super::effects::{Dead, Effects};
 use super::factory::Form;
 use super::options::{Limits, Options, WhenExhausted};
-use super::slot::{BelowMinimum, Content, InAge, InLent, InLives, InTurn, Meta, Place, Slot, Sub};
+use super::slot::{
+    BackingOff, BelowMinimum, Content, InAge, InLent, InLives, InTurn, Meta, OfHash, Place, Slot,
+    Spare, Sub,
+};
 use crate::clock::{Clock, Span, Time};
 use crate::slab_list::{Key, Links, List};
+use crate::soonest::Soonest;
 use crate::wait_queue::{Queue, Waiters};
 use slab::Slab;
 use std::collections::{BTreeMap, HashMap};
@@ -67,6 +74,8 @@ pub(crate) enum Step<F: Form> {
         unfinished: Option<super::factory::Creation<F>>,
         victim: Option<Dead<F>>,
         meta: Meta<F>,
+        /// The pool is to be told once it is made.
+        first: bool,
     },
     Wait(Key),
     Refused(Refusal),
@@ -88,9 +97,9 @@ pub(crate) struct State<F: Form> {
     pub(super) slots: Slab<Slot<F>>,
     pub(super) subs: Slab<Sub<F>>,
     /// The keys by hash.
-    pub(super) keys: HashMap<u64, Vec<Key>, foldhash::fast::FixedState>,
-    /// How often a key was made or forgotten.
-    pub(super) keys_changed: u64,
+    pub(super) keys: HashMap<u64, List<OfHash>, foldhash::fast::FixedState>,
+    /// How often a key was made.
+    pub(super) keys_made: u64,
     pub(super) waiters: Waiters<Outcome>,
     /// Who waits for the end of a closed pool.
     pub(super) closing: Queue,
@@ -110,6 +119,10 @@ pub(crate) struct State<F: Form> {
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
     pub(super) below_minimum: List<BelowMinimum>,
+    pub(super) backing_off: Soonest<Time, BackingOff>,
+    pub(super) spare: Soonest<u64, Spare>,
+    /// How often something became idle.
+    pub(super) times_idle: u64,
     pub(super) limits: Limits,
     /// Whether a limit was ever changed: what there was may then exceed it.
     pub(super) resized: bool,
@@ -125,10 +138,10 @@ pub(crate) struct State<F: Form> {
     pub(super) epoch: u64,
     pub(super) serials: u64,
     pub(super) closed: bool,
-    /// What the maintenance sleeps until; none: without end.
-    pub(super) sleeps_until: Option<Time>,
-    /// When it looks at idle ones again, if it does so at intervals.
-    pub(super) next_run: Option<Time>,
+    /// What the maintenance sleeps until, by duty; none: without end.
+    pub(super) sleeps_until: [Option<Time>; Duty::ALL.len()],
+    /// When it looks at idle ones again, if it does so at intervals: what is to leave, what is to be tested.
+    pub(super) next_run: [Option<Time>; Duty::ALL.len()],
 }
 
 impl<F: Form> State<F> {
@@ -172,7 +185,8 @@ impl<F: Form> State<F> {
     }
 
     /// Reserves what there is for a borrower of the key: stock of its own, else a place in the total, else
-    /// the place of the least recently used idle resource of another key.
+    /// the place of the least recently used idle resource of another key. Nobody creates beside stock of its
+    /// own (PROP-RP-STOCK-FIRST).
     #[inline]
     pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         let grant = match self.fresh_stock_of(key, fx) {
@@ -186,11 +200,11 @@ impl<F: Form> State<F> {
         self.subs[key.index()].active += 1;
         self.active += 1;
         if self.abandoned_after.is_some() {
-            let entry = &mut self.slots[grant.slot.index()];
-            entry.since = self.clock.now();
+            let now = self.clock.now();
+            self.slots[grant.slot.index()].since = now;
             let due = self.abandoned_at(grant.slot);
             self.lent.push_back(&mut self.slots, grant.slot);
-            self.is_due(due, fx);
+            self.is_due(Duty::Sweep, key, due, now, fx);
         }
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
@@ -208,7 +222,7 @@ impl<F: Form> State<F> {
         }
         let victim = match self.total < self.limits.max_total {
             true => None,
-            false => Some(self.least_recently_used()?),
+            false => Some(self.oldest_idle()?),
         };
         if let Some(victim) = victim {
             self.leave_stock(victim);
@@ -222,7 +236,8 @@ impl<F: Form> State<F> {
         Some(Grant { slot: self.reserve(key, Place::Lent), victim })
     }
 
-    /// A slot for a resource that is to be made.
+    /// A slot for a resource that is to be made, within the limits: who calls this has looked at them
+    /// (PROP-RP-WITHIN).
     pub(super) fn reserve(&mut self, key: Key, place: Place) -> Key {
         self.serials += 1;
         let now = if self.timed { self.clock.now() } else { Time::default() };
@@ -237,6 +252,7 @@ impl<F: Form> State<F> {
             expired: false,
             created: now,
             since: now,
+            nth_idle: 0,
             class: (self.serials % CLASSES as u64) as u8,
             idle: Links::default(),
             age: Links::default(),
@@ -263,10 +279,12 @@ impl<F: Form> State<F> {
             }
             Content::Nothing => {
                 let victim = grant.victim.map(|victim| self.bury(victim, fx));
-                Step::Create { slot, unfinished: None, victim, meta }
+                let first = self.asks_what_is_made(slot);
+                Step::Create { slot, unfinished: None, victim, meta, first }
             }
             Content::Unfinished(creation) => {
-                Step::Create { slot, unfinished: Some(creation), victim: None, meta }
+                let first = self.asks_what_is_made(slot);
+                Step::Create { slot, unfinished: Some(creation), victim: None, meta, first }
             }
         }
     }
@@ -413,7 +431,7 @@ impl<F: Form> State<F> {
         self.subs[key.index()].retrying -= 1;
     }
 
-    /// A waiter gives up: what it was given meanwhile is passed on.
+    /// A waiter gives up: what it was given meanwhile is passed on (PROP-RP-LATE-HAND-OVER).
     pub(super) fn give_up(&mut self, key: Key, waiter: Key, fx: &mut Effects<F>) {
         let (outcome, waker) = match self.subs.get_mut(key.index()) {
             Some(sub) => self.waiters.cancel(&mut sub.queue, waiter),
@@ -470,7 +488,8 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// The resource has failed and been destroyed: another for the same borrower, which keeps its turn.
+    /// The resource has failed and been destroyed: another for the same borrower, which keeps its turn
+    /// (PROP-RP-KEEPS-PLACE).
     pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
         let entry = &self.slots[slot.index()];
         let key = entry.key;

@@ -8,8 +8,8 @@ use super::state::{CLASSES, Outcome, State};
 use crate::slab_list::{Key, List};
 
 impl<F: Form> State<F> {
-    /// The one that is lent next: the newest, or the oldest if the pool is `fifo`. Passes over those that
-    /// are being tested.
+    /// The one that is lent next: the newest, or the oldest if the pool is `fifo` (PROP-RP-ORDER). Passes over
+    /// those that are being tested.
     #[inline]
     pub(super) fn stock_of(&self, key: Key) -> Option<Key> {
         let idle = &self.subs[key.index()].idle;
@@ -39,11 +39,6 @@ impl<F: Form> State<F> {
         slot
     }
 
-    /// The idle one, of any key, that came back longest ago.
-    pub(super) fn least_recently_used(&self) -> Option<Key> {
-        self.by_age().find(|slot| !self.slots[slot.index()].tested)
-    }
-
     /// All idle ones, the oldest first.
     pub(super) fn by_age(&self) -> impl Iterator<Item = Key> + use<'_, F> {
         let one = (!self.keyed).then(|| self.subs[0].idle.iter(&self.slots));
@@ -67,6 +62,7 @@ impl<F: Form> State<F> {
         if self.options.test_while_idle {
             self.turns.remove(&mut self.slots, slot);
         }
+        self.watch_spare(key);
     }
 
     /// The loan is over; false if it had been taken back before.
@@ -149,6 +145,9 @@ impl<F: Form> State<F> {
         if self.timed {
             entry.since = self.clock.now();
         }
+        self.times_idle += 1;
+        entry.nth_idle = self.times_idle;
+        sub.made |= matches!(entry.content, Content::Ready(_));
         sub.idle.push_back(&mut self.slots, slot);
         self.idle += 1;
         if self.keyed {
@@ -157,6 +156,7 @@ impl<F: Form> State<F> {
         if self.options.test_while_idle {
             self.turns.push_back(&mut self.slots, slot);
         }
+        self.watch_spare(key);
         self.changed(key, fx);
         if self.subs[key.index()].idle.len() > self.limits.max_idle()
             && self.slots[slot.index()].place == Place::Idle
@@ -176,10 +176,6 @@ impl<F: Form> State<F> {
             || sub.total - sub.leaving > self.limits.max_total_per_key
     }
 
-    fn is_there(&self, slot: Key) -> bool {
-        !self.slots[slot.index()].tested
-    }
-
     /// An idle one leaves.
     pub(super) fn evict(&mut self, slot: Key, fx: &mut Effects<F>) {
         if self.slots[slot.index()].tested {
@@ -195,7 +191,8 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// It leaves the pool: to be destroyed after the section, and counted until then.
+    /// It leaves the pool: to be destroyed after the section, and counted until then. Nothing that was made is
+    /// let go of in another way, but by who detaches it (PROP-RP-NOTHING-LOST).
     pub(super) fn leave(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         self.end_life(slot);
         let entry = &mut self.slots[slot.index()];
@@ -223,61 +220,22 @@ impl<F: Form> State<F> {
     /// One resource of the key exists no more.
     pub(super) fn left(&mut self, key: Key, fx: &mut Effects<F>) {
         self.changed(key, fx);
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-            // There is room for one more, of whatever key.
-            let due = self.next_filling();
-            self.is_due(due, fx);
-        }
         self.forget_if_empty(key, fx);
+        if self.limits.min_idle > 0 {
+            if self.subs.contains(key.index()) {
+                self.watch_minimum(key, fx);
+            }
+            self.watch_room(fx);
+        }
         self.tell_if_over(fx);
     }
 
     pub(super) fn tell_if_over(&mut self, fx: &mut Effects<F>) {
         if self.is_over() {
+            fx.push(Effect::StopMaintenance);
             while !self.closing.is_empty() {
                 fx.wake(self.waiters.resolve_front(&mut self.closing, Outcome::Closed));
             }
-        }
-    }
-
-    /// Room for one more in stock, made outside the lock.
-    pub(super) fn reserve_stock(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Key> {
-        let sub = &self.subs[key.index()];
-        let full = sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle()
-            || self.total >= self.limits.max_total
-            || sub.total >= self.limits.max_total_per_key;
-        if full {
-            return None;
-        }
-        let sub = &mut self.subs[key.index()];
-        sub.adding += 1;
-        if sub.below_minimum.is_linked() && sub.idle.len() + sub.adding >= self.limits.min_idle {
-            self.below_minimum.remove(&mut self.subs, key);
-        }
-        let slot = self.reserve(key, Place::Adding);
-        if self.waiting > 0 {
-            self.stand_in_line(key);
-        }
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
-        Some(slot)
-    }
-
-    /// What was made for stock, if it was.
-    pub(super) fn added(&mut self, slot: Key, made: Option<F::Resource>, fx: &mut Effects<F>) {
-        let key = self.slots[slot.index()].key;
-        self.subs[key.index()].adding -= 1;
-        match made {
-            Some(resource) => self.stock(slot, Content::Ready(resource), fx),
-            None => {
-                self.remove(slot);
-                self.left(key, fx);
-            }
-        }
-        if self.limits.min_idle > 0 && self.subs.contains(key.index()) {
-            self.watch_minimum(key, fx);
         }
     }
 
@@ -295,13 +253,15 @@ impl<F: Form> State<F> {
         self.for_all_keys(|state, key| state.clear_key(key, fx));
     }
 
-    /// All idle ones leave, and what else exists will. One section, so that none of them is lent after it.
+    /// All idle ones leave, and what else exists will (PROP-RP-CLEAR-ALL). One section, so that none of them is
+    /// lent after it.
     pub(super) fn clear_all(&mut self, fx: &mut Effects<F>) {
         self.epoch += 1;
         self.clear(fx);
     }
 
-    /// From now on nobody is served: those who wait are told, and what is idle leaves.
+    /// From now on nobody is served (PROP-RP-CLOSED): those who wait are told, and what is idle leaves. What is
+    /// lent leaves when it comes back, or when it looks abandoned; then the pool is over (PROP-RP-CLOSE-ENDS).
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
         fx.push(Effect::StopMaintenance);
@@ -317,15 +277,16 @@ impl<F: Form> State<F> {
         }
         self.stand_in_line(key);
         self.clear_key(key, fx);
+        self.watch_minimum(key, fx);
         self.forget_if_empty(key, fx);
     }
 
-    /// After a limit was changed: what is too much leaves, the longest idle first, and who can now be
-    /// served is. One section, for all keys are under the new limits at once.
+    /// After a limit was changed: what is too much leaves (PROP-RP-LOWERED), the longest idle first, and who
+    /// can now be served is. One section, for all keys are under the new limits at once.
     pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.fit_key(key, fx));
         while self.total - self.leaving > self.limits.max_total
-            && let Some(slot) = self.least_recently_used()
+            && let Some(slot) = self.oldest_idle()
         {
             self.evict(slot, fx);
         }
@@ -342,12 +303,12 @@ impl<F: Form> State<F> {
             if !too_many {
                 break;
             }
-            let oldest = sub.idle.iter(&self.slots).find(|slot| self.is_there(*slot));
-            let Some(slot) = oldest else { break };
+            let Some(slot) = self.oldest_of(key) else { break };
             self.evict(slot, fx);
         }
         // Also if there is no minimum any more.
         self.watch_minimum(key, fx);
+        self.watch_spare(key);
     }
 
     fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, Key)) {

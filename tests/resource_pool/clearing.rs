@@ -7,6 +7,7 @@ use cabrank::resource_pool::{AddError, BorrowError, Borrowed};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
+/// PROP-RP-CLEAR-ALL.
 #[test]
 fn a_clear_of_all_takes_what_is_idle_too() {
     let rig = pool(|b| b);
@@ -102,6 +103,7 @@ fn retain_may_use_the_pool() {
 }
 
 /// Ruling 5: who waits is told at once, what is idle is destroyed, what is lent when it comes back.
+/// PROP-RP-CLOSED.
 #[test]
 fn a_close_tells_all_and_ends_when_all_is_back() {
     let rig = pool(|b| b.max_active(2));

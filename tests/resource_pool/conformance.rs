@@ -238,6 +238,7 @@ fn l19_without_tests_a_waiter_gets_the_invalid_one() {
     assert_eq!((handed.number, handed.valid), (1, false));
 }
 
+/// PROP-RP-KEEPS-PLACE.
 #[test]
 fn l20_with_tests_an_invalid_idle_one_is_replaced() {
     let rig = pool(|b| b.test_on_borrow(true));
@@ -264,7 +265,7 @@ fn l21_the_last_one_back_is_lent_first() {
     assert_eq!(rig.lend().number, 4);
 }
 
-/// L22: the same, and the one that has been idle for longest first.
+/// L22: the same, and the one that has been idle for longest first (PROP-RP-ORDER).
 #[test]
 fn l22_the_longest_idle_is_lent_first() {
     let rig = pool(|b| b.fifo(true));

@@ -80,6 +80,7 @@ fn stock_that_is_added_takes_its_key_out_of_the_line() {
     assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
 }
 
+/// PROP-RP-WITHIN.
 #[test]
 fn each_key_has_its_own_limits_and_all_have_one() {
     let rig = keyed(|b| b.max_active(2).max_idle(1).max_total(3));
@@ -96,7 +97,7 @@ fn each_key_has_its_own_limits_and_all_have_one() {
 }
 
 /// The place of the least recently used idle one, of whatever key, is the newcomer's; the victim is
-/// destroyed before the new one is made, so that there are never more.
+/// destroyed before the new one is made, so that there are never more (PROP-RP-VICTIM).
 #[test]
 fn the_least_recently_used_makes_room() {
     let rig = keyed(|b| b.max_total(3));
@@ -113,7 +114,7 @@ fn the_least_recently_used_makes_room() {
     drop((c, d));
 }
 
-/// Its own stock first, then room, and only then another's.
+/// Its own stock first, then room, and only then another's (PROP-RP-STOCK-FIRST).
 #[test]
 fn nobody_is_evicted_where_there_is_room_or_stock() {
     let rig = keyed(|b| b.max_total(2));
@@ -140,7 +141,7 @@ fn a_failure_in_a_victims_place_leaves_it_free() {
     drop(rig.lend("b"));
 }
 
-/// A key at its own limit keeps no other waiting, though its waiters came first.
+/// A key at its own limit keeps no other waiting, though its waiters came first (PROP-RP-FULL-KEY).
 #[test]
 fn a_full_key_blocks_nobody() {
     let rig = keyed(|b| b.max_active(1).max_total(3));
@@ -174,6 +175,7 @@ fn max_total_per_key_blocks_its_key_only() {
 }
 
 /// What becomes free goes to the oldest waiter that can use it, in the order of arrival over all keys.
+/// PROP-RP-NO-OVERTAKING.
 #[test]
 fn the_oldest_waiter_of_all_keys_is_served_first() {
     let rig = keyed(|b| b.max_total(2));
@@ -192,7 +194,7 @@ fn the_oldest_waiter_of_all_keys_is_served_first() {
     assert_eq!(rig.script.most_alive(), 2);
 }
 
-/// A waiter that gives up what it was granted passes it on, to whatever key.
+/// A waiter that gives up what it was granted passes it on, to whatever key (PROP-RP-LATE-HAND-OVER).
 #[test]
 fn a_grant_is_passed_on_to_another_key() {
     let rig = keyed(|b| b.max_total(1));

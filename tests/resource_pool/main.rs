@@ -13,6 +13,7 @@ mod executions;
 mod failures;
 mod foreign_code;
 mod keyed;
+mod looking_up;
 mod maintaining;
 mod options;
 mod real_clock;

@@ -21,6 +21,7 @@ fn a_minimum_that_was_taken_back_fills_nothing() {
     assert_eq!((rig.counts(), rig.script.made()), ((0, 1), 1));
 }
 
+/// PROP-RP-MIN-IDLE.
 #[test]
 fn the_reaper_minds_the_minimum() {
     let rig = pool(|b| b.min_idle(2).soft_max_idle_time(10 * SECOND));
@@ -46,13 +47,128 @@ fn a_minimum_that_is_met_again_fills_nothing() {
 /// The key that had to make room is below its minimum afterwards.
 #[test]
 fn a_minimum_is_filled_up_again_for_the_key_that_made_room() {
-    let rig = keyed(|b| b.min_idle(1).max_total(2));
-    drop(rig.lend("b"));
-    let two = [rig.lend("a"), rig.lend("a")];
-    assert_eq!(rig.pool.num_idle_of(&"b"), 0);
-    two.into_iter().for_each(Borrowed::invalidate);
+    let rig = keyed(|b| b.min_idle(1).max_total(3));
+    let [one, two] = [rig.lend("b"), rig.lend("b")];
+    drop(one);
+    let others = [rig.lend("a"), rig.lend("a")];
+    assert_eq!((rig.pool.num_idle_of(&"b"), rig.script.alive()), (0, 3));
+    others.into_iter().for_each(Borrowed::invalidate);
     rig.pool.maintain();
-    assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (1, 1));
+    assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (0, 1));
+    drop(two);
+}
+
+/// A key of which nothing could ever be made is not kept, and not tried by itself.
+#[test]
+fn a_key_of_which_nothing_is_made_has_no_minimum() {
+    let rig = keyed(|b| b.min_idle(1));
+    rig.script.fails("create");
+    for key in ["a", "b", "c"] {
+        assert!(rig.pool.borrow(&key).is_err() && rig.pool.add(&key).is_err());
+    }
+    rig.script.calls();
+    for _ in 0..3 {
+        rig.clock.advance(HOUR);
+        assert_eq!(rig.due(), None);
+    }
+    assert_eq!((rig.pool.num_keys(), rig.script.calls().as_str()), (0, ""));
+}
+
+/// While the first one of a key is being made, nobody knows whether any can be.
+#[test]
+fn a_key_is_filled_up_from_when_its_first_one_is_lent() {
+    let rig = keyed(|b| b.min_idle(1));
+    let theirs = rig.pool.clone();
+    rig.script.on("activate", move |number| {
+        if number == 1 {
+            theirs.maintain();
+            assert_eq!(theirs.num_total(), 1);
+        }
+        Outcome::Well
+    });
+    let lent = rig.lend("a");
+    rig.pool.maintain();
+    assert_eq!(rig.counts(), (1, 1));
+    drop(lent);
+}
+
+/// Its last one was cleared, given up, evicted or taken for another key: the key is forgotten, and its
+/// minimum with it, until somebody borrows it again.
+#[test]
+fn a_key_of_which_nothing_is_left_has_no_minimum() {
+    type End = fn(&crate::common::Rig<crate::common::Keyed>);
+    let ends: [End; 4] = [
+        |rig| rig.pool.clear_key(&"a"),
+        |rig| rig.lend("a").invalidate(),
+        |rig| rig.clock.advance(HOUR),
+        |rig| drop([rig.lend("b"), rig.lend("b")].map(Borrowed::detach)),
+    ];
+    for end in ends {
+        let rig = keyed(|b| b.min_idle(1).max_total(2).max_idle_time(60 * SECOND));
+        drop(rig.lend("a"));
+        end(&rig);
+        rig.pool.maintain();
+        assert_eq!((rig.counts(), rig.pool.num_keys(), rig.due()), ((0, 0), 0, None));
+        let lent = rig.lend("a");
+        rig.pool.maintain();
+        assert_eq!(rig.counts(), (1, 1));
+        drop(lent);
+    }
+}
+
+/// Of a key whose creations fail, one that is lent keeps the attempts going; with its end they end.
+#[test]
+fn a_key_that_fails_is_tried_while_something_of_it_is_left() {
+    let rig = keyed(|b| b.min_idle(1));
+    let lent = rig.lend("a");
+    rig.script.fails("create");
+    for pause in [500, 1000] {
+        let due = rig.due().expect("it is tried again");
+        assert_eq!(due.as_millis(), pause);
+        rig.clock.advance(due);
+    }
+    lent.invalidate();
+    assert_eq!((rig.due(), rig.pool.num_keys()), (None, 0));
+}
+
+/// What is over when it comes into stock is no better than what cannot be made.
+#[test]
+fn what_is_dead_on_arrival_backs_off() {
+    let rig = pool(|b| b.min_idle(1).max_lifetime(SECOND));
+    let clock = rig.clock.clone();
+    rig.script.on("create", move |_| {
+        clock.advance(SECOND);
+        Outcome::Well
+    });
+    let mut pauses = Vec::new();
+    for _ in 0..3 {
+        let due = rig.due().expect("it is tried again");
+        pauses.push(due.as_millis());
+        rig.clock.advance(due);
+    }
+    assert_eq!((pauses, rig.script.made()), (vec![500, 1000, 2000], 3));
+    // The same if it fails its test.
+    rig.script.on("create", |_| Outcome::Well);
+    rig.script.fails("validate");
+    let tested = pool(|b| b.min_idle(1).test_on_create(true));
+    tested.script.fails("validate");
+    assert_eq!(tested.due().expect("again").as_millis(), 500);
+}
+
+/// Loans that look abandoned after the close are told of, and taken back: else nothing ends it.
+/// PROP-RP-CLOSE-ENDS.
+#[test]
+fn an_abandoned_loan_is_taken_back_after_the_close() {
+    let rig = pool(|b| b.abandoned_after(10 * SECOND).remove_abandoned(true));
+    let lost = rig.lend();
+    rig.pool.close();
+    assert_eq!(rig.due(), Some(10 * SECOND));
+    rig.clock.advance(10 * SECOND);
+    rig.pool.maintain();
+    assert!(rig.pool.wait_closed(Duration::ZERO), "nothing is left");
+    assert_eq!(rig.events(), ["m: Abandoned { id: 1, lent_for: 10s, removed: true }"]);
+    drop(lost);
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
 /// A loan that was granted, and not picked up for so long that it looks abandoned.
@@ -99,18 +215,18 @@ fn what_is_being_tested_is_not_due() {
 /// A key at its own limit cannot be filled up, and is not due though its back-off is over.
 #[test]
 fn a_key_that_is_full_is_not_due_for_stock() {
-    let rig = keyed(|b| b.min_idle(1).max_total_per_key(1));
-    drop(rig.lend("a"));
+    let rig = keyed(|b| b.min_idle(1).max_total_per_key(2));
+    let one = rig.lend("a");
     rig.script.fails("create");
-    rig.pool.clear();
     rig.pool.maintain();
     rig.script.is_well("create");
-    let lent = rig.lend("a");
+    let two = rig.lend("a");
     rig.clock.advance(HOUR);
     assert_eq!(rig.due(), None);
-    lent.invalidate();
+    two.invalidate();
     rig.pool.maintain();
-    assert_eq!(rig.counts(), (0, 1));
+    assert_eq!(rig.counts(), (1, 1));
+    drop(one);
 }
 
 /// A victim that gets its place again ends when its time is over, not when a younger one's is.
@@ -133,6 +249,7 @@ fn a_victim_that_was_spared_ends_in_time() {
 }
 
 /// Ruling 11: by age, the oldest first, and exactly when it is due; after that, nothing is due.
+/// PROP-RP-EVICTED.
 #[test]
 fn each_is_due_when_its_own_time_has_come() {
     let rig = pool(|b| b.max_idle_time(10 * SECOND));
@@ -163,7 +280,7 @@ fn the_hard_time_minds_no_minimum() {
     assert_eq!((rig.counts(), rig.script.made(), rig.script.alive()), ((0, 2), 5, 2));
 }
 
-/// What is lent is not evicted, and a borrower is not lent what is due and still there.
+/// What is lent is not evicted, and a borrower is not lent what is due and still there (PROP-RP-FRESH).
 #[test]
 fn nothing_that_is_lent_is_evicted_and_nothing_due_is_lent() {
     let rig = pool(|b| b.max_idle_time(10 * SECOND));
@@ -249,6 +366,7 @@ fn idle_ones_are_tested_in_turns() {
 }
 
 /// A test does not make a resource look younger, and nobody is lent one that is being tested.
+/// PROP-RP-UNDER-TEST.
 #[test]
 fn what_is_tested_keeps_its_place_and_is_not_lent() {
     let rig =
@@ -376,7 +494,7 @@ fn filling_up_backs_off() {
     assert_eq!(rig.due().expect("again").as_millis(), 500);
 }
 
-/// Bounded by what may exist.
+/// Bounded by what may exist (PROP-RP-REFILLED).
 #[test]
 fn the_minimum_takes_no_more_than_there_may_be() {
     let rig = pool(|b| b.min_idle(2).max_total(3));

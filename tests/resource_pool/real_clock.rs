@@ -80,15 +80,13 @@ fn a_full_key_keeps_no_other_from_its_minimum() {
     let pool = builder.build().expect("a valid pool");
     let lend = |key| pool.borrow(&key).expect("there is room");
     let idle = |key, number| before_long(|| pool.num_idle_of(&key) == number);
-    drop(lend("b"));
-    let a = lend("a");
-    idle("a", 1);
-    let full = (a, lend("a"), lend("c"));
-    // It takes the place of the idle one of b.
-    drop(lend("c"));
-    assert_eq!((pool.num_idle_of(&"b"), pool.num_idle_of(&"c")), (0, 1));
-    let (a, again, c) = full;
-    drop(c.detach());
+    let full = (lend("a"), lend("a"));
+    let b = lend("b");
     idle("b", 1);
-    drop((a, again));
+    // It takes the place of the idle one of b.
+    let c = lend("c");
+    assert_eq!(pool.num_idle_of(&"b"), 0);
+    c.invalidate();
+    idle("b", 1);
+    drop((full, b));
 }

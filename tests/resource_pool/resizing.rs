@@ -40,7 +40,7 @@ fn a_limit_is_not_exceeded_after_shrink_and_grow() {
     assert_eq!(rig.script.alive(), 3);
 }
 
-/// What is idle beyond a lower limit leaves at once, in every pool and by every limit.
+/// What is idle beyond a lower limit leaves at once, in every pool and by every limit (PROP-RP-LOWERED).
 #[test]
 fn a_lower_limit_takes_what_is_idle() {
     for lower in [

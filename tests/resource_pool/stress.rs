@@ -266,6 +266,7 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
     set.map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
 }
 
+/// PROP-RP-NOTHING-LOST.
 #[test]
 fn everything_at_once_leaves_nothing_behind() {
     end_the_run_when_the_library_panics();

@@ -2,11 +2,18 @@
 //! By the real clock: what is waited for is that something comes about.
 
 use crate::shared::task::block_on;
-use crate::shared::{before_long, end_the_run_when_the_library_panics};
-use cabrank::resource_pool::{Async, AsyncResourceFactory, ResourceFactory, ResourcePool};
+use crate::shared::{Door, before_long, end_the_run_when_the_library_panics};
+use cabrank::resource_pool::{
+    Async, AsyncResourceFactory, PoolEvent, ResourceFactory, ResourcePool,
+};
 use cabrank::{BoxFuture, Runtime};
 use std::convert::Infallible;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+
+const MOMENT: Duration = Duration::from_millis(1);
 
 struct Numbers;
 
@@ -63,4 +70,158 @@ fn a_task_keeps_the_minimum_of_an_asynchronous_pool() {
     let pool = evicting.build_on(Threads).expect("a valid pool");
     drop(block_on(pool.borrow_async()).expect("a new one"));
     before_long(|| pool.num_idle() == 0);
+}
+
+/// What is made for stock is made behind a door; so is what is tested, for it is tested while idle only.
+#[derive(Clone, Default)]
+struct Slow {
+    door: Door,
+    made: Arc<AtomicUsize>,
+}
+
+impl ResourceFactory for Slow {
+    type Resource = usize;
+    type Metadata = ();
+    type Error = Infallible;
+    fn create(&self, (): &()) -> Result<usize, Infallible> {
+        let number = self.made.fetch_add(1, SeqCst) + 1;
+        if number > 2 {
+            self.door.pass();
+        }
+        Ok(number)
+    }
+    fn validate(&self, (): &(), _: &mut usize) -> bool {
+        self.door.pass();
+        true
+    }
+}
+
+impl AsyncResourceFactory for Slow {
+    type Resource = usize;
+    type Metadata = ();
+    type Error = Infallible;
+    // Its tasks have threads of their own, which may wait.
+    async fn create(&self, (): &()) -> Result<usize, Infallible> {
+        ResourceFactory::create(self, &())
+    }
+}
+
+/// What the listener was told of loans.
+fn abandoned<E>(told: &Arc<AtomicUsize>) -> impl Fn(&(), &PoolEvent<E>) + Send + Sync + use<E> {
+    let told = told.clone();
+    move |(), event| {
+        if matches!(event, PoolEvent::Abandoned { .. }) {
+            told.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+/// A creation for stock hangs: loans are told of, and what is idle is evicted, all the same.
+#[test]
+fn a_creation_that_hangs_holds_up_no_eviction() {
+    end_the_run_when_the_library_panics();
+    let (slow, told) = (Slow::default(), Arc::default());
+    let builder = ResourcePool::builder(slow.clone(), ()).listener(abandoned(&told));
+    let builder = builder.abandoned_after(MOMENT).max_idle_time(MOMENT);
+    let pool = builder.build().expect("a valid pool");
+    let (lent, back) = (pool.borrow().expect("the first"), pool.borrow().expect("the second"));
+    before_long(|| told.load(SeqCst) == 2);
+    pool.set_min_idle(1).expect("a valid limit");
+    slow.door.await_arrivals(1);
+    drop(back);
+    before_long(|| pool.num_idle() == 0);
+    slow.door.open();
+    drop(lent);
+}
+
+/// The same with tasks.
+#[test]
+fn a_task_that_creates_and_hangs_holds_up_no_eviction() {
+    end_the_run_when_the_library_panics();
+    let (slow, told) = (Slow::default(), Arc::default());
+    let builder = ResourcePool::builder(Async(slow.clone()), ()).listener(abandoned(&told));
+    let builder = builder.abandoned_after(Duration::from_millis(50)).max_idle_time(MOMENT);
+    let pool = builder.build_on(Threads).expect("a valid pool");
+    let lent = block_on(pool.borrow_async()).expect("the first");
+    drop(block_on(pool.borrow_async()).expect("the second"));
+    before_long(|| pool.num_idle() == 0);
+    pool.set_min_idle(1).expect("a valid limit");
+    slow.door.await_arrivals(1);
+    before_long(|| told.load(SeqCst) == 1);
+    slow.door.open();
+    drop(lent);
+}
+
+/// A test hangs.
+#[test]
+fn a_test_that_hangs_holds_up_no_report() {
+    end_the_run_when_the_library_panics();
+    let (slow, told) = (Slow::default(), Arc::default());
+    let builder = ResourcePool::builder(slow.clone(), ()).listener(abandoned(&told));
+    let builder = builder.test_while_idle(true).eviction_interval(MOMENT);
+    let pool = builder.abandoned_after(Duration::from_millis(50)).build().expect("a valid pool");
+    drop(pool.borrow().expect("the first"));
+    slow.door.await_arrivals(1);
+    let lent = pool.borrow().expect("the second");
+    before_long(|| told.load(SeqCst) == 1);
+    slow.door.open();
+    drop(lent);
+}
+
+/// What is lent when the pool is closed may be lost: it is given up in its time, and the pool is over.
+#[test]
+fn a_closed_pool_does_not_wait_for_what_is_lost() {
+    end_the_run_when_the_library_panics();
+    let builder = ResourcePool::builder(Numbers, ()).abandoned_after(MOMENT).remove_abandoned(true);
+    let pool = builder.build().expect("a valid pool");
+    let lost = pool.borrow().expect("one").into_owned();
+    pool.close();
+    assert!(pool.wait_closed(crate::shared::SOON));
+    drop(lost);
+}
+
+/// A runtime that does not take its first tasks, or drops them.
+struct Reluctant {
+    left: AtomicUsize,
+    panics: bool,
+}
+
+impl Runtime for Reluctant {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        let refuses = self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok();
+        match (refuses, self.panics) {
+            (false, _) => Threads.spawn(task),
+            (true, false) => drop(task),
+            (true, true) => resume_unwind(Box::new("on purpose")),
+        }
+    }
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
+        Threads.sleep_until(at)
+    }
+}
+
+/// The listener is told that nobody will do it, and the next change finds somebody who does.
+#[test]
+fn a_maintenance_that_did_not_begin_is_begun_again() {
+    end_the_run_when_the_library_panics();
+    for (panics, expected) in [(true, 2), (false, 0)] {
+        let told = Arc::new(AtomicUsize::new(0));
+        let theirs = told.clone();
+        let runtime = Reluctant { left: AtomicUsize::new(2), panics };
+        let pool = ResourcePool::builder(Async(Numbers), ()).listener(move |(), event| {
+            assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+            theirs.fetch_add(1, SeqCst);
+        });
+        let pool = pool.build_on(runtime).expect("nothing is due yet");
+        pool.set_min_idle(1).expect("a valid limit");
+        // Each loan of what may be there is a change.
+        before_long(|| {
+            let lent = block_on(pool.borrow_async()).expect("one");
+            let filled = pool.num_idle() > 0;
+            lent.invalidate();
+            filled
+        });
+        assert_eq!(told.load(SeqCst), expected);
+    }
 }

@@ -226,6 +226,9 @@ impl ResourcePool {
             Action::Close => self.close(),
             Action::Resize(limits) => self.resize(limits),
         }
+        if self.keys().len() > 1 {
+            self.look_at_keys();
+        }
         &self.told
     }
 }

@@ -288,7 +288,7 @@ pub const LIVENESS: &[Liveness] = &[
     },
     Liveness {
         name: "PROP-RP-REFILLED",
-        says: "there are min_idle of each key in the end, where there is room for them that nobody waits for",
+        says: "there are min_idle in the end of each key of which something has been made and anything is left, where there is room for them that nobody waits for",
         assumes: "what is added does not fail for ever; others stop borrowing, and interfering",
         may: 1 << kind::OWN,
         promised: true,
@@ -297,7 +297,7 @@ pub const LIVENESS: &[Liveness] = &[
         not_yet: |s, key| {
             let room = s.has_room_for_stock(key) || s.adding_of(key) > 0;
             let few = s.idle_of(key).count() < s.limits.min_idle;
-            !s.closed && few && room && !s.keys().any(|key| s.is_eligible(key))
+            !s.closed && s.is_kept(key) && few && room && !s.keys().any(|key| s.is_eligible(key))
         },
     },
     Liveness {

@@ -232,6 +232,8 @@ pub struct ResourcePool {
     pub active: Vec<usize>,
     /// Of each key: how many there are, to the end of their destruction. Counted, too.
     pub total: Vec<usize>,
+    /// Of each key, where there is a minimum: whether one has been made since there was none of it.
+    pub known: Vec<bool>,
     /// What is idle, of all keys, the least recently used first.
     pub idle: Vec<Idle>,
     /// What is being created for stock.
@@ -267,6 +269,7 @@ impl ResourcePool {
             limits,
             active: vec![0; keys],
             total: vec![0; keys],
+            known: vec![false; keys],
             idle: vec![],
             adding: vec![],
             leaving: vec![],

@@ -128,11 +128,29 @@ impl ResourcePool {
         self.limits.max_idle.left(stock) > 0 && self.room_of(key) > 0 && self.room() > 0
     }
 
+    /// Whether stock of a key is to be kept: something of it has been made, and anything of it stays. So a key
+    /// is not tried of which nothing can be made, and one that was given up is forgotten. A pool without keys
+    /// has nothing to forget.
+    pub fn is_kept(&self, key: Key) -> bool {
+        self.keys().len() == 1 || self.known[key] && self.staying(key) > 0
+    }
+
+    /// What is known of the keys after a step.
+    pub(crate) fn look_at_keys(&mut self) {
+        for key in self.keys().filter(|_| self.limits.min_idle > 0) {
+            let lent = |at: &At| matches!(at, At::Lent(slot) if slot.key == key);
+            let made = self.idle_of(key).any(|idle| !idle.slot.unfinished)
+                || self.clients.iter().any(lent);
+            self.known[key] = (self.known[key] || made) && self.total[key] > 0 && !self.closed;
+        }
+    }
+
     /// Whether stock is to be filled up: there is less than the minimum, there is room, and nobody waits
     /// who could use that.
     pub fn wants_stock(&self, key: Key) -> bool {
         let stock = self.idle_of(key).count() + self.adding_of(key);
         stock < self.limits.min_idle
+            && self.is_kept(key)
             && self.has_room_for_stock(key)
             && !self.keys().any(|key| self.is_eligible(key))
             && !self.closed

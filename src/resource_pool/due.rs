@@ -1,0 +1,297 @@
+//! What is due at a time, and when: idle ones that have been there for too long, lifetimes that end, loans
+//! that look abandoned; and, with `filling.rs` and `testing.rs`, stock below its minimum and tests.
+//!
+//! All of it is known without a search, so that a section does as much whatever the number of resources and
+//! keys is. Lifetimes and loans are in lists by their ends. So is what is idle; but of a key at its minimum
+//! nothing leaves by the soft time. So what can leave by it is looked for by key: those with more than the
+//! minimum come in the order of their oldest (`State::spare`, whose place costs O(log n) of the keys in it,
+//! for which key is next changes with each return). What is being tested cannot leave, and is passed over:
+//! one for each call that tests or retains just now, not more.
+
+use super::effects::{Effect, Effects};
+use super::event::PoolEvent;
+use super::factory::Form;
+use super::slot::{InAge, InIdle, Place};
+use super::state::State;
+use crate::clock::{Span, Time};
+use crate::slab_list::{Key, List};
+use std::time::Duration;
+
+/// After this time whoever was to do what was due is asked again.
+const OVERDUE: Duration = Duration::from_millis(500);
+
+/// What the maintenance is for. Each has an executor of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// To have leave what is over, and to tell of it.
+    Sweep,
+    /// To test what is idle and to fill stock up.
+    Stock,
+}
+
+impl Duty {
+    pub(crate) const ALL: [Duty; 2] = [Duty::Sweep, Duty::Stock];
+}
+
+/// One pass of the sweep: it does what was over when it began, and evicts so many at most.
+pub(super) struct Pass {
+    now: Time,
+    evictions: usize,
+}
+
+/// What is over.
+enum Over {
+    Life(Key),
+    Loan(Key),
+    Idle(Key),
+}
+
+impl<F: Form> State<F> {
+    /// The end of its lifetime has come.
+    pub(super) fn has_outlived(&self, slot: Key) -> bool {
+        self.ends_at(slot).is_some_and(|end| self.clock.now() >= end)
+    }
+    pub(super) fn ends_at(&self, slot: Key) -> Option<Time> {
+        let entry = &self.slots[slot.index()];
+        let lifetimes = self.lifetimes.as_ref()?;
+        Some(entry.created.plus_span(lifetimes[usize::from(entry.class)]))
+    }
+    /// An idle one that must not be lent any more (PROP-RP-FRESH).
+    pub(super) fn is_stale(&self, slot: Key) -> bool {
+        self.idle_after(slot, self.max_idle_time).is_some_and(|at| self.clock.now() >= at)
+            || self.has_outlived(slot)
+    }
+    pub(super) fn abandoned_at(&self, slot: Key) -> Option<Time> {
+        self.idle_after(slot, self.abandoned_after)
+    }
+    /// When it has been where it is for that long.
+    fn idle_after(&self, slot: Key, time: Option<Span>) -> Option<Time> {
+        Some(self.slots[slot.index()].since.plus_span(time?))
+    }
+
+    /// When an idle one of the key is due: by the soft time if no minimum protects it (PROP-RP-MIN-IDLE).
+    fn idle_due(&self, slot: Key) -> Option<Time> {
+        let sub = &self.subs[self.slots[slot.index()].key.index()];
+        let soft = self.soft_max_idle_time.filter(|_| sub.idle.len() > self.limits.min_idle);
+        self.idle_after(slot, soft.or(self.max_idle_time))
+    }
+
+    /// Something of the key is due then: the maintenance is woken if it sleeps for longer, or if its time has
+    /// passed long since. (Then it is busy, and this is one wake too many; or its task was dropped by the
+    /// runtime, and this begins a new one.)
+    pub(super) fn is_due(
+        &mut self,
+        duty: Duty,
+        key: Key,
+        at: Option<Time>,
+        now: Time,
+        fx: &mut Effects<F>,
+    ) {
+        let until = &mut self.sleeps_until[duty as usize];
+        if let Some(at) = at
+            && until.is_none_or(|until| at < until || until.plus(OVERDUE) < now)
+        {
+            *until = Some(at);
+            fx.push(Effect::WakeMaintenance(duty, self.subs[key.index()].metadata.clone()));
+        }
+    }
+
+    /// After one of the key has become idle: the oldest may be above the minimum now.
+    pub(super) fn is_idle_due(&mut self, key: Key, fx: &mut Effects<F>) {
+        let exact = self.options.eviction_interval.is_none();
+        if exact && !self.timed {
+            return;
+        }
+        // It has just come back, most often: the time need not be asked for again.
+        let newest = self.subs[key.index()].idle.back().filter(|_| self.timed);
+        let now = newest.map_or_else(|| self.clock.now(), |slot| self.slots[slot.index()].since);
+        if !exact {
+            // While nothing was idle, no run was due.
+            for duty in Duty::ALL {
+                self.is_due(duty, key, self.next_run(duty), now, fx);
+            }
+        }
+        let sub = &self.subs[key.index()];
+        let oldest = sub.idle.front().filter(|_| exact).and_then(|slot| self.idle_due(slot));
+        let newest = sub.idle.back().and_then(|slot| self.ends_at(slot));
+        self.is_due(Duty::Sweep, key, oldest.into_iter().chain(newest).min(), now, fx);
+    }
+
+    /// Does one thing that is over, and says whether there is another (PROP-RP-EVICTED).
+    pub(super) fn sweep(&mut self, pass: &mut Option<Pass>, fx: &mut Effects<F>) -> bool {
+        let pass = pass.get_or_insert_with(|| self.begin_pass());
+        match self.next_over(pass) {
+            None => return false,
+            Some(Over::Life(slot)) => {
+                self.end_life(slot);
+                self.slots[slot.index()].expired = true;
+                if self.slots[slot.index()].place == Place::Idle {
+                    self.evict(slot, fx);
+                }
+            }
+            Some(Over::Loan(slot)) => self.abandon(slot, pass.now, fx),
+            Some(Over::Idle(slot)) => {
+                pass.evictions -= 1;
+                self.evict(slot, fx);
+            }
+        }
+        self.next_over(pass).is_some()
+    }
+
+    fn begin_pass(&mut self) -> Pass {
+        let now = self.clock.now();
+        let evictions = match self.begin_run(Duty::Sweep, now) {
+            true => self.options.evictions_per_run.unwrap_or(usize::MAX),
+            false => 0,
+        };
+        Pass { now, evictions }
+    }
+
+    /// Whether the idle ones are to be looked at: always, or after each interval.
+    pub(super) fn begin_run(&mut self, duty: Duty, now: Time) -> bool {
+        let Some(interval) = self.options.eviction_interval else { return true };
+        let next = &mut self.next_run[duty as usize];
+        let runs = next.is_none_or(|next| now >= next);
+        if runs {
+            *next = Some(now.plus(interval));
+        }
+        runs
+    }
+
+    fn next_over(&self, pass: &Pass) -> Option<Over> {
+        let over = |at: Option<Time>| at.is_some_and(|at| pass.now >= at);
+        let lives = self.lives.iter().filter_map(List::front);
+        if let Some(slot) = lives.into_iter().find(|slot| over(self.ends_at(*slot))) {
+            return Some(Over::Life(slot));
+        }
+        let lent = self.lent.front().filter(|slot| over(self.abandoned_at(*slot)));
+        if let Some(slot) = lent {
+            return Some(Over::Loan(slot));
+        }
+        // Whatever is due by the hard time is older than what is due by the soft one alone.
+        let hard =
+            || self.oldest_idle().filter(|at| over(self.idle_after(*at, self.max_idle_time)));
+        let soft = || self.spare().filter(|at| over(self.idle_after(*at, self.soft_max_idle_time)));
+        if pass.evictions == 0 {
+            return None;
+        }
+        hard().or_else(soft).map(Over::Idle)
+    }
+
+    fn abandon(&mut self, slot: Key, now: Time, fx: &mut Effects<F>) {
+        self.lent.remove(&mut self.slots, slot);
+        let entry = &mut self.slots[slot.index()];
+        let meta = self.subs[entry.key.index()].metadata.clone();
+        let removed = self.options.remove_abandoned;
+        let event =
+            PoolEvent::Abandoned { id: entry.serial, lent_for: now.since(entry.since), removed };
+        fx.push(Effect::Tell(meta, event));
+        if removed {
+            self.reclaim(slot, fx);
+        }
+    }
+
+    /// When there is something to do again.
+    pub(super) fn next_due(&self, duty: Duty) -> Option<Time> {
+        let next_run = self.next_run(duty).filter(|_| self.idle > 0);
+        match duty {
+            Duty::Sweep => {
+                let lives = self.lives.iter().filter_map(|list| self.ends_at(list.front()?));
+                let lent = self.lent.front().and_then(|slot| self.abandoned_at(slot));
+                let idle = match self.options.eviction_interval {
+                    Some(_) => next_run,
+                    None => self.next_idle_due(),
+                };
+                lives.chain(lent).chain(idle).min()
+            }
+            Duty::Stock => {
+                let filling = self.next_filling().map(|(at, _)| at);
+                next_run.into_iter().chain(filling).min()
+            }
+        }
+    }
+
+    /// When the idle ones are looked at again, if they are at intervals.
+    fn next_run(&self, duty: Duty) -> Option<Time> {
+        let looks = match duty {
+            Duty::Sweep => self.max_idle_time.is_some() || self.soft_max_idle_time.is_some(),
+            Duty::Stock => self.options.test_while_idle,
+        };
+        self.next_run[duty as usize].filter(|_| looks)
+    }
+
+    /// Nothing will ever be due again.
+    pub(super) fn is_done(&self, duty: Duty) -> bool {
+        // What is lent when a pool is closed may look abandoned later.
+        self.closed && (duty == Duty::Stock || self.lent.is_empty())
+    }
+
+    /// The oldest is due by the hard time, the oldest of those that no minimum protects by the soft one. What
+    /// is being tested cannot leave; the end of its test says when it is due (`end_test`).
+    fn next_idle_due(&self) -> Option<Time> {
+        let hard = self.oldest_idle().and_then(|slot| self.idle_after(slot, self.max_idle_time));
+        let soft = self.spare().and_then(|slot| self.idle_after(slot, self.soft_max_idle_time));
+        hard.into_iter().chain(soft).min()
+    }
+
+    /// The idle one, of any key, that came back longest ago: the first to leave, and to make room for another
+    /// key (PROP-RP-VICTIM).
+    pub(super) fn oldest_idle(&self) -> Option<Key> {
+        if !self.keyed {
+            return self.oldest_of(super::quick::THE_KEY);
+        }
+        let mut at = self.by_age.front();
+        while let Some(slot) = at
+            && self.slots[slot.index()].tested
+        {
+            at = List::<InAge>::after(&self.slots, slot);
+        }
+        at
+    }
+    /// The same of one key.
+    pub(super) fn oldest_of(&self, key: Key) -> Option<Key> {
+        let mut at = self.subs[key.index()].idle.front();
+        while let Some(slot) = at
+            && self.slots[slot.index()].tested
+        {
+            at = List::<InIdle>::after(&self.slots, slot);
+        }
+        at
+    }
+
+    /// The oldest of those that no minimum protects.
+    fn spare(&self) -> Option<Key> {
+        if self.keyed {
+            let (_, key) = self.spare.first()?;
+            return self.oldest_of(key);
+        }
+        self.spare_of(super::quick::THE_KEY)
+    }
+    fn spare_of(&self, key: Key) -> Option<Key> {
+        let more = self.subs[key.index()].idle.len() > self.limits.min_idle;
+        if more { self.oldest_of(key) } else { None }
+    }
+    /// The key takes its place among those with more than the minimum, or leaves it: after its stock, or what
+    /// is tested of it, has changed.
+    pub(super) fn watch_spare(&mut self, key: Key) {
+        if self.keyed && self.soft_max_idle_time.is_some() {
+            let oldest = self.spare_of(key).map(|slot| self.slots[slot.index()].nth_idle);
+            self.spare.set(&mut self.subs, key, oldest);
+        }
+    }
+
+    /// INV-RP-IDLE-ORDER: each key that has something to spare is known, by the oldest of it.
+    #[cfg(debug_assertions)]
+    pub(super) fn knows_what_is_spare(&self) -> bool {
+        let known: usize = self
+            .spare
+            .iter()
+            .filter(|&(nth, key)| {
+                self.spare_of(key).is_some_and(|slot| self.slots[slot.index()].nth_idle == nth)
+            })
+            .count();
+        let keeps = self.keyed && self.soft_max_idle_time.is_some();
+        let keys = self.subs.iter().filter(|&(key, _)| self.spare_of(Key::new(key)).is_some());
+        known == self.spare.len() && (!keeps || known == keys.count())
+    }
+}

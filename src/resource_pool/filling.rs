@@ -1,0 +1,293 @@
+//! Stock: what is made for it, because somebody adds, or because there is less of it than the minimum.
+//!
+//! A key is filled up once something of it has been made and while anything of it stays: it is lent, idle or
+//! being made for stock. So a key of which nothing can be made is never tried by itself, and one that was
+//! given up, whose last one was evicted, invalidated or cleared, is forgotten (`keys.rs`): whoever borrows it
+//! again, or adds, begins afresh. (A pool without keys has one description for ever, and is always filled
+//! up.) After a failure it is left alone for half a second, then for twice as long with each further one:
+//! also if what was made is over when it comes into stock.
+//!
+//! The keys that can be filled up stand in a list; those that are left alone for a while in a heap by the end
+//! of that (O(log n) of them to come and to go: the pauses differ). So who fills up searches for nothing.
+
+use super::due::Duty;
+use super::effects::Effects;
+use super::error::AddError;
+use super::event::PoolEvent;
+use super::factory::{Creation, Failure, Form};
+use super::pool::Inner;
+use super::slot::{Content, Meta, Place, Sub};
+use super::state::State;
+use crate::clock::Time;
+use crate::foreign::{contained, release};
+use crate::slab_list::Key;
+use crate::sync::has_failed;
+use std::future::poll_fn;
+use std::hash::Hash;
+use std::task::Poll;
+use std::time::Duration;
+
+/// How long stock is not filled up after a failure; doubled with each further one.
+const BACK_OFF: Duration = Duration::from_millis(500);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
+
+/// A place that was reserved in stock.
+pub(super) type Reserved<F> = (Key, Key, Meta<F>);
+
+impl<F: Form> State<F> {
+    /// Whether stock of it is to be kept.
+    fn is_kept(&self, sub: &Sub<F>) -> bool {
+        !self.keyed || sub.made && sub.total > sub.leaving
+    }
+    /// There is less stock than the minimum, and its own limits leave room for more.
+    fn is_below_minimum(&self, sub: &Sub<F>) -> bool {
+        !self.closed
+            && sub.idle.len() + sub.adding < self.limits.min_idle
+            && sub.total < self.limits.max_total_per_key
+            && self.is_kept(sub)
+    }
+
+    /// The key takes its place among those with too little stock, or leaves it.
+    pub(super) fn watch_minimum(&mut self, key: Key, fx: &mut Effects<F>) {
+        let sub = &self.subs[key.index()];
+        let below = self.is_below_minimum(sub);
+        let later = sub.back_off_until.filter(|_| below);
+        let at_once = below && later.is_none();
+        match (at_once, sub.below_minimum.is_linked()) {
+            (true, false) => self.below_minimum.push_back(&mut self.subs, key),
+            (false, true) => self.below_minimum.remove(&mut self.subs, key),
+            _ => {}
+        }
+        self.backing_off.set(&mut self.subs, key, later);
+        // Else there is no room for it: whoever makes some says so (`left`).
+        if below && self.total < self.limits.max_total {
+            let now = self.clock.now();
+            self.is_due(Duty::Stock, key, Some(later.unwrap_or(now)), now, fx);
+        }
+    }
+
+    /// A key that is forgotten.
+    pub(super) fn leave_fillings(&mut self, key: Key) {
+        if self.subs[key.index()].below_minimum.is_linked() {
+            self.below_minimum.remove(&mut self.subs, key);
+        }
+        self.backing_off.set(&mut self.subs, key, None);
+    }
+
+    /// There is room for one more, of whatever key.
+    pub(super) fn watch_room(&mut self, fx: &mut Effects<F>) {
+        if let Some((at, key)) = self.next_filling() {
+            self.is_due(Duty::Stock, key, Some(at), self.clock.now(), fx);
+        }
+    }
+
+    /// A place in stock for the key that could have been filled up for longest, if one can be.
+    pub(super) fn next_to_fill(&mut self, fx: &mut Effects<F>) -> Option<Reserved<F>> {
+        // What there is room for goes to those who wait.
+        if self.closed || self.first_in_line().is_some() || self.total >= self.limits.max_total {
+            return None;
+        }
+        if let Some((until, key)) = self.backing_off.first()
+            && self.clock.now() >= until
+        {
+            self.subs[key.index()].back_off_until = None;
+            self.watch_minimum(key, fx);
+        }
+        let key = self.below_minimum.front()?;
+        let slot = self.reserve_stock(key, fx)?;
+        Some((slot, key, self.subs[key.index()].metadata.clone()))
+    }
+
+    /// When a key can be filled up again that there is room for, and which.
+    pub(super) fn next_filling(&self) -> Option<(Time, Key)> {
+        if self.first_in_line().is_some() || self.total >= self.limits.max_total {
+            return None;
+        }
+        let at_once = self.below_minimum.front().map(|key| (self.clock.now(), key));
+        at_once.or_else(|| self.backing_off.first())
+    }
+
+    fn begin_add(
+        &mut self,
+        key: Key,
+        fx: &mut Effects<F>,
+    ) -> Result<(Key, Meta<F>), AddError<F::Error>> {
+        if self.closed {
+            return Err(AddError::Closed);
+        }
+        let slot = self.reserve_stock(key, fx).ok_or(AddError::Full)?;
+        Ok((slot, self.subs[key.index()].metadata.clone()))
+    }
+
+    /// Room for one more in stock, made outside the lock.
+    pub(super) fn reserve_stock(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Key> {
+        let sub = &self.subs[key.index()];
+        let full = sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle()
+            || self.total >= self.limits.max_total
+            || sub.total >= self.limits.max_total_per_key;
+        if full {
+            return None;
+        }
+        self.subs[key.index()].adding += 1;
+        let slot = self.reserve(key, Place::Adding);
+        if self.waiting > 0 {
+            self.stand_in_line(key);
+        }
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+        Some(slot)
+    }
+
+    /// What was made for stock, if it was. Whether it could be used: it may have been over when it came.
+    pub(super) fn added(
+        &mut self,
+        slot: Key,
+        made: Option<F::Resource>,
+        fx: &mut Effects<F>,
+    ) -> bool {
+        let key = self.slots[slot.index()].key;
+        self.subs[key.index()].adding -= 1;
+        let Some(resource) = made else {
+            self.remove(slot);
+            self.left(key, fx);
+            return false;
+        };
+        let over = self.slots[slot.index()].expired || self.has_outlived(slot);
+        self.stock(slot, Content::Ready(resource), fx);
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+        !over
+    }
+
+    /// Stock could be made for the key, or not.
+    pub(super) fn filled(&mut self, key: Key, made: bool, fx: &mut Effects<F>) {
+        let Some(sub) = self.subs.get_mut(key.index()) else { return };
+        if made {
+            (sub.failures, sub.back_off_until) = (0, None);
+        } else {
+            let pause = BACK_OFF.saturating_mul(1 << sub.failures.min(10)).min(LONGEST_BACK_OFF);
+            sub.failures += 1;
+            sub.back_off_until = Some(self.clock.now().plus(pause));
+        }
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+    }
+
+    /// Whether a borrower that makes one is to say so: it is the first of its key.
+    pub(super) fn asks_what_is_made(&self, slot: Key) -> bool {
+        let sub = &self.subs[self.slots[slot.index()].key.index()];
+        self.keyed && self.limits.min_idle > 0 && !sub.made
+    }
+    /// It has been made, and is about to be lent.
+    pub(super) fn was_made(&mut self, slot: Key, fx: &mut Effects<F>) {
+        let key = self.slots[slot.index()].key;
+        self.subs[key.index()].made = true;
+        self.watch_minimum(key, fx);
+    }
+
+    /// Who is to be filled up is known, and when.
+    #[cfg(debug_assertions)]
+    pub(super) fn knows_what_is_below_minimum(&self) -> bool {
+        let keys = || self.subs.iter().map(|(_, sub)| sub);
+        let now = keys().all(|sub| {
+            let wanted = self.is_below_minimum(sub) && sub.back_off_until.is_none();
+            sub.below_minimum.is_linked() == wanted
+        });
+        let right = self.backing_off.iter().filter(|(until, key)| {
+            let sub = &self.subs[key.index()];
+            self.is_below_minimum(sub) && sub.back_off_until == Some(*until)
+        });
+        let later = keys().filter(|sub| self.is_below_minimum(sub) && sub.back_off_until.is_some());
+        let number = self.backing_off.len();
+        now && right.count() == number && later.count() == number
+    }
+}
+
+/// A place in stock, and what is made for it: given back, and destroyed, unless it is put there.
+struct Filling<'p, F: Form> {
+    pool: &'p Inner<F>,
+    slot: Option<Key>,
+    resource: Option<F::Resource>,
+    meta: Meta<F>,
+}
+
+impl<F: Form> Filling<'_, F> {
+    fn put(mut self) -> bool {
+        let slot = self.slot.take().expect("taken only here, and when it is dropped");
+        let resource = self.resource.take();
+        self.pool.critical(|state, fx| state.added(slot, resource, fx))
+    }
+}
+
+impl<F: Form> Drop for Filling<'_, F> {
+    fn drop(&mut self) {
+        let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
+        if let Some(resource) = self.resource.take() {
+            self.pool.dispose(&self.meta, resource);
+        }
+        self.pool.critical(|state, fx| state.added(slot, None, fx));
+    }
+}
+
+impl<F: Form> Inner<F> {
+    /// Fills stock up to the minimum, one after the other (PROP-RP-REFILLED).
+    pub(super) async fn fill_up(&self) {
+        while let Some((slot, key, meta)) = self.critical(|state, fx| state.next_to_fill(fx)) {
+            let filled = self.fill(slot, meta.clone()).await;
+            let made = matches!(filled, Ok(true));
+            match filled {
+                Err(AddError::Create(failure)) => {
+                    self.tell(&meta, PoolEvent::CreateFailed(failure));
+                }
+                Err(AddError::Invalid) => self.tell(&meta, PoolEvent::Invalid),
+                Ok(_) | Err(AddError::Closed | AddError::Full) => {}
+            }
+            self.critical(|state, fx| state.filled(key, made, fx));
+        }
+    }
+
+    /// Makes a resource for stock. Gives back whether it could be used: its lifetime may have ended meanwhile.
+    async fn fill(&self, slot: Key, meta: Meta<F>) -> Result<bool, AddError<F::Error>> {
+        let creation = self.creation(&meta);
+        let mut filling = Filling { pool: self, slot: Some(slot), resource: None, meta };
+        let metadata = self.metadata(&filling.meta);
+        let made = to_its_end::<F>(creation).await.map_err(AddError::Create)?;
+        let resource = filling.resource.insert(made);
+        if self.options.test_on_create {
+            match self.factory.test(metadata, resource).await {
+                Ok(true) => {}
+                Ok(false) => return Err(AddError::Invalid),
+                Err(message) => return Err(AddError::Create(Failure::Panicked(message))),
+            }
+        }
+        self.factory.lay_down(metadata, resource).await.map_err(AddError::Create)?;
+        Ok(filling.put())
+    }
+
+    pub(super) async fn add(&self, key: Key) -> Result<(), AddError<F::Error>> {
+        let (slot, meta) = self.critical(|state, fx| state.begin_add(key, fx))?;
+        self.fill(slot, meta).await.map(|_| ())
+    }
+    pub(super) async fn add_to(&self, metadata: &F::Metadata) -> Result<(), AddError<F::Error>>
+    where
+        F::Metadata: Clone + Eq + Hash,
+    {
+        let (_, begun) = self.with_key(metadata, |state, key, fx| state.begin_add(key, fx));
+        let (slot, meta) = begun?;
+        self.fill(slot, meta).await.map(|_| ())
+    }
+}
+
+/// A panic of a creation is its failure.
+async fn to_its_end<F: Form>(mut creation: Creation<F>) -> Result<F::Resource, Failure<F::Error>> {
+    let made = poll_fn(|cx| match contained(|| creation.as_mut().poll(cx)) {
+        Ok(poll) => poll,
+        Err(message) => Poll::Ready(Err(Failure::Panicked(message))),
+    });
+    let made = made.await;
+    release(creation);
+    made
+}

@@ -1,0 +1,145 @@
+//! Rule 2: what a section does grows with nothing but what it removes; where `due.rs`, `filling.rs` and
+//! `wait_queue.rs` say so, with the logarithm of how many keys or waiters there are.
+//!
+//! Counted, not timed: each step from one element of a list or a heap to another, in the sections alone. The
+//! invariants, which look at everything, are not asserted here.
+
+use super::due::Duty;
+use super::effects::{Effects, Shared};
+use super::factory::ResourceFactory;
+use super::slot::Content;
+use super::state::{Asker, State, Step};
+use super::{KeyedResourcePool, ResourcePoolBuilder};
+use crate::clock::ManualClock;
+use crate::foreign::Foreign;
+use crate::slab_list::Key;
+use crate::steps::counted;
+use crate::wait_queue::{Queue, Waiters};
+use std::mem::ManuallyDrop;
+use std::time::Duration;
+
+struct Made;
+impl ResourceFactory for Made {
+    type Resource = ();
+    type Metadata = usize;
+    type Error = ();
+    fn create(&self, _: &usize) -> Result<(), ()> {
+        Ok(())
+    }
+}
+
+type Keyed = KeyedResourcePool<usize, Made>;
+type Building = ResourcePoolBuilder<Made, Keyed>;
+type Fx = Effects<Made>;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A pool that sections work on, and nobody else: what they leave to be done is not done.
+struct Rig {
+    pool: ManuallyDrop<Keyed>,
+    clock: ManualClock,
+}
+
+impl Rig {
+    fn new(configure: impl FnOnce(Building) -> Building) -> Rig {
+        let clock = ManualClock::new();
+        let builder = Keyed::builder(Made).maintenance(false).clock(clock.clock());
+        let pool = configure(builder).build().expect("valid");
+        Rig { pool: ManuallyDrop::new(pool), clock }
+    }
+    /// What the section comes to, and how many steps it made.
+    fn section<R>(&self, section: impl FnOnce(&mut State<Made>, &mut Fx) -> R) -> (R, usize) {
+        let mut fx = Effects::new();
+        let mut state = self.pool.inner().state.lock();
+        counted(|| section(&mut state, &mut fx))
+    }
+    fn key(&self, number: usize) -> Key {
+        let owned = Shared::new(Foreign::new(number));
+        let made = self.section(|state, _| state.new_key(number as u64, &owned, None)).0;
+        made.expect("it is new")
+    }
+    fn lend(&self, key: Key) -> Key {
+        let lent = self.section(|state, fx| match state.begin(key, Asker::Impatient, fx) {
+            Step::Create { slot, .. } | Step::Take { slot, .. } => slot,
+            _ => panic!("there is room"),
+        });
+        self.section(|state, fx| state.was_made(lent.0, fx));
+        lent.0
+    }
+    fn give_back(&self, slot: Key) -> usize {
+        self.section(|state, fx| state.give_back(slot, Content::Ready(()), fx)).1
+    }
+}
+
+/// What is done with ten keys, and with ten thousand: the most steps that one of its sections makes.
+fn most_steps(run: fn(usize) -> Vec<usize>) -> [usize; 2] {
+    [10, 10_000].map(|number| run(number).into_iter().max().expect("there are some"))
+}
+
+/// The oldest idle ones, which are looked at first, are those that a minimum protects.
+fn evictions(keys: usize) -> Vec<usize> {
+    let rig = Rig::new(|b| b.min_idle(1).soft_max_idle_time(SECOND).max_idle_time(MINUTE));
+    let keys: Vec<_> = (0..keys).map(|number| rig.key(number)).collect();
+    let twice: Vec<_> = keys.iter().map(|key| [rig.lend(*key), rig.lend(*key)]).collect();
+    let mut steps: Vec<_> = twice.iter().map(|[one, _]| rig.give_back(*one)).collect();
+    rig.clock.advance(SECOND);
+    steps.extend(twice.iter().take(5).map(|[_, two]| rig.give_back(*two)));
+    let mut pass = None;
+    loop {
+        let (goes_on, made) = rig.section(|state, fx| state.sweep(&mut pass, fx));
+        steps.push(made);
+        steps.push(rig.section(|state, _| state.next_due(Duty::Sweep)).1);
+        if !goes_on {
+            break;
+        }
+    }
+    let idle = rig.section(|state, _| state.idle).0;
+    assert_eq!(idle, keys.len(), "five were more than the minimum");
+    steps
+}
+
+/// One leaves while all keys are below their minimum, and none can be filled up yet.
+fn departures(keys: usize) -> Vec<usize> {
+    let rig = Rig::new(|b| b.min_idle(1).max_total(usize::MAX));
+    let lent: Vec<_> = (0..keys).map(|number| rig.lend(rig.key(number))).collect();
+    let mut steps = Vec::new();
+    for _ in 0..keys {
+        let (place, made) = rig.section(|state, fx| state.next_to_fill(fx));
+        let (slot, key, _) = place.expect("it is below its minimum");
+        steps.push(made);
+        steps.push(rig.section(|state, fx| state.added(slot, None, fx)).1);
+        steps.push(rig.section(|state, fx| state.filled(key, false, fx)).1);
+    }
+    let (none, made) = rig.section(|state, fx| state.next_to_fill(fx).is_none());
+    assert!(none, "all are left alone for a while");
+    steps.push(made);
+    for slot in lent.into_iter().take(5) {
+        steps.push(rig.section(|state, fx| state.give_back_place(slot, fx)).1);
+        steps.push(rig.section(|state, _| state.next_due(Duty::Stock)).1);
+    }
+    steps
+}
+
+/// All that wait are woken in vain, and come back in any order.
+fn retries(waiting: usize) -> Vec<usize> {
+    let (mut waiters, mut queue) = (Waiters::<()>::default(), Queue::default());
+    let keys: Vec<_> = (0..waiting).map(|_| waiters.enqueue_task(&mut queue)).collect();
+    let tickets: Vec<_> = keys.iter().map(|key| waiters.ticket(*key)).collect();
+    for key in keys {
+        drop(waiters.resolve_front(&mut queue, ()));
+        assert_eq!(waiters.take(key), Some(()));
+    }
+    let (even, odd): (Vec<_>, Vec<_>) = tickets.into_iter().partition(|ticket| ticket % 2 == 0);
+    let back = even.into_iter().rev().chain(odd);
+    back.map(|ticket| counted(|| waiters.enqueue_again(&mut queue, false, ticket)).1).collect()
+}
+
+#[test]
+fn a_section_makes_no_more_steps_in_a_large_pool() {
+    for run in [evictions, departures, retries] {
+        let [few, many] = most_steps(run);
+        // A heap of 10,000 is ten levels higher than one of ten; each is at most two steps.
+        assert!(many <= few + 20, "{few} steps with ten, {many} with ten thousand");
+    }
+}

@@ -1,0 +1,158 @@
+//! What is idle is tested, each in its turn; or looked at by `retain`.
+//!
+//! What is under test stays where it is in stock, and whoever has it is its tester: nobody is lent it, and
+//! nobody destroys it, until that is over (PROP-RP-UNDER-TEST). A tester has one at a time.
+
+use super::due::Duty;
+use super::effects::Effects;
+use super::event::PoolEvent;
+use super::factory::Form;
+use super::pool::Inner;
+use super::slot::{Content, Meta, Place};
+use super::state::State;
+use crate::slab_list::Key;
+use crate::sync::has_failed;
+
+impl<F: Form> State<F> {
+    /// How many are to be tested now.
+    fn begin_tests(&mut self) -> usize {
+        let now = self.clock.now();
+        let most = self.options.evictions_per_run.unwrap_or(usize::MAX);
+        match !self.closed && self.begin_run(Duty::Stock, now) {
+            true => self.turns.len().min(most),
+            false => 0,
+        }
+    }
+
+    /// The idle one whose turn it is to be tested, taken from where it stays.
+    fn begin_test(&mut self) -> Option<(Key, F::Resource, Meta<F>)> {
+        let slot = self.turns.front()?;
+        self.turns.remove(&mut self.slots, slot);
+        self.turns.push_back(&mut self.slots, slot);
+        self.take_for_test(slot)
+    }
+
+    pub(super) fn take_for_test(&mut self, slot: Key) -> Option<(Key, F::Resource, Meta<F>)> {
+        let entry = &mut self.slots[slot.index()];
+        if entry.tested || !matches!(entry.content, Content::Ready(_)) {
+            return None;
+        }
+        let Content::Ready(resource) = entry.content.take() else { return None };
+        entry.tested = true;
+        let sub = &mut self.subs[entry.key.index()];
+        sub.tested += 1;
+        self.tested += 1;
+        let meta = sub.metadata.clone();
+        let key = self.slots[slot.index()].key;
+        self.stand_in_line(key);
+        self.watch_spare(key);
+        Some((slot, resource, meta))
+    }
+
+    /// The test is over: it can be lent again, if it is to be.
+    pub(super) fn end_test(
+        &mut self,
+        slot: Key,
+        resource: F::Resource,
+        passed: bool,
+        fx: &mut Effects<F>,
+    ) {
+        let entry = &mut self.slots[slot.index()];
+        let key = entry.key;
+        entry.tested = false;
+        entry.content = Content::Ready(resource);
+        let gone = !passed || entry.expired || entry.epoch != self.epoch;
+        let sub = &mut self.subs[key.index()];
+        sub.tested -= 1;
+        self.tested -= 1;
+        let too_many = sub.idle.len() > self.limits.max_idle();
+        self.watch_spare(key);
+        if gone || self.closed || too_many || self.has_too_many(key) {
+            self.evict(slot, fx);
+        } else {
+            self.is_idle_due(key, fx);
+        }
+        self.changed(key, fx);
+    }
+}
+
+/// A resource under test: destroyed if the test comes to no end.
+pub(super) struct Testing<'p, F: Form> {
+    pub(super) pool: &'p Inner<F>,
+    pub(super) slot: Key,
+    pub(super) resource: Option<F::Resource>,
+    pub(super) meta: Meta<F>,
+}
+
+impl<F: Form> Testing<'_, F> {
+    pub(super) fn end(mut self, passed: bool) {
+        self.put(passed);
+    }
+    fn put(&mut self, passed: bool) {
+        if let Some(resource) = self.resource.take() {
+            let slot = self.slot;
+            self.pool.critical(|state, fx| state.end_test(slot, resource, passed, fx));
+        }
+    }
+}
+
+impl<F: Form> Drop for Testing<'_, F> {
+    fn drop(&mut self) {
+        if !has_failed() {
+            self.put(false);
+        }
+    }
+}
+
+impl<F: Form> Inner<F> {
+    /// Tests those whose turn it is, one after the other.
+    pub(super) async fn test_in_turns(&self) {
+        if !self.options.test_while_idle {
+            return;
+        }
+        for _ in 0..self.critical(|state, _| state.begin_tests()) {
+            if let Some((slot, resource, meta)) = self.critical(|state, _| state.begin_test()) {
+                self.test_idle(slot, resource, meta).await;
+            }
+        }
+    }
+
+    async fn test_idle(&self, slot: Key, resource: F::Resource, meta: Meta<F>) {
+        let mut test = Testing { pool: self, slot, resource: Some(resource), meta };
+        let resource = test.resource.as_mut().expect("put back below");
+        let tested = self.factory.test(self.metadata(&test.meta), resource).await;
+        let passed = match tested {
+            Ok(true) => true,
+            Ok(false) => {
+                self.tell(&test.meta, PoolEvent::Invalid);
+                false
+            }
+            Err(message) => {
+                self.tell(&test.meta, PoolEvent::ValidatePanicked(message));
+                false
+            }
+        };
+        test.end(passed);
+    }
+
+    /// Keeps of the idle ones those that `keep` keeps, each looked at outside the lock.
+    pub(super) fn retain(&self, mut keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
+        let serials: Vec<(Key, u64)> = {
+            let state = self.state.lock();
+            state.by_age().map(|slot| (slot, state.slots[slot.index()].serial)).collect()
+        };
+        for (slot, serial) in serials {
+            let taken = self.critical(|state, _| {
+                let entry = state.slots.get(slot.index())?;
+                let same = entry.serial == serial && entry.place == Place::Idle;
+                if same { state.take_for_test(slot) } else { None }
+            });
+            let Some((slot, resource, meta)) = taken else { continue };
+            let mut test = Testing { pool: self, slot, resource: Some(resource), meta };
+            let resource = test.resource.as_mut().expect("put back below");
+            // A panic is the caller's: the guard destroys what it was about.
+            let kept = keep(self.metadata(&test.meta), resource);
+            test.end(kept);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! How a key is found while its own code, which is foreign, changes what there is to be found.
+
+use crate::common::locked;
+use crate::shared::{end_the_run_when_the_library_panics, soon};
+use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory};
+use std::convert::Infallible;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+/// A key that does something when it is compared and when it is cloned. Its hash is its first letter.
+struct Busy(&'static str, Arc<Doing>);
+
+#[derive(Default)]
+struct Doing {
+    act: Mutex<Option<Box<dyn FnMut() + Send>>>,
+    compared: AtomicUsize,
+    cloned: AtomicUsize,
+}
+
+impl Doing {
+    /// Is done once at a time: what it does itself it does in peace.
+    fn act(&self) {
+        let act = locked(&self.act).take();
+        if let Some(mut act) = act {
+            act();
+            *locked(&self.act) = Some(act);
+        }
+    }
+    fn on_each(&self, act: impl FnMut() + Send + 'static) {
+        *locked(&self.act) = Some(Box::new(act));
+    }
+    fn stop(&self) {
+        *locked(&self.act) = None;
+    }
+    /// How often it was compared and cloned while it did something.
+    fn counts(&self) -> (usize, usize) {
+        (self.compared.load(SeqCst), self.cloned.load(SeqCst))
+    }
+    fn count(&self, what: &AtomicUsize) {
+        // Not what the act itself looks up.
+        if locked(&self.act).is_some() {
+            what.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+impl Hash for Busy {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_bytes()[0].hash(state);
+    }
+}
+impl Eq for Busy {}
+impl PartialEq for Busy {
+    fn eq(&self, other: &Busy) -> bool {
+        self.1.count(&self.1.compared);
+        self.1.act();
+        self.0 == other.0
+    }
+}
+impl Clone for Busy {
+    fn clone(&self) -> Busy {
+        self.1.count(&self.1.cloned);
+        self.1.act();
+        Busy(self.0, self.1.clone())
+    }
+}
+
+struct OfBusy;
+impl ResourceFactory for OfBusy {
+    type Resource = &'static str;
+    type Metadata = Busy;
+    type Error = Infallible;
+    fn create(&self, key: &Busy) -> Result<&'static str, Infallible> {
+        Ok(key.0)
+    }
+}
+
+type Pool = KeyedResourcePool<Busy, OfBusy>;
+
+fn pool() -> (Pool, Arc<Doing>) {
+    end_the_run_when_the_library_panics();
+    let pool = KeyedResourcePool::builder(OfBusy).max_idle(0).build().expect("a valid pool");
+    (pool, Arc::default())
+}
+
+/// Other keys come and go, of another hash and of the same, whenever this one is compared or cloned: it is
+/// cloned once, and compared with each that is there.
+#[test]
+fn a_look_up_does_not_begin_again_when_other_keys_change() {
+    for others in [["b1", "b2"], ["a1", "a2"]] {
+        let (pool, doing) = pool();
+        let stays = pool.borrow(&Busy("a3", doing.clone())).expect("room").into_owned();
+        let (theirs, their_doing) = (pool.clone(), doing.clone());
+        doing.on_each(move || {
+            for other in others {
+                drop(theirs.borrow(&Busy(other, their_doing.clone())).expect("room"));
+            }
+        });
+        let (looks, key) = (pool.clone(), Busy("a4", doing.clone()));
+        let found = soon(move || *looks.borrow(&key).expect("room"));
+        assert_eq!((found, doing.counts()), ("a4", (1, 1)), "others: {others:?}");
+        doing.stop();
+        drop(stays);
+        assert_eq!(pool.num_keys(), 0);
+    }
+}
+
+/// The very key that is compared has nothing left by then: it is there, and found, all the same.
+#[test]
+fn a_key_that_is_compared_is_not_forgotten() {
+    let (pool, doing) = pool();
+    let mut lent = Some(pool.borrow(&Busy("a", doing.clone())).expect("room").into_owned());
+    let theirs = pool.clone();
+    doing.on_each(move || {
+        drop(lent.take());
+        assert_eq!((theirs.num_total(), theirs.num_keys()), (0, 1));
+    });
+    let again = pool.borrow(&Busy("a", doing.clone())).expect("room");
+    assert_eq!((*again, doing.counts(), pool.num_keys()), ("a", (1, 0), 1));
+    doing.stop();
+    drop(again);
+    assert_eq!(pool.num_keys(), 0);
+    assert_eq!(pool.num_active_of(&Busy("a", doing)), 0);
+}
+
+/// Nothing is held by a look-up that did not come to its end.
+#[test]
+fn a_look_up_that_panics_lets_go() {
+    let (pool, doing) = pool();
+    let lent = pool.borrow(&Busy("a1", doing.clone())).expect("room").into_owned();
+    for other in ["a1", "a2"] {
+        doing.on_each(|| resume_unwind(Box::new("on purpose")));
+        let looks = || drop(pool.borrow(&Busy(other, doing.clone())));
+        assert!(catch_unwind(AssertUnwindSafe(looks)).is_err());
+    }
+    drop(lent);
+    assert_eq!((pool.num_total(), pool.num_keys()), (0, 0));
+}
