@@ -411,7 +411,7 @@ where
     }
     /// How many of the key are in stock.
     pub fn num_idle_of(&self, key: &K) -> usize {
-        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].idle.len());
+        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].in_stock());
         idle.unwrap_or(0)
     }
     /// How many borrowers of the key wait for their turn.
@@ -466,8 +466,9 @@ where
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let inner = self.inner();
+        let patience = Patience::of_a_thread(&inner.clock, timeout);
         let (key, step) = inner.with_key(key, |state, key, fx| state.begin(key, asker, fx));
-        now(inner.lend(key, step, Patience::of_a_thread(timeout)))
+        now(inner.lend(key, step, patience))
     }
 
     /// Makes a resource of the key for stock.

@@ -14,7 +14,7 @@ use super::pool::Inner;
 use super::slot::{BelowMinimum, Content, Meta, Place};
 use super::state::State;
 use crate::clock::{Span, Time};
-use crate::foreign::{contained, release};
+use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
@@ -87,7 +87,8 @@ impl<F: Form> State<F> {
         let exact = self.options.eviction_interval.is_none();
         let oldest = sub.idle.front().filter(|_| exact).and_then(|slot| self.idle_due(slot));
         let newest = sub.idle.back().and_then(|slot| self.ends_at(slot));
-        self.is_due(oldest.into_iter().chain(newest).min(), fx);
+        let unfinished = self.unfinished_due().filter(|_| exact);
+        self.is_due(oldest.into_iter().chain(newest).chain(unfinished).min(), fx);
     }
 
     /// The key takes its place among those with too little stock, or leaves it.
@@ -190,6 +191,13 @@ impl<F: Form> State<F> {
             return;
         }
         let mut left = self.options.evictions_per_run.unwrap_or(usize::MAX);
+        // No minimum protects what is not finished.
+        while left > 0
+            && let Some(slot) = self.unfinished_that_is_due(now)
+        {
+            self.evict(slot, fx);
+            left -= 1;
+        }
         // The oldest first; those that a minimum protects are passed over.
         while left > 0
             && let Some(slot) = self.next_to_evict(now)
@@ -228,7 +236,7 @@ impl<F: Form> State<F> {
         let idle = match self.options.eviction_interval {
             Some(_) if self.idle == 0 => None,
             Some(_) => self.next_run,
-            None => self.next_idle_due(),
+            None => self.next_idle_due().into_iter().chain(self.unfinished_due()).min(),
         };
         lives.chain(lent).chain(filling).chain(idle).min()
     }
@@ -295,7 +303,7 @@ impl<F: Form> State<F> {
         let sub = &mut self.subs[key.index()];
         sub.tested -= 1;
         self.tested -= 1;
-        let too_many = sub.idle.len() > self.limits.max_idle();
+        let too_many = self.has_surplus(key);
         if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);
         } else {
@@ -436,7 +444,10 @@ impl<F: Form> Inner<F> {
             match self.factory.test(metadata, resource).await {
                 Ok(true) => {}
                 Ok(false) => return Err(AddError::Invalid),
-                Err(message) => return Err(AddError::Create(Failure::Panicked(message))),
+                Err(message) => {
+                    self.tell(&filling.meta, PoolEvent::ValidatePanicked(message));
+                    return Err(AddError::Invalid);
+                }
             }
         }
         self.factory.lay_down(metadata, resource).await.map_err(AddError::Create)?;
@@ -546,12 +557,12 @@ impl<F: Form> Inner<F> {
 }
 
 /// A panic of a creation is its failure.
-async fn to_its_end<F: Form>(mut creation: Creation<F>) -> Result<F::Resource, Failure<F::Error>> {
+async fn to_its_end<F: Form>(creation: Creation<F>) -> Result<F::Resource, Failure<F::Error>> {
+    // Its drop is foreign, too, when it is cancelled.
+    let mut creation = Foreign::new(creation);
     let made = poll_fn(|cx| match contained(|| creation.as_mut().poll(cx)) {
         Ok(poll) => poll,
         Err(message) => Poll::Ready(Err(Failure::Panicked(message))),
     });
-    let made = made.await;
-    release(creation);
-    made
+    made.await
 }

@@ -95,6 +95,7 @@ mod slot;
 mod snapshot;
 mod state;
 mod stock;
+mod unfinished;
 
 pub use builder::ResourcePoolBuilder;
 pub use error::{AddError, BorrowError};

@@ -61,10 +61,15 @@ pub(crate) enum Step<F: Form> {
         meta: Meta<F>,
         unclean: bool,
     },
-    /// To be made (or what another has begun to make is to be finished), once the victim is destroyed.
+    /// What another has begun to make is to be finished.
+    Complete {
+        slot: Key,
+        creation: super::factory::Creation<F>,
+        meta: Meta<F>,
+    },
+    /// To be made, once the victim is destroyed.
     Create {
         slot: Key,
-        unfinished: Option<super::factory::Creation<F>>,
         victim: Option<Dead<F>>,
         meta: Meta<F>,
     },
@@ -77,7 +82,7 @@ pub(crate) enum Refusal {
     Closed,
     Exhausted,
     WouldBlock,
-    /// Its turn was given to others.
+    /// Its time is up.
     TooLate,
 }
 
@@ -106,6 +111,8 @@ pub(crate) struct State<F: Form> {
     /// Those that leave, and are not destroyed yet.
     pub(super) leaving: usize,
     pub(super) by_age: List<InAge>,
+    /// Stock that is not finished, of all keys, in the order in which it was left.
+    pub(super) unfinished: List<InAge>,
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
@@ -124,6 +131,8 @@ pub(crate) struct State<F: Form> {
     pub(super) clock: Clock,
     pub(super) epoch: u64,
     pub(super) serials: u64,
+    /// How many have become idle, in a pool with keys.
+    pub(super) idled: u64,
     pub(super) closed: bool,
     /// What the maintenance sleeps until; none: without end.
     pub(super) sleeps_until: Option<Time>,
@@ -185,13 +194,6 @@ impl<F: Form> State<F> {
         };
         self.subs[key.index()].active += 1;
         self.active += 1;
-        if self.abandoned_after.is_some() {
-            let entry = &mut self.slots[grant.slot.index()];
-            entry.since = self.clock.now();
-            let due = self.abandoned_at(grant.slot);
-            self.lent.push_back(&mut self.slots, grant.slot);
-            self.is_due(due, fx);
-        }
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
@@ -199,6 +201,15 @@ impl<F: Form> State<F> {
             self.stand_in_line(key);
         }
         Some(grant)
+    }
+
+    /// The borrower is handed what was made ready for it: from now on it may look abandoned. Before that it
+    /// was the factory's, however long that took.
+    pub(super) fn begin_loan(&mut self, slot: Key, fx: &mut Effects<F>) {
+        self.slots[slot.index()].since = self.clock.now();
+        self.lent.push_back(&mut self.slots, slot);
+        let due = self.abandoned_at(slot);
+        self.is_due(due, fx);
     }
 
     #[cold]
@@ -237,6 +248,8 @@ impl<F: Form> State<F> {
             expired: false,
             created: now,
             since: now,
+            idled: 0,
+            cleared: 0,
             class: (self.serials % CLASSES as u64) as u8,
             idle: Links::default(),
             age: Links::default(),
@@ -263,11 +276,9 @@ impl<F: Form> State<F> {
             }
             Content::Nothing => {
                 let victim = grant.victim.map(|victim| self.bury(victim, fx));
-                Step::Create { slot, unfinished: None, victim, meta }
+                Step::Create { slot, victim, meta }
             }
-            Content::Unfinished(creation) => {
-                Step::Create { slot, unfinished: Some(creation), victim: None, meta }
-            }
+            Content::Unfinished(creation) => Step::Complete { slot, creation, meta },
         }
     }
 
@@ -276,6 +287,7 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         entry.place = place;
         let sub = &mut self.subs[entry.key.index()];
+        entry.cleared = sub.cleared;
         sub.total -= 1;
         sub.outside += 1;
         self.total -= 1;
@@ -404,6 +416,7 @@ impl<F: Form> State<F> {
             Step::Wait(waiter)
         };
         self.changed(key, fx);
+        self.trim(key, None, fx);
         self.forget_if_empty(key, fx);
         step
     }
@@ -432,6 +445,7 @@ impl<F: Form> State<F> {
             Some(Outcome::Retry) => {
                 self.end_retry(key);
                 self.changed(key, fx);
+                self.trim(key, None, fx);
                 self.forget_if_empty(key, fx);
             }
             Some(Outcome::Closed) => {}
@@ -439,7 +453,7 @@ impl<F: Form> State<F> {
     }
 
     /// What was granted, and not picked up.
-    fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
+    pub(super) fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
         let slot = grant.slot;
         let content = self.slots[slot.index()].content.take();
         let Some(victim) = grant.victim else {
@@ -450,55 +464,42 @@ impl<F: Form> State<F> {
         };
         // It gets its place again, and may stay after all.
         let newcomers = self.slots[slot.index()].key;
-        let in_time = self.end_loan(slot);
-        if in_time {
-            self.remove(slot);
-            // Its waiters may be the oldest that can use what follows.
-            self.stand_in_line(newcomers);
-        }
+        self.end_loan(slot);
+        self.remove(slot);
+        // Its waiters may be the oldest that can use what follows.
+        self.stand_in_line(newcomers);
+        self.spare(victim, fx);
+        self.left(newcomers, fx);
+    }
+
+    /// What was to make room stays after all, where it was: it has been of no use to anybody since. Unless its
+    /// key was cleared meanwhile.
+    fn spare(&mut self, victim: Key, fx: &mut Effects<F>) {
         let entry = &mut self.slots[victim.index()];
         let (key, content) = (entry.key, entry.content.take());
         let sub = &mut self.subs[key.index()];
+        entry.expired |= entry.cleared != sub.cleared;
         sub.outside -= 1;
         sub.total += 1;
         self.total += 1;
-        self.stock(victim, content, fx);
-        match in_time {
-            true => self.left(newcomers, fx),
-            // That place was given to others before: nothing is free by this, and the key may be gone.
-            false => drop(self.bury(slot, fx)),
+        if self.must_leave(victim) || self.timed && self.is_stale(victim) {
+            self.leave(victim, content, fx);
+            return self.changed(key, fx);
         }
+        self.go_back(victim, content);
+        self.is_in_stock(victim, fx);
     }
 
     /// The resource has failed and been destroyed: another for the same borrower, which keeps its turn.
     pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
-        let entry = &self.slots[slot.index()];
-        let key = entry.key;
-        if entry.place == Place::Reclaimed {
-            // It took so long that its turn was given to others.
-            let _ = self.bury(slot, fx);
-            return match self.closed {
-                true => Step::Refused(Refusal::Closed),
-                false => Step::Refused(Refusal::TooLate),
-            };
-        }
+        let key = self.slots[slot.index()].key;
         if self.closed {
             self.give_back_place(slot, fx);
             return Step::Refused(Refusal::Closed);
         }
-        let Some(next) = self.fresh_stock_of(key, fx) else {
-            let grant = self.anew(slot);
-            return self.pick_up(grant, fx);
-        };
+        let Some(next) = self.fresh_stock_of(key, fx) else { return self.anew(slot, fx) };
         self.leave_stock(next);
         self.slots[next.index()].place = Place::Lent;
-        if self.abandoned_after.is_some() {
-            self.slots[next.index()].since = self.clock.now();
-            self.lent.push_back(&mut self.slots, next);
-            if self.slots[slot.index()].lent.is_linked() {
-                self.lent.remove(&mut self.slots, slot);
-            }
-        }
         let step = self.pick_up(Grant { slot: next, victim: None }, fx);
         // One loan is as good as the other: only the place of the old one is given back.
         self.remove(slot);
@@ -506,8 +507,12 @@ impl<F: Form> State<F> {
         step
     }
 
-    /// The slot, for a resource that is to be made in it.
-    pub(super) fn anew(&mut self, slot: Key) -> Grant {
+    /// The slot, for a resource that is to be made in it by the same borrower.
+    pub(super) fn anew(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
+        if self.closed {
+            self.give_back_place(slot, fx);
+            return Step::Refused(Refusal::Closed);
+        }
         self.end_life(slot);
         self.serials += 1;
         let entry = &mut self.slots[slot.index()];
@@ -517,7 +522,7 @@ impl<F: Form> State<F> {
             entry.created = self.clock.now();
         }
         self.begin_life(slot);
-        Grant { slot, victim: None }
+        self.pick_up(Grant { slot, victim: None }, fx)
     }
 
     /// Removes a slot that is in no list of its place.

@@ -19,4 +19,5 @@ mod real_clock;
 mod resizing;
 mod steps;
 mod stress;
+mod unfinished;
 mod upkeep;
