@@ -125,7 +125,7 @@ impl<F: Form> State<F> {
             let slots = list.iter(&self.slots).map(|slot| &self.slots[slot.index()]);
             slots.map(|slot| (slot.since, slot.idled)).is_sorted()
         };
-        let number = self.subs.iter().map(|(_, sub)| sub.unfinished.len()).sum();
+        let number: usize = self.subs.iter().map(|(_, sub)| sub.unfinished.len()).sum();
         let unfinished = self.unfinished.len() == number && of_all(&self.unfinished);
         holds!("INV-RP-IDLE-ORDER", unfinished, "of what is not finished");
         if self.keyed {

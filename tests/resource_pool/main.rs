@@ -12,6 +12,7 @@ mod crowds;
 mod executions;
 mod failures;
 mod foreign_code;
+mod histories;
 mod keyed;
 mod maintaining;
 mod options;

@@ -3,12 +3,14 @@
 
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, pool};
 use crate::shared::SECOND;
+use crate::steps::Steps;
 use cabrank::resource_pool::{
-    AddError, BorrowError, Failure, KeyedResourcePool, PoolBuildError, ResourcePool,
+    AddError, Async, BorrowError, Failure, KeyedResourcePool, PoolBuildError, ResourcePool,
     ResourcePoolBuilder, WhenExhausted,
 };
+use cabrank::{BoxFuture, Runtime};
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type B = ResourcePoolBuilder<Script, Pool>;
 
@@ -74,6 +76,127 @@ fn what_contradicts_each_other_is_refused_by_both_names() {
         said(keyed().max_total_per_key(3).max_total(2)),
         "max_total_per_key (3) must not exceed max_total (2)"
     );
+}
+
+/// What an option is set to, and its name.
+type Choice = (&'static str, fn(B) -> B);
+
+/// Every option, as its like that does something if it can.
+const OPTIONS: &[Choice] = &[
+    ("max_active", |b| b.max_active(4)),
+    ("max_total", |b| b.max_total(6)),
+    ("max_idle", |b| b.max_idle(4)),
+    ("min_idle", |b| b.min_idle(1)),
+    ("when_exhausted(Fail)", |b| b.when_exhausted(WhenExhausted::Fail)),
+    ("when_exhausted(Grow)", |b| b.when_exhausted(WhenExhausted::Grow)),
+    ("max_wait", |b| b.max_wait(SECOND)),
+    ("test_on_create", |b| b.test_on_create(true)),
+    ("test_on_borrow", |b| b.test_on_borrow(true)),
+    ("test_on_return", |b| b.test_on_return(true)),
+    ("test_while_idle", |b| b.test_while_idle(true)),
+    ("fifo", |b| b.fifo(true)),
+    ("fair(false)", |b| b.fair(false)),
+    ("max_idle_time", |b| b.max_idle_time(9 * SECOND)),
+    ("soft_max_idle_time", |b| b.soft_max_idle_time(SECOND)),
+    ("max_lifetime", |b| b.max_lifetime(9 * SECOND)),
+    ("lifetime_jitter", |b| b.lifetime_jitter(SECOND)),
+    ("eviction_interval", |b| b.eviction_interval(SECOND)),
+    ("evictions_per_run", |b| b.evictions_per_run(2)),
+    ("abandoned_after", |b| b.abandoned_after(SECOND)),
+    ("remove_abandoned", |b| b.remove_abandoned(true)),
+    ("listener", |b| b.listener(|_, _| {})),
+];
+
+/// Options that do nothing without one of the others.
+const NEEDS: &[(&str, &[&str])] = &[
+    ("test_while_idle", &["eviction_interval"]),
+    ("lifetime_jitter", &["max_lifetime"]),
+    ("eviction_interval", &["max_idle_time", "soft_max_idle_time", "test_while_idle"]),
+    ("evictions_per_run", &["eviction_interval"]),
+    ("remove_abandoned", &["abandoned_after"]),
+];
+
+/// Those of which one keeps the other from doing anything.
+const NOT_WITH: &[(&str, &str)] =
+    &[("max_wait", "when_exhausted(Fail)"), ("fair(false)", "when_exhausted(Fail)")];
+
+/// Whether one of these does nothing because of the others, and what the error has to name.
+fn idle_among(names: &[&str]) -> Option<(&'static str, &'static [&'static str])> {
+    let needs = NEEDS.iter().find(|(option, needs)| {
+        names.contains(option) && !needs.iter().any(|needed| names.contains(needed))
+    });
+    let excluded = NOT_WITH.iter().find(|(a, b)| names.contains(a) && names.contains(b));
+    let excluded = excluded.map(|(option, with)| (*option, std::slice::from_ref(with)));
+    needs.copied().or(excluded)
+}
+
+/// Each option by itself, with each other, and with each two others, is refused if and only if one of them
+/// would do nothing, and then by its name and the other's.
+#[test]
+fn no_option_does_nothing() {
+    let mut refusals = 0;
+    for first in 0..OPTIONS.len() {
+        for second in first..OPTIONS.len() {
+            for third in second..OPTIONS.len() {
+                // Of the two for a borrower that meets the limit the last counts.
+                let of = [first, second, third].map(|nth| OPTIONS[nth]);
+                let mut names = of.map(|(name, _)| name).to_vec();
+                if names.contains(&"when_exhausted(Grow)") {
+                    names.retain(|name| *name != "when_exhausted(Fail)");
+                }
+                let builder = ResourcePool::builder(Script::default(), "m").maintenance(false);
+                let built = of.into_iter().fold(builder, |b, (_, set)| set(b)).build();
+                let expected = idle_among(&names);
+                let said = built.err().map(|error| error.to_string());
+                assert_eq!(said.is_some(), expected.is_some(), "{names:?}: {said:?}");
+                let Some(said) = said else { continue };
+                refusals += 1;
+                // If several do nothing, it is one of them that is named.
+                let named = NEEDS.iter().any(|(option, needs)| {
+                    names.contains(option)
+                        && said.starts_with(option)
+                        && needs.iter().all(|needed| said.contains(needed))
+                });
+                let excluded =
+                    NOT_WITH.iter().any(|(a, b)| said.starts_with(a) && said.contains(b));
+                assert!(named || excluded, "{names:?}: {said}");
+            }
+        }
+    }
+    assert!(refusals > 400, "{refusals}");
+}
+
+/// Futures have no time-out of their own, and there is no maintenance without a runtime, nor one for nothing.
+#[test]
+fn what_an_asynchronous_pool_cannot_have_is_refused() {
+    let builder = || ResourcePool::builder(Async(Steps::default()), "m");
+    let keyed = || KeyedResourcePool::builder(Async(Steps::default()));
+    for (refused, one, other) in [
+        (builder().max_wait(SECOND).build_async().err(), "max_wait", "Async"),
+        (keyed().max_wait(SECOND).build_async().err(), "max_wait", "Async"),
+        (builder().max_wait(SECOND).build_on(Unused).err(), "max_wait", "Async"),
+        (builder().maintenance(true).build_async().err(), "maintenance(true)", "build_async"),
+        (keyed().maintenance(true).build_async().err(), "maintenance(true)", "build_async"),
+        (builder().maintenance(false).build_on(Unused).err(), "maintenance(false)", "build_on"),
+        (keyed().maintenance(false).build_on(Unused).err(), "maintenance(false)", "build_on"),
+    ] {
+        let said = refused.expect("it is refused").to_string();
+        assert!(said.starts_with(one) && said.contains(other), "{said}");
+    }
+    assert!(builder().maintenance(false).build_async().is_ok());
+    assert!(keyed().build_async().is_ok());
+}
+
+/// A runtime that nobody needs.
+struct Unused;
+impl Runtime for Unused {
+    type Sleep = std::future::Ready<()>;
+    fn spawn(&self, _: BoxFuture<()>) {
+        panic!("there is nothing to be done");
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::ready(())
+    }
 }
 
 /// What a setter refuses changes nothing.
