@@ -73,7 +73,6 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("queue_bound_x_close", 252),
     ("resource_abandoned_x_hand_over", 100),
     ("resource_abandoned_x_return", 216),
-    ("resource_abandoned_x_victim", 100),
     ("resource_barging_x_clear", 115),
     ("resource_barging_x_keyed_waiters", 580),
     ("resource_barging_x_waiter", 147),
