@@ -473,7 +473,7 @@ impl<F: Form> State<F> {
     }
 
     /// What was to make room stays after all, where it was: it has been of no use to anybody since. Unless its
-    /// key was cleared meanwhile.
+    /// key was cleared meanwhile (PROP-RP-SPARED).
     fn spare(&mut self, victim: Key, fx: &mut Effects<F>) {
         let entry = &mut self.slots[victim.index()];
         let (key, content) = (entry.key, entry.content.take());

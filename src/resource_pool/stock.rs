@@ -190,7 +190,7 @@ impl<F: Form> State<F> {
     }
 
     /// Whether more are idle than may be. Who was woken to try again is on its way to one, so that is none
-    /// too many.
+    /// too many (PROP-RP-CALLED-FOR).
     #[inline]
     pub(super) fn has_surplus(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];

@@ -3,12 +3,13 @@
 //! What an asynchronous factory has begun to make is not thrown away when its borrower gives up: the next
 //! one polls it on. But nobody knows whether it will ever come to an end, so it is worth less than
 //! anything that has:
-//! - it is lent only if there is no finished stock, and then the one that was left first;
+//! - it is lent only if there is no finished stock, and then the one that was left first
+//!   (PROP-RP-FINISHED-FIRST);
 //! - it is the first to make room: for another key, and for what comes back where as many are idle as may be;
 //! - it counts for `max_idle` and not for `min_idle`, which is about what is ready; no minimum protects it from
 //!   the times of idle ones;
-//! - it is taken over once: if that borrower leaves it too, it is dropped, and its place given back (see
-//!   `Making` in `pool.rs`). So a creation that hangs costs two borrowers their patience, and no third.
+//! - it is taken over once: if that borrower leaves it too, it is dropped, and its place given back
+//!   (PROP-RP-OFFERED-ONCE; `Making` in `pool.rs`). So a creation that hangs costs two borrowers their patience, and no third.
 //!
 //! It ages from its beginning: its lifetime from when it was begun, its time as an idle one from when it was
 //! left, and neither begins again. (It does if it was granted and never picked up: nobody has waited for
