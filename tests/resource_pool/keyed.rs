@@ -351,3 +351,30 @@ fn a_grant_with_a_victim_ends_in_every_way() {
         }
     }
 }
+
+/// What was to make room, and need not, is as old as it was: it went to the newest end once. And it leaves, if
+/// its key was cleared meanwhile.
+#[test]
+fn what_need_not_make_room_stays_where_it_was() {
+    for clears in [false, true] {
+        let rig = keyed(|b| b.max_total(3).max_idle_time(10 * SECOND));
+        let [a, b, c] = ["a", "b", "c"].map(|key| rig.lend(key));
+        let task = rig.task("d");
+        drop(a);
+        assert_eq!((task.wakes(), rig.pool.num_idle_of(&"a")), (1, 0));
+        rig.clock.advance(SECOND);
+        drop(b);
+        if clears {
+            rig.pool.clear_key(&"a");
+        }
+        drop(task);
+        assert_eq!(rig.pool.num_idle_of(&"a"), usize::from(!clears));
+        if !clears {
+            assert_eq!(rig.due(), Some(9 * SECOND), "since it came back");
+            drop(rig.lend("e"));
+            assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (0, 1));
+        }
+        drop(c);
+        assert_eq!(rig.script.alive(), rig.pool.num_total());
+    }
+}
