@@ -24,8 +24,9 @@ fn resource_close_x_waiter() {
 }
 
 /// Guards the look at `closed` in `State::stock`: what comes back to a closed pool leaves. Without it, it
-/// stays in stock, and the close never comes to its end. Asserted: the waiter is lent the thing or told of
-/// the close; in the end the thing has been destroyed, once.
+/// stays in stock, and the close never comes to its end. Guards the look at `closed` in `State::turn`, too: without
+/// it, who was handed the thing before the close is lent it after. Asserted: the waiter is lent the thing before
+/// the close, or told of it; in the end the thing has been destroyed, once.
 #[test]
 fn resource_close_x_return() {
     let expected = ["closed", "served"];
@@ -34,14 +35,17 @@ fn resource_close_x_return() {
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
         assert!(poll_once(waiter.as_mut()).is_pending());
-        let returning = spawn(move || drop(lent));
-        rig.pool.close();
+        let pool = rig.pool.clone();
+        let closing = spawn(move || pool.close());
+        drop(lent);
+        let closed = rig.pool.is_closed();
         outcomes.note(match block_on(waiter) {
+            Ok(_) if closed => panic!("served by a closed pool"),
             Ok(_) => "served",
             Err(BorrowError::Closed) => "closed",
             Err(error) => panic!("{error}"),
         });
-        returning.join().expect("no panic");
+        closing.join().expect("no panic");
         assert_eq!(rig.factory.gone(), [1]);
         assert_eq!(rig.end(), [1]);
     });

@@ -82,3 +82,44 @@ fn resource_creation_cancelled_x_borrow() {
         },
     );
 }
+
+/// Who has taken over a creation gives up, too, with another behind it. The creation has no end.
+///
+/// Guards the look at who has begun it in the drop of `Making`. Without that, the one behind is handed what two
+/// have waited for in vain, and so is everybody after it. Asserted: the one behind gets one that is made
+/// anew, whether it comes to the line before that or after.
+#[test]
+fn resource_creation_left_twice_x_waiter() {
+    let expected = ["in line", "late"];
+    explore_small("resource_creation_left_twice_x_waiter", &expected, |outcomes| {
+        let hangs = Slow { begun: Arc::default(), gate: Arc::new(Mutex::new((false, None))) };
+        let pool = ResourcePool::builder(Async(hangs.clone()), ());
+        let pool = pool.max_active(1).build_async().expect("a valid pool");
+        let borrow = || {
+            let pool = pool.clone();
+            Box::pin(async move { pool.borrow_async().await.map(Borrowed::into_owned) })
+        };
+        let mut first = borrow();
+        assert!(poll_once(first.as_mut()).is_pending());
+        drop(first);
+        let mut second = borrow();
+        assert!(poll_once(second.as_mut()).is_pending());
+        // What is made from now on has an end.
+        hangs.gate.lock().0 = true;
+        let giving_up = spawn(move || drop(second));
+        let mut behind = borrow();
+        let at_once = poll_once(behind.as_mut());
+        outcomes.note(if at_once.is_pending() { "in line" } else { "late" });
+        let lent = match at_once {
+            Poll::Ready(lent) => lent,
+            Poll::Pending => block_on(behind),
+        };
+        let lent = lent.expect("a number");
+        giving_up.join().expect("no panic");
+        assert_eq!((*lent, hangs.begun.load(SeqCst)), (2, 2));
+        drop(lent);
+        assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 1, 1));
+        pool.close();
+        assert!(pool.wait_closed(SECOND));
+    });
+}

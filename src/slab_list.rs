@@ -98,6 +98,16 @@ impl<L> List<L> {
         let prev = self.back;
         self.link(slab, key, prev, None);
     }
+    /// In front of `next`; at the end, if there is none.
+    pub(crate) fn push_before<T: Linked<L>>(
+        &mut self,
+        slab: &mut Slab<T>,
+        key: Key,
+        next: Option<Key>,
+    ) {
+        let prev = next.map_or(self.back, |next| Self::before(slab, next));
+        self.link(slab, key, prev, next);
+    }
     pub(crate) fn pop_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
         let key = self.front?;
         self.remove(slab, key);

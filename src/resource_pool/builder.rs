@@ -31,7 +31,8 @@ pub struct ResourcePoolBuilder<F: Form, P> {
     options: Options,
     listener: Option<Listener<F>>,
     clock: Clock,
-    maintenance: bool,
+    /// Absent: as if it was true.
+    maintenance: Option<bool>,
     builds: PhantomData<fn() -> P>,
 }
 
@@ -44,7 +45,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             options: Options::default(),
             listener: None,
             clock: Clock::monotonic(),
-            maintenance: true,
+            maintenance: None,
             builds: PhantomData,
         }
     }
@@ -79,7 +80,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self.options.when_exhausted = action;
         self
     }
-    /// How long [`borrow`](ResourcePool::borrow) waits at most. Default: without end.
+    /// How long [`borrow`](ResourcePool::borrow) waits at most; not for an asynchronous factory, whose pool is
+    /// borrowed from by futures, which may be dropped at any time. Default: without end.
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.options.max_wait = Some(time);
         self
@@ -140,7 +142,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self.options.lifetime_jitter = Some(time);
         self
     }
-    /// Looks at idle ones in runs that far apart, rather than at the very time at which one is due.
+    /// Looks at idle ones in runs that far apart, for the times for which they may be idle and for tests, rather
+    /// than at the very time at which one is due. The end of a lifetime is always kept exactly.
     pub fn eviction_interval(mut self, time: Duration) -> Self {
         self.options.eviction_interval = Some(time);
         self
@@ -150,7 +153,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self.options.evictions_per_run = Some(number);
         self
     }
-    /// After what time the listener is told that a resource is still lent. Default: never.
+    /// After what time the listener is told that a resource is still lent: its borrower's time, which begins when
+    /// it is handed the resource, not that in which it was made or tested. Default: never.
     pub fn abandoned_after(mut self, time: Duration) -> Self {
         self.options.abandoned_after = Some(time);
         self
@@ -176,9 +180,9 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// Whether a thread, or with `build_on` a task, does what is due at a time, if the options have anything
-    /// due. Without it, [`maintain`](ResourcePool::maintain) does. Default: yes.
+    /// due. Without it, [`maintain`](ResourcePool::maintain) does. Default: yes, if there can be one.
     pub fn maintenance(mut self, maintenance: bool) -> Self {
-        self.maintenance = maintenance;
+        self.maintenance = Some(maintenance);
         self
     }
 
@@ -223,6 +227,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             tested: 0,
             leaving: 0,
             by_age: List::new(),
+            unfinished: List::new(),
             lives: [const { List::new() }; CLASSES],
             lent: List::new(),
             turns: List::new(),
@@ -283,7 +288,7 @@ impl<F: super::ResourceFactory, P> ResourcePoolBuilder<F, P> {
     fn build_inner(self, keyed: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
         let (maintenance, has_work) = (self.maintenance, self.has_work());
         let inner = self.inner(keyed)?;
-        if maintenance {
+        if maintenance != Some(false) {
             inner.maintain_by_thread();
         }
         begun(inner, has_work)
@@ -324,12 +329,26 @@ impl<F: super::AsyncResourceFactory, P> ResourcePoolBuilder<super::Async<F>, P> 
         keyed: bool,
         runtime: impl Runtime,
     ) -> Result<Arc<Inner<super::Async<F>>>, PoolBuildError> {
-        let (maintenance, has_work) = (self.maintenance, self.has_work());
-        let inner = self.inner(keyed)?;
-        if maintenance {
-            inner.maintain_by_task(runtime);
+        if self.maintenance == Some(false) {
+            let why = "the runtime is for it; `build_async` needs none";
+            let (option, with) = ("maintenance(false)", "build_on");
+            return Err(PoolBuildError::NotWith { option, with, why });
         }
+        self.options.check_async()?;
+        let has_work = self.has_work();
+        let inner = self.inner(keyed)?;
+        inner.maintain_by_task(runtime);
         begun(inner, has_work)
+    }
+
+    fn build_inner_async(self, keyed: bool) -> Result<Arc<Inner<super::Async<F>>>, PoolBuildError> {
+        if self.maintenance == Some(true) {
+            let why = "there is no runtime for it; `build_on` takes one";
+            let (option, with) = ("maintenance(true)", "build_async");
+            return Err(PoolBuildError::NotWith { option, with, why });
+        }
+        self.options.check_async()?;
+        self.inner(keyed)
     }
 }
 
@@ -343,7 +362,7 @@ where
     /// # Errors
     /// [`PoolBuildError`] names the options that contradict each other.
     pub fn build_async(self) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
-        self.inner(false).map(ResourcePool::of)
+        self.build_inner_async(false).map(ResourcePool::of)
     }
     /// The pool. What is due at a time is done by a task of its own on `runtime`.
     ///
@@ -375,7 +394,7 @@ where
     pub fn build_async(
         self,
     ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
-        self.inner(true).map(KeyedResourcePool::of)
+        self.build_inner_async(true).map(KeyedResourcePool::of)
     }
     /// The pool. What is due at a time is done by a task of its own on `runtime`.
     ///

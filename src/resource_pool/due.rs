@@ -113,8 +113,11 @@ impl<F: Form> State<F> {
         }
         let sub = &self.subs[key.index()];
         let oldest = sub.idle.front().filter(|_| exact).and_then(|slot| self.idle_due(slot));
-        let newest = sub.idle.back().and_then(|slot| self.ends_at(slot));
-        self.is_due(Duty::Sweep, key, oldest.into_iter().chain(newest).min(), now, fx);
+        let left = [sub.idle.back(), sub.unfinished.back()].into_iter().flatten();
+        let lives = left.filter_map(|slot| self.ends_at(slot)).min();
+        let unfinished = self.unfinished_due().filter(|_| exact);
+        let due = [oldest, lives, unfinished].into_iter().flatten().min();
+        self.is_due(Duty::Sweep, key, due, now, fx);
     }
 
     /// Does one thing that is over, and says whether there is another (PROP-RP-EVICTED).
@@ -175,7 +178,9 @@ impl<F: Form> State<F> {
         if pass.evictions == 0 {
             return None;
         }
-        hard().or_else(soft).map(Over::Idle)
+        // No minimum protects what is not finished.
+        let unfinished = self.unfinished.front().filter(|_| over(self.unfinished_due()));
+        unfinished.or_else(hard).or_else(soft).map(Over::Idle)
     }
 
     fn abandon(&mut self, slot: Key, now: Time, fx: &mut Effects<F>) {
@@ -231,11 +236,10 @@ impl<F: Form> State<F> {
     fn next_idle_due(&self) -> Option<Time> {
         let hard = self.oldest_idle().and_then(|slot| self.idle_after(slot, self.max_idle_time));
         let soft = self.spare().and_then(|slot| self.idle_after(slot, self.soft_max_idle_time));
-        hard.into_iter().chain(soft).min()
+        hard.into_iter().chain(soft).chain(self.unfinished_due()).min()
     }
 
-    /// The idle one, of any key, that came back longest ago: the first to leave, and to make room for another
-    /// key (PROP-RP-VICTIM).
+    /// The idle one, of any key, that is finished and came back longest ago: the first to leave.
     pub(super) fn oldest_idle(&self) -> Option<Key> {
         if !self.keyed {
             return self.oldest_of(super::quick::THE_KEY);

@@ -1,4 +1,7 @@
 //! What can go wrong for a borrower.
+//!
+//! The text of an error has that of the factory's, which need not be an [`Error`]; so its `source` is the
+//! factory's own, and no text is told twice.
 
 use super::factory::Failure;
 use std::error::Error;
@@ -15,8 +18,7 @@ pub enum BorrowError<E> {
     Exhausted,
     /// Nothing can be lent right now, to a call that does not wait.
     WouldBlock,
-    /// Nothing could be lent in time: a wait was too long, or the preparation of a resource that then failed
-    /// took so long that its place was given to others (`remove_abandoned`).
+    /// Nothing could be lent in time: a wait was too long, or that of resources that then failed was.
     TimedOut,
     /// No resource could be made.
     Create(Failure<E>),
@@ -46,7 +48,7 @@ impl<E: Error + 'static> Error for BorrowError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             BorrowError::Create(Failure::Error(e)) | BorrowError::Activate(Failure::Error(e)) => {
-                Some(e)
+                e.source()
             }
             _ => None,
         }
@@ -81,7 +83,7 @@ impl<E: fmt::Display> fmt::Display for AddError<E> {
 impl<E: Error + 'static> Error for AddError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            AddError::Create(Failure::Error(error)) => Some(error),
+            AddError::Create(Failure::Error(error)) => error.source(),
             _ => None,
         }
     }

@@ -1,4 +1,7 @@
 //! What a pool tells its listener: what goes wrong where no borrower could be told.
+//!
+//! What fails that was made for one borrower, or for one `add`, is the error of that call and told to nobody
+//! else; but for the message of a test that panicked, which those errors do not have.
 
 use super::factory::Failure;
 use std::time::Duration;

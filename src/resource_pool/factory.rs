@@ -8,7 +8,7 @@ use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
 use std::future::{Future, poll_fn, ready};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -17,7 +17,8 @@ use std::task::Poll;
 /// No method is called under the pool's lock, so each may call the pool. A panic is an error of that
 /// call. The resource is one's own in each call: nobody else uses it meanwhile.
 pub trait ResourceFactory: Send + Sync + 'static {
-    /// What is lent.
+    /// What is lent. It is moved, by value, from where it is made to its borrower and back, and more than once
+    /// within a call: of what is larger than a few kilobytes, make it a `Box`.
     type Resource: Send + 'static;
     /// Describes the resources: the source's `resource_metadata`. In a keyed pool it is the key.
     type Metadata: Send + Sync + 'static;
@@ -77,15 +78,15 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// own `activate`; [`Borrowed::put_back`](super::Borrowed::put_back) awaits them at once. And `destroy`
 /// is no future: what takes its time is for a task that it spawns.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
-    /// What is lent.
+    /// What is lent. As in [`ResourceFactory::Resource`], a large one is better a `Box`.
     type Resource: Send + 'static;
     /// Describes the resources. In a keyed pool it is the key.
     type Metadata: Send + Sync + 'static;
     /// Why a resource could not be made, activated or passivated.
     type Error: Send + 'static;
 
-    /// Makes a resource, ready to be lent. If its borrower gives up, the future is kept, and polled on
-    /// by the next borrower that has use for it.
+    /// Makes a resource, ready to be lent. If its borrower gives up, the future is kept, and polled on by the
+    /// next borrower for which there is nothing finished; if that one gives up, too, it is dropped.
     fn create(
         &self,
         metadata: &Self::Metadata,
@@ -425,12 +426,26 @@ impl<F: ResourceFactory> Preparation<'_, F> {
 }
 
 /// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message: each
-/// happens within a poll of the block.
+/// happens within a poll of the block. If it is dropped before, a panic has nobody to be told to.
 async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
-    let mut future = pin!(async move { make().await });
-    poll_fn(|cx| match contained(|| future.as_mut().poll(cx)) {
-        Ok(poll) => poll.map(Ok),
-        Err(message) => Poll::Ready(Err(message)),
+    let mut future = Dropped(pin!(Some(async move { make().await })));
+    poll_fn(|cx| {
+        let future = future.0.as_mut().as_pin_mut().expect("taken only when it is dropped");
+        match contained(|| future.poll(cx)) {
+            Ok(poll) => poll.map(Ok),
+            Err(message) => Poll::Ready(Err(message)),
+        }
     })
     .await
+}
+
+/// A future of the factory's. If it is dropped before its end, a panic of what it had in hand goes no further.
+struct Dropped<'a, Fut>(Pin<&'a mut Option<Fut>>);
+
+impl<Fut> Drop for Dropped<'_, Fut> {
+    fn drop(&mut self) {
+        if std::mem::needs_drop::<Fut>() {
+            let _ = contained(|| self.0.set(None));
+        }
+    }
 }

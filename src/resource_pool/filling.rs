@@ -19,7 +19,7 @@ use super::pool::Inner;
 use super::slot::{Content, Meta, Place, Sub};
 use super::state::State;
 use crate::clock::Time;
-use crate::foreign::{contained, release};
+use crate::foreign::{Foreign, contained};
 use crate::slab_list::Key;
 use crate::sync::has_failed;
 use std::future::poll_fn;
@@ -83,8 +83,8 @@ impl<F: Form> State<F> {
 
     /// A place in stock for the key that could have been filled up for longest, if one can be.
     pub(super) fn next_to_fill(&mut self, fx: &mut Effects<F>) -> Option<Reserved<F>> {
-        // What there is room for goes to those who wait.
-        if self.closed || self.first_in_line().is_some() || self.total >= self.limits.max_total {
+        // What there is room for goes to those who wait. Of a closed pool, no key is below its minimum.
+        if self.first_in_line().is_some() || self.total >= self.limits.max_total {
             return None;
         }
         if let Some((until, key)) = self.backing_off.first()
@@ -260,7 +260,10 @@ impl<F: Form> Inner<F> {
             match self.factory.test(metadata, resource).await {
                 Ok(true) => {}
                 Ok(false) => return Err(AddError::Invalid),
-                Err(message) => return Err(AddError::Create(Failure::Panicked(message))),
+                Err(message) => {
+                    self.tell(&filling.meta, PoolEvent::ValidatePanicked(message));
+                    return Err(AddError::Invalid);
+                }
             }
         }
         self.factory.lay_down(metadata, resource).await.map_err(AddError::Create)?;
@@ -282,12 +285,12 @@ impl<F: Form> Inner<F> {
 }
 
 /// A panic of a creation is its failure.
-async fn to_its_end<F: Form>(mut creation: Creation<F>) -> Result<F::Resource, Failure<F::Error>> {
+async fn to_its_end<F: Form>(creation: Creation<F>) -> Result<F::Resource, Failure<F::Error>> {
+    // Its drop is foreign, too, when it is cancelled.
+    let mut creation = Foreign::new(creation);
     let made = poll_fn(|cx| match contained(|| creation.as_mut().poll(cx)) {
         Ok(poll) => poll,
         Err(message) => Poll::Ready(Err(Failure::Panicked(message))),
     });
-    let made = made.await;
-    release(creation);
-    made
+    made.await
 }

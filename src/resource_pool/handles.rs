@@ -135,9 +135,9 @@ macro_rules! both {
             pub fn clear_all(&self) {
                 self.inner().critical(|state, fx| state.clear_all(fx));
             }
-            /// Closes the pool: who waits is told so, what is idle is destroyed, what is lent is destroyed
-            /// when it comes back. Does not wait for that: `wait_closed` does. To close it again changes
-            /// nothing.
+            /// Closes the pool: who waits is told so, also who was handed something and has not come for it yet;
+            /// what is idle is destroyed, and what is lent, or being made for a borrower, when it comes back.
+            /// Does not wait for that: `wait_closed` does. To close it again changes nothing.
             pub fn close(&self) {
                 self.inner().close();
             }
@@ -268,7 +268,7 @@ impl<F: Form> ResourcePool<F> {
     ///
     /// # Cancel safety
     /// May be dropped at any await: whoever waited leaves the queue, and passes on what it had been given;
-    /// what had begun to be made is kept for the next borrower; what was being tested or activated is
+    /// what had begun to be made is kept for the next borrower, once; what was being tested or activated is
     /// destroyed.
     pub fn borrow_async(
         &self,
@@ -309,8 +309,8 @@ impl<F: ResourceFactory> ResourcePool<F> {
         inner.borrow(Asker::Thread, inner.options.max_wait)
     }
 
-    /// [`borrow`](Self::borrow), waiting for `timeout` at most, instead of `max_wait`. What the factory is busy
-    /// with is not cut short.
+    /// [`borrow`](Self::borrow), waiting for `timeout` at most, instead of `max_wait`. Its time begins with the call,
+    /// and counts for resources that are tried and fail, too. What the factory is busy with is not cut short.
     ///
     /// # Errors
     /// Those of [`borrow`](Self::borrow).
@@ -411,7 +411,7 @@ where
     }
     /// How many of the key are in stock.
     pub fn num_idle_of(&self, key: &K) -> usize {
-        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].idle.len());
+        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].in_stock());
         idle.unwrap_or(0)
     }
     /// How many borrowers of the key wait for their turn.
@@ -466,8 +466,9 @@ where
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let inner = self.inner();
+        let patience = Patience::of_a_thread(&inner.clock, timeout);
         let (key, step) = inner.with_key(key, |state, key, fx| state.begin(key, asker, fx));
-        now(inner.lend(key, step, Patience::of_a_thread(timeout)))
+        now(inner.lend(key, step, patience))
     }
 
     /// Makes a resource of the key for stock.

@@ -3,9 +3,9 @@
 
 use super::factory::Form;
 use super::options::WhenExhausted;
-use super::slot::{Content, Place};
+use super::slot::{Content, InAge, InIdle, Place, Slot};
 use super::state::State;
-use crate::slab_list::Key;
+use crate::slab_list::{Key, List};
 
 macro_rules! holds {
     ($name:literal, $condition:expr, $($say:tt)+) => {
@@ -45,7 +45,7 @@ impl<F: Form> State<F> {
             let numbers = [
                 (sub.total, self.count(of, counted)),
                 (sub.active, self.count(of, |place| place == Place::Lent)),
-                (sub.idle.len(), self.count(of, |place| place == Place::Idle)),
+                (sub.in_stock(), self.count(of, |place| place == Place::Idle)),
                 (sub.adding, self.count(of, |place| place == Place::Adding)),
                 (sub.leaving, self.count(of, |place| place == Place::Leaving)),
                 (sub.outside, self.count(of, |place| !counted(place))),
@@ -71,7 +71,8 @@ impl<F: Form> State<F> {
             let (stay, most) = (sub.total - sub.leaving, self.limits.max_total_per_key);
             let within = !exact || stay <= most;
             holds!("INV-RP-MAX-TOTAL-PER-KEY", within, "key {index}: {stay} of {most}");
-            let idle = sub.idle.len() - sub.tested;
+            // Who was woken to try again is on its way to one.
+            let idle = (sub.in_stock() - sub.tested).saturating_sub(sub.retrying);
             let most = self.limits.max_idle();
             holds!("INV-RP-MAX-IDLE", idle <= most, "key {index}: {idle} of {most}");
         }
@@ -108,17 +109,30 @@ impl<F: Form> State<F> {
         holds!("INV-RP-CLOSED", !self.closed || self.waiting == 0, "{} wait", self.waiting);
     }
 
-    /// INV-RP-IDLE-ORDER: who came back first is the first, in each list of idle ones. (Without a list of
+    /// INV-RP-IDLE-ORDER: who came back first is the first, in each list of idle ones; what is not finished is in
+    /// lists of its own. (Without a list of
     /// its own: what allocates nothing is to be seen in builds that look at the invariants, too.)
     fn assert_order(&self) {
         for (index, sub) in &self.subs {
-            let since = sub.idle.iter(&self.slots).map(|slot| self.slots[slot.index()].since);
-            holds!("INV-RP-IDLE-ORDER", since.is_sorted(), "key {index}");
+            let of_key = |list: &List<InIdle>, unfinished: bool| {
+                let slots = || list.iter(&self.slots).map(|slot| &self.slots[slot.index()]);
+                let is = |slot: &Slot<F>| matches!(slot.content, Content::Unfinished(_));
+                slots().all(|slot| is(slot) == unfinished)
+                    && slots().map(|slot| (slot.since, slot.nth_idle)).is_sorted()
+            };
+            let sorted = of_key(&sub.idle, false) && of_key(&sub.unfinished, true);
+            holds!("INV-RP-IDLE-ORDER", sorted, "key {index}");
         }
+        let of_all = |list: &List<InAge>| {
+            let slots = list.iter(&self.slots).map(|slot| &self.slots[slot.index()]);
+            slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
+        };
+        let number: usize = self.subs.iter().map(|(_, sub)| sub.unfinished.len()).sum();
+        let unfinished = self.unfinished.len() == number && of_all(&self.unfinished);
+        holds!("INV-RP-IDLE-ORDER", unfinished, "of what is not finished");
         if self.keyed {
-            let all = self.by_age.iter(&self.slots).map(|slot| self.slots[slot.index()].since);
-            let complete = self.by_age.len() == self.idle;
-            holds!("INV-RP-IDLE-ORDER", all.is_sorted() && complete, "over all keys");
+            let complete = self.by_age.len() + self.unfinished.len() == self.idle;
+            holds!("INV-RP-IDLE-ORDER", of_all(&self.by_age) && complete, "over all keys");
         }
         holds!("INV-RP-IDLE-ORDER", self.knows_what_is_spare(), "beyond the minimum");
     }

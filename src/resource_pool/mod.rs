@@ -47,6 +47,8 @@
 //! # Where it differs from the source
 //! - Stock at or below `min_idle` is lent like any other, and filled up afterwards, in the background.
 //! - A waiter whose resource turns out to be invalid gets another; nobody is left to time out.
+//! - A close serves nobody any more, not even who was handed something and has not come for it; who had begun to
+//!   make a resource before gets it, and it is destroyed when it comes back (ruling 5).
 //! - `clear` destroys idle ones only; [`clear_all`](ResourcePool::clear_all) has those that are lent
 //!   destroyed when they come back.
 //! - What is returned twice, or by somebody else, cannot be: the guard owns it.
@@ -65,8 +67,13 @@
 //! - In a keyed pool, the minimum of a key counts from when something of it has been made, and while anything of
 //!   it is left. When its last one is evicted, invalidated or cleared the key is forgotten: what there is to be
 //!   in stock of it is made when it is borrowed again.
-//! - A creation that its borrower has left is lent like other stock: if it never ends, so does whoever waits for
-//!   it, until they give it up. `remove_abandoned` counts a resource as lent from when it begins to be made.
+//! - A creation that its borrower has left is lent if nothing finished is there. If it never ends, it costs the
+//!   one who takes it over its patience; then it is dropped (`unfinished.rs`).
+//! - A loan begins when it is handed out: a waiter that was served, and never comes for it, keeps its place, until
+//!   its future is dropped.
+//! - What was to make room for a waiter, and need not, finds its place in stock past those that are older and came
+//!   back before it.
+//! - A resource is moved by value: of a large one, a pool of boxes is better.
 //! - A refill or a test that hangs holds up other refills and tests, and a destruction that hangs other
 //!   evictions and reports; not the one the other.
 //! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
@@ -101,6 +108,7 @@ mod state;
 mod steps_tests;
 mod stock;
 mod testing;
+mod unfinished;
 
 pub use builder::ResourcePoolBuilder;
 pub use error::{AddError, BorrowError};

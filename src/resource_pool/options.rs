@@ -160,14 +160,22 @@ impl Options {
         }
         let needs = |option, needs, why| PoolBuildError::Needs { option, needs, why };
         let not_with = |option, with, why| PoolBuildError::NotWith { option, with, why };
-        if self.max_wait.is_some() && self.when_exhausted == WhenExhausted::Fail {
-            return Err(not_with("max_wait", "when_exhausted(Fail)", "nobody waits"));
+        if self.when_exhausted == WhenExhausted::Fail {
+            let waits = [("max_wait", self.max_wait.is_some()), ("fair(false)", !self.fair)];
+            if let Some((option, _)) = waits.into_iter().find(|(_, set)| *set) {
+                return Err(not_with(option, "when_exhausted(Fail)", "nobody waits"));
+            }
         }
         if self.test_while_idle && self.eviction_interval.is_none() {
             return Err(needs("test_while_idle", "eviction_interval", "it says how often"));
         }
         if self.evictions_per_run.is_some() && self.eviction_interval.is_none() {
             return Err(needs("evictions_per_run", "eviction_interval", "without it no run ends"));
+        }
+        let looks = self.max_idle_time.or(self.soft_max_idle_time).is_some();
+        if self.eviction_interval.is_some() && !looks && !self.test_while_idle {
+            let these = "max_idle_time, soft_max_idle_time or test_while_idle";
+            return Err(needs("eviction_interval", these, "there is nothing else it looks at"));
         }
         if self.remove_abandoned && self.abandoned_after.is_none() {
             return Err(needs("remove_abandoned", "abandoned_after", "it says when"));
@@ -186,6 +194,17 @@ impl Options {
                 "it is taken off the lifetime, and has to be shorter",
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// What a pool with an asynchronous factory cannot have.
+    pub(super) fn check_async(&self) -> Result<(), PoolBuildError> {
+        let (option, with) = ("max_wait", "Async");
+        let why =
+            "a future has no time-out of its own: drop it, or wrap it into one of the runtime's";
+        match self.max_wait {
+            Some(_) => Err(PoolBuildError::NotWith { option, with, why }),
+            None => Ok(()),
         }
     }
 }

@@ -111,10 +111,13 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    /// Another in the place of one that could not be lent.
+    /// Another in the place of one that could not be lent, if there is time left.
     #[cold]
-    pub(super) fn another(&self, mut reserved: Reserved<'_, F>) -> Step<F> {
+    pub(super) fn another(&self, mut reserved: Reserved<'_, F>, patience: &Patience) -> Step<F> {
         reserved.discard();
+        if self.clock.has_passed(patience.deadline) {
+            return Step::Refused(Refusal::TooLate);
+        }
         let slot = reserved.into_slot();
         self.critical(|state, fx| state.another(slot, fx))
     }
@@ -138,7 +141,7 @@ impl<F: Form> Inner<F> {
 
     /// What a return comes with: test, then passivation (ruling 14).
     async fn cleaned(&self, reserved: &mut Reserved<'_, F>) -> bool {
-        if self.options.test_on_return && !self.tested(reserved).await {
+        if self.options.test_on_return && !self.tested(reserved, Stocked::Yes).await {
             return false;
         }
         let (metadata, resource) = reserved.parts();
@@ -146,12 +149,16 @@ impl<F: Form> Inner<F> {
         self.told(&reserved.meta, passivated, PoolEvent::PassivateFailed)
     }
 
-    pub(super) async fn tested(&self, reserved: &mut Reserved<'_, F>) -> bool {
+    /// Whether it passes its test. That what was made for its borrower does not is that borrower's error, and
+    /// told to nobody else; what a panic said is.
+    async fn tested(&self, reserved: &mut Reserved<'_, F>, stocked: Stocked) -> bool {
         let (metadata, resource) = reserved.parts();
         match self.factory.test(metadata, resource).await {
             Ok(true) => true,
             Ok(false) => {
-                self.tell(&reserved.meta, PoolEvent::Invalid);
+                if stocked == Stocked::Yes {
+                    self.tell(&reserved.meta, PoolEvent::Invalid);
+                }
                 false
             }
             Err(message) => {
@@ -195,71 +202,91 @@ impl<F: Form> Inner<F> {
         self: &'p Arc<Self>,
         key: Key,
         mut step: Step<F>,
-        mut patience: Patience,
+        patience: Patience,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         loop {
-            match step {
+            let failed = match step {
                 Step::Refused(refusal) => return Err(refusal.into()),
                 Step::Wait(waiter) => {
-                    step = Turn { pool: self, key, waiter: Some(waiter), patience: &mut patience }
+                    step = Turn { pool: self, key, waiter: Some(waiter), patience: &patience }
                         .await
                         .ok_or(BorrowError::TimedOut)?;
+                    continue;
                 }
                 Step::Take { slot, resource, meta, unclean } => {
                     let mut reserved = Reserved::new(self, slot, Some(resource), meta);
                     if self.prepared(&mut reserved, unclean).await {
-                        return Ok(reserved.lend());
+                        return Ok(self.hand_out(&mut reserved, false));
                     }
-                    reserved.discard();
-                    if self.clock.has_passed(patience.deadline(&self.clock)) {
-                        return Err(BorrowError::TimedOut);
-                    }
-                    step = self.another(reserved);
+                    reserved
                 }
-                Step::Create { slot, unfinished, victim, meta, first } => {
+                Step::Complete { slot, creation, meta, first } => {
+                    let reserved = Reserved::new(self, slot, None, meta);
+                    let (mut reserved, made) =
+                        Making::new(reserved, creation, Begun::ByAnother).await;
+                    match made {
+                        Ok(resource) => reserved.made(resource),
+                        Err(failure) => {
+                            // Not this borrower's failure: it makes one itself.
+                            self.tell(&reserved.meta, PoolEvent::CreateFailed(failure));
+                            let slot = reserved.into_slot();
+                            step = self.critical(|state, fx| state.anew(slot, fx));
+                            continue;
+                        }
+                    }
+                    if self.completed(&mut reserved).await {
+                        return Ok(self.hand_out(&mut reserved, first));
+                    }
+                    reserved
+                }
+                Step::Create { slot, victim, meta, first } => {
                     let reserved = Reserved::new(self, slot, None, meta);
                     if let Some(victim) = victim {
                         self.destroy(victim);
                     }
-                    return self.make(reserved, unfinished, first).await;
+                    return self.make(reserved, first).await;
                 }
-            }
+            };
+            step = self.another(failed, &patience);
         }
+    }
+
+    /// The borrower's from now on; `first` if it is the first of its key that was made.
+    #[inline]
+    fn hand_out<'p>(&self, reserved: &mut Reserved<'p, F>, first: bool) -> Borrowed<'p, F> {
+        if first || self.options.abandoned_after.is_some() {
+            let slot = reserved.slot();
+            self.critical(|state, fx| {
+                if first {
+                    state.was_made(slot, fx);
+                }
+                state.begin_loan(slot, fx);
+            });
+        }
+        reserved.lend()
     }
 
     async fn make<'p>(
         self: &'p Arc<Self>,
         reserved: Reserved<'p, F>,
-        unfinished: Option<Creation<F>>,
         first: bool,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
-        let begun = unfinished.is_some();
-        let creation = unfinished.unwrap_or_else(|| self.creation(&reserved.meta));
-        let (mut reserved, made) = Making::new(reserved, creation, begun).await;
-        let made = match made {
-            // The failure of what another had begun is not this borrower's.
-            Err(failure) if begun => {
-                self.tell(&reserved.meta, PoolEvent::CreateFailed(failure));
-                let slot = reserved.slot();
-                self.critical(|state, _| state.anew(slot));
-                let creation = self.creation(&reserved.meta);
-                let (again, made) = Making::new(reserved, creation, false).await;
-                reserved = again;
-                made
-            }
-            made => made,
-        };
+        let creation = self.creation(&reserved.meta);
+        let (mut reserved, made) = Making::new(reserved, creation, Begun::Here).await;
         reserved.made(made.map_err(BorrowError::Create)?);
-        if self.options.test_on_create && !self.tested(&mut reserved).await {
+        if self.options.test_on_create && !self.tested(&mut reserved, Stocked::No).await {
             return Err(BorrowError::Invalid);
         }
         let (metadata, resource) = reserved.parts();
         self.factory.wake_up(metadata, resource).await.map_err(BorrowError::Activate)?;
-        if first {
-            let slot = reserved.slot();
-            self.critical(|state, fx| state.was_made(slot, fx));
-        }
-        Ok(reserved.lend())
+        Ok(self.hand_out(&mut reserved, first))
+    }
+
+    /// What another had begun is stock, and prepared as such, once it has passed the test of what is new.
+    async fn completed(&self, reserved: &mut Reserved<'_, F>) -> bool {
+        let test = self.options.test_on_create;
+        let passed = !test || self.tested(reserved, Stocked::Yes).await;
+        passed && self.prepared(reserved, false).await
     }
 
     pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
@@ -336,6 +363,11 @@ impl<F: Form> State<F> {
     ) -> Option<Step<F>> {
         let ticket = self.waiters.ticket(waiter);
         Some(match self.waiters.take(waiter)? {
+            // It comes for it after the close: nothing is made or lent by then.
+            Outcome::Granted(grant) if self.closed => {
+                self.return_grant(grant, fx);
+                Step::Refused(Refusal::Closed)
+            }
             Outcome::Granted(grant) => self.pick_up(grant, fx),
             Outcome::Retry => self.retry(key, ticket, asker, fx),
             Outcome::Closed => Step::Refused(Refusal::Closed),
@@ -364,26 +396,29 @@ impl<E> From<Refusal> for BorrowError<E> {
     }
 }
 
-/// Who waits, and how long.
+/// Whether a resource is out of stock, or made for the borrower that has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stocked {
+    Yes,
+    No,
+}
+
+/// Who waits, and until when.
 pub(crate) struct Patience {
     is_thread: bool,
-    timeout: Option<Duration>,
-    /// The time is looked at only if there is something to wait for.
-    deadline: Option<Deadline>,
+    deadline: Deadline,
 }
 
 impl Patience {
-    pub(super) fn of_a_thread(timeout: Option<Duration>) -> Self {
-        Patience { is_thread: true, timeout, deadline: None }
+    /// The time begins with the call: also that of tests that fail is the borrower's.
+    #[inline]
+    pub(super) fn of_a_thread(clock: &Clock, timeout: Option<Duration>) -> Self {
+        let deadline = timeout.map_or(Deadline::Never, |timeout| clock.deadline(timeout));
+        Patience { is_thread: true, deadline }
     }
+    #[inline]
     pub(super) fn of_a_task() -> Self {
-        Patience { is_thread: false, timeout: None, deadline: None }
-    }
-    fn deadline(&mut self, clock: &Clock) -> Deadline {
-        let timeout = self.timeout;
-        *self.deadline.get_or_insert_with(|| {
-            timeout.map_or(Deadline::Never, |timeout| clock.deadline(timeout))
-        })
+        Patience { is_thread: false, deadline: Deadline::Never }
     }
 }
 
@@ -393,7 +428,7 @@ struct Turn<'a, F: Form> {
     key: Key,
     /// Absent once the outcome has been taken.
     waiter: Option<Key>,
-    patience: &'a mut Patience,
+    patience: &'a Patience,
 }
 
 impl<F: Form> Future for Turn<'_, F> {
@@ -405,8 +440,7 @@ impl<F: Form> Future for Turn<'_, F> {
         if self.patience.is_thread {
             self.waiter = None;
             let pool = self.pool;
-            let deadline = self.patience.deadline(&pool.clock);
-            return Poll::Ready(pool.wait(key, waiter, deadline));
+            return Poll::Ready(pool.wait(key, waiter, self.patience.deadline));
         }
         // Cloned before the lock and dropped after it: both are foreign code.
         let mut waker = Some(cx.waker().clone());
@@ -442,16 +476,25 @@ impl<F: Form> Drop for Turn<'_, F> {
     }
 }
 
-/// A resource is being made. If nobody waits for it any more, what has been begun becomes stock.
+/// By whom a creation was begun.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begun {
+    Here,
+    ByAnother,
+}
+
+/// A resource is being made. If nobody waits for it any more, what was begun here becomes stock; what another
+/// had begun is given up, for two have not lived to see its end (`unfinished.rs`).
 struct Making<'p, F: Form> {
     reserved: Option<Reserved<'p, F>>,
     creation: Option<Creation<F>>,
-    begun: bool,
+    begun: Begun,
+    polled: bool,
 }
 
 impl<'p, F: Form> Making<'p, F> {
-    fn new(reserved: Reserved<'p, F>, creation: Creation<F>, begun: bool) -> Self {
-        Making { reserved: Some(reserved), creation: Some(creation), begun }
+    fn new(reserved: Reserved<'p, F>, creation: Creation<F>, begun: Begun) -> Self {
+        Making { reserved: Some(reserved), creation: Some(creation), begun, polled: false }
     }
 }
 
@@ -461,7 +504,7 @@ impl<'p, F: Form> Future for Making<'p, F> {
     type Output = (Reserved<'p, F>, Result<F::Resource, Failure<F::Error>>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.begun = true;
+        self.polled = true;
         let creation = self.creation.as_mut().expect("not polled after completion");
         let made = match contained(|| creation.as_mut().poll(cx)) {
             Ok(Poll::Pending) => return Poll::Pending,
@@ -478,7 +521,8 @@ impl<F: Form> Drop for Making<'_, F> {
         let (Some(reserved), Some(creation)) = (self.reserved.take(), self.creation.take()) else {
             return;
         };
-        if !self.begun || has_failed() {
+        if self.begun == Begun::ByAnother || !self.polled || has_failed() {
+            // First what takes the place, then the place.
             release(creation);
             return;
         }

@@ -88,6 +88,7 @@ impl<F: Form> Inner<F> {
         asker: Asker,
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
+        let patience = Patience::of_a_thread(&self.clock, timeout);
         let mut state = self.state.lock();
         let loan = match state.just_lend() {
             Some(Taken { slot, mut resource, unclean }) => {
@@ -100,10 +101,10 @@ impl<F: Form> Inner<F> {
                     Loan { slot, resource, meta: None }
                 } else {
                     let event = all.event;
-                    self.borrow_another(slot, resource, event, timeout)?
+                    self.borrow_another(slot, resource, event, patience)?
                 }
             }
-            None => self.borrow_slowly(state, asker, timeout)?,
+            None => self.borrow_slowly(state, asker, patience)?,
         };
         Ok(Borrowed::new(self, loan))
     }
@@ -113,10 +114,10 @@ impl<F: Form> Inner<F> {
         self: &Arc<Self>,
         state: MutexGuard<'_, State<F>>,
         asker: Asker,
-        timeout: Option<Duration>,
+        patience: Patience,
     ) -> Result<Loan<F>, BorrowError<F::Error>> {
         let step = self.ask_slowly(state, asker);
-        now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout))).map(Borrowed::into_loan)
+        now(self.lend(THE_KEY, step, patience)).map(Borrowed::into_loan)
     }
 
     #[cold]
@@ -125,14 +126,14 @@ impl<F: Form> Inner<F> {
         slot: Key,
         resource: F::Resource,
         event: Option<PoolEvent<F::Error>>,
-        timeout: Option<Duration>,
+        patience: Patience,
     ) -> Result<Loan<F>, BorrowError<F::Error>> {
         let reserved = Reserved::new(self, slot, Some(resource), None);
         if let Some(event) = event {
             self.tell(&None, event);
         }
-        let step = self.another(reserved);
-        now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout))).map(Borrowed::into_loan)
+        let step = self.another(reserved, &patience);
+        now(self.lend(THE_KEY, step, patience)).map(Borrowed::into_loan)
     }
 
     /// Lends without keys, to a task.
@@ -153,7 +154,7 @@ impl<F: Form> Inner<F> {
                 if let Some(event) = all.event {
                     self.tell(&None, event);
                 }
-                self.another(reserved)
+                self.another(reserved, &Patience::of_a_task())
             }
             Err(step) => step,
         };

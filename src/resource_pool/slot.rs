@@ -4,9 +4,10 @@
 //! |---|---|---|---|
 //! | `Lent` | with its borrower; none while it is made | `lent`*, `lives`* | active |
 //! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`*, `lives`* | idle |
+//! | `Idle`, not finished | here | both named `unfinished`, `lives`* | idle |
 //! | `Adding` | none yet | `lives`* | adding |
 //! | `Condemned` | here: its place in the total is another's | `lives`*, for it may come back | nothing |
-//! | `Reclaimed` | with a borrower that has abandoned it; here if it was granted and not picked up | none | nothing |
+//! | `Reclaimed` | with a borrower that has abandoned it | none | nothing |
 //! | `Leaving` | being destroyed | none | leaving |
 //!
 //! *: only in pools whose options need that list.
@@ -63,8 +64,10 @@ pub(crate) struct Slot<F: Form> {
     pub(super) created: Time,
     /// Idle, or lent, since.
     pub(super) since: Time,
-    /// The how-manieth it was that became idle.
+    /// The how-manieth it was that became idle, in a pool with keys.
     pub(super) nth_idle: u64,
+    /// How many times its key had been cleared when its place was given to another.
+    pub(super) cleared: u64,
     /// In which of the lists of equal lifetimes.
     pub(super) class: u8,
     pub(super) idle: Links,
@@ -118,7 +121,11 @@ pub(crate) struct Sub<F: Form> {
     /// Something of it has been made: then stock is filled up, while anything is left.
     pub(super) made: bool,
     pub(super) idle: List<InIdle>,
-    /// Of those, how many are being tested.
+    /// Stock that is not finished, in the order in which it was left; the above has the others.
+    pub(super) unfinished: List<InIdle>,
+    /// How many times it was cleared.
+    pub(super) cleared: u64,
+    /// Of `idle`, how many are being tested.
     pub(super) tested: usize,
     pub(super) queue: Queue,
     /// Woken to try again, and not there yet: only if newcomers may barge.
@@ -148,6 +155,8 @@ impl<F: Form> Sub<F> {
             of_hash: Links::default(),
             made: false,
             idle: List::new(),
+            unfinished: List::new(),
+            cleared: 0,
             tested: 0,
             queue: Queue::default(),
             retrying: 0,
@@ -162,7 +171,12 @@ impl<F: Form> Sub<F> {
     /// Idle ones that can be taken.
     #[inline]
     pub(super) fn available(&self) -> usize {
-        self.idle.len() - self.tested
+        self.idle.len() - self.tested + self.unfinished.len()
+    }
+    /// All idle ones.
+    #[inline]
+    pub(super) fn in_stock(&self) -> usize {
+        self.idle.len() + self.unfinished.len()
     }
 }
 

@@ -34,7 +34,7 @@ pub struct KeySnapshot<M> {
     pub active: usize,
     /// Borrowers that wait for their turn.
     pub waiting: usize,
-    /// In stock, the one that has been idle for longest first; then the others.
+    /// In stock, what is not finished first, then by how long it has been idle; then the others.
     pub resources: Vec<ResourceSnapshot>,
 }
 
@@ -113,7 +113,8 @@ impl<F: Form> State<F> {
         let mut keys: Vec<_> = self.subs.iter().collect();
         keys.sort_by_key(|(_, sub)| sub.id);
         let keys = keys.into_iter().map(|(index, sub)| {
-            let idle = sub.idle.iter(&self.slots).map(|slot| picture(&self.slots[slot.index()]));
+            let idle = sub.unfinished.iter(&self.slots).chain(sub.idle.iter(&self.slots));
+            let idle = idle.map(|slot| picture(&self.slots[slot.index()]));
             let mut others = others.remove(&index).unwrap_or_default();
             others.sort_by_key(|resource| resource.id);
             KeySnapshot {

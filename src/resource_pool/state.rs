@@ -68,13 +68,20 @@ pub(crate) enum Step<F: Form> {
         meta: Meta<F>,
         unclean: bool,
     },
-    /// To be made (or what another has begun to make is to be finished), once the victim is destroyed.
-    Create {
+    /// What another has begun to make is to be finished.
+    Complete {
         slot: Key,
-        unfinished: Option<super::factory::Creation<F>>,
-        victim: Option<Dead<F>>,
+        creation: super::factory::Creation<F>,
         meta: Meta<F>,
         /// The pool is to be told once it is made.
+        first: bool,
+    },
+    /// To be made, once the victim is destroyed.
+    Create {
+        slot: Key,
+        victim: Option<Dead<F>>,
+        meta: Meta<F>,
+        /// As above.
         first: bool,
     },
     Wait(Key),
@@ -86,7 +93,7 @@ pub(crate) enum Refusal {
     Closed,
     Exhausted,
     WouldBlock,
-    /// Its turn was given to others.
+    /// Its time is up.
     TooLate,
 }
 
@@ -115,13 +122,15 @@ pub(crate) struct State<F: Form> {
     /// Those that leave, and are not destroyed yet.
     pub(super) leaving: usize,
     pub(super) by_age: List<InAge>,
+    /// Stock that is not finished, of all keys, in the order in which it was left.
+    pub(super) unfinished: List<InAge>,
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
     pub(super) below_minimum: List<BelowMinimum>,
     pub(super) backing_off: Soonest<Time, BackingOff>,
     pub(super) spare: Soonest<u64, Spare>,
-    /// How often something became idle.
+    /// How often something became idle, in a pool with keys.
     pub(super) times_idle: u64,
     pub(super) limits: Limits,
     /// Whether a limit was ever changed: what there was may then exceed it.
@@ -199,13 +208,6 @@ impl<F: Form> State<F> {
         };
         self.subs[key.index()].active += 1;
         self.active += 1;
-        if self.abandoned_after.is_some() {
-            let now = self.clock.now();
-            self.slots[grant.slot.index()].since = now;
-            let due = self.abandoned_at(grant.slot);
-            self.lent.push_back(&mut self.slots, grant.slot);
-            self.is_due(Duty::Sweep, key, due, now, fx);
-        }
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
@@ -215,6 +217,21 @@ impl<F: Form> State<F> {
         Some(grant)
     }
 
+    /// The borrower is handed what was made ready for it: from now on it may look abandoned. Before that it
+    /// was the factory's, however long that took.
+    pub(super) fn begin_loan(&mut self, slot: Key, fx: &mut Effects<F>) {
+        if self.abandoned_after.is_none() {
+            return;
+        }
+        let now = self.clock.now();
+        let entry = &mut self.slots[slot.index()];
+        entry.since = now;
+        let key = entry.key;
+        self.lent.push_back(&mut self.slots, slot);
+        let due = self.abandoned_at(slot);
+        self.is_due(Duty::Sweep, key, due, now, fx);
+    }
+
     #[cold]
     fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         if self.subs[key.index()].total >= self.limits.max_total_per_key {
@@ -222,7 +239,7 @@ impl<F: Form> State<F> {
         }
         let victim = match self.total < self.limits.max_total {
             true => None,
-            false => Some(self.oldest_idle()?),
+            false => Some(self.least_recently_used()?),
         };
         if let Some(victim) = victim {
             self.leave_stock(victim);
@@ -253,6 +270,7 @@ impl<F: Form> State<F> {
             created: now,
             since: now,
             nth_idle: 0,
+            cleared: 0,
             class: (self.serials % CLASSES as u64) as u8,
             idle: Links::default(),
             age: Links::default(),
@@ -280,11 +298,11 @@ impl<F: Form> State<F> {
             Content::Nothing => {
                 let victim = grant.victim.map(|victim| self.bury(victim, fx));
                 let first = self.asks_what_is_made(slot);
-                Step::Create { slot, unfinished: None, victim, meta, first }
+                Step::Create { slot, victim, meta, first }
             }
             Content::Unfinished(creation) => {
                 let first = self.asks_what_is_made(slot);
-                Step::Create { slot, unfinished: Some(creation), victim: None, meta, first }
+                Step::Complete { slot, creation, meta, first }
             }
         }
     }
@@ -294,6 +312,7 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         entry.place = place;
         let sub = &mut self.subs[entry.key.index()];
+        entry.cleared = sub.cleared;
         sub.total -= 1;
         sub.outside += 1;
         self.total -= 1;
@@ -422,6 +441,7 @@ impl<F: Form> State<F> {
             Step::Wait(waiter)
         };
         self.changed(key, fx);
+        self.trim(key, None, fx);
         self.forget_if_empty(key, fx);
         step
     }
@@ -450,6 +470,7 @@ impl<F: Form> State<F> {
             Some(Outcome::Retry) => {
                 self.end_retry(key);
                 self.changed(key, fx);
+                self.trim(key, None, fx);
                 self.forget_if_empty(key, fx);
             }
             Some(Outcome::Closed) => {}
@@ -457,7 +478,7 @@ impl<F: Form> State<F> {
     }
 
     /// What was granted, and not picked up.
-    fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
+    pub(super) fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
         let slot = grant.slot;
         let content = self.slots[slot.index()].content.take();
         let Some(victim) = grant.victim else {
@@ -468,56 +489,43 @@ impl<F: Form> State<F> {
         };
         // It gets its place again, and may stay after all.
         let newcomers = self.slots[slot.index()].key;
-        let in_time = self.end_loan(slot);
-        if in_time {
-            self.remove(slot);
-            // Its waiters may be the oldest that can use what follows.
-            self.stand_in_line(newcomers);
-        }
+        self.end_loan(slot);
+        self.remove(slot);
+        // Its waiters may be the oldest that can use what follows.
+        self.stand_in_line(newcomers);
+        self.spare_victim(victim, fx);
+        self.left(newcomers, fx);
+    }
+
+    /// What was to make room stays after all, where it was: it has been of no use to anybody since. Unless its
+    /// key was cleared meanwhile (PROP-RP-SPARED).
+    fn spare_victim(&mut self, victim: Key, fx: &mut Effects<F>) {
         let entry = &mut self.slots[victim.index()];
         let (key, content) = (entry.key, entry.content.take());
         let sub = &mut self.subs[key.index()];
+        entry.expired |= entry.cleared != sub.cleared;
         sub.outside -= 1;
         sub.total += 1;
         self.total += 1;
-        self.stock(victim, content, fx);
-        match in_time {
-            true => self.left(newcomers, fx),
-            // That place was given to others before: nothing is free by this, and the key may be gone.
-            false => drop(self.bury(slot, fx)),
+        if self.must_leave(victim) || self.timed && self.is_stale(victim) {
+            self.leave(victim, content, fx);
+            return self.changed(key, fx);
         }
+        self.go_back(victim, content);
+        self.is_in_stock(victim, fx);
     }
 
     /// The resource has failed and been destroyed: another for the same borrower, which keeps its turn
     /// (PROP-RP-KEEPS-PLACE).
     pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
-        let entry = &self.slots[slot.index()];
-        let key = entry.key;
-        if entry.place == Place::Reclaimed {
-            // It took so long that its turn was given to others.
-            let _ = self.bury(slot, fx);
-            return match self.closed {
-                true => Step::Refused(Refusal::Closed),
-                false => Step::Refused(Refusal::TooLate),
-            };
-        }
+        let key = self.slots[slot.index()].key;
         if self.closed {
             self.give_back_place(slot, fx);
             return Step::Refused(Refusal::Closed);
         }
-        let Some(next) = self.fresh_stock_of(key, fx) else {
-            let grant = self.anew(slot);
-            return self.pick_up(grant, fx);
-        };
+        let Some(next) = self.fresh_stock_of(key, fx) else { return self.anew(slot, fx) };
         self.leave_stock(next);
         self.slots[next.index()].place = Place::Lent;
-        if self.abandoned_after.is_some() {
-            self.slots[next.index()].since = self.clock.now();
-            self.lent.push_back(&mut self.slots, next);
-            if self.slots[slot.index()].lent.is_linked() {
-                self.lent.remove(&mut self.slots, slot);
-            }
-        }
         let step = self.pick_up(Grant { slot: next, victim: None }, fx);
         // One loan is as good as the other: only the place of the old one is given back.
         self.remove(slot);
@@ -525,8 +533,12 @@ impl<F: Form> State<F> {
         step
     }
 
-    /// The slot, for a resource that is to be made in it.
-    pub(super) fn anew(&mut self, slot: Key) -> Grant {
+    /// The slot, for a resource that is to be made in it by the same borrower.
+    pub(super) fn anew(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
+        if self.closed {
+            self.give_back_place(slot, fx);
+            return Step::Refused(Refusal::Closed);
+        }
         self.end_life(slot);
         self.serials += 1;
         let entry = &mut self.slots[slot.index()];
@@ -536,7 +548,7 @@ impl<F: Form> State<F> {
             entry.created = self.clock.now();
         }
         self.begin_life(slot);
-        Grant { slot, victim: None }
+        self.pick_up(Grant { slot, victim: None }, fx)
     }
 
     /// Removes a slot that is in no list of its place.

@@ -3,16 +3,16 @@
 
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
-use super::slot::{Content, Place};
+use super::slot::{Content, Place, Sub};
 use super::state::{CLASSES, Outcome, State};
 use crate::slab_list::{Key, List};
 
 impl<F: Form> State<F> {
-    /// The one that is lent next: the newest, or the oldest if the pool is `fifo` (PROP-RP-ORDER). Passes over
-    /// those that are being tested.
+    /// The one that is lent next: the newest, or the oldest if the pool is `fifo` (PROP-RP-ORDER); what is not
+    /// finished only if there is nothing else. Passes over those that are being tested.
     #[inline]
     pub(super) fn stock_of(&self, key: Key) -> Option<Key> {
-        let idle = &self.subs[key.index()].idle;
+        let Sub { idle, unfinished, .. } = &self.subs[key.index()];
         let mut at = if self.options.fifo { idle.front() } else { idle.back() };
         while let Some(slot) = at
             && self.slots[slot.index()].tested
@@ -22,7 +22,7 @@ impl<F: Form> State<F> {
                 false => List::<super::slot::InIdle>::before(&self.slots, slot),
             };
         }
-        at
+        at.or(unfinished.front())
     }
 
     /// The same, but for those that have been there for too long, or have lived for too long: they leave.
@@ -39,7 +39,7 @@ impl<F: Form> State<F> {
         slot
     }
 
-    /// All idle ones, the oldest first.
+    /// All idle ones that are finished, the oldest first.
     pub(super) fn by_age(&self) -> impl Iterator<Item = Key> + use<'_, F> {
         let one = (!self.keyed).then(|| self.subs[0].idle.iter(&self.slots));
         let all = self.keyed.then(|| self.by_age.iter(&self.slots));
@@ -50,6 +50,9 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn leave_stock(&mut self, slot: Key) {
         let entry = &self.slots[slot.index()];
+        if matches!(entry.content, Content::Unfinished(_)) {
+            return self.leave_unfinished(slot);
+        }
         let (key, tested) = (entry.key, entry.tested);
         let sub = &mut self.subs[key.index()];
         sub.idle.remove(&mut self.slots, slot);
@@ -131,42 +134,84 @@ impl<F: Form> State<F> {
     /// What nobody has any more becomes idle, or leaves if it must not be lent again or there is no room.
     #[inline]
     pub(super) fn stock(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
-        let entry = &mut self.slots[slot.index()];
-        let key = entry.key;
-        let old = entry.epoch != self.epoch || entry.expired;
-        if self.closed || old || self.has_too_many(key) || self.timed && self.has_outlived(slot) {
+        let key = self.slots[slot.index()].key;
+        if self.must_leave(slot) {
             self.leave(slot, content, fx);
             return self.changed(key, fx);
         }
-        let sub = &mut self.subs[key.index()];
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;
-        entry.content = content;
         if self.timed {
             entry.since = self.clock.now();
         }
-        self.times_idle += 1;
-        entry.nth_idle = self.times_idle;
-        sub.made |= matches!(entry.content, Content::Ready(_));
-        sub.idle.push_back(&mut self.slots, slot);
-        self.idle += 1;
         if self.keyed {
-            self.by_age.push_back(&mut self.slots, slot);
+            self.times_idle += 1;
+            entry.nth_idle = self.times_idle;
         }
-        if self.options.test_while_idle {
-            self.turns.push_back(&mut self.slots, slot);
+        self.idle += 1;
+        if matches!(content, Content::Unfinished(_)) {
+            self.put_aside(slot, content);
+        } else {
+            entry.content = content;
+            let sub = &mut self.subs[key.index()];
+            sub.made = true;
+            sub.idle.push_back(&mut self.slots, slot);
+            if self.keyed {
+                self.by_age.push_back(&mut self.slots, slot);
+            }
+            if self.options.test_while_idle {
+                self.turns.push_back(&mut self.slots, slot);
+            }
         }
+        self.is_in_stock(slot, fx);
+    }
+
+    /// Whether it may not be lent again, or there is no room for it.
+    #[inline]
+    pub(super) fn must_leave(&self, slot: Key) -> bool {
+        let entry = &self.slots[slot.index()];
+        let old = entry.epoch != self.epoch || entry.expired;
+        self.closed || old || self.has_too_many(entry.key) || self.timed && self.has_outlived(slot)
+    }
+
+    /// What has become idle goes on to who waits; if nobody does, and there are too many, it leaves.
+    #[inline]
+    pub(super) fn is_in_stock(&mut self, slot: Key, fx: &mut Effects<F>) {
+        let key = self.slots[slot.index()].key;
         self.watch_spare(key);
         self.changed(key, fx);
-        if self.subs[key.index()].idle.len() > self.limits.max_idle()
-            && self.slots[slot.index()].place == Place::Idle
-        {
-            self.evict(slot, fx);
-        }
+        self.trim(key, Some(slot), fx);
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
         self.is_idle_due(key, fx);
+    }
+
+    /// Whether more are idle than may be. Who was woken to try again is on its way to one, so that is none
+    /// too many (PROP-RP-CALLED-FOR).
+    #[inline]
+    pub(super) fn has_surplus(&self, key: Key) -> bool {
+        let sub = &self.subs[key.index()];
+        sub.in_stock() - sub.retrying.min(sub.in_stock()) > self.limits.max_idle()
+    }
+
+    /// One that is too many leaves: what is not finished, else the one that came last, else the oldest.
+    #[inline]
+    pub(super) fn trim(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
+        if self.has_surplus(key) {
+            self.trim_one(key, last, fx);
+        }
+    }
+
+    #[cold]
+    fn trim_one(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
+        let is_idle = |slot: &Key| self.slots[slot.index()].place == Place::Idle;
+        let sub = &self.subs[key.index()];
+        let last = last.filter(is_idle);
+        let oldest = || self.oldest_of(key);
+        if let Some(surplus) = sub.unfinished.front().or(last).or_else(oldest) {
+            self.evict(surplus, fx);
+        }
     }
 
     /// After a limit was lowered.
@@ -241,6 +286,10 @@ impl<F: Form> State<F> {
 
     /// All idle ones of the key leave.
     pub(super) fn clear_key(&mut self, key: Key, fx: &mut Effects<F>) {
+        self.subs[key.index()].cleared += 1;
+        while let Some(slot) = self.subs[key.index()].unfinished.front() {
+            self.evict(slot, fx);
+        }
         let mut at = self.subs[key.index()].idle.front();
         while let Some(slot) = at {
             at = List::<super::slot::InIdle>::after(&self.slots, slot);
@@ -286,7 +335,7 @@ impl<F: Form> State<F> {
     pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.fit_key(key, fx));
         while self.total - self.leaving > self.limits.max_total
-            && let Some(slot) = self.oldest_idle()
+            && let Some(slot) = self.least_recently_used()
         {
             self.evict(slot, fx);
         }
@@ -298,12 +347,12 @@ impl<F: Form> State<F> {
     fn fit_key(&mut self, key: Key, fx: &mut Effects<F>) {
         loop {
             let sub = &self.subs[key.index()];
-            let too_many = sub.idle.len() > self.limits.max_idle()
-                || sub.total - sub.leaving > self.limits.max_total_per_key;
+            let too_many =
+                self.has_surplus(key) || sub.total - sub.leaving > self.limits.max_total_per_key;
             if !too_many {
                 break;
             }
-            let Some(slot) = self.oldest_of(key) else { break };
+            let Some(slot) = sub.unfinished.front().or_else(|| self.oldest_of(key)) else { break };
             self.evict(slot, fx);
         }
         // Also if there is no minimum any more.

@@ -65,7 +65,7 @@ impl<F: Form> State<F> {
         let sub = &mut self.subs[key.index()];
         sub.tested -= 1;
         self.tested -= 1;
-        let too_many = sub.idle.len() > self.limits.max_idle();
+        let too_many = self.has_surplus(key);
         self.watch_spare(key);
         if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);

@@ -5,8 +5,8 @@ use crate::common::{Outcome, Pool, pool};
 use crate::shared::end_the_run_when_the_library_panics;
 use crate::shared::task::Task;
 use cabrank::resource_pool::{
-    AddError, BorrowError, Borrowed, Failure, KeyedResourcePool, PoolEvent, ResourceFactory,
-    ResourcePool, WeakResourcePool,
+    AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool,
+    PoolEvent, ResourceFactory, ResourcePool, WeakResourcePool,
 };
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -320,4 +320,83 @@ fn a_pool_is_printed_without_its_lock() {
     let rig = pool(|b| b);
     std::fmt::Write::write_fmt(&mut Uses(rig.pool.clone()), format_args!("{:?}", rig.pool))
         .expect("it is written");
+}
+
+/// A future of the factory that waits for ever at one of its calls, with something in hand whose drop panics.
+struct Cut(&'static str);
+
+impl Cut {
+    async fn at(&self, call: &'static str) -> Result<(), String> {
+        if self.0 == call {
+            let _in_hand = Explosive;
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+impl AsyncResourceFactory for Cut {
+    type Resource = ();
+    type Metadata = ();
+    type Error = String;
+    async fn create(&self, (): &()) -> Result<(), String> {
+        self.at("create").await
+    }
+    async fn validate(&self, (): &(), (): &mut ()) -> bool {
+        self.at("validate").await.is_ok()
+    }
+    async fn activate(&self, (): &(), (): &mut ()) -> Result<(), String> {
+        self.at("activate").await
+    }
+    async fn passivate(&self, (): &(), (): &mut ()) -> Result<(), String> {
+        self.at("passivate").await
+    }
+}
+
+/// Rule 7: what is cancelled drops a future of the factory, and that is foreign code like any call of it.
+#[test]
+fn a_future_that_panics_where_it_is_cut_short_goes_no_further() {
+    end_the_run_when_the_library_panics();
+    let calls = ["create", "validate", "activate", "passivate"];
+    for (nth, call) in calls.into_iter().enumerate() {
+        let pool = |tests: bool| {
+            let pool = ResourcePool::builder(Async(Cut(call)), ());
+            let pool = pool.max_active(1).test_on_create(tests).test_on_borrow(tests);
+            pool.build_async().expect("valid")
+        };
+        let (borrowing, adding, returning) = (pool(true), pool(true), pool(false));
+        let theirs = borrowing.clone();
+        let borrow =
+            Task::new(async move { theirs.borrow_async().await.map(drop).map_err(|_| ()) });
+        let theirs = adding.clone();
+        let add = Task::new(async move { theirs.add_async().await.map_err(|_| ()) });
+        let theirs = returning.clone();
+        let put_back = Task::new(async move {
+            theirs.borrow_async().await.map_err(|_| ())?.put_back().await;
+            Ok(())
+        });
+        for (mut task, pool, hangs) in
+            [(borrow, borrowing, nth < 3), (add, adding, nth != 2), (put_back, returning, nth != 1)]
+        {
+            assert_eq!(task.poll().is_none(), hangs, "{call}");
+            let cut = catch_unwind(AssertUnwindSafe(|| drop(task)));
+            let cleared = catch_unwind(AssertUnwindSafe(|| pool.clear()));
+            assert!(cut.is_ok() && cleared.is_ok(), "{call}");
+            assert_eq!((pool.num_active(), pool.num_total()), (0, 0), "{call}");
+        }
+    }
+}
+
+/// The same of a creation that two have left.
+#[test]
+fn a_creation_that_is_given_up_goes_no_further() {
+    end_the_run_when_the_library_panics();
+    let pool = ResourcePool::builder(Async(Cut("create")), ()).max_active(1).max_total(1);
+    let pool = pool.build_async().expect("valid");
+    for total in [1, 0, 1, 0] {
+        let theirs = pool.clone();
+        let mut task = Task::new(async move { theirs.borrow_async().await.is_ok() });
+        assert!(task.poll().is_none());
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(task))).is_ok());
+        assert_eq!((pool.num_active(), pool.num_total()), (0, total));
+    }
 }

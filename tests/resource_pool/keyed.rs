@@ -333,17 +333,50 @@ fn a_grant_with_a_victim_ends_in_every_way() {
             let mut task = rig.task("b");
             drop(a);
             happens(&rig);
-            if picked_up {
+            if picked_up && rig.pool.is_closed() {
+                let told = task.poll().expect("it was told").map(drop);
+                assert_eq!((told, rig.script.made()), (Err(BorrowError::Closed), 1), "{nth}");
+            } else if picked_up {
                 let lent = task.poll().expect("it was granted").expect("made in its place");
                 assert_eq!((lent.number, rig.script.alive()), (2, 1), "{nth}");
             }
             drop(task);
+            // It stays after all, unless all was cleared or closed meanwhile; what came of it is idle.
             let idle = rig.pool.num_idle();
+            let stays = [true, false, false, picked_up, true][nth];
+            assert_eq!(idle, usize::from(stays), "{nth}");
             assert_eq!((rig.pool.num_active(), rig.pool.num_total()), (0, idle), "{nth}");
             assert_eq!(rig.script.alive(), idle, "{nth}");
             rig.pool.close();
             assert!(rig.pool.wait_closed(std::time::Duration::ZERO));
             assert_eq!((rig.script.alive(), rig.pool.num_keys()), (0, 0), "{nth}");
         }
+    }
+}
+
+/// What was to make room, and need not, is as old as it was: it went to the newest end once. And it leaves, if
+/// its key was cleared meanwhile.
+#[test]
+fn what_need_not_make_room_stays_where_it_was() {
+    for clears in [false, true] {
+        let rig = keyed(|b| b.max_total(3).max_idle_time(10 * SECOND));
+        let [a, b, c] = ["a", "b", "c"].map(|key| rig.lend(key));
+        let task = rig.task("d");
+        drop(a);
+        assert_eq!((task.wakes(), rig.pool.num_idle_of(&"a")), (1, 0));
+        rig.clock.advance(SECOND);
+        drop(b);
+        if clears {
+            rig.pool.clear_key(&"a");
+        }
+        drop(task);
+        assert_eq!(rig.pool.num_idle_of(&"a"), usize::from(!clears));
+        if !clears {
+            assert_eq!(rig.due(), Some(9 * SECOND), "since it came back");
+            drop(rig.lend("e"));
+            assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (0, 1));
+        }
+        drop(c);
+        assert_eq!(rig.script.alive(), rig.pool.num_total());
     }
 }

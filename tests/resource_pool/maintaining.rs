@@ -171,19 +171,18 @@ fn an_abandoned_loan_is_taken_back_after_the_close() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// A loan that was granted, and not picked up for so long that it looks abandoned.
+/// A loan begins when its borrower comes for what it was handed, not before.
 #[test]
-fn a_grant_that_nobody_picks_up_is_taken_back() {
+fn what_nobody_has_picked_up_is_no_loan() {
     let rig = pool(|b| b.max_active(1).abandoned_after(10 * SECOND).remove_abandoned(true));
     let lent = rig.lend();
     let mut task = rig.task();
     drop(lent);
-    rig.clock.advance(10 * SECOND);
-    rig.pool.maintain();
-    assert_eq!(rig.counts(), (0, 0));
-    let other = rig.lend();
-    let late = task.poll().expect("it was granted").expect("a resource");
-    drop((late, other));
+    rig.clock.advance(100 * SECOND);
+    assert_eq!((rig.due(), rig.counts(), rig.events().len()), (None, (1, 0), 0));
+    let lent = task.poll().expect("it was granted").expect("a resource");
+    assert_eq!((lent.number, rig.due()), (1, Some(10 * SECOND)));
+    drop(lent);
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
 }
 
@@ -506,17 +505,33 @@ fn the_minimum_takes_no_more_than_there_may_be() {
     assert_eq!((rig.counts(), rig.script.made()), ((0, 3), 3));
 }
 
-/// A borrower whose turn was given to others while it activated one that then failed: it has run out of time.
+/// What takes the factory long is not lent yet: neither a creation nor an activation nor a test is taken for a
+/// borrower that has gone, and nothing is made beyond the limits because it takes its time.
 #[test]
-fn a_borrower_whose_turn_was_given_away_has_timed_out() {
-    let rig = pool(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
-    drop(rig.lend());
-    let (clock, theirs) = (rig.clock.clone(), rig.pool.clone());
-    rig.script.on("activate", move |_| {
-        clock.advance(SECOND);
-        theirs.maintain();
-        Outcome::Fails
+fn the_factorys_time_is_not_the_borrowers() {
+    let rig = pool(|b| {
+        let b = b.max_total(1).test_on_create(true).test_on_borrow(true);
+        b.abandoned_after(SECOND).remove_abandoned(true)
     });
-    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
-    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
+    for call in ["create", "validate", "activate"] {
+        let (clock, theirs) = (rig.clock.clone(), rig.pool.clone());
+        rig.script.on(call, move |_| {
+            clock.advance(9 * SECOND);
+            theirs.maintain();
+            assert_eq!((theirs.num_active(), theirs.num_total()), (1, 1));
+            Outcome::Well
+        });
+    }
+    for how in ["made", "out of stock"] {
+        let lent = rig.lend();
+        assert_eq!((rig.due(), rig.events().len()), (Some(SECOND), 0), "{how}");
+        drop(lent);
+    }
+    let lent = rig.lend();
+    rig.clock.advance(SECOND);
+    rig.pool.maintain();
+    assert_eq!(rig.events(), ["m: Abandoned { id: 1, lent_for: 1s, removed: true }"]);
+    assert_eq!((rig.counts(), rig.script.made()), ((0, 0), 1));
+    drop(lent);
+    assert_eq!(rig.script.alive(), 0);
 }

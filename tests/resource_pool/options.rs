@@ -1,13 +1,16 @@
 //! Every option does what it says (those of the maintenance: `maintaining.rs`), and those that contradict
 //! each other are refused by both names, by the builder and by the setters (rulings 10 and 15).
 
-use crate::common::{Keyed, Outcome, Pool, Script, pool};
+use crate::common::{Keyed, Outcome, Pool, Script, keyed, pool};
 use crate::shared::SECOND;
+use crate::steps::Steps;
 use cabrank::resource_pool::{
-    AddError, BorrowError, Failure, KeyedResourcePool, PoolBuildError, ResourcePool,
+    AddError, Async, BorrowError, Failure, KeyedResourcePool, PoolBuildError, ResourcePool,
     ResourcePoolBuilder, WhenExhausted,
 };
-use std::time::Duration;
+use cabrank::{BoxFuture, Runtime};
+use std::error::Error;
+use std::time::{Duration, Instant};
 
 type B = ResourcePoolBuilder<Script, Pool>;
 
@@ -75,6 +78,127 @@ fn what_contradicts_each_other_is_refused_by_both_names() {
     );
 }
 
+/// What an option is set to, and its name.
+type Choice = (&'static str, fn(B) -> B);
+
+/// Every option, as its like that does something if it can.
+const OPTIONS: &[Choice] = &[
+    ("max_active", |b| b.max_active(4)),
+    ("max_total", |b| b.max_total(6)),
+    ("max_idle", |b| b.max_idle(4)),
+    ("min_idle", |b| b.min_idle(1)),
+    ("when_exhausted(Fail)", |b| b.when_exhausted(WhenExhausted::Fail)),
+    ("when_exhausted(Grow)", |b| b.when_exhausted(WhenExhausted::Grow)),
+    ("max_wait", |b| b.max_wait(SECOND)),
+    ("test_on_create", |b| b.test_on_create(true)),
+    ("test_on_borrow", |b| b.test_on_borrow(true)),
+    ("test_on_return", |b| b.test_on_return(true)),
+    ("test_while_idle", |b| b.test_while_idle(true)),
+    ("fifo", |b| b.fifo(true)),
+    ("fair(false)", |b| b.fair(false)),
+    ("max_idle_time", |b| b.max_idle_time(9 * SECOND)),
+    ("soft_max_idle_time", |b| b.soft_max_idle_time(SECOND)),
+    ("max_lifetime", |b| b.max_lifetime(9 * SECOND)),
+    ("lifetime_jitter", |b| b.lifetime_jitter(SECOND)),
+    ("eviction_interval", |b| b.eviction_interval(SECOND)),
+    ("evictions_per_run", |b| b.evictions_per_run(2)),
+    ("abandoned_after", |b| b.abandoned_after(SECOND)),
+    ("remove_abandoned", |b| b.remove_abandoned(true)),
+    ("listener", |b| b.listener(|_, _| {})),
+];
+
+/// Options that do nothing without one of the others.
+const NEEDS: &[(&str, &[&str])] = &[
+    ("test_while_idle", &["eviction_interval"]),
+    ("lifetime_jitter", &["max_lifetime"]),
+    ("eviction_interval", &["max_idle_time", "soft_max_idle_time", "test_while_idle"]),
+    ("evictions_per_run", &["eviction_interval"]),
+    ("remove_abandoned", &["abandoned_after"]),
+];
+
+/// Those of which one keeps the other from doing anything.
+const NOT_WITH: &[(&str, &str)] =
+    &[("max_wait", "when_exhausted(Fail)"), ("fair(false)", "when_exhausted(Fail)")];
+
+/// Whether one of these does nothing because of the others, and what the error has to name.
+fn idle_among(names: &[&str]) -> Option<(&'static str, &'static [&'static str])> {
+    let needs = NEEDS.iter().find(|(option, needs)| {
+        names.contains(option) && !needs.iter().any(|needed| names.contains(needed))
+    });
+    let excluded = NOT_WITH.iter().find(|(a, b)| names.contains(a) && names.contains(b));
+    let excluded = excluded.map(|(option, with)| (*option, std::slice::from_ref(with)));
+    needs.copied().or(excluded)
+}
+
+/// Each option by itself, with each other, and with each two others, is refused if and only if one of them
+/// would do nothing, and then by its name and the other's.
+#[test]
+fn no_option_does_nothing() {
+    let mut refusals = 0;
+    for first in 0..OPTIONS.len() {
+        for second in first..OPTIONS.len() {
+            for third in second..OPTIONS.len() {
+                // Of the two for a borrower that meets the limit the last counts.
+                let of = [first, second, third].map(|nth| OPTIONS[nth]);
+                let mut names = of.map(|(name, _)| name).to_vec();
+                if names.contains(&"when_exhausted(Grow)") {
+                    names.retain(|name| *name != "when_exhausted(Fail)");
+                }
+                let builder = ResourcePool::builder(Script::default(), "m").maintenance(false);
+                let built = of.into_iter().fold(builder, |b, (_, set)| set(b)).build();
+                let expected = idle_among(&names);
+                let said = built.err().map(|error| error.to_string());
+                assert_eq!(said.is_some(), expected.is_some(), "{names:?}: {said:?}");
+                let Some(said) = said else { continue };
+                refusals += 1;
+                // If several do nothing, it is one of them that is named.
+                let named = NEEDS.iter().any(|(option, needs)| {
+                    names.contains(option)
+                        && said.starts_with(option)
+                        && needs.iter().all(|needed| said.contains(needed))
+                });
+                let excluded =
+                    NOT_WITH.iter().any(|(a, b)| said.starts_with(a) && said.contains(b));
+                assert!(named || excluded, "{names:?}: {said}");
+            }
+        }
+    }
+    assert!(refusals > 400, "{refusals}");
+}
+
+/// Futures have no time-out of their own, and there is no maintenance without a runtime, nor one for nothing.
+#[test]
+fn what_an_asynchronous_pool_cannot_have_is_refused() {
+    let builder = || ResourcePool::builder(Async(Steps::default()), "m");
+    let keyed = || KeyedResourcePool::builder(Async(Steps::default()));
+    for (refused, one, other) in [
+        (builder().max_wait(SECOND).build_async().err(), "max_wait", "Async"),
+        (keyed().max_wait(SECOND).build_async().err(), "max_wait", "Async"),
+        (builder().max_wait(SECOND).build_on(Unused).err(), "max_wait", "Async"),
+        (builder().maintenance(true).build_async().err(), "maintenance(true)", "build_async"),
+        (keyed().maintenance(true).build_async().err(), "maintenance(true)", "build_async"),
+        (builder().maintenance(false).build_on(Unused).err(), "maintenance(false)", "build_on"),
+        (keyed().maintenance(false).build_on(Unused).err(), "maintenance(false)", "build_on"),
+    ] {
+        let said = refused.expect("it is refused").to_string();
+        assert!(said.starts_with(one) && said.contains(other), "{said}");
+    }
+    assert!(builder().maintenance(false).build_async().is_ok());
+    assert!(keyed().build_async().is_ok());
+}
+
+/// A runtime that nobody needs.
+struct Unused;
+impl Runtime for Unused {
+    type Sleep = std::future::Ready<()>;
+    fn spawn(&self, _: BoxFuture<()>) {
+        panic!("there is nothing to be done");
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::ready(())
+    }
+}
+
 /// What a setter refuses changes nothing.
 #[test]
 fn a_setter_refuses_what_the_builder_does() {
@@ -89,7 +213,7 @@ fn a_setter_refuses_what_the_builder_does() {
     rig.pool.maintain();
     assert_eq!((rig.counts(), rig.lend_all::<2>().len()), ((0, 2), 2));
 
-    let keyed = crate::common::keyed(|b| b.max_total(3).min_idle(2)).pool;
+    let keyed = keyed(|b| b.max_total(3).min_idle(2)).pool;
     assert_eq!(keyed.set_max_total_per_key(1), above(("min_idle", 2), ("max_total_per_key", 1)));
     assert_eq!(keyed.set_max_total_per_key(4), above(("max_total_per_key", 4), ("max_total", 3)));
     assert_eq!(keyed.set_max_total_per_key(0), Err(PoolBuildError::Zero("max_total_per_key")));
@@ -161,9 +285,16 @@ fn what_is_made_is_tested_where_asked_for() {
     assert_eq!(rig.pool.add(), Err(AddError::Invalid));
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
     assert_eq!(rig.script.calls(), "create validate 1 destroy 1 create validate 2 destroy 2");
+    // Each was told to its caller, and to nobody else; what a panic said is in no error, so it is told.
+    assert!(rig.events().is_empty());
+    rig.script.panics("validate");
+    assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Invalid);
+    assert_eq!(rig.pool.add(), Err(AddError::Invalid));
+    assert_eq!(rig.events(), [r#"m: ValidatePanicked("on purpose")"#; 2]);
+    rig.script.calls();
     rig.script.is_well("validate");
     drop(rig.lend());
-    assert_eq!(rig.script.calls(), "create validate 3 activate 3 passivate 3");
+    assert_eq!(rig.script.calls(), "create validate 5 activate 5 passivate 5");
 }
 
 /// Ruling 3: stock that fails is discarded until there is none, then one is made, and no more.
@@ -206,10 +337,27 @@ fn tests_that_take_longer_than_the_wait_end_it() {
         clock.advance(2 * SECOND);
         Outcome::Fails
     });
+    // Its time begins with the call: two tests are over when it ends.
     assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
-    let left = rig.pool.num_idle();
-    assert!((1..8).contains(&left), "{left}");
-    assert_eq!((rig.pool.num_active(), rig.pool.num_total(), rig.script.alive()), (0, left, left));
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 6), 6, 6));
+    assert_eq!(rig.pool.borrow_timeout(SECOND).unwrap_err(), BorrowError::TimedOut);
+    assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 5), 5, 5));
+}
+
+/// The same with keys, and for what fails to be activated.
+#[test]
+fn keyed_borrows_end_in_time_too() {
+    let rig = keyed(|b| b.max_wait(3 * SECOND));
+    rig.pool.prefill(&"a", 8).expect("room");
+    let clock = rig.clock.clone();
+    rig.script.on("activate", move |_| {
+        clock.advance(2 * SECOND);
+        Outcome::Fails
+    });
+    assert_eq!(rig.pool.borrow(&"a").unwrap_err(), BorrowError::TimedOut);
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 6), 6));
+    assert_eq!(rig.pool.borrow_timeout(&"a", SECOND).unwrap_err(), BorrowError::TimedOut);
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 5), 5));
 }
 
 /// Ruling 14: the order of what a loan and a return come with.
@@ -256,6 +404,34 @@ fn a_fair_pool_serves_in_the_order_of_arrival() {
     }
 }
 
+/// Who was woken is on its way to what came back: that is not too much for the stock, until it is clear that
+/// it will not be taken.
+#[test]
+fn what_a_waiter_was_woken_for_is_kept_for_it() {
+    let rig = pool(|b| b.max_active(1).max_idle(0).fair(false));
+    for takes in [true, false] {
+        let lent = rig.lend();
+        let mut task = rig.task();
+        drop(lent);
+        assert_eq!((rig.counts(), task.wakes()), ((0, 1), 1));
+        if takes {
+            assert_eq!(task.poll().expect("woken").expect("it is there").number, 1);
+        }
+        drop(task);
+        assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0), "{takes}");
+    }
+    // A newcomer takes it first, and there is nothing left to be kept.
+    let lent = rig.lend();
+    let mut task = rig.task();
+    drop(lent);
+    let barges = rig.lend();
+    assert!(task.poll().is_none());
+    assert_eq!((barges.number, rig.counts(), rig.pool.num_waiting()), (3, (1, 0), 1));
+    drop(task);
+    drop(barges);
+    assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
+}
+
 /// Where it may barge it does, and who was woken for nothing is first again.
 #[test]
 fn an_unfair_pool_lets_newcomers_barge() {
@@ -285,6 +461,37 @@ fn errors_say_what_they_are_about_and_have_causes() {
     assert_eq!(error.to_string(), "no resource could be made: panicked: on purpose");
     assert_eq!(rig.pool.add().expect_err("too").to_string(), error.to_string());
     assert!(format!("{:?}", rig.pool).starts_with("ResourcePool { active: 0, idle: 0"));
-    let error = BorrowError::Create(Failure::Error(std::fmt::Error));
-    assert!(std::error::Error::source(&error).is_some());
+    let io = std::io::Error::other("the cable is cut");
+    let io = std::io::Error::other(Refused(Box::new(io)));
+    let add = AddError::Create(Failure::Error(Refused(Box::new(std::io::Error::other("again")))));
+    for (error, text) in [
+        (BorrowError::Create(Failure::Error(io)), "no resource could be made: refused"),
+        (
+            BorrowError::Activate(Failure::Error(std::io::Error::other("refused"))),
+            "the new resource could not be activated: refused",
+        ),
+    ] {
+        assert_eq!(chain(&error)[0], text);
+        assert_eq!(chain(&error).concat().matches("refused").count(), 1);
+    }
+    assert_eq!(chain(&add), ["no resource could be made: refused", "again"]);
+}
+
+#[derive(Debug)]
+struct Refused(Box<dyn Error + Send + Sync>);
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("refused")
+    }
+}
+impl Error for Refused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+/// What an error says, and its causes.
+fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect()
 }

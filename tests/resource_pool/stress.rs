@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Xorshift: what a seed decides is the same everywhere.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Random {
+    pub(super) fn new(seed: u64) -> Random {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         // Seeds that are close to each other are not to begin alike.
         (0..8).for_each(|_| {
@@ -35,10 +35,10 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
     }
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.next()).expect("48 bits") % n
     }
-    fn one_in(&mut self, n: usize) -> bool {
+    pub(super) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 }

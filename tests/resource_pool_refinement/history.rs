@@ -190,6 +190,8 @@ impl World {
         }
         self.soft_max_idle_time =
             self.soft_max_idle_time.zip(self.max_idle_time.or(Some(9))).map(|(a, b)| a.min(b - 1));
+        // Where nobody waits there is no order of those who do.
+        self.options.fair |= self.options.when_exhausted == WhenExhausted::Fail;
         while !self.bounds.are_valid() {
             match (self.bounds.per_key > Some(1), self.bounds.min_idle > 0) {
                 (true, _) => self.bounds.per_key = Some(1),

@@ -5,7 +5,7 @@ use crate::history::{Bounds, End, Number, World};
 use cabrank_spec::resource_pool::machine::Action;
 use cabrank_spec::resource_pool::rules::Rules;
 use cabrank_spec::resource_pool::state::{
-    At, ClientId, Event, Limit, Limits, Refusal, ResourcePool, SlotId,
+    At, ClientId, Event, Idle, Limit, Limits, Refusal, ResourcePool, SlotId,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -70,6 +70,8 @@ pub(crate) struct Mirror {
     /// The idle ones in the order in which they are tested.
     turns: Vec<(SlotId, usize)>,
     unclean: BTreeSet<SlotId>,
+    /// What its borrower has completed, and not used yet.
+    completed: BTreeSet<SlotId>,
     /// Of each borrower: the calls that are still to come, once it has begun with them.
     calls: Vec<Option<VecDeque<Call>>>,
     awake: Vec<bool>,
@@ -116,6 +118,7 @@ impl Mirror {
             idle_since: BTreeMap::new(),
             turns: vec![],
             unclean: BTreeSet::new(),
+            completed: BTreeSet::new(),
             calls: vec![None; clients],
             awake: vec![false; clients],
             ended: vec![None; clients],
@@ -154,11 +157,21 @@ impl Mirror {
             }
         }
         self.created.extend((made + 1..=self.spec.made).map(|id| (id, self.now)));
-        let idle: Vec<_> = self.spec.idle.iter().map(|idle| (idle.slot.id, idle.since)).collect();
-        self.idle_since.retain(|at, _| idle.contains(at));
-        self.turns.retain(|at| idle.contains(at));
-        for at in idle {
+        let name = |idle: &Idle| (idle.slot.id, idle.since);
+        // What is to make room may come back to where it was.
+        let mut known: Vec<_> = self.spec.idle.iter().map(name).collect();
+        known.extend(self.spec.clients.iter().filter_map(|at| match at {
+            At::Creating { victim, .. } => victim.as_ref().map(name),
+            _ => None,
+        }));
+        self.idle_since.retain(|at, _| known.contains(at));
+        for at in known {
             self.idle_since.entry(at).or_insert(self.now);
+        }
+        let finished = self.spec.idle.iter().filter(|idle| !idle.slot.unfinished);
+        let finished: Vec<_> = finished.map(name).collect();
+        self.turns.retain(|at| finished.contains(at));
+        for at in finished {
             if !self.turns.contains(&at) {
                 self.turns.push(at);
             }
@@ -191,6 +204,13 @@ impl Mirror {
     pub(crate) fn run(&mut self, client: ClientId, ends: &mut Ends) -> Option<Ended> {
         loop {
             match self.spec.clients[client] {
+                // It comes for what it was handed after the close.
+                At::Creating { .. } | At::Preparing { .. }
+                    if self.spec.closed && !self.awake[client] =>
+                {
+                    self.apply(Action::GiveUp { client });
+                    return Some(Ended::Closed);
+                }
                 At::Waiting(_) => return None,
                 At::Called(_) => {
                     self.section(Action::Retry { client });
@@ -205,16 +225,19 @@ impl Mirror {
                 At::Lent(slot) => return Some(Ended::Has(self.numbers[&slot.id])),
                 At::Creating { slot, victim, .. } => {
                     if !std::mem::replace(&mut self.awake[client], true) {
-                        victim.inspect(|victim| self.gone(victim.id));
+                        victim.inspect(|victim| self.gone(victim.slot.id));
                     }
                     let end = ends.next()?;
                     if end == End::Well {
                         self.create(slot.id);
+                        self.completed.extend(slot.unfinished.then_some(slot.id));
                         self.apply(Action::Created { client });
                         continue;
                     }
                     self.apply(Action::CreateFails { client });
-                    if self.spec.clients[client] == At::Out {
+                    if self.spec.clients[client] == At::Out
+                        && self.ended[client] != Some(Refusal::Closed)
+                    {
                         return Some(Ended::Create(end == End::Panic));
                     }
                 }
@@ -263,6 +286,8 @@ impl Mirror {
                 calls.extend(self.world.test_on_create.then_some(Call::Validate));
                 calls.push_back(Call::Activate);
             } else {
+                let test = self.completed.remove(&id) && self.world.test_on_create;
+                calls.extend(test.then_some(Call::Validate));
                 if self.unclean.remove(&id) {
                     calls.extend(self.cleaning());
                 }
@@ -343,8 +368,8 @@ impl Mirror {
             adding.calls.pop_front();
             if end != End::Well {
                 self.fail_add(adding);
-                return Some(match (call, end) {
-                    (Call::Validate, End::Badly) => Ended::Invalid,
+                return Some(match call {
+                    Call::Validate => Ended::Invalid,
                     _ => Ended::Create(end == End::Panic),
                 });
             }
@@ -404,7 +429,9 @@ impl Mirror {
             if let At::Creating { victim: Some(mut victim), slot, handed } =
                 self.spec.clients[client]
             {
-                victim.expired |= self.has_outlived(victim.id);
+                let age = self.now - self.idle_since[&(victim.slot.id, victim.since)];
+                victim.over |= self.world.max_idle_time.is_some_and(|time| age >= time * 1_000);
+                victim.slot.expired |= self.has_outlived(victim.slot.id);
                 let victim = Some(victim);
                 self.spec.clients[client] = At::Creating { slot, handed, victim };
             }
@@ -459,7 +486,8 @@ impl Mirror {
         self.spec.idle.iter().position(|idle| {
             let age = self.now - self.idle_since[&(idle.slot.id, idle.since)];
             let is_over = |time: Option<u64>| time.is_some_and(|time| age >= time * 1_000);
-            let spare = self.spec.idle_of(idle.slot.key).count() > self.spec.limits.min_idle;
+            let spare = idle.slot.unfinished
+                || self.spec.finished_of(idle.slot.key) > self.spec.limits.min_idle;
             is_over(self.world.max_idle_time) || spare && is_over(self.world.soft_max_idle_time)
         })
     }

@@ -39,6 +39,7 @@ impl ResourcePool {
 
     // Called -- retry, there is one --> Preparing or Creating
     // Called -- retry, there is none any more --> Waiting, where it was
+    // In either case: what was kept for it, and is one too many now, leaves
     pub(crate) fn retry(&mut self, client: ClientId) {
         let At::Called(waiter) = self.clients[client] else { return };
         if self.closed {
@@ -57,13 +58,15 @@ impl ResourcePool {
             }
         }
         self.settle();
+        self.trim(waiter.key, None);
     }
 
-    // Creating -- it has been created --> Preparing
+    // Creating -- it has been created --> Preparing; what another had begun is out of stock
     pub(crate) fn created(&mut self, client: ClientId) {
         let At::Creating { slot, .. } = self.clients[client] else { return };
+        let fresh = !slot.unfinished;
         let slot = Slot { unfinished: false, ..slot };
-        self.clients[client] = At::Preparing { slot, fresh: true, handed: false };
+        self.clients[client] = At::Preparing { slot, fresh, handed: false };
     }
 
     // Preparing -- it is ready --> Lent
@@ -73,12 +76,16 @@ impl ResourcePool {
         self.told.push(Event::Has(client, slot.id));
     }
 
-    // Creating what another had begun -- it fails --> Creating, anew
+    // Creating what another had begun -- it fails --> Creating, anew: others may leave more that fails for ever
+    // Creating what another had begun -- it fails; closed --> refused; the place is given back
     // Creating -- it fails --> refused; the place is given back
     pub(crate) fn create_fails(&mut self, client: ClientId) {
         let At::Creating { slot, .. } = self.clients[client] else { return };
         if slot.unfinished && !self.planted(UnfinishedIsFinal) {
-            return self.create_anew(client, slot.key);
+            return match self.closed {
+                true => self.come_late(client, slot.key),
+                false => self.create_anew(client, slot.key),
+            };
         }
         self.active[slot.key] -= usize::from(!self.planted(CreationLeaks));
         self.total[slot.key] -= 1;
@@ -105,9 +112,7 @@ impl ResourcePool {
             return self.wait_again(client, key);
         }
         if self.closed {
-            self.active[key] -= 1;
-            self.total[key] -= 1;
-            return self.refuse(client, Refusal::Closed);
+            return self.come_late(client, key);
         }
         self.drop_what_is_over(key);
         match self.stock_of(key).filter(|_| !self.planted(CreatesBesideStock)) {
@@ -118,6 +123,13 @@ impl ResourcePool {
             }
             None => self.create_anew(client, key),
         }
+    }
+
+    /// The pool was closed before what the borrower had failed.
+    fn come_late(&mut self, client: ClientId, key: Key) {
+        self.active[key] -= 1;
+        self.total[key] -= 1;
+        self.refuse(client, Refusal::Closed);
     }
 
     /// The borrower creates one in the place of what failed.
@@ -145,6 +157,7 @@ impl ResourcePool {
     // Waiting -- gives up --> refused
     // Called -- gives up --> refused; the call is passed on
     // Preparing, Creating, handed over and not awake -- gives up --> refused; what it had is passed on
+    // Nor does such a one come for it after a close: it gives up, and is told of the close
     pub(crate) fn give_up(&mut self, client: ClientId) {
         let was = std::mem::replace(&mut self.clients[client], At::Out);
         self.told.push(Event::Refused(client, Refusal::GaveUp));
@@ -152,6 +165,10 @@ impl ResourcePool {
             At::Waiting(_) if self.planted(LeavesLineInName) => {}
             At::Waiting(_) => self.line.retain(|waiter| waiter.client != client),
             At::Called(_) if self.planted(GivenUpCallIsLost) => return,
+            At::Called(waiter) => {
+                self.settle();
+                return self.trim(waiter.key, None);
+            }
             At::Preparing { slot, .. } => return self.pass_on(slot),
             At::Creating { slot, .. } if slot.unfinished => return self.pass_on(slot),
             At::Creating { slot, victim, .. } => {
@@ -159,11 +176,11 @@ impl ResourcePool {
                 self.total[slot.key] -= 1;
                 // Its place is free again: it may stay after all.
                 if let Some(victim) = victim.filter(|_| !self.planted(LateLosesVictim)) {
-                    self.total[victim.key] += 1;
-                    return self.put_into_stock(victim, true);
+                    self.total[victim.slot.key] += 1;
+                    return self.spare(victim);
                 }
             }
-            At::Called(_) | At::Out | At::Lent(_) => {}
+            At::Out | At::Lent(_) => {}
         }
         self.settle();
     }
@@ -178,15 +195,21 @@ impl ResourcePool {
     }
 
     // Creating -- cancelled, while it is being made --> refused; what was begun becomes stock
+    // Creating what another had begun -- cancelled --> refused; it is dropped, and its place given back
     // Preparing -- cancelled --> refused; it is destroyed
     pub(crate) fn cancel(&mut self, client: ClientId) {
         match self.clients[client] {
             At::Creating { slot, .. } => {
                 self.refuse(client, Refusal::GaveUp);
-                if !self.planted(CancelledCreationLeaks) {
-                    self.active[slot.key] -= 1;
-                    self.put_into_stock(Slot { unfinished: true, ..slot }, true);
+                if self.planted(CancelledCreationLeaks) {
+                    return;
                 }
+                self.active[slot.key] -= 1;
+                if slot.unfinished && !self.planted(OfferedAgain) {
+                    self.total[slot.key] -= 1;
+                    return self.settle();
+                }
+                self.put_into_stock(Slot { unfinished: true, ..slot }, true);
             }
             At::Preparing { slot, .. } => {
                 self.refuse(client, Refusal::GaveUp);

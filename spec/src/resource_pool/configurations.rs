@@ -77,6 +77,8 @@ configurations! {
         1, of_one(4), GROW, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp];
     "rp-barging" "newcomers may barge: max_active 1, max_total 2, creations fail, borrowers give up"
         1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate Detach GiveUp];
+    "rp-barging-none" "newcomers may barge: max_total 1, max_idle 0, and creations outlive their borrowers"
+        1, of_one(4), BARGING, active(1).and_total(1).idle(0, 0), [], [CreateFail PrepareFail Invalidate GiveUp Cancel];
     "rp-barging-all" "newcomers may barge: max_active 2, max_total 3, and whatever else may happen"
         1, of_one(3), BARGING, active(2).and_total(3).idle(1, 2), [],
         [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
@@ -96,7 +98,7 @@ configurations! {
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2),
         [active(1).and_total(3).idle(0, 1), active(2).and_total(1).idle(0, 1)], [Invalidate GiveUp Add Test];
     "rp-keyed-one" "2 keys share max_total 1: who is idle makes room"
-        2, of_two(), FAIR, total(1), [], [FreshFail CreateFail PrepareFail Invalidate Detach Die GiveUp Cancel ClearAll Close];
+        2, of_two(), FAIR, total(1), [], [FreshFail CreateFail PrepareFail Invalidate Detach Die GiveUp Cancel Clear ClearAll Close];
     "rp-keyed-two" "2 keys share max_total 2, max_active 1: a full key blocks no other"
         2, of_four(), FAIR, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp];
     "rp-keyed-per-key" "2 keys share max_total 2, each with at most 1; some are added"

@@ -1,6 +1,7 @@
 //! The invariants: name, sentence, formula. Each holds in every state.
 
 use crate::resource_pool::machine::Config;
+use crate::resource_pool::properties::idle;
 use crate::resource_pool::state::{At, Idle, Key, ResourcePool, Test, WhenExhausted};
 
 /// Something that holds in every state.
@@ -37,9 +38,8 @@ invariants! {
     "INV-RP-MAX-TOTAL-PER-KEY" "nor more than max_total_per_key of a key, those not counted that leave"
         |c, s| c.is_resized()
             || s.keys().all(|key| s.limits.max_total_per_key.allows(s.staying(key)));
-    "INV-RP-MAX-IDLE" "no more than max_idle of a key lie idle"
-        |c, s| c.is_resized()
-            || s.keys().all(|key| s.limits.max_idle.allows(s.idle_of(key).count()));
+    "INV-RP-MAX-IDLE" "no more than max_idle of a key lie idle that are not being tested, and one for each who was called"
+        |c, s| c.is_resized() || s.keys().all(|key| s.limits.max_idle.allows(idle(s, key)));
     "INV-RP-ONE-PLACE" "a resource is in one place: idle, with one borrower, being added, or leaving"
         |_, s| {
             let mut all = present(s);
@@ -75,8 +75,8 @@ invariants! {
         });
     "INV-RP-LINE" "the line is in the order in which they came"
         |_, s| s.line.windows(2).all(|two| two[0].ticket < two[1].ticket);
-    "INV-RP-IDLE-ORDER" "what is idle is in the order in which it became so"
-        |_, s| s.idle.windows(2).all(|two| two[0].since < two[1].since);
+    "INV-RP-IDLE-ORDER" "what is idle is in the order in which it became so, what is not finished before the rest"
+        |_, s| s.idle.windows(2).all(|two| two[0].place() < two[1].place());
     "INV-RP-CLOSED" "a closed pool has nobody waiting, and nothing idle but what is being tested and must leave"
         |_, s| !s.closed
             || s.line.is_empty() && s.idle.iter().all(|idle| idle.test == Test::Doomed);
@@ -117,7 +117,7 @@ pub(crate) fn could_be_served(s: &ResourcePool, key: Key) -> bool {
 pub(crate) fn present(s: &ResourcePool) -> Vec<usize> {
     let of_clients = s.clients.iter().flat_map(|at| {
         let victim = if let At::Creating { victim, .. } = at { victim.as_ref() } else { None };
-        at.slot().into_iter().chain(victim)
+        at.slot().into_iter().chain(victim.map(|victim| &victim.slot))
     });
     let idle = s.idle.iter().map(|idle| &idle.slot);
     idle.chain(&s.adding).chain(&s.leaving).chain(of_clients).map(|slot| slot.id).collect()

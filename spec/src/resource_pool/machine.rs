@@ -318,7 +318,9 @@ impl Config {
     }
 
     fn pool_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
-        if self.may(May::Clear) && !s.idle.is_empty() {
+        let makes_room = |at: &At| matches!(at, At::Creating { victim: Some(_), .. });
+        let stock = !s.idle.is_empty() || s.clients.iter().any(makes_room);
+        if self.may(May::Clear) && stock {
             out.push(Action::Clear);
         }
         if self.may(May::ClearAll) && s.num_total() > s.leaving.len() {
@@ -375,18 +377,27 @@ impl Machine for Config {
             at.slots_mut().for_each(|slot| renumber(slot, closed && lent));
         }
         s.made = numbers.len();
-        let mut came: Vec<usize> = s.idle.iter().map(|idle| idle.since).collect();
+        let victims = s.clients.iter().flat_map(|at| match at {
+            At::Creating { victim, .. } => victim.as_ref(),
+            _ => None,
+        });
+        let mut came: Vec<usize> = s.idle.iter().chain(victims).map(|idle| idle.since).collect();
+        let idle = came.len();
         came.extend(s.line.iter().map(|waiter| waiter.ticket));
         let called = |at: &At| if let At::Called(waiter) = at { Some(waiter.ticket) } else { None };
         came.extend(s.clients.iter().filter_map(called));
-        let waits = came.split_off(s.idle.len());
+        let waits = came.split_off(idle);
         let rank = |among: &[usize], number: usize| among.iter().filter(|&&n| n < number).count();
         s.came = came.len().max(waits.len());
         s.idle.iter_mut().for_each(|idle| idle.since = rank(&came, idle.since));
         s.line.iter_mut().for_each(|waiter| waiter.ticket = rank(&waits, waiter.ticket));
         for at in &mut s.clients {
-            if let At::Called(waiter) = at {
-                waiter.ticket = rank(&waits, waiter.ticket);
+            match at {
+                At::Called(waiter) => waiter.ticket = rank(&waits, waiter.ticket),
+                At::Creating { victim: Some(victim), .. } => {
+                    victim.since = rank(&came, victim.since);
+                }
+                _ => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::resource_pool::invariants::{could_be_served, present, takeable};
 use crate::resource_pool::machine::{Action, Config, kind};
 use crate::resource_pool::state::{
-    At, ClientId, Event, Idle, Key, Limit, ResourcePool, SlotId, Test, WhenExhausted,
+    At, ClientId, Event, Idle, Key, Limit, ResourcePool, SlotId, Test, Waiter, WhenExhausted,
 };
 
 /// Something that every step keeps.
@@ -48,25 +48,25 @@ step_properties! {
             let of_key = |key: Key| {
                 (grows || kept(before.active[key], after.active[key], after.limits.max_active))
                     && kept(before.staying(key), after.staying(key), after.limits.max_total_per_key)
-                    && kept(before.idle_of(key).count(), after.idle_of(key).count(), after.limits.max_idle)
+                    && kept(idle(before, key), idle(after, key), after.limits.max_idle)
             };
             Some(kept(before.num_total(), after.num_total(), after.limits.max_total)
                 && after.keys().all(of_key))
         };
     "PROP-RP-LOWERED" "after a limit was lowered nothing idle is too much, but what is being tested"
         |_, action, after| {
-            let Action::Resize(limits) = *action else { return None };
+            let Action::Resize(_) = *action else { return None };
             let none = |key: Key| !after.idle_of(key).any(|idle| takeable(&idle));
             Some(after.keys().all(|key| {
-                let in_stock = limits.max_idle.allows(after.idle_of(key).count());
+                let in_stock = !after.surplus_of(key);
                 none(key) || in_stock && !after.has_too_many(key)
             }))
         };
     "PROP-RP-STOCK-FIRST" "nobody creates while stock of its key can be lent"
         |before, action, after| {
-            let completes = matches!(action, Action::CreateFails { .. });
+            let anew = matches!(action, Action::CreateFails { .. });
             let created: Vec<Key> = after.told.iter().filter_map(|event| match event {
-                Event::Creates(client, ..) if !completes => key_of(after, *client),
+                Event::Creates(client, ..) if !anew => key_of(after, *client),
                 _ => None,
             }).collect();
             let had = |key: &Key| before.idle_of(*key).any(|idle| takeable(&idle));
@@ -74,27 +74,52 @@ step_properties! {
                 had(key) && after.idle_of(*key).any(|idle| takeable(&idle))
             }))
         };
-    "PROP-RP-ORDER" "the newest of a key's stock is lent, or the oldest if the pool is fifo"
+    "PROP-RP-ORDER" "the newest of a key's finished stock is lent, or the oldest if the pool is fifo"
         |before, _, after| each(taken(after).into_iter().map(|(client, id)| {
             let since = since(before, id);
-            let mut stays = after.idle.iter().filter(takeable).filter(|idle| {
-                Some(idle.slot.key) == key_of(after, client)
-            });
-            stays.all(|idle| if before.options.fifo { idle.since > since } else { idle.since < since })
+            let mut stays = finished_of(after, key_of(after, client));
+            completes(after, client)
+                || stays.all(|idle| if before.options.fifo { idle.since > since } else { idle.since < since })
+        }));
+    "PROP-RP-FINISHED-FIRST" "a creation that its borrower has left is taken over if there is nothing finished, and then the first that was left"
+        |before, _, after| {
+            let over = taken(after).into_iter().filter(|&(client, _)| completes(after, client));
+            each(over.map(|(client, id)| {
+                let (key, since) = (key_of(after, client), since(before, id));
+                let mut left = after.idle.iter().filter(|idle| idle.slot.unfinished);
+                finished_of(after, key).next().is_none()
+                    && left.all(|idle| Some(idle.slot.key) != key || idle.since > since)
+            }))
+        };
+    "PROP-RP-OFFERED-ONCE" "a creation that who has taken it over leaves, too, is dropped"
+        |before, action, after| {
+            let Action::Cancel { client } = *action else { return None };
+            let At::Creating { slot, .. } = before.clients[client] else { return None };
+            slot.unfinished.then(|| !present(after).contains(&slot.id))
+        };
+    "PROP-RP-CALLED-FOR" "for whoever is called there is something, a place or stock"
+        |_, _, after| each(after.told.iter().filter_map(|event| match event {
+            Event::Called(client) => match after.clients[*client] {
+                At::Called(Waiter { key, .. }) => Some(after.closed || could_use(after, key)
+                    && (after.limits.max_total.allows(after.num_total() + 1)
+                        || after.idle.iter().any(|idle| takeable(&idle)))),
+                _ => None,
+            },
+            _ => None,
         }));
     "PROP-RP-FRESH" "what has been idle or has lived for too long is not lent, though nobody has evicted it yet"
         |before, _, after| each(taken(after).into_iter().map(|(_, id)| {
             !before.idle.iter().any(|idle| idle.slot.id == id && idle.over)
         }));
-    "PROP-RP-VICTIM" "what makes room for another key is the least recently used of all that are idle"
+    "PROP-RP-VICTIM" "what makes room for another key is not finished, or the least recently used of all that are idle"
         |before, _, after| {
             let victims = after.told.iter().filter_map(|event| match event {
                 Event::Creates(_, _, victim) => *victim,
                 _ => None,
             });
             each(victims.map(|victim| {
-                let since = since(before, victim);
-                after.idle.iter().filter(takeable).all(|idle| idle.since > since)
+                let place = before.idle.iter().find(|idle| idle.slot.id == victim).map(Idle::place);
+                after.idle.iter().filter(takeable).all(|idle| Some(idle.place()) > place)
             }))
         };
     "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place, and takes or creates another; so does one who completes a creation that fails"
@@ -133,6 +158,16 @@ step_properties! {
             let mut idle = after.idle.iter();
             Some(slots.all(|slot| slot.old) && idle.all(|idle| idle.test == Test::Doomed))
         };
+    "PROP-RP-SPARED" "what is to make room, and need not, is idle again where it was, unless all was cleared meanwhile"
+        |before, action, after| {
+            if matches!(action, Action::Clear | Action::ClearAll) {
+                return each(victims(after).map(|victim| victim.slot.old));
+            }
+            let Action::GiveUp { client } = *action else { return None };
+            let spared = victims_of(&before.clients[client]).next()?;
+            let again = after.idle.iter().find(|idle| idle.slot.id == spared.slot.id)?;
+            Some(again.since == spared.since)
+        };
     "PROP-RP-CLOSED" "a closed pool serves nobody"
         |before, _, after| before.closed.then(|| served(before, after).is_empty());
     "PROP-RP-UNDER-TEST" "what is being tested stays where it is until its test is over"
@@ -149,7 +184,7 @@ step_properties! {
             let Action::Evict { at, hard: false } = *action else { return None };
             let Idle { slot, .. } = before.idle[at];
             let leaves = after.leaving.iter().any(|leaves| leaves.id == slot.id);
-            leaves.then(|| before.idle_of(slot.key).count() > before.limits.min_idle)
+            leaves.then(|| slot.unfinished || before.finished_of(slot.key) > before.limits.min_idle)
         };
 }
 
@@ -170,6 +205,30 @@ fn served(before: &ResourcePool, after: &ResourcePool) -> Vec<(ClientId, SlotId)
         _ => None,
     });
     with.filter(|&(client, _)| new(client)).collect()
+}
+
+/// How many of a key are idle that nobody was called for, and that could leave.
+pub(crate) fn idle(s: &ResourcePool, key: Key) -> usize {
+    s.idle_of(key).filter(takeable).count().saturating_sub(s.called(|waiter| waiter.key == key))
+}
+
+fn finished_of(s: &ResourcePool, key: Option<Key>) -> impl Iterator<Item = &Idle> {
+    let finished = s.idle.iter().filter(|idle| takeable(idle) && !idle.slot.unfinished);
+    finished.filter(move |idle| Some(idle.slot.key) == key)
+}
+
+/// Whether it has taken over what another had begun.
+fn completes(s: &ResourcePool, client: ClientId) -> bool {
+    matches!(s.clients[client], At::Creating { slot, .. } if slot.unfinished)
+}
+
+/// What is to make room for this borrower.
+fn victims_of(at: &At) -> impl Iterator<Item = &Idle> {
+    let victim = if let At::Creating { victim, .. } = at { victim.as_ref() } else { None };
+    victim.into_iter()
+}
+fn victims(s: &ResourcePool) -> impl Iterator<Item = &Idle> {
+    s.clients.iter().flat_map(victims_of)
 }
 
 /// Who has taken something out of stock in a step, and what.
@@ -213,6 +272,7 @@ fn may_go(before: &ResourcePool, action: &Action, after: &ResourcePool, id: Slot
         Action::Borrow { .. } | Action::Retry { .. } => after.told.iter().any(victim_of),
         Action::Detach { client } | Action::PrepareFails { client } => own(client),
         Action::CreateFails { client } => own(client) || is_victim(before, client, id),
+        Action::Cancel { client } if own(client) => completes(before, client),
         Action::Created { client } | Action::Cancel { client } => is_victim(before, client, id),
         Action::GiveUp { client } => {
             matches!(before.clients[client], At::Creating { slot, .. } if slot.id == id)
@@ -224,7 +284,7 @@ fn may_go(before: &ResourcePool, action: &Action, after: &ResourcePool, id: Slot
 }
 
 fn is_victim(s: &ResourcePool, client: ClientId, id: SlotId) -> bool {
-    matches!(s.clients[client], At::Creating { victim: Some(victim), .. } if victim.id == id)
+    victims_of(&s.clients[client]).any(|victim| victim.slot.id == id)
 }
 
 /// Something that comes about in the end, for each borrower or key by itself.
@@ -296,20 +356,21 @@ pub const LIVENESS: &[Liveness] = &[
         of_clients: false,
         not_yet: |s, key| {
             let room = s.has_room_for_stock(key) || s.adding_of(key) > 0;
-            let few = s.idle_of(key).count() < s.limits.min_idle;
+            let few = s.finished_of(key) < s.limits.min_idle;
             !s.closed && s.is_kept(key) && few && room && !s.keys().any(|key| s.is_eligible(key))
         },
     },
     Liveness {
         name: "PROP-RP-EVICTED",
-        says: "what has been idle for too long leaves, or is lent, while there are more than min_idle",
+        says: "what has been idle for too long leaves, or is lent, while there are more than min_idle; what is not finished in any case",
         assumes: "tests end; nobody adds or interferes for ever",
         may: 1 << kind::OWN | 1 << kind::FAILS | 1 << kind::STOCK_FAILS,
         promised: true,
         applies: |_| true,
         of_clients: false,
         not_yet: |s, key| {
-            s.idle_of(key).any(|idle| idle.due) && s.idle_of(key).count() > s.limits.min_idle
+            let spare = s.finished_of(key) > s.limits.min_idle;
+            s.idle_of(key).any(|idle| idle.due && (idle.slot.unfinished || spare))
         },
     },
     Liveness {

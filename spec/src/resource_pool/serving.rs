@@ -26,17 +26,26 @@ impl ResourcePool {
             || self.planted(MaxActiveIgnored)
     }
 
-    /// What is lent next of a key's stock: the newest, or the oldest if the pool is `fifo`. What is
-    /// being tested is passed over.
+    /// What is lent next of a key's stock: the newest, or the oldest if the pool is `fifo`; if there is nothing
+    /// finished, what was left first. What is being tested is passed over.
     pub(crate) fn stock_of(&self, key: Key) -> Option<usize> {
         let takeable = |idle: &Idle| idle.test == Test::No || self.planted(TestedIsTaken);
-        let mut stock = (0..self.idle.len())
-            .filter(|&at| self.idle[at].slot.key == key && takeable(&self.idle[at]));
+        let of = |unfinished: bool| {
+            (0..self.idle.len()).filter(move |&at| {
+                let idle = &self.idle[at];
+                idle.slot.key == key && idle.slot.unfinished == unfinished && takeable(idle)
+            })
+        };
+        if self.planted(UnfinishedFirst) && of(true).next().is_some() {
+            return of(true).next();
+        }
         let oldest = self.options.fifo != self.planted(TakesFromWrongEnd);
-        if oldest { stock.next() } else { stock.next_back() }
+        let finished = if oldest { of(false).next() } else { of(false).next_back() };
+        finished.or_else(|| of(true).next())
     }
 
-    /// What makes room for another key: the least recently used of those that are not being tested.
+    /// What makes room for another key: what is not finished, else the least recently used of those that are not
+    /// being tested.
     fn least_recently_used(&self) -> Option<usize> {
         let mut idle = (0..self.idle.len()).filter(|&at| self.idle[at].test == Test::No);
         if self.planted(VictimIsNewest) { idle.next_back() } else { idle.next() }
@@ -85,12 +94,13 @@ impl ResourcePool {
             Serving::Take(at) => self.take(client, at, handed),
             Serving::Create(victim) => {
                 let victim = victim.map(|at| {
-                    let victim = self.idle.remove(at).slot;
-                    self.total[victim.key] -= usize::from(!self.planted(VictimKeepsItsPlace));
+                    let victim = self.idle.remove(at);
+                    self.total[victim.slot.key] -= usize::from(!self.planted(VictimKeepsItsPlace));
                     victim
                 });
                 let slot = self.reserve(key);
-                self.told.push(Event::Creates(client, slot.id, victim.map(|victim| victim.id)));
+                let id = victim.map(|victim| victim.slot.id);
+                self.told.push(Event::Creates(client, slot.id, id));
                 // Who did not wait destroys it at once.
                 let victim = victim.filter(|_| handed);
                 self.clients[client] = At::Creating { slot, handed, victim };

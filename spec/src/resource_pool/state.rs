@@ -90,7 +90,7 @@ pub struct Slot {
     pub old: bool,
     /// It has outlived its lifetime.
     pub expired: bool,
-    /// It is being made, though its borrower has gone.
+    /// It is being made, though its borrower has gone; or has been taken over since.
     pub unfinished: bool,
 }
 
@@ -149,7 +149,7 @@ pub enum At {
         /// The borrower had waited, and may not have awoken yet.
         handed: bool,
         /// In whose place; the borrower destroys it first.
-        victim: Option<Slot>,
+        victim: Option<Idle>,
     },
     /// It activates and validates a resource.
     Preparing {
@@ -164,6 +164,13 @@ pub enum At {
     Lent(Slot),
 }
 
+impl Idle {
+    /// The order of what is idle.
+    pub(crate) fn place(&self) -> (bool, usize) {
+        (!self.slot.unfinished, self.since)
+    }
+}
+
 impl At {
     /// The slot that its borrower has.
     pub fn slot(&self) -> Option<&Slot> {
@@ -174,7 +181,9 @@ impl At {
     }
     pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
         let (slot, victim) = match self {
-            At::Creating { slot, victim, .. } => (Some(slot), victim.as_mut()),
+            At::Creating { slot, victim, .. } => {
+                (Some(slot), victim.as_mut().map(|victim| &mut victim.slot))
+            }
             At::Preparing { slot, .. } | At::Lent(slot) => (Some(slot), None),
             At::Out | At::Waiting(_) | At::Called(_) => (None, None),
         };
@@ -234,7 +243,7 @@ pub struct ResourcePool {
     pub total: Vec<usize>,
     /// Of each key, where there is a minimum: whether one has been made since there was none of it.
     pub known: Vec<bool>,
-    /// What is idle, of all keys, the least recently used first.
+    /// What is idle, of all keys: what is not finished first, then the least recently used.
     pub idle: Vec<Idle>,
     /// What is being created for stock.
     pub adding: Vec<Slot>,
@@ -291,9 +300,19 @@ impl ResourcePool {
     pub fn num_total(&self) -> usize {
         self.total.iter().sum()
     }
-    /// What is idle of a key, the oldest first.
+    /// What is idle of a key, in that order.
     pub fn idle_of(&self, key: Key) -> impl DoubleEndedIterator<Item = &Idle> {
         self.idle.iter().filter(move |idle| idle.slot.key == key)
+    }
+    /// How many of these are finished.
+    pub fn finished_of(&self, key: Key) -> usize {
+        self.idle_of(key).filter(|idle| !idle.slot.unfinished).count()
+    }
+    /// How many idle ones there are of a key that are too many, if so many are: who was called is on its way
+    /// to one.
+    pub fn surplus_of(&self, key: Key) -> bool {
+        let called = self.called(|waiter| waiter.key == key);
+        !self.limits.max_idle.allows(self.idle_of(key).count().saturating_sub(called))
     }
     /// How many are being created for the stock of a key.
     pub fn adding_of(&self, key: Key) -> usize {

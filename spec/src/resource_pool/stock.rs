@@ -3,7 +3,7 @@
 use crate::resource_pool::rules::Defect::{D4, D6, D7};
 use crate::resource_pool::rules::Planted::*;
 use crate::resource_pool::state::{
-    At, ClientId, Event, Idle, Key, Limits, Refusal, ResourcePool, Slot, Test,
+    At, ClientId, Event, Idle, Key, Limits, Refusal, ResourcePool, Slot, SlotId, Test,
 };
 
 impl ResourcePool {
@@ -63,26 +63,52 @@ impl ResourcePool {
             return self.settle();
         }
         let since = self.next();
-        let at = if self.planted(ReturnsToWrongEnd) { 0 } else { self.idle.len() };
         let idle = Idle { slot, since, test: Test::No, due: false, over: false, overlooked: false };
+        self.is_idle(idle, serves);
+    }
+
+    fn is_idle(&mut self, idle: Idle, serves: bool) {
+        let at = match self.planted(ReturnsToWrongEnd) {
+            true => 0,
+            false => self.idle.partition_point(|other| other.place() < idle.place()),
+        };
         self.idle.insert(at, idle);
-        self.told.push(Event::Idles(slot.id));
+        self.told.push(Event::Idles(idle.slot.id));
         if serves {
             self.settle();
         }
-        if !self.planted(MaxIdleIgnored) {
-            self.trim(slot);
-        }
+        self.trim(idle.slot.key, Some(idle.slot.id));
     }
 
-    /// There may be too many idle ones: then what came last leaves, if nobody was waiting for it.
-    fn trim(&mut self, last: Slot) {
-        if self.limits.max_idle.allows(self.idle_of(last.key).count()) {
+    /// What was to make room for a hand-over that came too late is idle again, where it was; or it leaves.
+    pub(crate) fn spare(&mut self, victim: Idle) {
+        let Idle { slot, over, .. } = victim;
+        let ended = slot.old || slot.expired || over;
+        if self.closed || ended || self.has_too_many(slot.key) {
+            self.leave(slot);
+            return self.settle();
+        }
+        if self.planted(SparedIsNewest) {
+            return self.put_into_stock(slot, true);
+        }
+        self.is_idle(victim, true);
+    }
+
+    /// There may be too many idle ones: then one leaves that nobody was waiting for, what is not finished, else
+    /// what came last, else the oldest.
+    pub(crate) fn trim(&mut self, key: Key, last: Option<SlotId>) {
+        let called = self.planted(TrimsWhatIsCalledFor);
+        let few = self.limits.max_idle.allows(self.idle_of(key).count());
+        let surplus = if called { !few } else { self.surplus_of(key) };
+        if !surplus || self.planted(MaxIdleIgnored) {
             return;
         }
-        let is_there = |idle: &Idle| idle.slot.key == last.key && idle.test == Test::No;
-        let found = self.idle.iter().position(|idle| is_there(idle) && idle.slot.id == last.id);
-        if let Some(surplus) = found.or_else(|| self.idle.iter().position(is_there)) {
+        let is_there = |idle: &Idle| idle.slot.key == key && idle.test == Test::No;
+        let find = |is: &dyn Fn(&Idle) -> bool| self.idle.iter().position(|i| is_there(i) && is(i));
+        let found = find(&|idle| idle.slot.unfinished)
+            .or_else(|| find(&|idle| Some(idle.slot.id) == last))
+            .or_else(|| find(&|_| true));
+        if let Some(surplus) = found {
             self.drop_idle(surplus);
         }
     }
@@ -124,7 +150,7 @@ impl ResourcePool {
 
     /// Whether one more may be made for stock.
     pub(crate) fn has_room_for_stock(&self, key: Key) -> bool {
-        let stock = self.idle_of(key).count() + self.adding_of(key);
+        let stock = self.finished_of(key) + self.adding_of(key);
         self.limits.max_idle.left(stock) > 0 && self.room_of(key) > 0 && self.room() > 0
     }
 
@@ -148,7 +174,7 @@ impl ResourcePool {
     /// Whether stock is to be filled up: there is less than the minimum, there is room, and nobody waits
     /// who could use that.
     pub fn wants_stock(&self, key: Key) -> bool {
-        let stock = self.idle_of(key).count() + self.adding_of(key);
+        let stock = self.finished_of(key) + self.adding_of(key);
         stock < self.limits.min_idle
             && self.is_kept(key)
             && self.has_room_for_stock(key)
@@ -187,7 +213,7 @@ impl ResourcePool {
         if !self.planted(TestedServesNobody) {
             self.settle();
         }
-        self.trim(slot);
+        self.trim(slot.key, Some(slot.id));
     }
 
     // idle -- time passes --> due
@@ -212,7 +238,7 @@ impl ResourcePool {
 
     /// Whether one that is due may leave.
     pub(crate) fn may_evict(&self, idle: &Idle, hard: bool) -> bool {
-        let spare = self.idle_of(idle.slot.key).count() > self.limits.min_idle;
+        let spare = idle.slot.unfinished || self.finished_of(idle.slot.key) > self.limits.min_idle;
         idle.due
             && idle.test == Test::No
             && !idle.overlooked
@@ -222,7 +248,7 @@ impl ResourcePool {
 
     // due -- evicted, and if softly: there are more than min_idle --> leaving
     pub(crate) fn evict(&mut self, at: usize, hard: bool) {
-        let stock = self.idle_of(self.idle[at].slot.key).count();
+        let stock = self.finished_of(self.idle[at].slot.key);
         if !hard && self.original(D6) && stock <= self.limits.min_idle {
             self.idle[at].overlooked = true;
         } else {
@@ -235,7 +261,7 @@ impl ResourcePool {
         self.clients[client].slots_mut().take(1).for_each(|slot| slot.expired = true);
     }
 
-    // every idle one --> leaving
+    // every idle one --> leaving; and what is to make room for others, and does not, too
     pub(crate) fn clear(&mut self) {
         self.drop_stock();
         if self.original(D4) {
@@ -250,6 +276,13 @@ impl ResourcePool {
 
     fn drop_stock(&mut self) {
         (0..self.idle.len()).rev().for_each(|at| self.drop_idle(at));
+        if !self.planted(ClearForgetsVictims) {
+            let victims = self.clients.iter_mut().filter_map(|at| match at {
+                At::Creating { victim, .. } => victim.as_mut(),
+                _ => None,
+            });
+            victims.for_each(|victim| victim.slot.old = true);
+        }
     }
 
     // the same; and whatever there is otherwise --> old
@@ -289,8 +322,7 @@ impl ResourcePool {
         let is_there = |idle: &Idle| idle.test == Test::No;
         let of_key = |idle: &Idle| {
             let key = idle.slot.key;
-            !self.limits.max_idle.allows(self.idle_of(key).count())
-                || !self.limits.max_total_per_key.allows(self.staying(key))
+            self.surplus_of(key) || !self.limits.max_total_per_key.allows(self.staying(key))
         };
         let first = self.idle.iter().position(|idle| is_there(idle) && of_key(idle));
         first

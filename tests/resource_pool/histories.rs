@@ -1,0 +1,309 @@
+//! Random histories of a keyed pool for tasks, in every combination of its options, whose factory waits, fails
+//! and panics as it likes at each of its calls; and then all goes well, and all has to come to an end.
+//!
+//! The refinement test compares each step with the specification, for one pool at a time of fewer kinds; here
+//! are the options that it leaves out (loans that look abandoned, jitter, minima of several keys, runs of
+//! the evictor that are bounded), and several things under way at once. Every invariant is asserted in every
+//! section. Asserted here: a resource is used for its own key only; nobody waits for ever; nothing is left
+//! counted that is gone; of a closed pool nothing exists any more, and what exists never exceeds `max_total`
+//! while that is not changed and nothing is taken back.
+//!
+//! `CABRANK_CASES=60000` runs so many instead of the usual 400; `CABRANK_SEED=<n>` begins there.
+
+use crate::common::locked;
+use crate::shared::SECOND;
+use crate::shared::end_the_run_when_the_library_panics;
+use crate::shared::task::Task;
+use crate::stress::Random;
+use cabrank::ManualClock;
+use cabrank::resource_pool::{
+    Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourcePoolBuilder, WhenExhausted,
+};
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+const STEPS: usize = 300;
+
+/// The factory's moods.
+struct Moods {
+    random: Mutex<Random>,
+    /// From now on all goes well.
+    calm: AtomicBool,
+    alive: AtomicUsize,
+    most_alive: AtomicUsize,
+}
+
+impl Moods {
+    fn one_in(&self, n: usize) -> bool {
+        !self.calm.load(SeqCst) && locked(&self.random).one_in(n)
+    }
+    /// A call that takes some polls, and then ends well, or not.
+    async fn call(&self) -> Result<(), String> {
+        let mut polls = 0;
+        poll_fn(|_| {
+            polls += 1;
+            // Some never end of themselves, until all is calm.
+            let waits = self.one_in(3) || polls > 3 && !self.calm.load(SeqCst);
+            if waits { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        if self.one_in(20) {
+            resume_unwind(Box::new("on purpose"));
+        }
+        if self.one_in(20) { Err("on purpose".to_owned()) } else { Ok(()) }
+    }
+}
+
+struct Resource(Arc<Moods>, usize);
+
+impl Drop for Resource {
+    fn drop(&mut self) {
+        self.0.alive.fetch_sub(1, SeqCst);
+    }
+}
+
+struct Moody(Arc<Moods>);
+
+impl AsyncResourceFactory for Moody {
+    type Resource = Resource;
+    type Metadata = usize;
+    type Error = String;
+
+    async fn create(&self, key: &usize) -> Result<Resource, String> {
+        self.0.call().await?;
+        let alive = self.0.alive.fetch_add(1, SeqCst) + 1;
+        self.0.most_alive.fetch_max(alive, SeqCst);
+        Ok(Resource(self.0.clone(), *key))
+    }
+    fn destroy(&self, key: &usize, resource: Resource) {
+        assert_eq!(*key, resource.1);
+        drop(resource);
+        if self.0.one_in(10) {
+            resume_unwind(Box::new("on purpose"));
+        }
+    }
+    async fn validate(&self, key: &usize, resource: &mut Resource) -> bool {
+        assert_eq!(*key, resource.1);
+        self.0.call().await.is_ok()
+    }
+    async fn activate(&self, key: &usize, resource: &mut Resource) -> Result<(), String> {
+        assert_eq!(*key, resource.1);
+        self.0.call().await
+    }
+    async fn passivate(&self, key: &usize, resource: &mut Resource) -> Result<(), String> {
+        assert_eq!(*key, resource.1);
+        self.0.call().await
+    }
+}
+
+type Pool = KeyedResourcePool<usize, Async<Moody>>;
+type Lent = Borrowed<'static, Async<Moody>>;
+
+struct History {
+    pool: Pool,
+    clock: ManualClock,
+    moods: Arc<Moods>,
+    random: Random,
+    /// What is under way; each ends with what it was lent, if it was.
+    tasks: Vec<Task<Option<Lent>>>,
+    held: Vec<Lent>,
+    /// What may exist, as long as nobody has changed it.
+    most: Option<usize>,
+}
+
+fn options(
+    random: &mut Random,
+    mut b: ResourcePoolBuilder<Async<Moody>, Pool>,
+) -> (ResourcePoolBuilder<Async<Moody>, Pool>, Option<usize>) {
+    let total = 1 + random.below(5);
+    b = b.max_active(1 + random.below(3)).fifo(random.one_in(2)).fair(!random.one_in(2));
+    b = b.test_on_borrow(random.one_in(2)).test_on_create(random.one_in(3));
+    b = b.test_on_return(random.one_in(3));
+    let bounded = !random.one_in(4);
+    if bounded {
+        b = b.max_total(total);
+        if random.one_in(3) {
+            b = b.max_total_per_key(1 + random.below(total));
+        }
+    }
+    if random.one_in(3) {
+        b = b.max_idle(random.below(3));
+    } else if random.one_in(3) {
+        b = b.min_idle(1);
+    }
+    if random.one_in(4) {
+        b = b.when_exhausted(WhenExhausted::Grow);
+    }
+    let idle_time = random.one_in(2);
+    if idle_time {
+        b = b.max_idle_time(10 * SECOND);
+        if random.one_in(2) {
+            b = b.soft_max_idle_time(4 * SECOND);
+        }
+    }
+    if random.one_in(2) {
+        b = b.max_lifetime(15 * SECOND);
+        if random.one_in(2) {
+            b = b.lifetime_jitter(8 * SECOND);
+        }
+    }
+    let tests = random.one_in(3);
+    if tests || idle_time && random.one_in(2) {
+        b = b.eviction_interval(3 * SECOND).test_while_idle(tests);
+        if random.one_in(2) {
+            b = b.evictions_per_run(1);
+        }
+    }
+    let removes = random.one_in(3);
+    if removes || random.one_in(3) {
+        b = b.abandoned_after(5 * SECOND).remove_abandoned(removes);
+    }
+    (b, (bounded && !removes).then_some(total))
+}
+
+impl History {
+    fn new(seed: u64) -> History {
+        let mut random = Random::new(seed);
+        let moods = Arc::new(Moods {
+            random: Mutex::new(Random::new(seed ^ 0x5DEE_CE66)),
+            calm: AtomicBool::new(false),
+            alive: AtomicUsize::new(0),
+            most_alive: AtomicUsize::new(0),
+        });
+        let clock = ManualClock::new();
+        let builder = KeyedResourcePool::builder(Async(Moody(moods.clone())));
+        let (builder, most) = options(&mut random, builder.clock(clock.clock()));
+        let pool = builder.build_async().expect("a valid pool");
+        History { pool, clock, moods, random, tasks: vec![], held: vec![], most }
+    }
+
+    fn begin(&mut self, task: impl Future<Output = Option<Lent>> + Send + 'static) {
+        self.tasks.push(Task::new(task));
+    }
+
+    fn step(&mut self) {
+        let (pool, key) = (self.pool.clone(), self.random.below(3));
+        match self.random.below(24) {
+            0..=4 => self
+                .begin(async move { pool.borrow_async(&key).await.ok().map(Borrowed::into_owned) }),
+            5 => self.begin(async move {
+                pool.try_borrow_async(&key).await.ok().map(Borrowed::into_owned)
+            }),
+            6 => self.begin(async move { pool.add_async(&key).await.ok().and(None) }),
+            7 | 8 => self.begin(async move {
+                pool.maintain_async().await;
+                None
+            }),
+            9..=13 => self.poll_one(),
+            14 if !self.tasks.is_empty() => {
+                let nth = self.random.below(self.tasks.len());
+                drop(self.tasks.swap_remove(nth));
+            }
+            15..=17 if !self.held.is_empty() => {
+                let nth = self.random.below(self.held.len());
+                self.give_back(nth);
+            }
+            18 | 19 => self.clock.advance(SECOND * self.random.below(4) as u32),
+            20 => self.clear(key),
+            21 if self.random.one_in(3) => self.resize(),
+            _ => {}
+        }
+    }
+
+    fn poll_one(&mut self) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        let nth = self.random.below(self.tasks.len());
+        if let Some(lent) = self.tasks[nth].poll() {
+            self.held.extend(lent);
+            drop(self.tasks.swap_remove(nth));
+        }
+    }
+
+    fn give_back(&mut self, nth: usize) {
+        let lent = self.held.swap_remove(nth);
+        match self.random.below(6) {
+            0 => lent.invalidate(),
+            1 => drop(lent.detach()),
+            2 => self.begin(async move {
+                lent.put_back().await;
+                None
+            }),
+            _ => drop(lent),
+        }
+    }
+
+    fn clear(&mut self, key: usize) {
+        match self.random.below(5) {
+            0 => self.pool.clear(),
+            1 => self.pool.clear_all(),
+            2 => self.pool.clear_key(&key),
+            3 => self.pool.retain(|_, _| !self.random.one_in(3)),
+            _ => assert!(self.pool.snapshot().total >= self.pool.num_active()),
+        }
+    }
+
+    fn resize(&mut self) {
+        let number = self.random.below(4);
+        // What contradicts the other limits is refused.
+        let _ = match self.random.below(5) {
+            0 => self.pool.set_max_active(1 + number),
+            1 => {
+                self.most = None;
+                self.pool.set_max_total(1 + number)
+            }
+            2 => self.pool.set_max_total_per_key(1 + number),
+            3 => self.pool.set_max_idle(number),
+            _ => self.pool.set_min_idle(number % 2),
+        };
+    }
+
+    /// From now on all goes well, what is held comes back, and everybody is polled: then all ends.
+    fn end(mut self) {
+        self.moods.calm.store(true, SeqCst);
+        self.held.clear();
+        for _ in 0..400 {
+            self.tasks.retain_mut(|task| task.poll().is_none());
+            if self.tasks.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(self.tasks.len(), 0, "some never end: {:?}", self.pool.snapshot());
+        assert_eq!((self.pool.num_active(), self.pool.num_waiting()), (0, 0));
+        assert_eq!(self.pool.num_total(), self.pool.num_idle());
+        if let Some(most) = self.most {
+            let alive = self.moods.most_alive.load(SeqCst);
+            assert!(alive <= most, "{alive} of {most} existed");
+        }
+        self.pool.close();
+        assert!(self.pool.wait_closed(Duration::ZERO));
+        assert_eq!((self.moods.alive.load(SeqCst), self.pool.num_keys()), (0, 0));
+    }
+}
+
+fn from_environment(name: &str, usual: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.map_or(usual, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn random_histories_come_to_their_end() {
+    end_the_run_when_the_library_panics();
+    let first = from_environment("CABRANK_SEED", 1);
+    for seed in first..first + from_environment("CABRANK_CASES", 400) {
+        let run = || {
+            let mut history = History::new(seed);
+            (0..STEPS).for_each(|_| history.step());
+            history.end();
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+            eprintln!("CABRANK_SEED={seed}");
+            resume_unwind(payload);
+        }
+    }
+}
