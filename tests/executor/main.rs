@@ -3,5 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod asynchronous;
 mod futures;
 mod hooks;
+mod nesting;

@@ -6,6 +6,8 @@
 //! returned. So a drop leaves its end behind, as a waker: whoever lets the share in wakes it, after the lock,
 //! and after everybody else.
 
+#[cfg(debug_assertions)]
+use super::Interlock;
 use super::modes::{Asker, Step};
 use super::owner::{Context, Record};
 use super::running::Running;
@@ -42,6 +44,15 @@ impl Running<'_> {
             _ => Poll::Ready(()),
         })
         .await;
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Running<'_> {
+    /// Whether what is called now may count on it: it has its share, or nothing is promised to it.
+    pub(crate) fn may_be_used(&self, interlock: &Interlock) -> bool {
+        let is_lost = self.record().vitals().context() == Context::LOST;
+        self.has_share() || is_lost || !self.is_of(interlock)
     }
 }
 
