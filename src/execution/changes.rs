@@ -38,8 +38,7 @@ impl Changes {
     pub(crate) fn are_pending(&self) -> bool {
         self.pending.load(SeqCst)
     }
-    /// As if something had changed. Whoever notes it runs, or does not wait to unload: see
-    /// [`look`](Self::look).
+    /// As if something had changed. The caller runs, as in [`look`](Self::look).
     pub(crate) fn note(&self) {
         self.pending.store(true, SeqCst);
     }

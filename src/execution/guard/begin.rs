@@ -175,6 +175,7 @@ impl Execution<'_> {
     }
     pub(super) fn begin_reloaded(&mut self) -> Result<(), Failure> {
         let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
+        self.assert_share();
         let _here = self.scope().enter();
         self.reloads_last = true;
         let share = self.running.as_mut().filter(|_| !self.inside);

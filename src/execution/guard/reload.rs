@@ -54,6 +54,7 @@ impl Execution<'_> {
             // Inside another execution it may not load, so it does not wait.
             return self.begin_reloaded();
         }
+        self.assert_share();
         self.reloads_last = true;
         let scope = self.scope();
         {
