@@ -22,6 +22,8 @@ mod world;
 mod always_restart_x_waiter;
 mod background_spawn_x_get;
 mod cancel_x_spawn_failure;
+#[cfg(not(feature = "loom"))]
+mod change_x_failing_reload;
 mod change_x_reload;
 mod change_x_two_executions;
 mod clean_x_get;
@@ -29,6 +31,7 @@ mod clean_x_session_close;
 mod cleaner_x_becoming_idle;
 mod close_x_close;
 mod close_x_waiter;
+mod complete_async_x_load;
 mod complete_x_drop;
 mod connect_failure_x_close;
 #[cfg(not(feature = "loom"))]
@@ -58,6 +61,7 @@ mod interlock_upgrade_x_upgrade;
 #[cfg(not(feature = "loom"))]
 mod linearizable;
 mod minimum_x_detach;
+mod nested_wrap_x_load;
 mod newcomer_x_waiters;
 mod overtaken_look;
 mod periodic_close_x_wake;

@@ -163,7 +163,7 @@ pub(super) fn unlimited() -> Spawn {
 }
 
 /// Polls once, with a waker that wakes nobody.
-pub(super) fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+pub(super) fn poll_once<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 

@@ -4,7 +4,7 @@
 use crate::execution::{ExecutionError, Executor, Interlock, Reloader, ReloaderBuilder};
 use crate::sync::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 /// Seen by no scheduler: what it is read and written under is what the models are about.
 #[derive(Clone)]
@@ -17,7 +17,8 @@ struct State {
     halves: [AtomicU32; 2],
     unloads: AtomicUsize,
     completed: AtomicUsize,
-    fails: AtomicBool,
+    /// How many unloads there are until one fails, that one included; 0 for none.
+    fails_in: AtomicUsize,
     /// One more step at each access, for models that must come between.
     steps: Option<Mutex<()>>,
 }
@@ -54,7 +55,9 @@ impl World {
                 let state = &unloaded.0;
                 unloaded.step();
                 state.halves[0].store(state.source.load(SeqCst), SeqCst);
-                if state.fails.swap(false, SeqCst) {
+                let left = state.fails_in.load(SeqCst);
+                state.fails_in.store(left.saturating_sub(1), SeqCst);
+                if left == 1 {
                     return Err("on purpose".into());
                 }
                 state.unloads.fetch_add(1, SeqCst);
@@ -80,7 +83,12 @@ impl World {
     }
     /// The next reload fails in the middle.
     pub(super) fn fail_once(&self) {
-        self.0.fails.store(true, SeqCst);
+        self.0.fails_in.store(1, SeqCst);
+    }
+    /// The one after that does.
+    #[cfg(not(feature = "loom"))]
+    pub(super) fn fail_second(&self) {
+        self.0.fails_in.store(2, SeqCst);
     }
     /// The version that is loaded, and whole.
     pub(super) fn look(&self) -> u32 {

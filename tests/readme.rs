@@ -7,7 +7,7 @@ const README: &str = include_str!("README.md");
 const SOURCES: [&str; 42] = [
     include_str!("allocations.rs"),
     include_str!("async_get.rs"),
-    include_str!("executor.rs"),
+    include_str!("executor/hooks.rs"),
     include_str!("periodic_executor/by_hand.rs"),
     include_str!("periodic_executor/clients.rs"),
     include_str!("periodic_executor/ends.rs"),

@@ -57,15 +57,37 @@ impl Drop for Ambient {
 /// What a thread has to know that is in an execution.
 #[derive(Clone)]
 pub(crate) struct Scope {
-    pub(crate) executor: usize,
-    pub(crate) reloading: bool,
+    /// Which executor runs, and whether for its reloader. None inside another execution of the same: that
+    /// has said so.
+    pub(crate) executor: Option<(usize, bool)>,
     pub(crate) share: Option<interlock::Scope>,
 }
 
 impl Scope {
     /// This thread is in it, until the value is dropped.
-    pub(crate) fn enter(self) -> (Ambient, Option<interlock::Within>) {
-        let ambient = Ambient::enter(self.executor, self.reloading);
+    pub(crate) fn enter(self) -> (Option<Ambient>, Option<interlock::Within>) {
+        let ambient = self.executor.map(|(id, reloading)| Ambient::enter(id, reloading));
         (ambient, self.share.map(interlock::Scope::enter))
+    }
+}
+
+/// This thread is in no execution, until the value is dropped: what it does meanwhile belongs to none of
+/// those that are on its stack.
+pub(crate) struct Outside {
+    active: Vec<(usize, bool)>,
+    _shares: interlock::Outside,
+}
+
+impl Outside {
+    pub(crate) fn step() -> Self {
+        let active = ACTIVE.try_with(|active| active.take()).unwrap_or_default();
+        Outside { active, _shares: interlock::Outside::step() }
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let former = std::mem::take(&mut self.active);
+        let _ = ACTIVE.try_with(|active| active.replace(former));
     }
 }

@@ -30,10 +30,15 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    pub(crate) fn new(check: Check) -> Self {
-        Changes { check, pending: AtomicBool::new(false) }
+    /// `pending`: something has changed before.
+    pub(crate) fn new(check: Check, pending: bool) -> Self {
+        Changes { check, pending: AtomicBool::new(pending) }
     }
-    /// As if something had changed.
+    /// Whether there was a change that no reload has taken up.
+    pub(crate) fn are_pending(&self) -> bool {
+        self.pending.load(SeqCst)
+    }
+    /// As if something had changed. The caller runs, as in [`look`](Self::look).
     pub(crate) fn note(&self) {
         self.pending.store(true, SeqCst);
     }
@@ -47,7 +52,7 @@ impl Changes {
         if changed {
             self.note();
         }
-        Ok(self.pending.load(SeqCst))
+        Ok(self.are_pending())
     }
     /// Takes up what was noted, if anything was, or if a reload is owed `anyway`. The caller holds
     /// the interlock to unload, and will load what is there now.

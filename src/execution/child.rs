@@ -3,7 +3,7 @@
 use super::error::{BoxError, ExecutionError};
 use super::executor::Executor;
 use super::guard::{Entry, Execution};
-use super::interlock;
+use super::interlock::{self, Interlock};
 
 /// The right to begin an execution that is a child of another: for a thread or task that its parent
 /// waits for. See [`Execution::child`].
@@ -19,7 +19,8 @@ impl Child {
         Child { executor, token }
     }
 
-    /// [`Executor::wrap`] in the child's execution.
+    /// [`Executor::wrap`] in the child's execution. Inside a load or an unload it is no child, but a part of
+    /// that.
     ///
     /// # Errors
     /// Those of [`Executor::wrap`].
@@ -33,7 +34,13 @@ impl Child {
         if self.executor.is_active() {
             return self.executor.nest(body);
         }
-        self.run()?.carry(body)
+        let interlock = self.executor.interlock();
+        let entry = match interlock.is_some_and(Interlock::is_alone_here) {
+            // Nobody else runs, so there is nobody behind whom its token would let it in.
+            true => Entry::Scope,
+            false => Entry::Child(self.token),
+        };
+        Execution::start(self.executor, entry, None)?.carry(body)
     }
     /// [`Executor::run`] for the child's execution.
     ///
@@ -44,6 +51,19 @@ impl Child {
             return Ok(Execution::nested(self.executor));
         }
         Execution::start(self.executor, Entry::Child(self.token), None)
+    }
+    /// [`Executor::run_async`] for the child's execution.
+    ///
+    /// # Errors
+    /// Those of [`Executor::run`].
+    ///
+    /// # Cancel safety
+    /// Dropped at an await, there is no child any more, and no hook has run.
+    pub async fn run_async(self) -> Result<Execution<'static>, ExecutionError> {
+        if self.executor.is_active() {
+            return Ok(Execution::nested(self.executor));
+        }
+        Execution::start_async(self.executor, Entry::Child(self.token), None).await
     }
     /// [`Executor::wrap_async`] in the child's execution.
     ///

@@ -6,6 +6,7 @@ use super::guard::{Entry, Execution};
 use super::hooks::{Hook, Hooks};
 use super::interlock::Interlock;
 use super::preparing::Preparing;
+use super::reloader::HalfReloaded;
 use super::report::{Report, Reporter, Severity};
 use crate::foreign::{Foreign, contained};
 use std::borrow::Cow;
@@ -63,11 +64,18 @@ impl Executor {
 
     /// Runs the hooks, the body, and completes the hooks in reverse order.
     ///
+    /// Inside an execution of another executor of the same interlock it has a share besides that one's, which
+    /// [`Execution::running`] does not give: what is loaded is to be loaded by the outer one's. Where a future
+    /// or thread beside this has borrowed that one's and given it up, it waits for whoever holds.
+    ///
     /// # Errors
     /// What failed first: a hook's run (then the body was not run), else the body, else the first
     /// complete. Failures after it are attached. The reporter has been told. The value of a body
     /// that was well is lost if a hook cannot be completed. Nested: the body's own error, of which
-    /// nobody was told.
+    /// nobody was told. [`AcquireError::Nested`] where the execution around it loads or unloads beside this, or
+    /// is about to: as it may be a future of this thread, who waits here would wait for ever.
+    ///
+    /// [`AcquireError::Nested`]: super::interlock::AcquireError::Nested
     ///
     /// # Panics
     /// If the body does, after the hooks were completed and the reporter told. Nothing else panics.
@@ -86,13 +94,15 @@ impl Executor {
         &self,
         body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
-        body(&mut Execution::nested(self.clone())).map_err(ExecutionError::of_body)
+        let mut execution = Execution::nested_here(self.clone())?;
+        execution.within(body).map_err(ExecutionError::of_body)
     }
     pub(crate) async fn nest_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
-        body(&mut Execution::nested(self.clone())).await.map_err(ExecutionError::of_body)
+        let execution = Execution::nested_async(self.clone()).await?;
+        execution.nest_async(body).await.map_err(ExecutionError::of_body)
     }
 
     /// Runs the hooks; the execution that is returned completes them. For bodies that are no
@@ -103,14 +113,27 @@ impl Executor {
     ///
     /// # Errors
     /// A hook's run has failed; those that had run were completed. The reporter has been told.
-    ///
-    /// # Panics
-    /// Where this thread loads or unloads under the executor's interlock: it would wait for itself.
+    /// [`AcquireError::Nested`](super::interlock::AcquireError::Nested) where this thread, or the execution it
+    /// is in, loads or unloads under the executor's interlock: it would wait for itself.
     pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
         if self.is_active() {
             return Ok(Execution::nested(self.clone()));
         }
         Execution::start(self.clone(), Entry::Guard, None)
+    }
+    /// [`run`](Self::run) for a task: waiting to enter does not block the thread. It is ended by
+    /// [`Execution::complete_async`].
+    ///
+    /// # Errors
+    /// Those of `run`.
+    ///
+    /// # Cancel safety
+    /// Dropped at an await, it has not begun: no hook has run.
+    pub async fn run_async(&self) -> Result<Execution<'static>, ExecutionError> {
+        if self.is_active() {
+            return Ok(Execution::nested(self.clone()));
+        }
+        Execution::start_async(self.clone(), Entry::Guard, None).await
     }
 
     /// [`wrap`](Self::wrap) for a future, on any runtime. The executor counts as running whenever
@@ -124,8 +147,12 @@ impl Executor {
     /// # async fn read() -> std::io::Result<String> { Ok(String::new()) }
     /// ```
     ///
+    /// Inside another execution it has a share of its own, as a [child](Execution::child) of that one, and may
+    /// outlive it; for the rest, as [`wrap`](Self::wrap) there.
+    ///
     /// # Errors
-    /// Those of [`wrap`](Self::wrap).
+    /// Those of [`wrap`](Self::wrap). [`AcquireError::Nested`](super::interlock::AcquireError::Nested) in a load or
+    /// an unload, too: it could be polled when that is over.
     ///
     /// # Panics
     /// As [`wrap`](Self::wrap).
@@ -134,9 +161,6 @@ impl Executor {
     /// If it is dropped at any await, the body is dropped, and then the hooks are completed. If it has given
     /// up its share, to load or to reload, and somebody else holds just then, that happens when they have
     /// released, and by their thread: the drop waits for nobody.
-    ///
-    /// Inside another executor's execution, under one interlock, it has that one's share, and is to be polled
-    /// inside that one to its end; polled elsewhere, its body is dropped and it fails.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
@@ -153,7 +177,15 @@ impl Executor {
         call: impl FnOnce(&mut Preparing<'_>) -> Result<(), Failure>,
     ) -> Result<(), ExecutionError> {
         let called = match self.interlock() {
-            Some(interlock) => interlock.run(|running| call(&mut Preparing::new(Some(running)))),
+            Some(interlock) => {
+                let entered = interlock.run_here(|running| {
+                    if interlock.is_half_reloaded_here() {
+                        return Err(Failure::new(Stage::Enter, HalfReloaded));
+                    }
+                    call(&mut Preparing::new(Some(running)))
+                });
+                entered.unwrap_or_else(|refused| Err(Failure::new(Stage::Enter, refused)))
+            }
             None => call(&mut Preparing::new(None)),
         };
         called.map_err(|failure| self.tell(ExecutionError::new(failure, Vec::new()), false))

@@ -25,7 +25,10 @@
 //! # Limits
 //! - Hooks are given no share: they see nothing that is [`interlock::Loaded`]. What
 //!   [prepares](ReloaderBuilder::to_prepare) may load.
-//! - A nested execution has no share of its own: what it loads, it loads by the outer one's.
+//! - A nested execution has a share, but not to load by: what it loads, it loads by the outer one's.
+//! - Hooks of an execution that was dropped beside a load are called by the thread that has loaded, under
+//!   whatever that has locked. A lock that a hook takes is none to be kept while one loads: the load waits
+//!   for executions whose hooks take it.
 //! - A thread that is started by hand and waited for, without [`Execution::child`], counts as a
 //!   stranger: its reload waits for who waits for it. The interlock sees that only if the wait is
 //!   [told](interlock::Running::waiting).

@@ -4,7 +4,7 @@ use super::ambient::Ambient;
 use super::changes::Check;
 use super::error::{BoxError, ExecutionError, Failure, Stage};
 use super::executor::Executor;
-use super::guard::{Entry, Execution};
+use super::guard::{Entry, Execution, Reload};
 use super::reloader_builder::ReloaderBuilder;
 use super::reloading::{Reloading, Steps, When};
 use std::error::Error;
@@ -40,7 +40,11 @@ use std::sync::Arc;
 /// # A reload that fails
 /// Its execution fails without running its body, and the reporter is told. Until a reload has
 /// succeeded, no executor of the interlock runs anything ([`HalfReloaded`]), and each execution of the
-/// reloader tries again first. An interlock has one reloader.
+/// reloader tries again first. What a reload itself calls runs all the same.
+///
+/// An interlock has one reloader at a time: there may be another when all clones of the first are
+/// dropped, and its executions are over. What that one has left half reloaded stays so, and what it has
+/// found changed and not reloaded stays changed: the next one reloads first, by its own steps.
 #[derive(Clone)]
 pub struct Reloader {
     executor: Executor,
@@ -83,7 +87,7 @@ impl Reloader {
     ) -> Result<R, ExecutionError> {
         match self.nested()? {
             true => self.executor.nest(body),
-            false => self.start(Entry::Scope)?.carry(body),
+            false => self.start(Entry::Scope, Reload::IfDue)?.carry(body),
         }
     }
 
@@ -97,7 +101,22 @@ impl Reloader {
     pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
         match self.nested()? {
             true => Ok(Execution::nested(self.executor.clone())),
-            false => self.start(Entry::Guard),
+            false => self.start(Entry::Guard, Reload::IfDue),
+        }
+    }
+
+    /// [`run`](Self::run) for a task: waiting, to enter and to unload, does not block the thread.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    ///
+    /// # Cancel safety
+    /// Dropped at an await, the hooks that have run are completed; what is to be reloaded, the next execution
+    /// reloads.
+    pub async fn run_async(&self) -> Result<Execution<'static>, ExecutionError> {
+        match self.nested()? {
+            true => Ok(Execution::nested(self.executor.clone())),
+            false => self.start_async(Entry::Guard).await,
         }
     }
 
@@ -120,11 +139,7 @@ impl Reloader {
     {
         match self.nested()? {
             true => self.executor.nest_async(body).await,
-            false => {
-                let (executor, reloading) = (self.executor.clone(), self.reloading.clone());
-                let started = Execution::start_async(executor, Entry::Scope, Some(reloading));
-                started.await?.carry_async(body).await
-            }
+            false => self.start_async(Entry::Scope).await?.carry_async(body).await,
         }
     }
 
@@ -141,23 +156,25 @@ impl Reloader {
         if self.executor.is_active() {
             return Err(refused(ReloadRefused::InsideExecution));
         }
-        if self.reloading.when == When::OnChange {
-            self.reloading.changes.note();
-        }
-        self.start(Entry::Scope)?.carry(|_| Ok(()))?;
+        self.start(Entry::Scope, Reload::Anyway)?.carry(|_| Ok(()))?;
         self.prepare()
     }
 
     /// Prepares without reloading: once, when the program starts. Nobody unloads meanwhile.
     ///
     /// # Errors
-    /// The first that failed; the rest were not called. The reporter has been told.
+    /// The first that failed; the rest were not called. [`HalfReloaded`], and nothing was called. The reporter
+    /// has been told.
     pub fn prepare(&self) -> Result<(), ExecutionError> {
         self.executor.bare(|preparing| self.reloading.prepare(preparing))
     }
 
-    fn start(&self, entry: Entry) -> Result<Execution<'static>, ExecutionError> {
-        Execution::start(self.executor.clone(), entry, Some(self.reloading.clone()))
+    fn start(&self, entry: Entry, reload: Reload) -> Result<Execution<'static>, ExecutionError> {
+        Execution::start(self.executor.clone(), entry, Some((self.reloading.clone(), reload)))
+    }
+    async fn start_async(&self, entry: Entry) -> Result<Execution<'static>, ExecutionError> {
+        let reloading = Some(self.reloading.clone());
+        Execution::start_async(self.executor.clone(), entry, reloading).await
     }
 
     /// Whether there is nothing to be done but to call the body; an error if a reload is due and

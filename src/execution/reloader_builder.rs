@@ -4,7 +4,7 @@ use super::changes::{Changes, Check, Watched};
 use super::error::BoxError;
 use super::executor::Executor;
 use super::hooks::Hook;
-use super::interlock::Unloading;
+use super::interlock::{Reloads, Unloading};
 use super::preparing::Preparing;
 use super::reloader::Reloader;
 use super::reloading::{Reloading, Steps, When};
@@ -120,22 +120,23 @@ impl ReloaderBuilder {
     /// The reloader.
     ///
     /// # Errors
-    /// The executor has no interlock, or that has a reloader already. A disabled one needs neither.
+    /// The executor has no interlock, or that has a reloader, of which a clone or an execution is left. A
+    /// disabled one needs neither.
     pub fn build(self) -> Result<Reloader, ReloaderError> {
         let ReloaderBuilder { executor, check, steps, when } = self;
+        let mut right = None;
         if when != When::Never {
             let Some(interlock) = executor.interlock() else {
                 return Err(ReloaderError::NoInterlock);
             };
-            if !interlock.world().take_reloader() {
-                return Err(ReloaderError::SecondReloader);
-            }
+            right = Some(Reloads::take(interlock).ok_or(ReloaderError::SecondReloader)?);
         }
-        let changes = match when {
-            When::OnChange => Changes::new(check),
-            When::Always | When::Never => Changes::new(Check::OnRequest),
+        let check = match when {
+            When::OnChange => check,
+            When::Always | When::Never => Check::OnRequest,
         };
-        let reloading = Reloading { when, changes, steps };
+        let changes = Changes::new(check, right.as_ref().is_some_and(Reloads::take_change));
+        let reloading = Reloading { when, changes, steps, right };
         Ok(Reloader::new(executor, Arc::new(reloading)))
     }
 }
@@ -152,7 +153,8 @@ impl fmt::Debug for ReloaderBuilder {
 pub enum ReloaderError {
     /// Nothing keeps the executor's executions from running while something is unloaded.
     NoInterlock,
-    /// Executions under the executor's interlock could not tell the one's failed reload from the other's.
+    /// Executions under the executor's interlock could not tell the one's failed reload from the other's. Once
+    /// all clones of the other one are dropped, and its executions are over, there may be another.
     SecondReloader,
 }
 

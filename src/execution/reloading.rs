@@ -21,13 +21,20 @@
 //! without a reloader is refused, and the next with one reloads before anything else, whatever the
 //! check says.
 //!
+//! It stays said when the reloader is gone: the next that is made for the interlock reloads before its
+//! first body, by its own steps. A change that was noted and not taken up is left to it, too.
+//!
+//! A reload of another execution may fail between this one's and its body, for it lets those go first that
+//! wait to unload. So the world is looked at once more when the share is back: from there on it stays as
+//! it is.
+//!
 //! All this is said in plain atomics: they are written by who holds the interlock to unload, or
 //! before who holds it could, and read by those that run. The interlock puts them in order.
 
 use super::changes::Changes;
 use super::error::{BoxError, Failure, Stage};
 use super::hooks::{Completers, Hooks, stage};
-use super::interlock::{Unloading, World};
+use super::interlock::{Reloads, Unloading, World};
 use super::preparing::Preparing;
 use crate::foreign::Foreign;
 
@@ -63,6 +70,16 @@ pub(crate) struct Reloading {
     pub(crate) when: When,
     pub(crate) changes: Changes,
     pub(crate) steps: Steps,
+    /// Unless it is disabled. Given back last.
+    pub(crate) right: Option<Reloads>,
+}
+
+impl Drop for Reloading {
+    fn drop(&mut self) {
+        if let Some(right) = self.right.as_ref().filter(|_| self.changes.are_pending()) {
+            right.leave_change();
+        }
+    }
 }
 
 impl Reloading {
@@ -74,12 +91,23 @@ impl Reloading {
     pub(crate) fn is_last(&self) -> bool {
         self.when == When::Always
     }
+    /// Whether its executions reload what is half reloaded.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.when != When::Never
+    }
     /// Whether an execution inside another would have to reload.
     pub(crate) fn is_due(&self) -> Result<bool, Failure> {
         match self.when {
             When::OnChange => self.changes.look(),
             When::Always => Ok(true),
             When::Never => Ok(false),
+        }
+    }
+    /// A reload was asked for. By who runs: noted beside one that unloads, it would reload once more between
+    /// that one's reload and its body.
+    pub(crate) fn ask(&self) {
+        if self.when == When::OnChange {
+            self.changes.note();
         }
     }
     /// There is something to be reloaded, by whoever comes to it.

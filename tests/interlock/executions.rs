@@ -191,6 +191,31 @@ fn a_share_used_by_another_thread_meanwhile_is_noticed() {
     });
 }
 
+/// A future of the same thread has given the share up: a run beside it panicked, though nobody was in its
+/// way. It is a child; and as its parent waits for it, it may not load.
+#[test]
+fn a_run_beside_a_future_that_has_given_the_share_up_is_a_child() {
+    let interlock = Interlock::new();
+    let sharer = interlock.enter();
+    interlock.run(|r| {
+        let mut load = std::pin::pin!(r.load_async());
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(load.as_mut().poll(&mut cx).is_pending());
+        interlock.run(|child| {
+            assert!(child.has_share());
+            assert!(matches!(child.load(|_| ()), Err(AcquireError::Nested)));
+            assert!(matches!(child.unload(|_| ()), Err(AcquireError::Child)));
+            interlock.run(|nested| assert_eq!(nested.id(), child.id()));
+        });
+        // From here on it holds, and whoever waited for it would do so for ever.
+        drop(sharer);
+        assert!(matches!(interlock.try_run(|_| ()), Err(AcquireError::Nested)));
+        assert!(matches!(interlock.run_timeout(SECOND, |_| ()), Err(AcquireError::Nested)));
+        panics(|| interlock.run(|_| ()));
+    });
+    assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
+}
+
 /// A child that waits for the holder, and gives up, is in nobody's way and in no dump.
 #[test]
 fn a_child_that_gives_up_entering_leaves_nothing_behind() {

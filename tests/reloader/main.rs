@@ -9,4 +9,5 @@ mod failures;
 mod nesting;
 mod noting;
 mod steps;
+mod succeeding;
 mod waiting;

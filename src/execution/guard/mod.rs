@@ -5,25 +5,26 @@
 //! What fails is kept with it, and told once, when it has left. No thread is bound to it: who has
 //! the value ends the execution, wherever that is.
 
+mod begin;
+mod end;
 mod late;
 mod reload;
 
 use super::ambient::Scope;
 use super::child::Child;
-use super::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
+use super::error::{BoxError, ExecutionError, Failure};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{self, Interlock, Running};
-use super::preparing::{Loads, Preparing};
+use super::interlock::{self, Running};
 use super::reloading::Reloading;
 use super::scoped::scoped;
-use crate::foreign::{caught, panic_message, release};
+use crate::foreign::{caught, release};
 use crate::sync::has_failed;
+pub(crate) use begin::{Entry, Reload};
 use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
 use std::mem::take;
-use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -33,7 +34,8 @@ use std::task::Poll;
 /// Given to the body by [`Executor::wrap`], or returned by [`Executor::run`]. Dropping it completes
 /// the hooks, too; what fails then is told to the reporter only. Its hooks are completed under its share: if
 /// that was given up for a load that was then dropped, and somebody else holds, a drop leaves it to them, and
-/// everything else waits.
+/// everything else waits. The hooks are called by that one's thread then, which does not count as being in its
+/// own executions meanwhile.
 ///
 /// ```
 /// use cabrank::execution::Executor;
@@ -65,6 +67,8 @@ pub struct Execution<'scope> {
     executor: Executor,
     /// Inside another of the same executor: there is nothing to do.
     nested: bool,
+    /// Inside another one, whichever: its share is not to be given up.
+    inside: bool,
     /// Of its reloader, if that has begun it.
     reloading: Option<Arc<Reloading>>,
     /// To be reloaded before it is completed.
@@ -77,20 +81,6 @@ pub struct Execution<'scope> {
     failures: Vec<Failure>,
 }
 
-/// How an execution comes to its share.
-pub(crate) enum Entry {
-    /// By itself. What runs inside another execution on the same thread, of another executor, has
-    /// that one's share.
-    Scope,
-    /// The same, with a share of its own: it may outlive the other.
-    Guard,
-    /// With a child's token, if there is an interlock.
-    Child(Option<interlock::Child>),
-}
-
-/// Why a body is not polled any more.
-const TAKEN_OUT: &str = "the future was taken out of the execution that it has its share of";
-
 /// How a body has ended.
 enum Ended<R> {
     Value(R),
@@ -99,130 +89,20 @@ enum Ended<R> {
     Panicked(Box<dyn Any + Send>),
 }
 
-impl Execution<'static> {
-    fn idle(executor: Executor, reloading: Option<Arc<Reloading>>) -> Self {
-        Execution {
-            executor,
-            nested: false,
-            reloading,
-            reloads_last: false,
-            reload_completers: Completers::default(),
-            completers: Completers::default(),
-            running: None,
-            failures: Vec::new(),
-        }
-    }
-    /// One inside another: nothing is ever run.
-    pub(crate) fn nested(executor: Executor) -> Self {
-        let mut execution = Execution::idle(executor, None);
-        execution.nested = true;
-        execution
-    }
-
-    /// One that has entered, reloaded if that is due, and run its hooks.
-    pub(crate) fn start(
-        executor: Executor,
-        entry: Entry,
-        reloading: Option<Arc<Reloading>>,
-    ) -> Result<Self, ExecutionError> {
-        let mut execution = Execution::idle(executor, reloading);
-        if let Some(interlock) = execution.executor.interlock() {
-            execution.running = match entry {
-                Entry::Scope if interlock.is_shared_here() => None,
-                Entry::Child(Some(token)) => Some(token.enter()),
-                Entry::Scope | Entry::Guard | Entry::Child(None) => Some(interlock.enter()),
-            };
-        }
-        let begun = execution.begin().and_then(|due| {
-            if due {
-                execution.reload_first()?;
-            }
-            execution.begin_reloaded()
-        });
-        execution.begun(begun)
-    }
-    /// The same without blocking the thread.
-    pub(crate) async fn start_async(
-        executor: Executor,
-        entry: Entry,
-        reloading: Option<Arc<Reloading>>,
-    ) -> Result<Self, ExecutionError> {
-        let mut execution = Execution::idle(executor, reloading);
-        if let Some(interlock) = execution.executor.interlock() {
-            execution.running = match entry {
-                Entry::Scope if interlock.is_shared_here() => None,
-                Entry::Child(Some(token)) => Some(token.enter_async().await),
-                Entry::Scope | Entry::Guard | Entry::Child(None) => {
-                    Some(interlock.enter_async().await)
-                }
-            };
-        }
-        let begun = match execution.begin() {
-            Ok(true) => execution.reload_first_async().await,
-            Ok(false) => Ok(()),
-            Err(failure) => Err(failure),
-        };
-        let begun = match begun {
-            Ok(()) => execution.begin_reloaded_async().await,
-            failed => failed,
-        };
-        execution.begun(begun)
-    }
-}
-
 impl<'scope> Execution<'scope> {
-    /// Runs the executor's hooks. True if something is to be reloaded.
-    fn begin(&mut self) -> Result<bool, Failure> {
-        let half_reloaded = self.executor.interlock().is_some_and(Interlock::is_half_reloaded_here);
-        if self.reloading.is_none() && half_reloaded {
-            return Err(Failure::new(Stage::Enter, super::HalfReloaded));
-        }
-        self.run_hooks()?;
-        let Some(reloading) = &self.reloading else { return Ok(false) };
-        let _here = self.scope().enter();
-        Ok(reloading.is_due_first()? || half_reloaded)
-    }
-    fn run_hooks(&mut self) -> Result<(), Failure> {
-        if self.executor.inner.hooks.is_empty() {
-            return Ok(());
-        }
-        let _here = self.scope().enter();
-        self.executor.inner.hooks.run(&mut self.completers)
-    }
-    fn begin_reloaded(&mut self) -> Result<(), Failure> {
-        let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
-        let _here = self.scope().enter();
-        self.reloads_last = true;
-        let share = self.running.as_mut().map(|running| running as &mut dyn Loads);
-        reloading.begin_shared(&mut Preparing::new(share), &mut self.reload_completers)
-    }
-    /// One that could not begin waits for nobody.
-    fn begun(mut self, begun: Result<(), Failure>) -> Result<Self, ExecutionError> {
-        match begun {
-            Ok(()) => Ok(self),
-            Err(failure) => {
-                self.failures.push(failure);
-                self.end();
-                Err(self.told().expect_err("it has failed"))
-            }
-        }
-    }
-
     /// What a thread has to know that is in this execution.
     fn scope(&self) -> Scope {
-        Scope {
-            executor: self.executor.id(),
-            reloading: self.reloading.is_some(),
-            share: self.running.as_ref().map(Running::scope),
-        }
+        let executor = (!self.nested).then(|| (self.executor.id(), self.reloading.is_some()));
+        Scope { executor, share: self.running.as_ref().map(Running::scope) }
     }
 
     /// Its share of the interlock: handles to what is loaded borrow from it, and it loads.
     ///
     /// None if the executor has no interlock, or this is inside another execution on the same
-    /// thread: the share is that one's.
+    /// thread, and not in a permit block: then it has a share, but that one is to load, which would have to
+    /// give its own up. What is loaded it sees by [`Interlock::run`](interlock::Interlock::run).
     pub fn running(&mut self) -> Option<&mut Running<'scope>> {
-        self.running.as_mut()
+        self.running.as_mut().filter(|_| !self.inside)
     }
 
     /// A token with which a thread or task begins an execution that this one may wait for: it is
@@ -248,17 +128,18 @@ impl<'scope> Execution<'scope> {
         let token = match (&self.running, self.executor.interlock()) {
             (Some(running), _) => Some(running.child()),
             // Of the execution around this one.
-            (None, Some(interlock)) if interlock.is_shared_here() => {
-                Some(interlock.run(|running| running.child()))
-            }
-            (None, _) => None,
+            (None, Some(interlock)) => interlock.ambient_child(),
+            (None, None) => None,
         };
         Child::new(self.executor.clone(), token)
     }
 
     /// Calls something while the executor counts as running on this thread, so that a
-    /// [`wrap`](Executor::wrap) inside is a nested one.
+    /// [`wrap`](Executor::wrap) inside is a nested one. If its share was given up, by something that was
+    /// then dropped, it waits for that first.
     pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution<'_>) -> R) -> R {
+        self.await_share();
+        self.assert_share();
         let _here = self.scope().enter();
         body(self)
     }
@@ -283,86 +164,53 @@ impl<'scope> Execution<'scope> {
     {
         let result = {
             let scope = self.scope();
-            // If it has that of the execution around it, it is nothing outside of that.
-            let borrowed = self.executor.interlock().filter(|_| self.running.is_none()).cloned();
-            let has_share = || borrowed.as_ref().is_none_or(Interlock::is_shared_here);
-            let mut body = pin!(scoped(|| scope.clone().enter(), async { body(&mut self).await }));
-            poll_fn(|cx| {
-                if !has_share() {
-                    return Poll::Ready(Ok(Err(TAKEN_OUT.into())));
-                }
-                match caught(|| body.as_mut().poll(cx)) {
-                    Ok(Poll::Pending) => Poll::Pending,
-                    Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
-                    Err(panic) => Poll::Ready(Err(panic)),
-                }
+            let mut body = pin!(scoped(|| scope.clone().enter(), async {
+                self.assert_share();
+                body(&mut self).await
+            }));
+            poll_fn(|cx| match caught(|| body.as_mut().poll(cx)) {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+                Err(panic) => Poll::Ready(Err(panic)),
             })
             .await
         };
         let ended = self.note(result);
-        if let Some(running) = &self.running {
-            running.await_share_async().await;
-        }
+        self.await_share_async().await;
         self.reload_last_async().await;
         self.end();
         self.settle(ended)
     }
 
-    /// Completes the hooks, and runs them again: a new execution in the place of this one. A nested
-    /// one does neither.
-    ///
-    /// The share is kept, so nothing is reloaded in between (unless this is an execution of a
-    /// reloader that always reloads). Of a reloader's hooks, nothing is run again.
-    ///
-    /// # Errors
-    /// The new execution's failure: then there is none, the hooks that had run were completed, and
-    /// nothing is left to be done. Otherwise a [`Stage::Complete`] of the former one, and the new
-    /// one runs. The reporter has been told.
-    pub fn reset(&mut self) -> Result<(), ExecutionError> {
-        if self.nested {
-            return Ok(());
-        }
-        self.await_share();
-        self.reload_last();
-        self.complete_all();
-        if let Err(failure) = self.run_hooks() {
-            self.failures.insert(0, failure);
-            self.complete_all();
-        }
-        self.told()
+    /// The body of a nested one, as a future.
+    pub(crate) async fn nest_async<R, F>(mut self, body: F) -> Result<R, BoxError>
+    where
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
+    {
+        let scope = self.scope();
+        scoped(|| scope.clone().enter(), async {
+            self.assert_share();
+            body(&mut self).await
+        })
+        .await
     }
 
-    /// Completes the hooks, the last that ran first: every one, whatever fails.
-    ///
-    /// # Errors
-    /// The first failure, with the others attached. The reporter has been told.
-    pub fn complete(mut self) -> Result<(), ExecutionError> {
-        self.await_share();
-        self.reload_last();
-        self.end();
-        self.told()
-    }
-
-    /// What is done under its share waits for it, if the body has dropped what it had given it up for.
-    fn await_share(&self) {
-        if let Some(running) = &self.running {
-            running.await_share();
+    /// S8: what an execution calls is called while it has its share, or while it holds. Not of one that was
+    /// forfeited; nor where its share was swapped for another interlock's, or there is none to have.
+    #[inline]
+    fn assert_share(&self) {
+        #[cfg(debug_assertions)]
+        if !has_failed() {
+            let interlock =
+                self.executor.interlock().filter(|_| !(self.nested && self.running.is_none()));
+            let runs = interlock.is_none_or(|interlock| {
+                self.running.as_ref().is_some_and(|share| share.may_be_used(interlock))
+            });
+            assert!(
+                runs,
+                "S8 does not hold: hooks and body are called only under the execution's share"
+            );
         }
-    }
-    /// Completes whatever there is to complete, and leaves. Waits for nobody, and has its share: a reload that is due
-    /// last, and was not made, is owed to the next execution.
-    fn end(&mut self) {
-        self.last();
-        self.complete_all();
-        self.running = None;
-    }
-    fn complete_all(&mut self) {
-        if self.reload_completers.is_empty() && self.completers.is_empty() {
-            return;
-        }
-        let _here = self.scope().enter();
-        self.reload_completers.complete(&mut self.failures);
-        self.completers.complete(&mut self.failures);
     }
 
     /// All of it, out of its scope: nothing is left to be done.
@@ -370,46 +218,13 @@ impl<'scope> Execution<'scope> {
         Execution {
             executor: self.executor.clone(),
             nested: self.nested,
+            inside: self.inside,
             reloading: self.reloading.take(),
             reloads_last: take(&mut self.reloads_last),
             reload_completers: take(&mut self.reload_completers),
             completers: take(&mut self.completers),
             running: self.running.take().map(Running::out_of_scope),
             failures: take(&mut self.failures),
-        }
-    }
-
-    fn told(&mut self) -> Result<(), ExecutionError> {
-        match ExecutionError::of(take(&mut self.failures)) {
-            None => Ok(()),
-            Some(error) => Err(self.executor.tell(error, false)),
-        }
-    }
-
-    /// Notes what has failed, in case nobody is there any more when it is to be told.
-    fn note<R>(&mut self, result: std::thread::Result<Result<R, BoxError>>) -> Ended<R> {
-        let (cause, ended) = match result {
-            Ok(Ok(value)) => return Ended::Value(value),
-            Ok(Err(cause)) => (cause, Ended::Failed),
-            Err(panic) => (Panicked::new(panic_message(&*panic)).into(), Ended::Panicked(panic)),
-        };
-        self.failures.push(Failure::new(Stage::Body, cause));
-        ended
-    }
-    fn settle<R>(mut self, ended: Ended<R>) -> Result<R, ExecutionError> {
-        let told = self.told();
-        drop(self);
-        match (ended, told) {
-            (Ended::Value(value), Ok(())) => Ok(value),
-            (Ended::Value(value), Err(error)) => {
-                release(value);
-                Err(error)
-            }
-            (Ended::Failed, told) => Err(told.expect_err("it has failed")),
-            (Ended::Panicked(panic), told) => {
-                release(told);
-                resume_unwind(panic)
-            }
         }
     }
 }

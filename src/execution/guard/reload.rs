@@ -50,10 +50,11 @@ impl Execution<'_> {
     /// is called once more, alone.
     pub(super) async fn begin_reloaded_async(&mut self) -> Result<(), Failure> {
         let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
-        if self.running.is_none() {
+        if self.inside || self.running.is_none() {
             // Inside another execution it may not load, so it does not wait.
             return self.begin_reloaded();
         }
+        self.assert_share();
         self.reloads_last = true;
         let scope = self.scope();
         {
@@ -86,25 +87,27 @@ impl Execution<'_> {
     /// Waits until nobody else runs, and reloads.
     fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
         let _here = self.scope().enter();
-        let interlock = self.executor.interlock().ok_or_else(no_share)?;
+        let interlock = self.executor.interlock().filter(|_| !self.inside).ok_or_else(no_share)?;
         let running = own(&mut self.running, interlock)?;
         let world = interlock.world();
         let completers = &mut self.reload_completers;
         let failures = &mut self.failures;
-        let unloaded =
-            running.unload(|unloading| alone(reloading, unloading, world, completers, failures));
+        let unloaded = running.unload(|unloading| {
+            let _reload = interlock.reload_scope();
+            alone(reloading, unloading, world, completers, failures)
+        });
         unloaded.map_err(|refused| Failure::new(Stage::Unload, refused))?
     }
     async fn unload_async(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
         let scope = self.scope();
-        let interlock = self.executor.interlock().ok_or_else(no_share)?;
+        let interlock = self.executor.interlock().filter(|_| !self.inside).ok_or_else(no_share)?;
         let running = own(&mut self.running, interlock)?;
         let world = interlock.world();
         let completers = &mut self.reload_completers;
         let unloading = running.unload_async().await;
         let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
         let result = {
-            let _here = (scope.enter(), unloading.scope().enter());
+            let _here = (scope.enter(), unloading.scope().enter(), interlock.reload_scope());
             alone(reloading, &mut unloading.unloading(), world, completers, &mut self.failures)
         };
         unloading.finish().await;

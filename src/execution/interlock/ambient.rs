@@ -14,8 +14,17 @@ pub(super) enum Kind {
     Running,
     /// That nobody else runs.
     Exclusive,
+    /// The same, in a reload.
+    Reload,
     /// Nothing: it is a permit block.
     Permit,
+}
+
+impl Kind {
+    /// Whether it is in a section of the holder's.
+    pub(super) fn is_alone(self) -> bool {
+        matches!(self, Kind::Exclusive | Kind::Reload)
+    }
 }
 
 #[derive(Clone)]
@@ -46,9 +55,16 @@ pub(super) fn innermost(home: &Arc<Inner>) -> Option<Frame> {
 /// Whether this thread is in an exclusive section of this interlock: whatever waits for the holder would
 /// wait for itself.
 pub(super) fn is_alone(home: &Arc<Inner>) -> bool {
+    is_any(home, Kind::is_alone)
+}
+/// Whether this thread carries out a reload of what this interlock guards.
+pub(super) fn reloads(home: &Arc<Inner>) -> bool {
+    is_any(home, |kind| kind == Kind::Reload)
+}
+fn is_any(home: &Arc<Inner>, wanted: fn(Kind) -> bool) -> bool {
     let found = FRAMES.try_with(|frames| {
         let of_home = |frame: &&Frame| Arc::ptr_eq(&frame.record.home, home);
-        frames.borrow().iter().filter(of_home).any(|frame| frame.kind == Kind::Exclusive)
+        frames.borrow().iter().filter(of_home).any(|frame| wanted(frame.kind))
     });
     found.unwrap_or(false)
 }
@@ -61,6 +77,27 @@ pub(super) fn beside(record: &Arc<Record>) -> Vec<OwnerId> {
         frames.borrow().iter().filter(others).map(|frame| frame.record.id()).collect()
     });
     found.unwrap_or_default()
+}
+
+/// This thread is in none of its executions, until the guard is dropped: what it does meanwhile is not
+/// theirs.
+pub(super) fn set_aside() -> Aside {
+    let frames = FRAMES.try_with(|frames| frames.take()).unwrap_or_default();
+    Aside { frames, here: PhantomData }
+}
+
+#[must_use]
+pub(super) struct Aside {
+    frames: Vec<Frame>,
+    /// Of this thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let former = std::mem::take(&mut self.frames);
+        let _ = FRAMES.try_with(|frames| frames.replace(former));
+    }
 }
 
 /// The thread is in this frame until the guard is dropped.

@@ -14,19 +14,21 @@ impl Interlock {
     /// Runs `f` in an execution, which begins when nobody loads or unloads, or waits to.
     ///
     /// Inside another `run` of this interlock on the same thread it is the same execution, and does not
-    /// wait (in a permit block: for the holder alone).
+    /// wait (in a permit block: for the holder alone). Where another future or thread has borrowed the
+    /// enclosing [`Running`], and has given its share up, it is a [child](Running::child) of that execution,
+    /// which may not load.
     ///
     /// # Panics
-    /// If another thread has borrowed the enclosing [`Running`] and loads, unloads or permits with it; or if
-    /// that has no share because a future was dropped, and somebody holds whom this thread is in, too: it
-    /// would wait for itself.
+    /// If what has borrowed the enclosing `Running` loads or unloads, or waits to and somebody else holds:
+    /// they may be futures of this thread, which go on only when this has returned. Or if that has no share because
+    /// a future was dropped, and somebody holds whom this thread is in, too: it would wait for itself.
     pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         self.run_by(Limit::Forever, f).unwrap_or_else(|error| panic!("{error}"))
     }
     /// [`run`](Self::run), if that needs no waiting.
     ///
     /// # Errors
-    /// [`AcquireError::WouldBlock`].
+    /// [`AcquireError::WouldBlock`]; [`AcquireError::Nested`] where `run` panics.
     pub fn try_run<R>(
         &self,
         f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
@@ -36,13 +38,20 @@ impl Interlock {
     /// [`run`](Self::run), if it can begin within `timeout`.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`].
+    /// [`AcquireError::TimedOut`]; [`AcquireError::Nested`] where `run` panics.
     pub fn run_timeout<R>(
         &self,
         timeout: Duration,
         f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
     ) -> Result<R, AcquireError> {
         self.run_by(self.0.deadline(timeout), f)
+    }
+    /// [`run`](Self::run), or why not.
+    pub(crate) fn run_here<R>(
+        &self,
+        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
+    ) -> Result<R, AcquireError> {
+        self.run_by(Limit::Forever, f)
     }
     fn run_by<R>(
         &self,
@@ -85,14 +94,14 @@ impl Interlock {
     pub fn enter_timeout(&self, timeout: Duration) -> Result<Running<'static>, AcquireError> {
         self.enter_by(self.0.deadline(timeout))
     }
-    fn enter_by(&self, limit: Limit) -> Result<Running<'static>, AcquireError> {
+    pub(super) fn enter_by(&self, limit: Limit) -> Result<Running<'static>, AcquireError> {
         if matches!(limit, Limit::Forever) {
             ambient_is_not_alone(&self.0);
         }
         Running::first(&self.0, self.ambient_child(), limit)
     }
     /// The right by which an execution begins here: as a child of the one that this thread is in.
-    pub(super) fn ambient_child(&self) -> Option<Child> {
+    pub(crate) fn ambient_child(&self) -> Option<Child> {
         ambient::innermost(&self.0).map(|frame| Child::of(&frame.record, frame.lineage))
     }
 }

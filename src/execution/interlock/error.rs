@@ -21,6 +21,9 @@ pub enum AcquireError {
     /// inside an exclusive section or a permit block that forbids it.
     ///
     /// A handle that borrows from the other share would live across what is asked for here.
+    ///
+    /// Of an execution that was to begin: inside a section of this thread, or beside one of the execution that
+    /// the thread is in, it would wait for itself.
     Nested,
     /// The deadline passed first.
     TimedOut,

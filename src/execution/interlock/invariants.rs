@@ -17,7 +17,7 @@
 //! | S5 | `ILK-OUT-IS-EMPTY`, `ILK-SHARE-GIVEN-UP`, `ILK-FRAMES` |
 //! | S6 | `ILK-ONE-HOLDER` |
 //! | S7 | `ILK-ENTRY`, `ILK-QUEUED` |
-//! | S8 | `ILK-SHARE-GIVEN-UP`, `interlock_crowd`, `dropped_wrap_async_x_load` |
+//! | S8 | `ILK-SHARE-GIVEN-UP`, `interlock_crowd`, `dropped_wrap_async_x_load`, `nested_wrap_x_load` |
 //! | R11 | `r11_loads_end_before_unloads_in_whatever_order_they_came` |
 //! | R12 | `r12_a_new_sharer_waits_behind_an_upgrade_until_it_has_released` |
 //! | ONCE | `interlock_one_change_x_two_executions` |

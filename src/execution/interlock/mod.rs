@@ -77,9 +77,9 @@ pub use modes::Purpose;
 pub use owner::OwnerId;
 pub(crate) use returning::Returning;
 pub use running::Running;
-pub(crate) use scope::{Scope, Within};
+pub(crate) use scope::{Outside, Scope, Share, Within};
 pub use tasks::{LoadingGuard, UnloadingGuard};
-pub(crate) use world::World;
+pub(crate) use world::{Reloads, World};
 
 use crate::clock::{Clock, Deadline, Tick};
 use crate::foreign::{contained, release};

@@ -56,6 +56,8 @@ impl Context {
     /// The bit of a level whose future was dropped.
     const FORSAKEN: u32 = 1 << 31;
 
+    /// An execution that may give up nothing.
+    pub(super) const TWOFOLD: Context = Context { level: 1, shares: 2 };
     /// With one share on this level.
     pub(super) const fn alone(level: u32) -> Context {
         Context { level, shares: 1 }

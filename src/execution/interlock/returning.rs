@@ -14,6 +14,8 @@
 //! returned. So a drop leaves its end behind, as a waker: whoever lets the share in wakes it, after the lock,
 //! and after everybody else.
 
+#[cfg(debug_assertions)]
+use super::Interlock;
 use super::ambient;
 use super::error::{AcquireError, Deadlock};
 use super::modes::{Mode, Step, Watcher};
@@ -75,6 +77,15 @@ impl Record {
             true => self.returning(level).wait(limit),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Running<'_> {
+    /// Whether what is called now may count on it: it has its share, or nothing is promised to it.
+    pub(crate) fn may_be_used(&self, interlock: &Interlock) -> bool {
+        let is_lost = self.record().vitals().context() == Context::LOST;
+        self.has_share() || is_lost || !self.is_of(interlock)
     }
 }
 

@@ -5,7 +5,7 @@ use super::ambient::{self, Frame, Kind, Within};
 use super::child::Child;
 use super::enter::Begun;
 use super::error::AcquireError;
-use super::modes::Step;
+use super::modes::{Mode, Step};
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
 use super::{Inner, Interlock, Waited};
 use crate::execution::scoped::scoped;
@@ -81,7 +81,7 @@ impl<'scope> Running<'scope> {
             scope: PhantomData,
         }
     }
-    /// One share more.
+    /// One share more; or, where the share is given up by who goes on beside this, a child's.
     pub(super) fn nested(frame: Frame, limit: Limit) -> Result<Self, AcquireError> {
         let (level, vitals) = (frame.level, frame.record.vitals());
         let lost = loop {
@@ -90,14 +90,13 @@ impl<'scope> Running<'scope> {
             if now == Context::LOST {
                 break true;
             }
-            assert_eq!(
-                now.level, level,
-                "another thread loads, unloads or permits with this share"
-            );
+            if now.level != level {
+                return Running::beside(&frame, limit);
+            }
             if now.shares == 0 && frame.kind == Kind::Permit {
                 frame.record.enter_frame(limit)?;
             } else {
-                assert!(now.shares > 0 || frame.kind == Kind::Exclusive, "it has a share");
+                assert!(now.shares > 0 || frame.kind.is_alone(), "it has a share");
             }
             if vitals.exchange(now, Context { level, shares: now.shares + 1 }) {
                 break false;
@@ -107,6 +106,27 @@ impl<'scope> Running<'scope> {
         // Of a forfeited execution nothing is left to share.
         let level = if lost { Context::LOST.level } else { level };
         Ok(Running { hold_on: Hold::Nested(frame), level, lineage, scope: PhantomData })
+    }
+
+    /// A child of an execution whose share somebody has borrowed and given up, perhaps a future of this very
+    /// thread: that goes on when this thread does, so nothing waits here that would have to wait for it.
+    fn beside(frame: &Frame, limit: Limit) -> Result<Self, AcquireError> {
+        let home = &frame.record.home;
+        let at_once = match home.mode_of(frame) {
+            Mode::Holding => return Err(AcquireError::Nested),
+            // It may hold next.
+            Mode::Waiting { .. } => true,
+            _ => false,
+        };
+        let child = Child::of(&frame.record, frame.lineage.clone());
+        let limit_here = if at_once { Limit::Never } else { limit };
+        let running = Running::first(home, Some(child), limit_here).map_err(|refused| {
+            let told = matches!(limit, Limit::Never) || !at_once;
+            if told { refused } else { AcquireError::Nested }
+        })?;
+        // With a second one in its frame it gives neither up: to load it would wait for its parent.
+        running.record().vitals().exchange(Context::BASE, Context::TWOFOLD);
+        Ok(running)
     }
 
     pub(super) fn run<R>(mut self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
@@ -240,6 +260,17 @@ impl Drop for Running<'_> {
 impl fmt::Debug for Running<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Running").field(&self.id()).finish()
+    }
+}
+
+impl Inner {
+    /// What the owner of this frame does.
+    pub(super) fn mode_of(&self, frame: &Frame) -> Mode {
+        self.locked(|state| {
+            let owner = state.owner(frame.record.key());
+            let is_known = state.slow && owner.epoch == state.epoch;
+            if is_known { owner.mode } else { Mode::Running }
+        })
     }
 }
 

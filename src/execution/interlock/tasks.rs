@@ -88,7 +88,7 @@ impl Child {
 }
 
 /// An owner that waits to enter.
-struct Arrival<'a> {
+pub(super) struct Arrival<'a> {
     home: &'a Inner,
     /// Absent once it has entered.
     seat: Option<Seat>,
@@ -97,7 +97,7 @@ struct Arrival<'a> {
 }
 
 impl<'a> Arrival<'a> {
-    async fn enter(home: &'a Arc<Inner>, child: Option<Child>) -> Running<'static> {
+    pub(super) async fn enter(home: &'a Arc<Inner>, child: Option<Child>) -> Running<'static> {
         let seat = Seat::take(home);
         if let Begun::Yes = home.begin(&seat, child.as_ref().and_then(Child::lineage), Asker::Task)
         {

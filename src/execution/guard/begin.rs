@@ -1,0 +1,185 @@
+//! How an execution begins: it enters, runs its hooks, and reloads if that is due.
+
+use super::Execution;
+use crate::execution::error::{ExecutionError, Failure, Stage};
+use crate::execution::executor::Executor;
+use crate::execution::interlock::{self, AcquireError, Interlock, Share};
+use crate::execution::preparing::{Loads, Preparing};
+use crate::execution::reloading::Reloading;
+use crate::execution::{HalfReloaded, hooks::Completers};
+use std::sync::Arc;
+
+/// How an execution comes to its share.
+pub(crate) enum Entry {
+    /// It ends on this thread's stack, or is a future that begins here: inside another execution its share
+    /// follows that one's.
+    Scope,
+    /// It may end anywhere.
+    Guard,
+    /// The same, with a child's token, if there is an interlock.
+    Child(Option<interlock::Child>),
+}
+
+/// Whether an execution of a reloader reloads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reload {
+    IfDue,
+    /// It was asked for.
+    Anyway,
+}
+
+impl Execution<'static> {
+    fn idle(executor: Executor, reloading: Option<Arc<Reloading>>) -> Self {
+        Execution {
+            executor,
+            nested: false,
+            inside: false,
+            reloading,
+            reloads_last: false,
+            reload_completers: Completers::default(),
+            completers: Completers::default(),
+            running: None,
+            failures: Vec::new(),
+        }
+    }
+    /// One inside another of the same executor: no hook is ever run.
+    pub(crate) fn nested(executor: Executor) -> Self {
+        let mut execution = Execution::idle(executor, None);
+        execution.nested = true;
+        execution
+    }
+    /// The same with a share, for a body that is called at once.
+    pub(crate) fn nested_here(executor: Executor) -> Result<Self, ExecutionError> {
+        let mut execution = Execution::nested(executor);
+        match execution.enter(Entry::Scope) {
+            Ok(()) => Ok(execution),
+            Err(failure) => Err(ExecutionError::new(failure, Vec::new())),
+        }
+    }
+    /// The same for a future.
+    pub(crate) async fn nested_async(executor: Executor) -> Result<Self, ExecutionError> {
+        let mut execution = Execution::nested(executor);
+        match execution.enter_async(Entry::Scope).await {
+            Ok(()) => Ok(execution),
+            Err(failure) => Err(ExecutionError::new(failure, Vec::new())),
+        }
+    }
+
+    /// One that has entered, reloaded if that is due, and run its hooks.
+    pub(crate) fn start(
+        executor: Executor,
+        entry: Entry,
+        reloading: Option<(Arc<Reloading>, Reload)>,
+    ) -> Result<Self, ExecutionError> {
+        let (reloading, reload) = reloading.unzip();
+        let mut execution = Execution::idle(executor, reloading);
+        let begun = execution.enter(entry).and_then(|()| {
+            let mut due = execution.begin(reload)?;
+            while due {
+                execution.reload_first()?;
+                due = execution.is_half_reloaded();
+            }
+            execution.begin_reloaded()
+        });
+        execution.begun(begun)
+    }
+    /// The same without blocking the thread.
+    pub(crate) async fn start_async(
+        executor: Executor,
+        entry: Entry,
+        reloading: Option<Arc<Reloading>>,
+    ) -> Result<Self, ExecutionError> {
+        let mut execution = Execution::idle(executor, reloading);
+        let begun = execution.begin_async(entry).await;
+        execution.begun(begun)
+    }
+    async fn begin_async(&mut self, entry: Entry) -> Result<(), Failure> {
+        self.enter_async(entry).await?;
+        let mut due = self.begin(Some(Reload::IfDue))?;
+        while due {
+            self.reload_first_async().await?;
+            due = self.is_half_reloaded();
+        }
+        self.begin_reloaded_async().await
+    }
+
+    fn enter(&mut self, entry: Entry) -> Result<(), Failure> {
+        let Some(interlock) = self.executor.interlock() else { return Ok(()) };
+        let share = match entry {
+            Entry::Scope => interlock.share(),
+            Entry::Child(Some(token)) if !interlock.is_alone_here() => {
+                Ok(Share { running: token.enter(), inside: false })
+            }
+            Entry::Guard | Entry::Child(_) => interlock.share_apart(),
+        };
+        self.entered(share)
+    }
+    async fn enter_async(&mut self, entry: Entry) -> Result<(), Failure> {
+        let Some(interlock) = self.executor.interlock() else { return Ok(()) };
+        let share = match entry {
+            Entry::Scope => interlock.share_async().await,
+            Entry::Child(Some(token)) if !interlock.is_alone_here() => {
+                Ok(Share { running: token.enter_async().await, inside: false })
+            }
+            Entry::Guard | Entry::Child(_) => {
+                interlock.share_async().await.map(|share| Share { inside: false, ..share })
+            }
+        };
+        self.entered(share)
+    }
+    fn entered(&mut self, share: Result<Share, AcquireError>) -> Result<(), Failure> {
+        let share = share.map_err(|refused| Failure::new(Stage::Enter, refused))?;
+        (self.running, self.inside) = (Some(share.running), share.inside);
+        Ok(())
+    }
+
+    /// One that could not begin waits for nobody.
+    fn begun(mut self, begun: Result<(), Failure>) -> Result<Self, ExecutionError> {
+        match begun {
+            Ok(()) => Ok(self),
+            Err(failure) => {
+                self.failures.push(failure);
+                self.end();
+                Err(self.told().expect_err("it has failed"))
+            }
+        }
+    }
+}
+
+impl Execution<'_> {
+    /// Runs the executor's hooks. True if something is to be reloaded.
+    fn begin(&mut self, reload: Option<Reload>) -> Result<bool, Failure> {
+        let reloading = self.reloading.clone().filter(|reloading| reloading.is_enabled());
+        let half_reloaded = self.is_half_reloaded();
+        if reloading.is_none() && half_reloaded {
+            return Err(Failure::new(Stage::Enter, HalfReloaded));
+        }
+        self.run_hooks()?;
+        let Some(reloading) = reloading else { return Ok(false) };
+        if reload == Some(Reload::Anyway) {
+            reloading.ask();
+        }
+        let _here = self.scope().enter();
+        Ok(reloading.is_due_first()? || half_reloaded)
+    }
+    fn is_half_reloaded(&self) -> bool {
+        self.executor.interlock().is_some_and(Interlock::is_half_reloaded_here)
+    }
+    pub(super) fn run_hooks(&mut self) -> Result<(), Failure> {
+        if self.executor.inner.hooks.is_empty() {
+            return Ok(());
+        }
+        self.assert_share();
+        let _here = self.scope().enter();
+        self.executor.inner.hooks.run(&mut self.completers)
+    }
+    pub(super) fn begin_reloaded(&mut self) -> Result<(), Failure> {
+        let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
+        self.assert_share();
+        let _here = self.scope().enter();
+        self.reloads_last = true;
+        let share = self.running.as_mut().filter(|_| !self.inside);
+        let share = share.map(|running| running as &mut dyn Loads);
+        reloading.begin_shared(&mut Preparing::new(share), &mut self.reload_completers)
+    }
+}
