@@ -235,6 +235,34 @@ mod tests {
         assert!(queue.is_empty() && waiters.len() == 0);
     }
 
+    /// Several come back, in whatever order: each before those that came after it, and behind those that
+    /// came before.
+    #[test]
+    fn who_was_woken_in_vain_has_its_place_again() {
+        let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
+        let tickets: Vec<_> = (0..4)
+            .map(|_| {
+                let key = waiters.enqueue_task(&mut queue);
+                waiters.ticket(key)
+            })
+            .collect();
+        let served = |waiters: &mut Waiters<_>, queue: &mut Queue| {
+            let ticket = waiters.front_ticket(queue);
+            drop(waiters.resolve_front(queue, ()));
+            ticket
+        };
+        for ticket in &tickets[..3] {
+            assert_eq!(served(&mut waiters, &mut queue), Some(*ticket));
+        }
+        for came in [2, 0, 1] {
+            waiters.enqueue_again(&mut queue, false, tickets[came]);
+        }
+        for ticket in tickets {
+            assert_eq!(served(&mut waiters, &mut queue), Some(ticket));
+        }
+        assert!(queue.is_empty());
+    }
+
     #[test]
     fn condition_variables_are_used_again() {
         let (mut waiters, mut queue) = (Waiters::<()>::default(), Queue::default());
