@@ -15,12 +15,12 @@ fn resource_abandoned_x_return() {
         let rig = rig.reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
         rig.clock.advance(SECOND);
         let pool = rig.pool.clone();
         let maintenance = spawn(move || pool.maintain());
         drop(lent);
-        let number = block_on(waiter).expect("a thing").number;
+        let number = rig.door().block_on(waiter).expect("a thing").number;
         maintenance.join().expect("no panic");
         outcomes.note(if number == 1 { "came back in time" } else { "came back late" });
         assert_eq!(rig.counts(), (0, 1, 1));
@@ -41,7 +41,7 @@ fn resource_abandoned_x_hand_over() {
         let rig = rig.reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
         rig.clock.advance(SECOND);
         let returning = spawn(move || drop(lent));
         let before = rig.pool.num_waiting() == 0;
@@ -50,7 +50,7 @@ fn resource_abandoned_x_hand_over() {
         }
         rig.pool.maintain();
         assert_eq!(rig.pool.num_active(), usize::from(!before));
-        assert_eq!(block_on(waiter).expect("a thing").number, 1);
+        assert_eq!(rig.door().block_on(waiter).expect("a thing").number, 1);
         returning.join().expect("no panic");
         outcomes.note(if before { "handed over before" } else { "handed over after" });
         assert_eq!(rig.counts(), if before { (0, 0, 0) } else { (0, 1, 1) });
@@ -71,16 +71,16 @@ fn resource_abandoned_x_victim() {
         let mut other = Box::pin(rig.pool.borrow_async(&Name("b")));
         let mut behind = pin!(rig.pool.borrow_async(&Name("c")));
         let mut last = pin!(rig.pool.borrow_async(&Name("d")));
-        assert!(poll_once(other.as_mut()).is_pending());
-        assert!(poll_once(behind.as_mut()).is_pending());
-        assert!(poll_once(last.as_mut()).is_pending());
+        assert!(rig.door().poll_once(other.as_mut()).is_pending());
+        assert!(rig.door().poll_once(behind.as_mut()).is_pending());
+        assert!(rig.door().poll_once(last.as_mut()).is_pending());
         let returning = spawn(move || drop(lent));
         let served = rig.pool.num_waiting() == 2;
         rig.clock.advance(SECOND);
         rig.pool.maintain();
         drop(other);
-        drop(block_on(behind).expect("a thing"));
-        drop(block_on(last).expect("a thing"));
+        drop(rig.door().block_on(behind).expect("a thing"));
+        drop(rig.door().block_on(last).expect("a thing"));
         returning.join().expect("no panic");
         outcomes.note(if served { "it lost it" } else { "it was not served yet" });
         assert_eq!(rig.counts(), (0, 1, 1));
