@@ -19,10 +19,15 @@ use std::time::SystemTime;
 #[test]
 fn always_restart_x_waiter() {
     explore("always_restart_x_waiter", &["one restart", "two restarts"], |outcomes| {
-        let rig = Rig::new(|b| {
-            b.max(1).restart_files(|file: &Path| match file.ends_with("always_restart.txt") {
-                true => Ok(SystemTime::UNIX_EPOCH),
-                false => Err(io::Error::from(io::ErrorKind::NotFound)),
+        let door = Door::default();
+        let looks = door.clone();
+        let rig = Rig::with_looks(door, |b| {
+            b.max(1).restart_files(move |file: &Path| {
+                looks.enter();
+                match file.ends_with("always_restart.txt") {
+                    true => Ok(SystemTime::UNIX_EPOCH),
+                    false => Err(io::Error::from(io::ErrorKind::NotFound)),
+                }
             })
         });
         rig.idle(&app("a"));

@@ -10,11 +10,12 @@ use crate::GetError;
 #[test]
 fn cancel_x_spawn_failure() {
     explore_small("cancel_x_spawn_failure", &["gave up", "was told"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         rig.spawner.always("/a", Spawn::fail("no database"));
         let app = app("a");
         let mut future = Box::pin(rig.pool.get_async(&app));
-        let told = poll_once(future.as_mut()).is_ready() || poll_once(future.as_mut()).is_ready();
+        let told = rig.door.poll_once(future.as_mut()).is_ready()
+            || rig.door.poll_once(future.as_mut()).is_ready();
         drop(future);
         outcomes.note(if told { "was told" } else { "gave up" });
         assert!(matches!(rig.pool.get(&app), Err(GetError::Spawn(_))));

@@ -9,7 +9,7 @@ use super::rig::*;
 #[test]
 fn clean_x_session_close() {
     explore_small("clean_x_session_close", &["busy at the pass", "idle at the pass"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         let session = rig.session(&app("a"));
         rig.clock.advance(IDLE);
         let pool = rig.pool.clone();
@@ -33,7 +33,7 @@ fn clean_x_session_close() {
 #[test]
 fn clean_x_newborn() {
     explore("clean_x_newborn", &["after its birth", "before its birth"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         rig.clock.advance(2 * IDLE);
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
         let born = rig.pool.counts().count == 1;

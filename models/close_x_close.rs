@@ -10,7 +10,7 @@ use super::rig::*;
 #[test]
 fn close_x_close() {
     explore("close_x_close", &["first", "second"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2)).reentrant();
+        let rig = Rig::new(|b| b.max(2)).reentrant().with_reentrant_observer();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();
         let other = spawn(move || {

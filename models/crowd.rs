@@ -14,7 +14,9 @@ use crate::{GetError, Identifier};
 #[test]
 fn crowd() {
     explore_large("crowd", &["ended"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2).back_off(BACK_OFF, BACK_OFF)).reentrant();
+        let rig = Rig::new(|b| b.max(2).back_off(BACK_OFF, BACK_OFF))
+            .reentrant()
+            .with_reentrant_observer();
         let clients: Vec<_> = (0..4).map(|n| client(&rig, n)).collect();
         let (pool, clock) = (rig.pool.clone(), rig.clock.clone());
         let meddler = spawn(move || {
@@ -39,12 +41,12 @@ fn crowd() {
 const BACK_OFF: std::time::Duration = std::time::Duration::from_secs(1);
 
 fn client(rig: &Rig, n: usize) -> crate::sync::thread::JoinHandle<()> {
-    let (pool, spawner) = (rig.pool.clone(), rig.spawner.clone());
+    let (pool, spawner, door) = (rig.pool.clone(), rig.spawner.clone(), rig.door.clone());
     spawn(move || {
         let app = app(if n < 2 { "a" } else { "b" });
         if n == 3 {
             let mut given_up = Box::pin(pool.get_async(&app));
-            let _ = poll_once(given_up.as_mut());
+            let _ = door.poll_once(given_up.as_mut());
         }
         if n == 1 {
             spawner.next(Spawn::fail("one of them"));

@@ -2,8 +2,8 @@
 //!
 //! Guards that `State::wants` asks for more below the minimum, after every loss. As the text has it, the
 //! minimum is looked at when the group is made, and never again. Asserted: without another get, there
-//! are as many spawns as it takes to have the minimum back (PROP-MINIMUM-REFILLED). Foreign calls ring a
-//! bell here, in place of re-entering the pool.
+//! are as many spawns as it takes to have the minimum back (PROP-MINIMUM-REFILLED). Under loom foreign calls do not
+//! re-enter the pool: with that, it is not through in a minute.
 
 use super::rig::*;
 

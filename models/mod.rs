@@ -6,10 +6,9 @@
 //! reach the same outcomes: a search that was cut, or went blind, fails; `executions.rs` has loom's figures.
 //!
 //! In every model, every invariant of the pool is asserted at the end of each critical section, and at
-//! each foreign call that its thread holds no lock (`contained`). Where loom can afford it, foreign calls
-//! re-enter the pool besides (`Rig::reentrant`, `Things::reentrant`). Models of the application pool that do
-//! without say why, and under shuttle they re-enter, too, but for those whose hook does something else; of the
-//! resource pool, those that do without are small enough for every schedule only so.
+//! each foreign call that its thread holds no lock (`contained`). Each kind of foreign call re-enters the
+//! pool in some models besides: README.md has a table of them. Models of the application pool in which loom
+//! cannot afford it say so.
 //! `faults.py` takes away, one by one, the lines that the models guard, and tells which models notice.
 
 #[cfg(feature = "loom")]

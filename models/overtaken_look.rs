@@ -71,8 +71,14 @@ impl Watched {
 fn overtaken_look() {
     explore("overtaken_look", &["before", "overtaken", "after"], |outcomes| {
         let file = Watched::new();
-        let watched = file.clone();
-        let rig = Rig::new(|b| b.max(1).restart_files(move |path: &Path| watched.look_up(path)));
+        let (door, watched) = (Door::default(), file.clone());
+        let looks = door.clone();
+        let rig = Rig::with_looks(door, |b| {
+            b.max(1).restart_files(move |path: &Path| {
+                looks.enter();
+                watched.look_up(path)
+            })
+        });
         rig.spawner.always("/a", unlimited());
         rig.idle(&app("a"));
         let (pool, begin) = (rig.pool.clone(), file.clone());
@@ -105,8 +111,15 @@ fn overtaken_look() {
 fn overtaken_deletion() {
     explore("overtaken_deletion", &["before", "after"], |outcomes| {
         let file = Watched::new();
-        let watched = file.clone();
-        let rig = Rig::new(|b| b.max(1).restart_files(move |path: &Path| watched.look_up(path)));
+        let (door, watched) = (Door::default(), file.clone());
+        let looks = door.clone();
+        let rig = Rig::with_looks(door, |b| {
+            b.max(1).restart_files(move |path: &Path| {
+                looks.enter();
+                watched.look_up(path)
+            })
+        })
+        .with_reentrant_looks();
         rig.spawner.always("/a", unlimited());
         rig.idle(&app("a"));
         let (pool, begin) = (rig.pool.clone(), file.clone());

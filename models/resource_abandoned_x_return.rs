@@ -15,12 +15,12 @@ fn resource_abandoned_x_return() {
         let rig = rig.reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
         rig.clock.advance(SECOND);
         let pool = rig.pool.clone();
         let maintenance = spawn(move || pool.maintain());
         drop(lent);
-        let number = block_on(waiter).expect("a thing").number;
+        let number = rig.door().block_on(waiter).expect("a thing").number;
         maintenance.join().expect("no panic");
         outcomes.note(if number == 1 { "came back in time" } else { "came back late" });
         assert_eq!(rig.counts(), (0, 1, 1));
@@ -40,11 +40,11 @@ fn resource_abandoned_x_hand_over() {
         let rig = rig.reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
         let returning = spawn(move || drop(lent));
         let before = rig.pool.num_waiting() == 0;
         rig.clock.advance(SECOND);
-        let lent = block_on(waiter).expect("a thing");
+        let lent = rig.door().block_on(waiter).expect("a thing");
         returning.join().expect("no panic");
         rig.pool.maintain();
         outcomes.note(if before { "handed over before" } else { "handed over after" });

@@ -15,7 +15,7 @@ fn resource_barging_x_waiter() {
         let rig = unkeyed(|b| b.max_active(1).fair(false)).reentrant();
         let lent = rig.lend();
         let mut waiter = Box::pin(rig.pool.borrow_async());
-        assert!(poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
         let pool = rig.pool.clone();
         let order = Bell::new();
         let theirs = order.clone();
@@ -25,7 +25,7 @@ fn resource_barging_x_waiter() {
             lent.number
         });
         drop(lent);
-        let served = block_on(waiter).expect("a thing");
+        let served = rig.door().block_on(waiter).expect("a thing");
         let overtaken = order.rung() == 1;
         assert_eq!(served.number, 1);
         drop(served);
@@ -46,8 +46,8 @@ fn resource_barging_x_keyed_waiters() {
         let lent = rig.lend(Name("a"));
         let mut first = Box::pin(rig.pool.borrow_async(&Name("a")));
         let mut second = Box::pin(rig.pool.borrow_async(&Name("a")));
-        assert!(poll_once(first.as_mut()).is_pending());
-        assert!(poll_once(second.as_mut()).is_pending());
+        assert!(rig.door().poll_once(first.as_mut()).is_pending());
+        assert!(rig.door().poll_once(second.as_mut()).is_pending());
         let pool = rig.pool.clone();
         let order = Bell::new();
         let theirs = order.clone();
@@ -57,9 +57,9 @@ fn resource_barging_x_keyed_waiters() {
             lent.number
         });
         drop(lent);
-        assert_eq!(block_on(first).expect("a thing").number, 1);
+        assert_eq!(rig.door().block_on(first).expect("a thing").number, 1);
         let came = order.rung() == 1;
-        assert_eq!(block_on(second).expect("a thing").number, 1);
+        assert_eq!(rig.door().block_on(second).expect("a thing").number, 1);
         assert_eq!(newcomer.join().expect("no panic"), 1);
         outcomes.note(if came { "the newcomer came first" } else { "the newcomer came later" });
         assert_eq!(rig.end(), [1]);
@@ -77,8 +77,8 @@ fn resource_barging_x_clear() {
         let lent = rig.lend(Name("b"));
         let mut first = Box::pin(rig.pool.borrow_async(&Name("a")));
         let mut second = Box::pin(rig.pool.borrow_async(&Name("b")));
-        assert!(poll_once(first.as_mut()).is_pending());
-        assert!(poll_once(second.as_mut()).is_pending());
+        assert!(rig.door().poll_once(first.as_mut()).is_pending());
+        assert!(rig.door().poll_once(second.as_mut()).is_pending());
         let pool = rig.pool.clone();
         let me = crate::sync::me();
         let theirs = outcomes.clone();
@@ -90,8 +90,8 @@ fn resource_barging_x_clear() {
         });
         let clearing = spawn(move || pool.clear_key(&Name("b")));
         drop(lent);
-        assert_eq!(block_on(first).expect("a thing").number, 2);
-        assert_eq!(block_on(second).expect("a thing").number, 3);
+        assert_eq!(rig.door().block_on(first).expect("a thing").number, 2);
+        assert_eq!(rig.door().block_on(second).expect("a thing").number, 3);
         clearing.join().expect("no panic");
         assert_eq!(rig.factory.most(), 1, "more than max_total");
         rig.end();

@@ -10,7 +10,7 @@ use super::pool_rig::*;
 fn resource_close_x_creation() {
     let expected = ["closed", "made, and destroyed"];
     explore_small("resource_close_x_creation", &expected, |outcomes| {
-        let rig = unkeyed(|b| b);
+        let rig = unkeyed(|b| b).reentrant();
         let pool = rig.pool.clone();
         let borrower = spawn(move || pool.borrow().map(|lent| lent.number));
         rig.pool.close();
@@ -35,7 +35,7 @@ fn resource_close_x_creation() {
 fn resource_close_x_filling() {
     let expected = ["made, and destroyed", "not made"];
     explore("resource_close_x_filling", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.min_idle(1));
+        let rig = unkeyed(|b| b.min_idle(1)).reentrant();
         let pool = rig.pool.clone();
         let maintenance = spawn(move || pool.maintain());
         rig.pool.close();
@@ -53,7 +53,7 @@ fn resource_close_x_filling() {
 #[test]
 fn resource_drop_x_return() {
     explore_small("resource_drop_x_return", &["destroyed"], |outcomes| {
-        let rig = unkeyed(|b| b);
+        let rig = unkeyed(|b| b).reentrant();
         let lent = rig.lend();
         let factory = rig.factory.clone();
         let returning = spawn(move || drop(lent));

@@ -17,6 +17,7 @@ use std::task::{Poll, Waker};
 /// Makes numbers, once it may.
 #[derive(Clone)]
 struct Slow {
+    door: Door,
     begun: Arc<AtomicU32>,
     gate: Arc<Mutex<(bool, Option<Waker>)>>,
 }
@@ -40,8 +41,10 @@ impl AsyncResourceFactory for Slow {
     type Error = Infallible;
 
     async fn create(&self, (): &()) -> Result<u32, Infallible> {
+        self.door.enter();
         let number = self.begun.fetch_add(1, SeqCst) + 1;
         poll_fn(|cx| {
+            self.door.enter();
             let mut gate = self.gate.lock();
             if gate.0 {
                 return Poll::Ready(());
@@ -60,19 +63,30 @@ fn resource_creation_cancelled_x_borrow() {
         "resource_creation_cancelled_x_borrow",
         &["made", "still to be made"],
         |outcomes| {
-            let slow = Slow { begun: Arc::default(), gate: Arc::new(Mutex::new((false, None))) };
+            let door = Door::default();
+            let slow = Slow {
+                door: door.clone(),
+                begun: Arc::default(),
+                gate: Arc::new(Mutex::new((false, None))),
+            };
             let pool = ResourcePool::builder(Async(slow.clone()), ());
             let pool = pool.max_active(1).build_async().expect("a valid pool");
+            let weak = pool.downgrade();
+            door.open(move || {
+                if let Some(pool) = weak.upgrade() {
+                    pool.num_idle();
+                }
+            });
             let mut first = Box::pin(pool.borrow_async());
             let mut behind = pin!(pool.borrow_async());
-            assert!(poll_once(first.as_mut()).is_pending());
-            assert!(poll_once(behind.as_mut()).is_pending());
+            assert!(door.poll_once(first.as_mut()).is_pending());
+            assert!(door.poll_once(behind.as_mut()).is_pending());
             let theirs = slow.clone();
             let opening = spawn(move || theirs.open());
             drop(first);
             let open = slow.gate.lock().0;
             outcomes.note(if open { "made" } else { "still to be made" });
-            let lent = block_on(behind).expect("a number");
+            let lent = door.block_on(behind).expect("a number");
             assert_eq!((*lent, slow.begun.load(SeqCst)), (1, 1));
             drop(lent);
             opening.join().expect("no panic");
@@ -92,27 +106,35 @@ fn resource_creation_cancelled_x_borrow() {
 fn resource_creation_left_twice_x_waiter() {
     let expected = ["in line", "late"];
     explore_small("resource_creation_left_twice_x_waiter", &expected, |outcomes| {
-        let hangs = Slow { begun: Arc::default(), gate: Arc::new(Mutex::new((false, None))) };
+        let door = Door::default();
+        let gate = Arc::new(Mutex::new((false, None)));
+        let hangs = Slow { door: door.clone(), begun: Arc::default(), gate };
         let pool = ResourcePool::builder(Async(hangs.clone()), ());
         let pool = pool.max_active(1).build_async().expect("a valid pool");
+        let weak = pool.downgrade();
+        door.open(move || {
+            if let Some(pool) = weak.upgrade() {
+                pool.num_idle();
+            }
+        });
         let borrow = || {
             let pool = pool.clone();
             Box::pin(async move { pool.borrow_async().await.map(Borrowed::into_owned) })
         };
         let mut first = borrow();
-        assert!(poll_once(first.as_mut()).is_pending());
+        assert!(door.poll_once(first.as_mut()).is_pending());
         drop(first);
         let mut second = borrow();
-        assert!(poll_once(second.as_mut()).is_pending());
+        assert!(door.poll_once(second.as_mut()).is_pending());
         // What is made from now on has an end.
         hangs.gate.lock().0 = true;
         let giving_up = spawn(move || drop(second));
         let mut behind = borrow();
-        let at_once = poll_once(behind.as_mut());
+        let at_once = door.poll_once(behind.as_mut());
         outcomes.note(if at_once.is_pending() { "in line" } else { "late" });
         let lent = match at_once {
             Poll::Ready(lent) => lent,
-            Poll::Pending => block_on(behind),
+            Poll::Pending => door.block_on(behind),
         };
         let lent = lent.expect("a number");
         giving_up.join().expect("no panic");

@@ -86,9 +86,9 @@ macro_rules! one_thing {
             5 => {
                 // It waits, perhaps, and gives up.
                 let mut given_up = Box::pin(pool.borrow_async($($key)?));
-                let _ = poll_once(given_up.as_mut());
+                let _ = $rig.door().poll_once(given_up.as_mut());
             }
-            6 => end_loan(factory, block_on(pool.borrow_async($($key)?))),
+            6 => end_loan(factory, $rig.door().block_on(pool.borrow_async($($key)?))),
             7 => drop(pool.add($($key)?)),
             8 => pool.clear(),
             9 => pool.clear_all(),

@@ -11,7 +11,7 @@ use super::pool_rig::*;
 fn resource_key_eviction_x_borrow() {
     let expected = ["the idle one", "the victim of the victim's"];
     explore_small("resource_key_eviction_x_borrow", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_total(1));
+        let rig = keyed(|b| b.max_total(1)).reentrant();
         drop(rig.lend(Name("a")));
         let pool = rig.pool.clone();
         let newcomer = spawn(move || use_one_of(&pool, Name("b")));

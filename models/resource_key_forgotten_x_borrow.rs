@@ -12,7 +12,7 @@ use super::pool_rig::*;
 fn resource_key_forgotten_x_borrow() {
     let expected = ["1", "2", "3"];
     explore("resource_key_forgotten_x_borrow", &expected, |outcomes| {
-        let rig = keyed(|b| b);
+        let rig = keyed(|b| b).reentrant();
         drop(rig.lend(Name("a")));
         let pool = rig.pool.clone();
         let other = spawn(move || {
@@ -34,16 +34,16 @@ fn resource_key_forgotten_x_borrow() {
 fn resource_colliding_key_x_borrow() {
     let expected = ["the neighbour there", "the neighbour gone"];
     explore_small("resource_colliding_key_x_borrow", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_active(1));
+        let rig = keyed(|b| b.max_active(1)).reentrant();
         let neighbour = rig.lend(Name("x1"));
         let lent = rig.lend(Name("x2"));
         let leaving = spawn(move || neighbour.invalidate());
         let mut behind = Box::pin(rig.pool.borrow_async(&Name("x2")));
-        let waits = poll_once(behind.as_mut()).is_pending();
+        let waits = rig.door().poll_once(behind.as_mut()).is_pending();
         assert!(waits, "one of the key is lent, and that is the most");
         let there = rig.pool.num_keys() == 2;
         drop(lent);
-        assert_eq!(block_on(behind).expect("a thing").number, 2);
+        assert_eq!(rig.door().block_on(behind).expect("a thing").number, 2);
         leaving.join().expect("no panic");
         assert_eq!(rig.pool.num_keys(), 1);
         outcomes.note(if there { "the neighbour there" } else { "the neighbour gone" });
@@ -58,7 +58,7 @@ fn resource_colliding_key_x_borrow() {
 fn resource_new_key_x_new_key() {
     let expected = ["1 and 1"];
     explore_small("resource_new_key_x_new_key", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_active(1));
+        let rig = keyed(|b| b.max_active(1)).reentrant();
         let pool = rig.pool.clone();
         let there = spawn(move || use_one_of(&pool, Name("a")));
         let here = use_one_of(&rig.pool, Name("a"));

@@ -10,7 +10,7 @@ use super::pool_rig::*;
 #[test]
 fn resource_return_x_time_out() {
     explore("resource_return_x_time_out", &["served", "timed out"], |outcomes| {
-        let rig = unkeyed(|b| b.max_active(1));
+        let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let pool = rig.pool.clone();
         let borrower = spawn(move || match pool.borrow_timeout(SECOND) {

@@ -13,7 +13,7 @@ use crate::GetError;
 fn restart_x_failing_spawn() {
     explore("restart_x_failing_spawn", &["both waited", "one waited"], |outcomes| {
         let file = RestartFile::new();
-        let rig = Rig::new(|b| b.max(1).restart_files(file.look_up()));
+        let rig = Rig::with_file(&file, |b| b.max(1));
         rig.idle(&app("a"));
         file.touch();
         rig.spawner.next(Spawn::fail("no such constant"));
@@ -43,7 +43,7 @@ fn restart_x_failing_spawn() {
 fn shared_restart_file() {
     explore("shared_restart_file", &["both"], |outcomes| {
         let file = RestartFile::new();
-        let rig = Rig::new(|b| b.max(2).restart_files(file.look_up()));
+        let rig = Rig::with_file(&file, |b| b.max(2));
         let shared = |name: &str| app(name).with_restart_dir("/shared");
         rig.idle(&shared("a"));
         rig.idle(&shared("b"));

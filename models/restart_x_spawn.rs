@@ -4,8 +4,8 @@
 //! of by whoever ran it (`wanted` in `State::spawn_has_ended`, erratum E12). As the text has it, this
 //! deadlocks. Guards, too, that a restart gives up the spawn in flight (`give_up_spawn`): what began
 //! before it may have loaded the old code, and would pass for new. Asserted: the get after the restart
-//! is served, by new code, whether the spawn had ended (its process is detached) or not. Foreign calls
-//! are a step that the deployment is ordered against, in place of re-entering the pool.
+//! is served, by new code, whether the spawn had ended (its process is detached) or not. Under loom foreign
+//! calls do not re-enter the pool: with that, it is not through in a minute.
 
 use super::rig::*;
 use crate::sync::Mutex;
@@ -14,11 +14,11 @@ use crate::sync::Mutex;
 fn restart_x_spawn() {
     explore("restart_x_spawn", &["spawn attached", "spawn given up"], |outcomes| {
         let file = RestartFile::new();
-        let rig = Rig::new(|b| b.max(2).restart_files(file.look_up()));
+        let rig = Rig::with_file(&file, |b| b.max(2));
         rig.spawner.always("/a", unlimited());
         let deployment = std::sync::Arc::new(Mutex::new(()));
         let seen = deployment.clone();
-        rig.spawner.on_call(move |call| {
+        rig.on_call(move |call| {
             if call == Call::Spawn {
                 drop(seen.lock());
             }

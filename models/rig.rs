@@ -7,9 +7,9 @@ use crate::{ApplicationPool, Builder, ManualClock, PoolOptions, Session};
 use std::future::Future;
 use std::io;
 use std::path::Path;
-use std::pin::pin;
-use std::sync::Arc;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, SystemTime};
 
@@ -26,46 +26,111 @@ pub(super) struct Rig {
     pub(super) pool: Pool,
     pub(super) spawner: InMemorySpawner,
     pub(super) clock: ManualClock,
+    /// For the spawner's calls, for drops of what it made, and for wakers.
+    pub(super) door: Door,
+    /// For the observer.
+    observers: Door,
+    /// For looks at the restart files.
+    looks: Door,
+}
+
+/// Where foreign code re-enters the pool that calls it. It is given a door before there is a pool; until
+/// that is opened, it leads nowhere, and is no step.
+#[derive(Clone, Default)]
+pub(super) struct Door(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
+
+impl Door {
+    /// What is done by who enters: a call of the pool that takes its lock.
+    pub(super) fn open(&self, enter: impl Fn() + Send + Sync + 'static) {
+        // Under shuttle a rig is open from the beginning, and a model may say so once more.
+        let _ = self.0.set(Box::new(enter));
+    }
+    /// Foreign code may call the pool: it would not come back if the lock were held.
+    pub(super) fn enter(&self) {
+        // A model that fails is to end, and not to hang. Every schedule of a model that re-enters would be
+        // too many for shuttle, which reduces nothing; loom goes through every interleaving of it.
+        let shut = crate::sync::has_failed() || crate::sync::explore::goes_through_all();
+        if let Some(enter) = self.0.get().filter(|_| !shut) {
+            enter();
+        }
+    }
 }
 
 impl Rig {
     pub(super) fn new(
         configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
     ) -> Self {
+        Rig::with_looks(Door::default(), configure)
+    }
+    /// With a `restart.txt`, each look at which may re-enter the pool.
+    pub(super) fn with_file(
+        file: &RestartFile,
+        configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
+    ) -> Self {
+        Rig::with_looks(file.door.clone(), |b| configure(b.restart_files(file.look_up())))
+    }
+    /// With a look-up of the model's own, which has the same door.
+    pub(super) fn with_looks(
+        looks: Door,
+        configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
+    ) -> Self {
         let clock = ManualClock::new();
         let spawner = InMemorySpawner::with_clock(clock.clock());
+        let (door, observers) = (Door::default(), Door::default());
+        let observed = observers.clone();
         let builder = ApplicationPool::builder(spawner.clone())
+            .observer(move |_| observed.enter())
             .clock(clock.clock())
             .cleaner(false)
             .max_idle_time(IDLE)
             .drain_timeout(DRAIN);
         let pool = configure(builder).build().expect("a valid pool");
-        let rig = Rig { pool, spawner, clock };
-        // What is too much for loom is nothing to random schedules: there all re-enter, but for models that
-        // have a hook of their own.
+        let rig = Rig { pool, spawner, clock, door, observers, looks };
+        rig.on_call(|_| ());
+        // What is too much for loom is nothing to random schedules: there the calls of all re-enter.
         if cfg!(feature = "loom") { rig } else { rig.reentrant() }
     }
 
-    /// Lets every foreign call re-enter the pool. Each is more steps to be interleaved: models for which
+    /// Lets every call of the spawner's and its processes', every drop of what it made, and the wakers of
+    /// futures that `door` polls re-enter the pool. Each is more steps to be interleaved: models for which
     /// that is too much for loom do without there, and say so.
     pub(super) fn reentrant(self) -> Self {
+        self.open(&self.door);
+        self
+    }
+    /// Lets the observer re-enter the pool. Most things are told of, so few models can afford it: with
+    /// it, random schedules are three times as long, and miss the rare outcomes.
+    pub(super) fn with_reentrant_observer(self) -> Self {
+        self.open(&self.observers);
+        self
+    }
+    /// Lets looks at the restart files re-enter the pool.
+    pub(super) fn with_reentrant_looks(self) -> Self {
+        self.open(&self.looks);
+        self
+    }
+    fn open(&self, door: &Door) {
         let weak = self.pool.downgrade();
-        self.spawner.on_call(move |_| {
-            // Foreign code may call the pool: it would not come back if the lock were held.
-            if !crate::sync::has_failed()
-                && let Some(pool) = weak.upgrade()
-            {
+        door.open(move || {
+            if let Some(pool) = weak.upgrade() {
                 pool.counts();
             }
         });
-        self
+    }
+    /// What is done in each call of the spawner's, once that has entered.
+    pub(super) fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
+        let door = self.door.clone();
+        self.spawner.on_call(move |call| {
+            door.enter();
+            hook(call);
+        });
     }
 
-    /// Rings for every call of this kind; foreign calls then do nothing else.
+    /// Rings for every call of this kind.
     pub(super) fn bell(&self, wanted: Call) -> Bell {
         let bell = Bell::new();
         let theirs = bell.clone();
-        self.spawner.on_call(move |call| {
+        self.on_call(move |call| {
             if call == wanted {
                 theirs.ring();
             }
@@ -105,21 +170,23 @@ impl Rig {
 
 /// A `restart.txt`, the same for whatever directory is looked into.
 #[derive(Clone)]
-pub(super) struct RestartFile(Arc<AtomicU64>);
+pub(super) struct RestartFile {
+    touched: Arc<AtomicU64>,
+    pub(super) door: Door,
+}
 
 impl RestartFile {
     pub(super) fn new() -> Self {
-        RestartFile(Arc::new(AtomicU64::new(1)))
+        RestartFile { touched: Arc::new(AtomicU64::new(1)), door: Door::default() }
     }
     pub(super) fn touch(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.touched.fetch_add(1, Ordering::SeqCst);
     }
-    pub(super) fn look_up(
-        &self,
-    ) -> impl Fn(&Path) -> io::Result<SystemTime> + Send + Sync + 'static {
-        let touched = self.0.clone();
+    fn look_up(&self) -> impl Fn(&Path) -> io::Result<SystemTime> + Send + Sync + 'static {
+        let RestartFile { touched, door } = self.clone();
         move |file| match file.ends_with("restart.txt") {
             true => {
+                door.enter();
                 let seconds = Duration::from_secs(touched.load(Ordering::SeqCst));
                 Ok(SystemTime::UNIX_EPOCH + seconds)
             }
@@ -163,30 +230,63 @@ pub(super) fn unlimited() -> Spawn {
 }
 
 /// Polls once, with a waker that wakes nobody.
-pub(super) fn poll_once<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+pub(super) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Runs a future on this thread.
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
-    struct Parker(Mutex<bool>, Condvar);
-    impl Wake for Parker {
-        fn wake(self: Arc<Self>) {
-            *self.0.lock() = true;
-            self.1.notify_one();
+    Door::default().block_on(future)
+}
+
+/// Whom a waker wakes.
+struct Parker(Mutex<bool>, Condvar);
+
+/// A waker that re-enters the pool where it wakes, and where the last of it is dropped.
+struct Enters {
+    door: Door,
+    parker: Option<Arc<Parker>>,
+}
+
+impl Wake for Enters {
+    fn wake(self: Arc<Self>) {
+        self.door.enter();
+        if let Some(parker) = &self.parker {
+            *parker.0.lock() = true;
+            parker.1.notify_one();
         }
     }
-    let parker = Arc::new(Parker(Mutex::new(false), Condvar::new()));
-    let waker = Waker::from(parker.clone());
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
+}
+
+impl Drop for Enters {
+    fn drop(&mut self) {
+        self.door.enter();
+    }
+}
+
+impl Door {
+    /// Polls once, with a waker that wakes nobody, but enters.
+    pub(super) fn poll_once<F: Future>(&self, future: Pin<&mut F>) -> Poll<F::Output> {
+        let waker = Waker::from(Arc::new(Enters { door: self.clone(), parker: None }));
+        future.poll(&mut Context::from_waker(&waker))
+    }
+    /// Runs a future on this thread, whose wakers enter. Each poll has its own, so that the pool has
+    /// the last of it.
+    pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let parker = Arc::new(Parker(Mutex::new(false), Condvar::new()));
+        let mut future = pin!(future);
+        loop {
+            let waker =
+                Waker::from(Arc::new(Enters { door: self.clone(), parker: Some(parker.clone()) }));
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return output;
+            }
+            drop(waker);
+            let mut woken = parker.0.lock();
+            while !*woken {
+                parker.1.wait(&mut woken);
+            }
+            *woken = false;
         }
-        let mut woken = parker.0.lock();
-        while !*woken {
-            parker.1.wait(&mut woken);
-        }
-        *woken = false;
     }
 }

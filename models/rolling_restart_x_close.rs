@@ -4,8 +4,8 @@
 //! oldest outdated one detached, in one section (PROP-ROLLING). Without the first, the old code serves
 //! for ever; in another order the group is without a process meanwhile. Asserted: it is told of in this
 //! order; the get during the restart is served, by whichever code; the old process is shut
-//! down once its session is closed; and then the new code serves. Foreign calls ring a bell and do not
-//! re-enter the pool: with that, loom is not through after a minute.
+//! down once its session is closed; and then the new code serves. Under loom foreign calls do not re-enter the
+//! pool: with that, it is not through in a minute.
 
 use super::rig::*;
 use crate::{Event, RestartMode};
@@ -27,7 +27,7 @@ fn rolling_restart_x_close() {
             }
             _ => {}
         };
-        let rig = Rig::new(|b| b.max(1).restart_files(file.look_up()).observer(observe));
+        let rig = Rig::with_file(&file, |b| b.max(1).observer(observe));
         let gone = rig.bell(Call::ShutDown);
         rig.spawner.always("/a", unlimited());
         let rolling = app("a").with_restart_mode(RestartMode::Rolling);

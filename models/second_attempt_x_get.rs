@@ -21,10 +21,15 @@ use std::time::SystemTime;
 /// A pool with such a file, and an idle process that has crashed: it is replaced once its successor is
 /// there, so that the get that restarts meets it.
 fn crashed() -> Rig {
-    let rig = Rig::new(|b| {
-        b.max(1).restart_files(|file: &Path| match file.ends_with("always_restart.txt") {
-            true => Ok(SystemTime::UNIX_EPOCH),
-            false => Err(io::Error::from(io::ErrorKind::NotFound)),
+    let door = Door::default();
+    let looks = door.clone();
+    let rig = Rig::with_looks(door, |b| {
+        b.max(1).restart_files(move |file: &Path| {
+            looks.enter();
+            match file.ends_with("always_restart.txt") {
+                true => Ok(SystemTime::UNIX_EPOCH),
+                false => Err(io::Error::from(io::ErrorKind::NotFound)),
+            }
         })
     });
     rig.spawner.always("/a", unlimited());
@@ -43,9 +48,9 @@ fn second_attempt_x_get() {
     let outcomes = ["one restart", "two restarts"];
     explore("second_attempt_x_get", &outcomes, |outcomes| {
         let rig = crashed();
-        let pool = rig.pool.clone();
+        let (pool, door) = (rig.pool.clone(), rig.door.clone());
         let other = spawn(move || {
-            let session = inline(|| block_on(pool.get_async(&always())));
+            let session = inline(|| door.block_on(pool.get_async(&always())));
             session.expect("a session").pid()
         });
         let session = inline(|| rig.pool.get(&always())).expect("a session");

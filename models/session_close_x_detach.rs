@@ -12,7 +12,7 @@ use super::rig::*;
 fn session_close_x_detach() {
     let ways = ["Live", "Draining", "GoneBeforeLock", "GoneUnderLock", "Null"];
     explore("session_close_x_detach", &ways, |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         let mut session = rig.session(&app("a"));
         let identifier = session.identifier();
         let closer = spawn(move || session.end(Ending::Closed));
@@ -22,6 +22,25 @@ fn session_close_x_detach() {
         let found: Found = closer.join().expect("no panic");
         outcomes.note(format!("{found:?}"));
         assert_eq!(rig.pool.counts().draining, 0);
+        assert_eq!(rig.spawner.shut_down().len(), 1);
+    });
+}
+
+/// The whole group is detached by name, and forgotten as soon as nothing needs it.
+///
+/// Guards `draining` in `State::forget_if_unused`: a group is needed while a process of it drains. Without
+/// it, the close looks for a group that is gone, or finds another that has its key now (INV-DRAINING).
+/// Asserted: the process is shut down once, and when its session has been closed nothing is left of the group.
+#[test]
+fn session_close_x_detach_group() {
+    explore("session_close_x_detach_group", &["Draining", "Live"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
+        let mut session = rig.session(&app("a"));
+        let closer = spawn(move || session.end(Ending::Closed));
+        assert!(rig.pool.detach_group("/a"));
+        let found: Found = closer.join().expect("no panic");
+        outcomes.note(format!("{found:?}"));
+        assert!(rig.pool.snapshot().groups.is_empty(), "nothing needs it any more");
         assert_eq!(rig.spawner.shut_down().len(), 1);
     });
 }

@@ -7,7 +7,7 @@ use super::rig::*;
 #[test]
 fn set_max_x_waiter() {
     explore_small("set_max_x_waiter", &["raised first", "waited"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();
         let getter = spawn(move || pool.get(&app("a")).expect("a session").pid());
@@ -24,7 +24,7 @@ fn set_max_x_waiter() {
 #[test]
 fn set_max_per_app_x_waiter() {
     explore("set_max_per_app_x_waiter", &["raised first", "waited"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2).max_per_app(1)).reentrant();
+        let rig = Rig::new(|b| b.max(2).max_per_app(1)).reentrant().with_reentrant_observer();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();
         let getter = spawn(move || pool.get(&app("a")).expect("a session").pid());

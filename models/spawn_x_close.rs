@@ -10,7 +10,7 @@ use super::rig::*;
 #[test]
 fn spawn_x_close() {
     explore("spawn_x_close", &["given up", "spawned before"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
         rig.pool.close();
         let counts = rig.pool.counts();

@@ -10,7 +10,9 @@ use crate::GetError;
 #[test]
 fn thread_failure_x_waiter() {
     explore_small("thread_failure_x_waiter", &["both waited", "one waited"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1).spawner_stack_size(usize::MAX)).reentrant();
+        let rig = Rig::new(|b| b.max(1).spawner_stack_size(usize::MAX))
+            .reentrant()
+            .with_reentrant_observer();
         let pool = rig.pool.clone();
         let other = spawn(move || pool.get(&app("a")).map(drop));
         assert!(matches!(rig.pool.get(&app("a")), Err(GetError::Spawn(_))));

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[test]
 fn waiter_x_time_out() {
     explore("waiter_x_time_out", &["served", "timed out"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();
         let getter = spawn(move || pool.get_timeout(&app("a"), Duration::from_secs(1)).map(drop));

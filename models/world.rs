@@ -21,6 +21,8 @@ struct State {
     fails_in: AtomicUsize,
     /// One more step at each access, for models that must come between.
     steps: Option<Mutex<()>>,
+    /// Re-entered at each of those: whatever runs here is the user's code.
+    interlock: Option<Interlock>,
 }
 
 impl World {
@@ -29,11 +31,13 @@ impl World {
     pub(super) fn new(version: u32) -> (World, ReloaderBuilder) {
         World::of(State::default(), version)
     }
-    /// The same, in which others may come between any two accesses.
+    /// The same, in which others may come between any two accesses, and each re-enters the interlock.
     pub(super) fn with_steps(version: u32) -> (World, ReloaderBuilder) {
-        World::of(State { steps: Some(Mutex::new(())), ..State::default() }, version)
+        let (steps, interlock) = (Some(Mutex::new(())), Some(Interlock::new()));
+        World::of(State { steps, interlock, ..State::default() }, version)
     }
     fn of(state: State, version: u32) -> (World, ReloaderBuilder) {
+        let interlock = state.interlock.clone().unwrap_or_default();
         let world = World(Arc::new(state));
         world.0.halves.iter().for_each(|half| half.store(1, SeqCst));
         world.0.source.store(1, SeqCst);
@@ -43,8 +47,7 @@ impl World {
             completed.0.completed.fetch_add(1, SeqCst);
             Ok(())
         };
-        let executor =
-            Executor::builder().interlock(Interlock::new()).hook((|| Ok(()), complete)).build();
+        let executor = Executor::builder().interlock(interlock).hook((|| Ok(()), complete)).build();
         let (watched, unloaded, prepared) = (world.clone(), world.clone(), world.clone());
         let builder = Reloader::builder(executor)
             .watch(move || {
@@ -75,6 +78,9 @@ impl World {
     fn step(&self) {
         if let Some(steps) = &self.0.steps {
             drop(steps.lock());
+        }
+        if let Some(interlock) = self.0.interlock.as_ref().filter(|_| !crate::sync::has_failed()) {
+            interlock.generation();
         }
     }
     pub(super) fn edit(&self, version: u32) {

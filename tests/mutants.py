@@ -40,6 +40,7 @@ def tests(*names):
 
 
 REST = tests("conformance", "async_get", "foreign_code", "what_is_told", "refinement")
+OF_ALL = tests("resource_pool", "resource_pool_refinement", "interlock", "executor", "reloader", "periodic_executor")
 REAL = tests("real_clock", "stress")
 MODELS = [["--features", tool, "--lib"] for tool in ("loom", "shuttle")]
 # By folder: the tests of what is not the pool, and in whose names its models have this.
@@ -51,9 +52,12 @@ OTHERS = {
     "src/periodic_executor/": (
         [tests("periodic_executor"), UNIT, tests("allocations", "rulings", "real_clock")], "periodic_",
     ),
+    "src/resource_pool/": ([tests("resource_pool"), UNIT, tests("resource_pool_refinement")], "resource_"),
 }
+# What every system of the library stands on, so that every one's tests are asked.
+SHARED = {"wait_queue", "slab_list", "foreign", "clock", "native", "native_signals"}
 # What searches, or lets time pass, is given three times as long.
-SEARCHES = {"cabrank", "refinement", "interlock_refinement", "real_clock", "stress"}
+SEARCHES = {"cabrank", "refinement", "interlock_refinement", "resource_pool_refinement", "real_clock", "stress"}
 # Where a file's own tests are the likeliest to notice.
 BY_UNIT_TESTS = {"slab_list", "ranked", "wait_queue", "clock", "restart_files", "options", "error"}
 # What the library does with its lists, its queue and its lock comes first, what it says comes last.
@@ -71,7 +75,8 @@ def layers(file, models):
         ordinary, models_of_it = OTHERS[folder]
     else:
         first, second = (UNIT, POOL) if pathlib.Path(file).stem in BY_UNIT_TESTS else (POOL, UNIT)
-        ordinary, models_of_it = [first, second, REST, REAL], ""
+        shared = [OF_ALL] if pathlib.Path(file).stem in SHARED else []
+        ordinary, models_of_it = [first, second, *shared, REST, REAL], ""
     return [(args, "") for args in ordinary] + [(args, models_of_it) for args in MODELS if models]
 
 

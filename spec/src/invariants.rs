@@ -64,14 +64,16 @@ invariants! {
         |s| s.count + s.reserved <= s.max.max(s.ceiling);
     "INV-LIVE" "what lives is at most max + max_draining, unless max was lowered (E25)"
         |s| s.live() <= s.live_limit().max(s.live_ceiling);
-    "INV-RESERVED" "every spawn in flight has its reservation, and the other way round (E3, E11)"
+    "INV-RESERVED" "every spawn in flight has its reservation, and the other way round, and its group is known (E3, E11)"
         |s| s.spawns.iter().filter(|spawn| !spawn.replaces).count() == s.reserved
-            && s.spawns.iter().filter(|spawn| spawn.replaces).count() == s.replacing;
+            && s.spawns.iter().filter(|spawn| spawn.replaces).count() == s.replacing
+            && s.spawns.iter().all(|spawn| s.groups[spawn.group].known);
     "INV-SPAWNING" "a group that is spawning has a spawn in flight"
         |s| all_groups(s, |id, g| g.spawning.is_none_or(|ticket|
             s.spawns.iter().any(|spawn| spawn.ticket == ticket && spawn.group == id)));
-    "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group (E13)"
-        |s| infos(s, &s.draining).all(|p| p.detached && p.sessions > 0)
+    "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group, which is known (E13)"
+        |s| infos(s, &s.draining).all(|p|
+                p.detached && p.sessions > 0 && s.groups[p.group].known)
             && s.processes.iter().filter(|p| p.detached).count() == s.draining.len();
     "INV-CONCURRENCY" "no process has more sessions than it takes"
         |s| s.processes.iter().all(|p| {

@@ -66,6 +66,17 @@ fn closed() -> Pool {
     after(config, &[get(0, A), ready(1), close(0), Action::ClosePool])
 }
 
+/// A pool whose only process drains: its group has nothing else.
+fn draining() -> Pool {
+    let config = Config::new(vec![Options::new("a")], 1, 1).with(|env| env.detach = true);
+    after(config, &[get(0, A), ready(1), Action::Detach { process: DRAINING }])
+}
+
+/// The group is found no more, whatever is still of it.
+fn forget(pool: &mut Pool, group: usize) {
+    (pool.groups[group].known, pool.groups[group].detached) = (false, true);
+}
+
 fn process(pool: &mut Pool, identifier: usize) -> &mut Process {
     let found = pool.processes.iter_mut().find(|process| process.identifier == identifier);
     found.expect("a process that is known of")
@@ -82,7 +93,7 @@ const INVARIANTS_SPOILT: &[(&str, Spoil, &[&str])] = &[
     ("INV-GROUP-SIZE", |s| s.groups[A].size += 1, &["INV-SIZE-WITHIN-COUNT", "INV-COUNT"]),
     ("INV-GROUP-SIZE", |s| s.groups[A].idle += 1, &[]),
     ("INV-GROUP-ACCESSIBLE", |s| s.groups[C].detached = true, &[]),
-    ("INV-GROUP-ACCESSIBLE", |s| (s.groups[A].known, s.groups[A].detached) = (false, true), &[]),
+    ("INV-GROUP-ACCESSIBLE", |s| forget(s, A), &["INV-DRAINING"]),
     (
         "INV-PROCESS-IDLE",
         |s| s.inactive_apps.retain(|&p| p != IDLE),
@@ -120,11 +131,22 @@ const INVARIANTS_SPOILT: &[(&str, Spoil, &[&str])] = &[
     ("INV-RESERVED", |s| s.spawns[0].replaces = true, &[]),
     ("INV-RESERVED", |s| s.reserved = 0, &[]),
     ("INV-RESERVED", |s| s.replacing += 1, &[]),
+    // As `forget_if_unused` would, if it did not look at what is spawned.
+    ("INV-RESERVED", |s| forget(s, B), &[]),
     ("INV-SPAWNING", |s| s.groups[A].spawning = Some(99), &[]),
     ("INV-SPAWNING", |s| s.spawns[0].group = C, &[]),
     ("INV-DRAINING", |s| s.draining.clear(), &[]),
     ("INV-DRAINING", |s| process(s, DRAINING).sessions = 0, &[]),
     ("INV-DRAINING", |s| s.draining.push(BUSY), &[]),
+    // As `forget_if_unused` would, if it did not look at what drains.
+    (
+        "INV-DRAINING",
+        |s| {
+            *s = draining();
+            forget(s, A);
+        },
+        &[],
+    ),
     ("INV-CONCURRENCY", |s| process(s, BUSY).sessions = 2, &[]),
     ("INV-MAX-REQUESTS", |s| process(s, BUSY).processed = 3, &[]),
     ("INV-IDENTIFIER", |s| s.last_identifier = 1, &[]),

@@ -18,6 +18,15 @@ fn a_reader_who_has_read_enough_is_no_failure() {
     assert!(ended.stderr.is_empty(), "{ended:?}");
 }
 
+/// `… 2>&1 | true`: a refusal that nobody reads is one by its code.
+#[test]
+fn a_refusal_that_nobody_reads_is_no_panic() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let ended = command(&["help", "x"]).stderr(writer).output().expect("it runs");
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+}
+
 #[test]
 fn who_asks_for_help_gets_it() {
     for argument in ["help", "--help", "-h"] {

@@ -808,9 +808,11 @@ InvInactiveOrder == IsSorted(pool.inactive, LAMBDA x : -pool.procs[x].idleFor)
 InvCapacity == Count(pool) + Reserved(pool) <= AtLeast(pool.max, pool.ceiling)
 \* INV-LIVE: what lives is at most max + max_draining, unless max was lowered (E25)
 InvLive == Live(pool) <= AtLeast(LiveLimit(pool), pool.liveCeiling)
-\* INV-DRAINING: a draining process is detached, has sessions, and is counted by its group (E13)
+\* INV-DRAINING: a draining process is detached, has sessions, and is counted by its group, which is known (E13)
 InvDraining ==
-    /\ \A x \in Elements(pool.draining) : pool.procs[x].detached /\ pool.procs[x].sessions > 0
+    /\ \A x \in Elements(pool.draining) :
+        /\ pool.procs[x].detached /\ pool.procs[x].sessions > 0
+        /\ pool.groups[pool.procs[x].group].known
     /\ Cardinality({x \in All : pool.procs[x].detached}) = Len(pool.draining)
 \* INV-CONCURRENCY: no process has more sessions than it takes
 InvConcurrency == \A x \in All : Concurrency = 0 \/ pool.procs[x].sessions <= Concurrency

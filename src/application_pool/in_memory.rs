@@ -107,6 +107,8 @@ pub enum Call {
     DropProcess,
     /// A connection was dropped.
     DropConnection,
+    /// The error of a spawn that failed was dropped, with its last clone.
+    DropError,
 }
 
 type Hook = dyn Fn(Call) + Send + Sync;
@@ -274,7 +276,9 @@ impl Spawner for InMemorySpawner {
         match script.end {
             End::Ready => {}
             End::Hang => unreachable!("a spawn that hangs ends by being cancelled"),
-            End::Fail(message) => return Err(SpawnError::new(message)),
+            End::Fail(message) => {
+                return Err(SpawnError::new(Scripted { message, spawner: self.0.clone() }));
+            }
             End::Panic => panic!("{SCRIPTED} in spawn"),
         }
         let mut book = open(&self.0.book);
@@ -298,6 +302,32 @@ impl Spawner for InMemorySpawner {
     fn reload(&self, options: &PoolOptions) {
         open(&self.0.book).reloaded.push(options.app_group_name().to_owned());
         self.0.call(Call::Reload);
+    }
+}
+
+/// The error of a spawn that was told to fail.
+struct Scripted {
+    message: String,
+    spawner: Arc<Shared>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.message.fmt(f)
+    }
+}
+
+impl fmt::Display for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Scripted {}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.spawner.call(Call::DropError);
     }
 }
 

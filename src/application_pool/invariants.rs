@@ -45,9 +45,9 @@ invariants! {
     "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used" inactive_order;
     "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)" capacity;
     "INV-LIVE" "what lives is at most max + max_draining, unless max was lowered (E25)" live;
-    "INV-RESERVED" "every spawn in flight has its reservation, and the other way round (E3, E11)" reserved;
+    "INV-RESERVED" "every spawn in flight has its reservation, and the other way round, and its group is known (E3, E11)" reserved;
     "INV-SPAWNING" "a group that is spawning has a spawn in flight" spawning;
-    "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group (E13)" draining;
+    "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group, which is known (E13)" draining;
     "INV-CONCURRENCY" "no process has more sessions than it takes" concurrency;
     "INV-MAX-REQUESTS" "no process is given more sessions than max_requests (E14)" max_requests;
     "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers" identifier;
@@ -192,6 +192,7 @@ fn live<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn reserved<S: Spawner>(s: &State<S>) -> bool {
+    // Spawns are counted by the groups that are known, and by no others.
     let in_flight: usize = s.groups.iter().map(|(_, group)| group.spawns_in_flight).sum();
     in_flight == s.reserved + s.replacing
 }
@@ -207,8 +208,14 @@ fn draining<S: Spawner>(s: &State<S>) -> bool {
     });
     right &= s.draining.iter(&s.processes).count() == s.draining.len();
     let detached = s.processes.iter().filter(|(_, info)| info.is_detached());
-    right &= detached.count() == s.draining.len();
-    right && s.groups.iter().map(|(_, group)| group.draining).sum::<usize>() == s.draining.len()
+    right &= detached.clone().count() == s.draining.len();
+    // Those of a group that is no longer known are counted by nobody.
+    let of =
+        |key: usize| detached.clone().filter(move |(_, info)| info.group.index() == key).count();
+    let counted: usize = s.groups.iter().map(|(_, group)| group.draining).sum();
+    right
+        && counted == s.draining.len()
+        && s.groups.iter().all(|(index, group)| group.draining == of(index))
 }
 
 fn concurrency<S: Spawner>(s: &State<S>) -> bool {

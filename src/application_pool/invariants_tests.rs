@@ -118,6 +118,10 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-CAPACITY", |s| s.reserved = 9),
         ("INV-LIVE", |s| s.replacing = 9),
         ("INV-RESERVED", |s| s.replacing += 1),
+        ("INV-RESERVED", |s| {
+            let key = group(s, "/c");
+            s.group_mut(key).spawns_in_flight += 1;
+        }),
         ("INV-SPAWNING", |s| {
             let (key, identifier) = (group(s, "/c"), s.new_identifier());
             s.group_mut(key).spawning = Some(super::group::Spawning {
@@ -128,6 +132,11 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-DRAINING", |s| {
             let key = drains(s);
             info(s, key).sessions = 0;
+        }),
+        // Counted by another group than its own: of its own nobody would know that it drains.
+        ("INV-DRAINING", |s| {
+            let (key, other) = (drains(s), group(s, "/c"));
+            info(s, key).group = other;
         }),
         ("INV-CONCURRENCY", |s| {
             let key = busy(s);

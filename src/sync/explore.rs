@@ -216,7 +216,26 @@ fn newest_schedule(name: &str) -> Option<std::path::PathBuf> {
 #[cfg(not(feature = "loom"))]
 fn search_all(name: &str, run: Run) {
     let scheduler = shuttle::scheduler::DfsScheduler::new(None, false);
+    // The threads of a model share the one that explores it.
+    EVERY_SCHEDULE.set(true);
     shuttle::Runner::new(scheduler, config(name)).run(run);
+    EVERY_SCHEDULE.set(false);
+}
+
+#[cfg(not(feature = "loom"))]
+thread_local! {
+    static EVERY_SCHEDULE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether shuttle goes through every schedule: without reductions, each step more makes that many times
+/// as many, and a model may leave out those that others explore.
+#[cfg(not(feature = "loom"))]
+pub(crate) fn goes_through_all() -> bool {
+    EVERY_SCHEDULE.get()
+}
+#[cfg(feature = "loom")]
+pub(crate) fn goes_through_all() -> bool {
+    false
 }
 
 /// Fixed, so that the outcomes reached are the same in every run: `CABRANK_SEED` gives others.

@@ -58,9 +58,6 @@ impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
-    }
 }
 
 impl Parker {
@@ -76,5 +73,24 @@ impl Parker {
             None => std::thread::park(),
             Some(at) => std::thread::park_timeout(at.saturating_duration_since(Instant::now())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Returning early is allowed, and not to sleep at all would pass for it: it would keep a core busy.
+    #[test]
+    fn who_parks_sleeps() {
+        let (parker, until) =
+            (Parker::of_this_thread(), Instant::now() + Duration::from_millis(20));
+        let mut woken = 0;
+        while Instant::now() < until {
+            parker.park_until(Some(until));
+            woken += 1;
+        }
+        assert!(woken < 100, "woken {woken} times in 20 ms");
     }
 }

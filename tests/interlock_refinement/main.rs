@@ -15,6 +15,8 @@
 
 mod compare;
 mod doing;
+#[path = "../common/histories.rs"]
+mod histories;
 mod history;
 mod machine;
 mod observed;
@@ -24,24 +26,11 @@ mod program;
 mod side_by_side;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError};
+use proptest::test_runner::TestCaseError;
 use side_by_side::SideBySide;
 
-fn cases() -> u32 {
-    match std::env::var("CABRANK_CASES") {
-        Ok(text) => text.parse().expect("CABRANK_CASES is a number of histories"),
-        Err(_) => 1_000,
-    }
-}
-
 proptest! {
-    #![proptest_config(Config {
-        cases: cases(),
-        max_shrink_iters: 20_000,
-        max_shrink_time: 60_000,
-        failure_persistence: None,
-        ..Config::default()
-    })]
+    #![proptest_config(histories::config())]
 
     #[test]
     fn the_interlock_does_what_the_specification_does(
@@ -49,18 +38,12 @@ proptest! {
         operations in history::operations(),
     ) {
         let mut both = SideBySide::new(players);
-        let mut done = Vec::new();
-        for operation in &operations {
-            let step = both.step(operation);
-            done.extend(both.said.take());
-            if let Err(difference) = step {
-                let history: String = done.iter().map(|step| format!("\n  {step}")).collect();
-                let failed = format!("after{history}\n{difference}");
-                // What is left when it has been made shorter may be another difference.
-                eprintln!("{failed}\n");
-                return Err(TestCaseError::fail(failed));
-            }
-        }
+        histories::play(&operations, |operation| {
+            let agree = both.step(operation);
+            (both.said.take(), agree)
+        })
+        // What is left when it has been made shorter may be another difference.
+        .inspect_err(|failed| eprintln!("{failed}\n"))?;
         both.end().map_err(TestCaseError::fail)?;
     }
 }

@@ -11,30 +11,19 @@
 //!
 //! `CABRANK_CASES=10000 cargo test --test refinement` for more histories than the usual 1,000.
 
+#[path = "../common/histories.rs"]
+mod histories;
 mod history;
 mod observed;
 mod real;
 mod side_by_side;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError};
+use proptest::test_runner::TestCaseError;
 use side_by_side::SideBySide;
 
-fn cases() -> u32 {
-    match std::env::var("CABRANK_CASES") {
-        Ok(text) => text.parse().expect("CABRANK_CASES is a number of histories"),
-        Err(_) => 1_000,
-    }
-}
-
 proptest! {
-    #![proptest_config(Config {
-        cases: cases(),
-        max_shrink_iters: 20_000,
-        max_shrink_time: 60_000,
-        failure_persistence: None,
-        ..Config::default()
-    })]
+    #![proptest_config(histories::config())]
 
     #[test]
     fn the_pool_does_what_the_specification_does(
@@ -42,16 +31,7 @@ proptest! {
         operations in prop::collection::vec(history::operation(), 1..=200),
     ) {
         let mut both = SideBySide::new(&world);
-        let mut done = Vec::new();
-        for operation in &operations {
-            if let Some(step) = both.step(operation) {
-                done.push(step);
-            }
-            if let Err(difference) = both.compare() {
-                let history: String = done.iter().map(|step| format!("\n  {step}")).collect();
-                return Err(TestCaseError::fail(format!("after{history}\n{difference}")));
-            }
-        }
+        histories::play(&operations, |operation| (both.step(operation), both.compare()))?;
         both.end().map_err(TestCaseError::fail)?;
     }
 }

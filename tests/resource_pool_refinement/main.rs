@@ -15,6 +15,8 @@
 //!
 //! `CABRANK_CASES=10000 cargo test --test resource_pool_refinement` for more histories than the usual 1,000.
 
+#[path = "../common/histories.rs"]
+mod histories;
 mod history;
 mod mirror;
 mod real;
@@ -24,25 +26,12 @@ use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
 use history::{Bounds, End, Operation, World};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{TestCaseError, TestRunner};
 use side_by_side::SideBySide;
 use std::collections::BTreeSet;
 
-fn cases() -> u32 {
-    match std::env::var("CABRANK_CASES") {
-        Ok(text) => text.parse().expect("CABRANK_CASES is a number of histories"),
-        Err(_) => 1_000,
-    }
-}
-
 proptest! {
-    #![proptest_config(Config {
-        cases: cases(),
-        max_shrink_iters: 20_000,
-        max_shrink_time: 60_000,
-        failure_persistence: None,
-        ..Config::default()
-    })]
+    #![proptest_config(histories::config())]
 
     #[test]
     fn the_pool_does_what_the_specification_does(
@@ -50,16 +39,7 @@ proptest! {
         operations in prop::collection::vec(history::operation(), 1..=120),
     ) {
         let mut both = SideBySide::new(&world);
-        let mut done = Vec::new();
-        for operation in &operations {
-            if let Some(step) = both.step(operation) {
-                done.push(step);
-            }
-            if let Err(difference) = both.compare() {
-                let history: String = done.iter().map(|step| format!("\n  {step}")).collect();
-                return Err(TestCaseError::fail(format!("after{history}\n{difference}")));
-            }
-        }
+        histories::play(&operations, |operation| (both.step(operation), both.compare()))?;
         both.end().map_err(TestCaseError::fail)?;
     }
 }
