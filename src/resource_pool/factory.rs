@@ -3,7 +3,8 @@
 //! The pool's own code is one for both; [`Form`] is what it needs to know of either.
 
 use super::event::PoolEvent;
-use super::options::Options;
+use super::guard::Loan;
+use super::pool::Inner;
 use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
@@ -224,7 +225,10 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
     ) -> Handled<Self::Error>;
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
-    fn prepare(preparation: &mut Preparation<'_, Self>) -> impl Future<Output = bool> + Send
+    fn prepare(
+        pool: &Inner<Self>,
+        loan: &mut Loan<Self>,
+    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send
     where
         Self: Sized;
 }
@@ -284,10 +288,12 @@ impl<F: ResourceFactory> Form for F {
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    fn prepare(preparation: &mut Preparation<'_, F>) -> impl Future<Output = bool> + Send {
-        debug_assert!(!preparation.unclean, "it is passivated when it comes back");
-        preparation.event = preparation.run_now().err();
-        ready(preparation.event.is_none())
+    fn prepare(
+        pool: &Inner<F>,
+        loan: &mut Loan<F>,
+    ) -> impl Future<Output = Result<(), PoolEvent<F::Error>>> + Send {
+        debug_assert!(!loan.unclean, "it is passivated when it comes back");
+        ready(prepare_now(pool, loan))
     }
 }
 
@@ -333,54 +339,26 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    async fn prepare(preparation: &mut Preparation<'_, Self>) -> bool {
-        let all = &mut *preparation;
-        let failure = match contained_future(move || all.run()).await {
-            Ok(Ok(true)) => return true,
-            Ok(Ok(false)) => {
-                preparation.event = Some(PoolEvent::Invalid);
-                return false;
-            }
+    async fn prepare(
+        pool: &Inner<Self>,
+        loan: &mut Loan<Self>,
+    ) -> Result<(), PoolEvent<F::Error>> {
+        let mut at = Step::Test;
+        let failure = match contained_future(|| prepare_awaiting(pool, loan, &mut at)).await {
+            Ok(Ok(true)) => return Ok(()),
+            Ok(Ok(false)) => return Err(PoolEvent::Invalid),
             Ok(Err(error)) => Failure::Error(error),
             Err(message) => Failure::Panicked(message),
         };
-        preparation.event = Some(match (preparation.at, failure) {
+        Err(match (at, failure) {
             (Step::Passivate, failure) => PoolEvent::PassivateFailed(failure),
             (Step::Test, Failure::Panicked(message)) => PoolEvent::ValidatePanicked(message),
             (_, failure) => PoolEvent::ActivateFailed(failure),
-        });
-        false
+        })
     }
 }
 
-/// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
-/// passivation), its activation, its test. Handed on by reference: what a future captures, or comes to, is
-/// copied.
-pub(crate) struct Preparation<'a, F: Form> {
-    factory: &'a F,
-    metadata: &'a F::Metadata,
-    resource: &'a mut F::Resource,
-    unclean: bool,
-    options: &'a Options,
-    /// Where it is.
-    at: Step,
-    /// What kept it from its end.
-    pub(super) event: Option<PoolEvent<F::Error>>,
-}
-
-impl<'a, F: Form> Preparation<'a, F> {
-    #[inline]
-    pub(super) fn new(
-        factory: &'a F,
-        metadata: &'a F::Metadata,
-        resource: &'a mut F::Resource,
-        unclean: bool,
-        options: &'a Options,
-    ) -> Self {
-        Preparation { factory, metadata, resource, unclean, options, at: Step::Test, event: None }
-    }
-}
-
+/// Which call of the factory a preparation has come to.
 #[derive(Clone, Copy)]
 enum Step {
     Test,
@@ -388,39 +366,47 @@ enum Step {
     Activate,
 }
 
-impl<F: AsyncResourceFactory> Preparation<'_, Async<F>> {
-    async fn run(&mut self) -> Result<bool, F::Error> {
-        if self.unclean {
-            if self.options.test_on_return && !self.test().await {
-                return Ok(false);
-            }
-            self.at = Step::Passivate;
-            self.factory.0.passivate(self.metadata, self.resource).await?;
+/// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
+/// passivation), its activation, its test.
+async fn prepare_awaiting<F: AsyncResourceFactory>(
+    pool: &Inner<Async<F>>,
+    loan: &mut Loan<Async<F>>,
+    at: &mut Step,
+) -> Result<bool, F::Error> {
+    let (Async(factory), options) = (&**pool.factory, &pool.options);
+    let Loan { meta, resource, unclean, .. } = loan;
+    let metadata = pool.metadata(meta);
+    if *unclean {
+        if options.test_on_return && !factory.validate(metadata, resource).await {
+            return Ok(false);
         }
-        self.at = Step::Activate;
-        self.factory.0.activate(self.metadata, self.resource).await?;
-        self.at = Step::Test;
-        Ok(!self.options.test_on_borrow || self.test().await)
+        *at = Step::Passivate;
+        factory.passivate(metadata, resource).await?;
     }
-    fn test(&mut self) -> impl Future<Output = bool> + Send {
-        self.factory.0.validate(self.metadata, self.resource)
-    }
+    *at = Step::Activate;
+    factory.activate(metadata, resource).await?;
+    *at = Step::Test;
+    Ok(!options.test_on_borrow || factory.validate(metadata, resource).await)
 }
 
-impl<F: ResourceFactory> Preparation<'_, F> {
-    #[inline]
-    fn run_now(&mut self) -> Result<(), PoolEvent<F::Error>> {
-        let Preparation { factory, metadata, resource, options, .. } = self;
-        let activated = contained(|| factory.activate(metadata, resource));
-        Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
-        if !options.test_on_borrow {
-            return Ok(());
-        }
-        match contained(|| factory.validate(metadata, resource)) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(PoolEvent::Invalid),
-            Err(message) => Err(PoolEvent::ValidatePanicked(message)),
-        }
+/// The same, but that nothing is left undone by a factory that need not be awaited.
+#[inline]
+fn prepare_now<F: ResourceFactory>(
+    pool: &Inner<F>,
+    loan: &mut Loan<F>,
+) -> Result<(), PoolEvent<F::Error>> {
+    let factory = &**pool.factory;
+    let Loan { meta, resource, .. } = loan;
+    let metadata = pool.metadata(meta);
+    let activated = contained(|| factory.activate(metadata, resource));
+    Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
+    if !pool.options.test_on_borrow {
+        return Ok(());
+    }
+    match contained(|| factory.validate(metadata, resource)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(PoolEvent::Invalid),
+        Err(message) => Err(PoolEvent::ValidatePanicked(message)),
     }
 }
 

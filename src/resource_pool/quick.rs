@@ -5,13 +5,13 @@
 //! section each; whatever is not that simple is left to `state.rs` and `stock.rs`, in the same section: they
 //! do the same and everything else. The invariants are asserted here as there.
 //!
-//! Nothing here is copied on its way: where the general way would give its result in the same variable, the
-//! compiler has to keep both in memory, and reading there as a whole what was just written in parts costs
-//! more than all the rest.
+//! What goes from hand to hand is one address, in a register: a result of several words that also the general
+//! way may give is kept in memory, and reading there as a whole what was just written in parts costs more than
+//! all the rest.
 
 use super::error::BorrowError;
 use super::event::PoolEvent;
-use super::factory::{Form, Preparation};
+use super::factory::Form;
 use super::guard::{Borrowed, Loan, Reserved};
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
@@ -21,20 +21,13 @@ use crate::sync::MutexGuard;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What was in stock.
-pub(crate) struct Taken<R> {
-    slot: Key,
-    resource: R,
-    unclean: bool,
-}
-
 /// The key of a pool that has none.
 pub(super) const THE_KEY: Key = Key::FIRST;
 
 impl<F: Form> State<F> {
     /// The next one in stock, if it is finished.
     #[inline]
-    fn just_lend(&mut self) -> Option<Taken<F::Resource>> {
+    fn just_lend(&mut self) -> Option<Box<Loan<F>>> {
         let sub = &mut self.subs[THE_KEY.index()];
         let turn = self.waiting == 0 || !self.options.fair;
         if !self.plain || self.closed || !turn || sub.active >= self.limits.max_active {
@@ -45,14 +38,13 @@ impl<F: Form> State<F> {
         if !matches!(entry.content, Content::Ready(_)) {
             return None;
         }
-        let Content::Ready(resource) = entry.content.take() else { return None };
-        let unclean = std::mem::take(&mut entry.unclean);
+        let Content::Ready(loan) = entry.content.take() else { return None };
         entry.place = Place::Lent;
         sub.active += 1;
         self.active += 1;
         self.idle -= 1;
         sub.idle.remove(&mut self.slots, slot);
-        Some(Taken { slot, resource, unclean })
+        Some(loan)
     }
 
     /// Whether what comes back need only be put into stock.
@@ -67,12 +59,12 @@ impl<F: Form> State<F> {
     }
 
     #[inline]
-    fn just_stock(&mut self, slot: Key, resource: F::Resource, unclean: bool) {
+    fn just_stock(&mut self, loan: Box<Loan<F>>) {
+        let slot = loan.slot;
         let sub = &mut self.subs[THE_KEY.index()];
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;
-        entry.content = Content::Ready(resource);
-        entry.unclean = unclean;
+        entry.content = Content::Ready(loan);
         sub.active -= 1;
         self.active -= 1;
         self.idle += 1;
@@ -89,23 +81,15 @@ impl<F: Form> Inner<F> {
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let mut state = self.state.lock();
-        let loan = match state.just_lend() {
-            Some(Taken { slot, mut resource, unclean }) => {
-                state.end_section();
-                drop(state);
-                let (factory, options) = (&**self.factory, &self.options);
-                let metadata = self.metadata(&None);
-                let mut all = Preparation::new(factory, metadata, &mut resource, unclean, options);
-                if now(F::prepare(&mut all)) {
-                    Loan { slot, resource, meta: None }
-                } else {
-                    let event = all.event;
-                    self.borrow_another(slot, resource, event, timeout)?
-                }
-            }
-            None => self.borrow_slowly(state, asker, timeout)?,
+        let Some(mut loan) = state.just_lend() else {
+            return self.borrow_slowly(state, asker, timeout);
         };
-        Ok(Borrowed::new(self, loan))
+        state.end_section();
+        drop(state);
+        match now(F::prepare(self, &mut loan)) {
+            Ok(()) => Ok(Borrowed::new(self, loan)),
+            Err(event) => self.borrow_another(loan, event, timeout),
+        }
     }
 
     #[cold]
@@ -114,25 +98,22 @@ impl<F: Form> Inner<F> {
         state: MutexGuard<'_, State<F>>,
         asker: Asker,
         timeout: Option<Duration>,
-    ) -> Result<Loan<F>, BorrowError<F::Error>> {
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let step = self.ask_slowly(state, asker);
-        now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout))).map(Borrowed::into_loan)
+        now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout)))
     }
 
     #[cold]
     fn borrow_another(
         self: &Arc<Self>,
-        slot: Key,
-        resource: F::Resource,
-        event: Option<PoolEvent<F::Error>>,
+        loan: Box<Loan<F>>,
+        event: PoolEvent<F::Error>,
         timeout: Option<Duration>,
-    ) -> Result<Loan<F>, BorrowError<F::Error>> {
-        let reserved = Reserved::new(self, slot, Some(resource), None);
-        if let Some(event) = event {
-            self.tell(&None, event);
-        }
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let reserved = Reserved::of(self, loan);
+        self.tell(reserved.meta(), event);
         let step = self.another(reserved);
-        now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout))).map(Borrowed::into_loan)
+        now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout)))
     }
 
     /// Lends without keys, to a task.
@@ -142,16 +123,11 @@ impl<F: Form> Inner<F> {
         asker: Asker,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let step = match self.ask(asker) {
-            Ok(Taken { slot, resource, unclean }) => {
-                let mut reserved = Reserved::new(self, slot, Some(resource), None);
-                let (metadata, resource) = reserved.parts();
-                let (factory, options) = (&**self.factory, &self.options);
-                let mut all = Preparation::new(factory, metadata, resource, unclean, options);
-                if F::prepare(&mut all).await {
-                    return Ok(reserved.lend());
-                }
-                if let Some(event) = all.event {
-                    self.tell(&None, event);
+            Ok(loan) => {
+                let mut reserved = Reserved::of(self, loan);
+                match F::prepare(self, reserved.loan_mut()).await {
+                    Ok(()) => return Ok(reserved.lend()),
+                    Err(event) => self.tell(reserved.meta(), event),
                 }
                 self.another(reserved)
             }
@@ -161,11 +137,11 @@ impl<F: Form> Inner<F> {
     }
 
     #[inline]
-    fn ask(&self, asker: Asker) -> Result<Taken<F::Resource>, Step<F>> {
+    fn ask(&self, asker: Asker) -> Result<Box<Loan<F>>, Step<F>> {
         let mut state = self.state.lock();
-        if let Some(taken) = state.just_lend() {
+        if let Some(loan) = state.just_lend() {
             state.end_section();
-            return Ok(taken);
+            return Ok(loan);
         }
         Err(self.ask_slowly(state, asker))
     }
@@ -177,27 +153,18 @@ impl<F: Form> Inner<F> {
 
     /// Takes back what is clean, or will be made so by its next borrower.
     #[inline]
-    pub(super) fn stock(&self, slot: Key, resource: F::Resource, unclean: bool) {
+    pub(super) fn stock(&self, loan: Box<Loan<F>>) {
         let mut state = self.state.lock();
-        if state.may_just_be_stocked(slot) {
-            state.just_stock(slot, resource, unclean);
+        if state.may_just_be_stocked(loan.slot) {
+            state.just_stock(loan);
             state.end_section();
         } else {
-            self.stock_slowly(state, slot, resource, unclean);
+            self.stock_slowly(state, loan);
         }
     }
 
     #[cold]
-    fn stock_slowly(
-        &self,
-        state: MutexGuard<'_, State<F>>,
-        slot: Key,
-        resource: F::Resource,
-        unclean: bool,
-    ) {
-        self.section(state, |state, fx| {
-            state.slots[slot.index()].unclean = unclean;
-            state.give_back(slot, Content::Ready(resource), fx);
-        });
+    fn stock_slowly(&self, state: MutexGuard<'_, State<F>>, loan: Box<Loan<F>>) {
+        self.section(state, |state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
     }
 }

@@ -17,6 +17,7 @@
 
 use super::effects::{Dead, Effects};
 use super::factory::Form;
+use super::guard::Loan;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{BelowMinimum, Content, InAge, InLent, InLives, InTurn, Meta, Place, Slot, Sub};
 use crate::clock::{Clock, Span, Time};
@@ -55,12 +56,7 @@ pub(crate) struct Grant {
 /// What one critical section makes of a borrower.
 pub(crate) enum Step<F: Form> {
     /// This is it: to be activated.
-    Take {
-        slot: Key,
-        resource: F::Resource,
-        meta: Meta<F>,
-        unclean: bool,
-    },
+    Take(Box<Loan<F>>),
     /// To be made (or what another has begun to make is to be finished), once the victim is destroyed.
     Create {
         slot: Key,
@@ -232,7 +228,6 @@ impl<F: Form> State<F> {
             content: Content::Nothing,
             serial: self.serials,
             epoch: self.epoch,
-            unclean: false,
             tested: false,
             expired: false,
             created: now,
@@ -256,19 +251,14 @@ impl<F: Form> State<F> {
     pub(super) fn pick_up(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
         let slot = grant.slot;
         let entry = &mut self.slots[slot.index()];
+        let unfinished = match entry.content.take() {
+            Content::Ready(loan) => return Step::Take(loan),
+            Content::Nothing => None,
+            Content::Unfinished(creation) => Some(creation),
+        };
         let meta = self.subs[entry.key.index()].metadata.clone();
-        match entry.content.take() {
-            Content::Ready(resource) => {
-                Step::Take { slot, resource, meta, unclean: std::mem::take(&mut entry.unclean) }
-            }
-            Content::Nothing => {
-                let victim = grant.victim.map(|victim| self.bury(victim, fx));
-                Step::Create { slot, unfinished: None, victim, meta }
-            }
-            Content::Unfinished(creation) => {
-                Step::Create { slot, unfinished: Some(creation), victim: None, meta }
-            }
-        }
+        let victim = grant.victim.map(|victim| self.bury(victim, fx));
+        Step::Create { slot, unfinished, victim, meta }
     }
 
     /// It counts no more, and is here still.

@@ -3,6 +3,7 @@
 
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
+use super::guard::Loan;
 use super::slot::{Content, Place};
 use super::state::{CLASSES, Outcome, State};
 use crate::slab_list::{Key, List};
@@ -266,11 +267,11 @@ impl<F: Form> State<F> {
     }
 
     /// What was made for stock, if it was.
-    pub(super) fn added(&mut self, slot: Key, made: Option<F::Resource>, fx: &mut Effects<F>) {
+    pub(super) fn added(&mut self, slot: Key, made: Option<Box<Loan<F>>>, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
         self.subs[key.index()].adding -= 1;
         match made {
-            Some(resource) => self.stock(slot, Content::Ready(resource), fx),
+            Some(loan) => self.stock(slot, Content::Ready(loan), fx),
             None => {
                 self.remove(slot);
                 self.left(key, fx);
