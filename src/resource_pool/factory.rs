@@ -8,10 +8,10 @@ use super::pool::Inner;
 use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
-use std::future::{Future, poll_fn, ready};
-use std::pin::pin;
+use std::future::{Future, ready};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 /// Makes, checks and disposes of the resources of a pool: the source's `resource_factory`.
 ///
@@ -223,6 +223,8 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         resource: &mut Self::Resource,
         test: bool,
     ) -> Handled<Self::Error>;
+    /// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
+    /// passivation), its activation, its test.
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
     fn prepare(
@@ -339,57 +341,50 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    async fn prepare(
-        pool: &Inner<Self>,
-        loan: &mut Loan<Self>,
-    ) -> Result<(), PoolEvent<F::Error>> {
-        let mut at = Step::Test;
-        let failure = match contained_future(|| prepare_awaiting(pool, loan, &mut at)).await {
-            Ok(Ok(true)) => return Ok(()),
-            Ok(Ok(false)) => return Err(PoolEvent::Invalid),
-            Ok(Err(error)) => Failure::Error(error),
-            Err(message) => Failure::Panicked(message),
+    async fn prepare(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Result<(), PoolEvent<F::Error>> {
+        let unclean = loan.unclean;
+        let mut all = Preparation {
+            factory: &pool.factory.0,
+            metadata: pool.metadata(&loan.meta),
+            resource: &mut loan.resource,
         };
-        Err(match (at, failure) {
-            (Step::Passivate, failure) => PoolEvent::PassivateFailed(failure),
-            (Step::Test, Failure::Panicked(message)) => PoolEvent::ValidatePanicked(message),
-            (_, failure) => PoolEvent::ActivateFailed(failure),
-        })
-    }
-}
-
-/// Which call of the factory a preparation has come to.
-#[derive(Clone, Copy)]
-enum Step {
-    Test,
-    Passivate,
-    Activate,
-}
-
-/// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
-/// passivation), its activation, its test.
-async fn prepare_awaiting<F: AsyncResourceFactory>(
-    pool: &Inner<Async<F>>,
-    loan: &mut Loan<Async<F>>,
-    at: &mut Step,
-) -> Result<bool, F::Error> {
-    let (Async(factory), options) = (&**pool.factory, &pool.options);
-    let Loan { meta, resource, unclean, .. } = loan;
-    let metadata = pool.metadata(meta);
-    if *unclean {
-        if options.test_on_return && !factory.validate(metadata, resource).await {
-            return Ok(false);
+        if unclean {
+            if pool.options.test_on_return {
+                passed(contained_future(|| all.validate()).await)?;
+            }
+            let passivated = contained_future(|| all.passivate()).await;
+            Failure::of(passivated).map_err(PoolEvent::PassivateFailed)?;
         }
-        *at = Step::Passivate;
-        factory.passivate(metadata, resource).await?;
+        let activated = contained_future(|| all.activate()).await;
+        Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
+        if pool.options.test_on_borrow {
+            passed(contained_future(|| all.validate()).await)?;
+        }
+        Ok(())
     }
-    *at = Step::Activate;
-    factory.activate(metadata, resource).await?;
-    *at = Step::Test;
-    Ok(!options.test_on_borrow || factory.validate(metadata, resource).await)
 }
 
-/// The same, but that nothing is left undone by a factory that need not be awaited.
+/// The calls of a preparation, and on what they are made: handed on by one reference, for what a future
+/// captures is copied.
+struct Preparation<'a, F: AsyncResourceFactory> {
+    factory: &'a F,
+    metadata: &'a F::Metadata,
+    resource: &'a mut F::Resource,
+}
+
+impl<F: AsyncResourceFactory> Preparation<'_, F> {
+    fn validate(&mut self) -> impl Future<Output = bool> + Send {
+        self.factory.validate(self.metadata, self.resource)
+    }
+    fn passivate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
+        self.factory.passivate(self.metadata, self.resource)
+    }
+    fn activate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
+        self.factory.activate(self.metadata, self.resource)
+    }
+}
+
+/// The preparation by a factory that need not be awaited: nothing has been left undone.
 #[inline]
 fn prepare_now<F: ResourceFactory>(
     pool: &Inner<F>,
@@ -403,7 +398,11 @@ fn prepare_now<F: ResourceFactory>(
     if !pool.options.test_on_borrow {
         return Ok(());
     }
-    match contained(|| factory.validate(metadata, resource)) {
+    passed(contained(|| factory.validate(metadata, resource)))
+}
+
+fn passed<E>(tested: Result<bool, String>) -> Result<(), PoolEvent<E>> {
+    match tested {
         Ok(true) => Ok(()),
         Ok(false) => Err(PoolEvent::Invalid),
         Err(message) => Err(PoolEvent::ValidatePanicked(message)),
@@ -413,10 +412,21 @@ fn prepare_now<F: ResourceFactory>(
 /// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message: each
 /// happens within a poll of the block.
 async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
-    let mut future = pin!(async move { make().await });
-    poll_fn(|cx| match contained(|| future.as_mut().poll(cx)) {
-        Ok(poll) => poll.map(Ok),
-        Err(message) => Poll::Ready(Err(message)),
-    })
-    .await
+    let future = pin!(async move { make().await });
+    Contained(future).await
+}
+
+/// A future whose panic becomes its message.
+struct Contained<'a, Fut>(Pin<&'a mut Fut>);
+
+impl<Fut: Future> Future for Contained<'_, Fut> {
+    type Output = Result<Fut::Output, String>;
+
+    #[inline(always)] // Of what a factory leaves undone, nothing is left to be done.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match contained(|| self.0.as_mut().poll(cx)) {
+            Ok(poll) => poll.map(Ok),
+            Err(message) => Poll::Ready(Err(message)),
+        }
+    }
 }

@@ -467,7 +467,7 @@ where
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let inner = self.inner();
         let (key, step) = inner.with_key(key, |state, key, fx| state.begin(key, asker, fx));
-        now(inner.lend(key, step, Patience::of_a_thread(timeout)))
+        inner.lend_now(key, step, timeout)
     }
 
     /// Makes a resource of the key for stock.

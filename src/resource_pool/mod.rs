@@ -28,11 +28,12 @@
 //! ```
 //!
 //! # How it works
-//! One lock, and under it only arithmetic and the moving of one resource: the calls of the factory, of
-//! wakers and of the listener come after it (`effects.rs`). What becomes free is handed, under the lock,
-//! to the oldest waiter that can use it (`state.rs`, which has the argument); room for a resource is
-//! reserved, by a guard, before it is made (`guard.rs`). What happens by the clock is done by a periodic
-//! executor that sleeps until something is due (`maintenance.rs`).
+//! One lock, and under it only arithmetic and the moving of one address, for a resource is boxed when it is
+//! made and stays where it is, however large. The calls of the factory, of wakers and of the listener come
+//! after it (`effects.rs`). What becomes free is handed, under the lock, to the oldest waiter that can use it
+//! (`state.rs`, which has the argument); room for a resource is reserved, by a guard, before it is made
+//! (`guard.rs`). What happens by the clock is done by a periodic executor that sleeps until something is due
+//! (`maintenance.rs`).
 //!
 //! | in the source | here |
 //! |---|---|

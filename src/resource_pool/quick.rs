@@ -12,13 +12,16 @@
 use super::error::BorrowError;
 use super::event::PoolEvent;
 use super::factory::Form;
-use super::guard::{Borrowed, Loan, Reserved};
+use super::guard::{Borrowed, InPreparation, Loan, Reserved};
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
 use super::state::{Asker, State, Step};
 use crate::slab_list::Key;
 use crate::sync::MutexGuard;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// The key of a pool that has none.
@@ -81,39 +84,80 @@ impl<F: Form> Inner<F> {
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let mut state = self.state.lock();
-        let Some(mut loan) = state.just_lend() else {
+        let Some(loan) = state.just_lend() else {
             return self.borrow_slowly(state, asker, timeout);
         };
         state.end_section();
         drop(state);
-        match now(F::prepare(self, &mut loan)) {
-            Ok(()) => Ok(Borrowed::new(self, loan)),
-            Err(event) => self.borrow_another(loan, event, timeout),
-        }
+        self.hand_over(THE_KEY, loan, timeout)
     }
 
-    #[cold]
+    #[inline(never)]
     fn borrow_slowly(
         self: &Arc<Self>,
         state: MutexGuard<'_, State<F>>,
         asker: Asker,
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let step = self.ask_slowly(state, asker);
-        now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout)))
+        let step = self.section(state, |state, fx| state.begin(THE_KEY, asker, fx));
+        self.lend_now(THE_KEY, step, timeout)
+    }
+
+    /// What the pool said, to a thread.
+    #[inline]
+    pub(super) fn lend_now(
+        self: &Arc<Self>,
+        key: Key,
+        step: Step<F>,
+        timeout: Option<Duration>,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        match step {
+            Step::Take(loan) => self.hand_over(key, loan, timeout),
+            step => self.lend_slowly(key, step, timeout),
+        }
+    }
+
+    #[inline(always)] // As above.
+    fn hand_over(
+        self: &Arc<Self>,
+        key: Key,
+        mut loan: Box<Loan<F>>,
+        timeout: Option<Duration>,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        match now(F::prepare(self, &mut loan)) {
+            Ok(()) => Ok(Borrowed::new(self, loan)),
+            Err(event) => self.borrow_another(key, loan, event, timeout),
+        }
     }
 
     #[cold]
     fn borrow_another(
         self: &Arc<Self>,
+        key: Key,
         loan: Box<Loan<F>>,
         event: PoolEvent<F::Error>,
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let step = self.another_after(loan, event);
+        self.lend_slowly(key, step, timeout)
+    }
+
+    /// One that could not be lent is told of, and another taken in its place.
+    #[cold]
+    fn another_after(self: &Arc<Self>, loan: Box<Loan<F>>, event: PoolEvent<F::Error>) -> Step<F> {
         let reserved = Reserved::of(self, loan);
         self.tell(reserved.meta(), event);
-        let step = self.another(reserved);
-        now(self.lend(THE_KEY, step, Patience::of_a_thread(timeout)))
+        self.another(reserved)
+    }
+
+    #[cold]
+    fn lend_slowly(
+        self: &Arc<Self>,
+        key: Key,
+        step: Step<F>,
+        timeout: Option<Duration>,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        now(self.lend(key, step, Patience::of_a_thread(timeout)))
     }
 
     /// Lends without keys, to a task.
@@ -124,16 +168,18 @@ impl<F: Form> Inner<F> {
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let step = match self.ask(asker) {
             Ok(loan) => {
-                let mut reserved = Reserved::of(self, loan);
-                match F::prepare(self, reserved.loan_mut()).await {
-                    Ok(()) => return Ok(reserved.lend()),
-                    Err(event) => self.tell(reserved.meta(), event),
+                let mut preparing = InPreparation::of(self, loan);
+                let prepared = F::prepare(self, preparing.loan_mut()).await;
+                let loan = preparing.take();
+                match prepared {
+                    Ok(()) => return Ok(Borrowed::new(self, loan)),
+                    Err(event) => self.another_after(loan, event),
                 }
-                self.another(reserved)
             }
             Err(step) => step,
         };
-        self.lend(THE_KEY, step, Patience::of_a_task()).await
+        let mut slow = pin!(self.lend(THE_KEY, step, Patience::of_a_task()));
+        poll_fn(|cx| poll_slowly(slow.as_mut(), cx)).await
     }
 
     #[inline]
@@ -146,7 +192,7 @@ impl<F: Form> Inner<F> {
         Err(self.ask_slowly(state, asker))
     }
 
-    #[cold]
+    #[inline(never)]
     fn ask_slowly(&self, state: MutexGuard<'_, State<F>>, asker: Asker) -> Step<F> {
         self.section(state, |state, fx| state.begin(THE_KEY, asker, fx))
     }
@@ -163,8 +209,15 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn stock_slowly(&self, state: MutexGuard<'_, State<F>>, loan: Box<Loan<F>>) {
         self.section(state, |state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
     }
+}
+
+/// Keeps what is seldom polled out of what is polled each time, which is small enough for its caller then.
+#[cold]
+#[inline(never)]
+fn poll_slowly<T>(future: Pin<&mut impl Future<Output = T>>, cx: &mut Context<'_>) -> Poll<T> {
+    future.poll(cx)
 }
