@@ -9,6 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls foreign code; a panic becomes its message.
+#[inline]
 pub(crate) fn contained<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
     caught(foreign).map_err(|payload| {
         let message = panic_message(&*payload);
@@ -19,6 +20,7 @@ pub(crate) fn contained<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
 }
 
 /// Calls foreign code; a panic is kept, for who will let it go on.
+#[inline]
 pub(crate) fn caught<R>(foreign: impl FnOnce() -> R) -> std::thread::Result<R> {
     // Rule 1, in every model, whether its foreign code re-enters the pool or not.
     #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]

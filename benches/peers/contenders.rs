@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Every row of the table, in its order.
 pub(crate) fn all() -> Vec<Contender> {
@@ -23,7 +24,9 @@ pub(crate) fn all() -> Vec<Contender> {
         threads::<ResourcePool<Free>>("cabrank", Kind::Blocking),
         threads::<Barging>("cabrank, barging", Kind::Blocking),
         threads::<KeyedResourcePool<u64, Free>>("cabrank, one key", Kind::Blocking),
+        threads::<Timed>("cabrank, timed", Kind::Blocking),
         tasks::<ResourcePool<Async<Free>>>("cabrank, tasks", Driver::Alone),
+        tasks::<BargingTasks>("cabrank, tasks, barging", Driver::Alone),
         tasks::<ResourcePool<Async<Free>>>("cabrank, tasks on tokio", Driver::Tokio),
         threads::<r2d2::Pool<Free>>("r2d2", Kind::Blocking),
         tasks::<deadpool::managed::Pool<Free>>("deadpool, managed", Driver::Alone),
@@ -137,6 +140,22 @@ impl Blocking for Barging {
     }
 }
 
+/// Resources are evicted when they have been idle for too long, and replaced when they are too old.
+pub(crate) struct Timed(ResourcePool<Free>);
+
+impl Blocking for Timed {
+    type Guard<'a> = Borrowed<'a, Free>;
+    fn of(size: usize) -> Self {
+        let hour = Duration::from_secs(3600);
+        let pool = ResourcePool::builder(Free, 0).max_active(size);
+        let pool = pool.max_idle_time(hour).max_lifetime(hour).build();
+        Timed(pool.expect("valid options"))
+    }
+    fn borrow(&self) -> Self::Guard<'_> {
+        self.0.borrow().expect("a resource costs nothing")
+    }
+}
+
 impl Blocking for KeyedResourcePool<u64, Free> {
     type Guard<'a> = Borrowed<'a, Free>;
     fn of(size: usize) -> Self {
@@ -156,6 +175,20 @@ impl Asynchronous for ResourcePool<Async<Free>> {
     }
     fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
         self.borrow_async()
+    }
+}
+
+pub(crate) struct BargingTasks(ResourcePool<Async<Free>>);
+
+impl Asynchronous for BargingTasks {
+    type Guard<'a> = Borrowed<'a, Async<Free>>;
+    type Error = BorrowError<Infallible>;
+    async fn of(size: usize) -> Self {
+        let pool = ResourcePool::builder(Async(Free), 0).max_active(size).fair(false);
+        BargingTasks(pool.build_async().expect("valid options"))
+    }
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
+        self.0.borrow_async()
     }
 }
 

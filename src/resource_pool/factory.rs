@@ -3,22 +3,22 @@
 //! The pool's own code is one for both; [`Form`] is what it needs to know of either.
 
 use super::event::PoolEvent;
-use super::options::Options;
+use super::guard::Loan;
+use super::pool::Inner;
 use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
-use std::future::{Future, poll_fn, ready};
+use std::future::{Future, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 /// Makes, checks and disposes of the resources of a pool: the source's `resource_factory`.
 ///
 /// No method is called under the pool's lock, so each may call the pool. A panic is an error of that
 /// call. The resource is one's own in each call: nobody else uses it meanwhile.
 pub trait ResourceFactory: Send + Sync + 'static {
-    /// What is lent. It is moved, by value, from where it is made to its borrower and back, and more than once
-    /// within a call: of what is larger than a few kilobytes, make it a `Box`.
+    /// What is lent. The pool boxes it when it has been made, and does not move it from then on.
     type Resource: Send + 'static;
     /// Describes the resources: the source's `resource_metadata`. In a keyed pool it is the key.
     type Metadata: Send + Sync + 'static;
@@ -78,7 +78,7 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// own `activate`; [`Borrowed::put_back`](super::Borrowed::put_back) awaits them at once. And `destroy`
 /// is no future: what takes its time is for a task that it spawns.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
-    /// What is lent. As in [`ResourceFactory::Resource`], a large one is better a `Box`.
+    /// What is lent.
     type Resource: Send + 'static;
     /// Describes the resources. In a keyed pool it is the key.
     type Metadata: Send + Sync + 'static;
@@ -223,9 +223,14 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         resource: &mut Self::Resource,
         test: bool,
     ) -> Handled<Self::Error>;
+    /// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
+    /// passivation), its activation, its test.
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
-    fn prepare(preparation: &mut Preparation<'_, Self>) -> impl Future<Output = bool> + Send
+    fn prepare(
+        pool: &Inner<Self>,
+        loan: &mut Loan<Self>,
+    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send
     where
         Self: Sized;
 }
@@ -285,10 +290,12 @@ impl<F: ResourceFactory> Form for F {
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    fn prepare(preparation: &mut Preparation<'_, F>) -> impl Future<Output = bool> + Send {
-        debug_assert!(!preparation.unclean, "it is passivated when it comes back");
-        preparation.event = preparation.run_now().err();
-        ready(preparation.event.is_none())
+    fn prepare(
+        pool: &Inner<F>,
+        loan: &mut Loan<F>,
+    ) -> impl Future<Output = Result<(), PoolEvent<F::Error>>> + Send {
+        debug_assert!(!loan.unclean, "it is passivated when it comes back");
+        ready(prepare_now(pool, loan))
     }
 }
 
@@ -334,115 +341,99 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    async fn prepare(preparation: &mut Preparation<'_, Self>) -> bool {
-        let all = &mut *preparation;
-        let failure = match contained_future(move || all.run()).await {
-            Ok(Ok(true)) => return true,
-            Ok(Ok(false)) => {
-                preparation.event = Some(PoolEvent::Invalid);
-                return false;
-            }
-            Ok(Err(error)) => Failure::Error(error),
-            Err(message) => Failure::Panicked(message),
+    async fn prepare(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Result<(), PoolEvent<F::Error>> {
+        let unclean = loan.unclean;
+        let mut all = Preparation {
+            factory: &pool.factory.0,
+            metadata: pool.metadata(&loan.meta),
+            resource: &mut loan.resource,
         };
-        preparation.event = Some(match (preparation.at, failure) {
-            (Step::Passivate, failure) => PoolEvent::PassivateFailed(failure),
-            (Step::Test, Failure::Panicked(message)) => PoolEvent::ValidatePanicked(message),
-            (_, failure) => PoolEvent::ActivateFailed(failure),
-        });
-        false
+        if unclean {
+            if pool.options.test_on_return {
+                passed(contained_future(|| all.validate()).await)?;
+            }
+            let passivated = contained_future(|| all.passivate()).await;
+            Failure::of(passivated).map_err(PoolEvent::PassivateFailed)?;
+        }
+        let activated = contained_future(|| all.activate()).await;
+        Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
+        if pool.options.test_on_borrow {
+            passed(contained_future(|| all.validate()).await)?;
+        }
+        Ok(())
     }
 }
 
-/// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
-/// passivation), its activation, its test. Handed on by reference: what a future captures, or comes to, is
-/// copied.
-pub(crate) struct Preparation<'a, F: Form> {
+/// The calls of a preparation, and on what they are made: handed on by one reference, for what a future
+/// captures is copied.
+struct Preparation<'a, F: AsyncResourceFactory> {
     factory: &'a F,
     metadata: &'a F::Metadata,
     resource: &'a mut F::Resource,
-    unclean: bool,
-    options: &'a Options,
-    /// Where it is.
-    at: Step,
-    /// What kept it from its end.
-    pub(super) event: Option<PoolEvent<F::Error>>,
 }
 
-impl<'a, F: Form> Preparation<'a, F> {
-    #[inline]
-    pub(super) fn new(
-        factory: &'a F,
-        metadata: &'a F::Metadata,
-        resource: &'a mut F::Resource,
-        unclean: bool,
-        options: &'a Options,
-    ) -> Self {
-        Preparation { factory, metadata, resource, unclean, options, at: Step::Test, event: None }
+impl<F: AsyncResourceFactory> Preparation<'_, F> {
+    fn validate(&mut self) -> impl Future<Output = bool> + Send {
+        self.factory.validate(self.metadata, self.resource)
+    }
+    fn passivate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
+        self.factory.passivate(self.metadata, self.resource)
+    }
+    fn activate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
+        self.factory.activate(self.metadata, self.resource)
     }
 }
 
-#[derive(Clone, Copy)]
-enum Step {
-    Test,
-    Passivate,
-    Activate,
+/// The preparation by a factory that need not be awaited: nothing has been left undone.
+#[inline]
+fn prepare_now<F: ResourceFactory>(
+    pool: &Inner<F>,
+    loan: &mut Loan<F>,
+) -> Result<(), PoolEvent<F::Error>> {
+    let factory = &**pool.factory;
+    let Loan { meta, resource, .. } = loan;
+    let metadata = pool.metadata(meta);
+    let activated = contained(|| factory.activate(metadata, resource));
+    Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
+    if !pool.options.test_on_borrow {
+        return Ok(());
+    }
+    passed(contained(|| factory.validate(metadata, resource)))
 }
 
-impl<F: AsyncResourceFactory> Preparation<'_, Async<F>> {
-    async fn run(&mut self) -> Result<bool, F::Error> {
-        if self.unclean {
-            if self.options.test_on_return && !self.test().await {
-                return Ok(false);
-            }
-            self.at = Step::Passivate;
-            self.factory.0.passivate(self.metadata, self.resource).await?;
-        }
-        self.at = Step::Activate;
-        self.factory.0.activate(self.metadata, self.resource).await?;
-        self.at = Step::Test;
-        Ok(!self.options.test_on_borrow || self.test().await)
-    }
-    fn test(&mut self) -> impl Future<Output = bool> + Send {
-        self.factory.0.validate(self.metadata, self.resource)
-    }
-}
-
-impl<F: ResourceFactory> Preparation<'_, F> {
-    #[inline]
-    fn run_now(&mut self) -> Result<(), PoolEvent<F::Error>> {
-        let Preparation { factory, metadata, resource, options, .. } = self;
-        let activated = contained(|| factory.activate(metadata, resource));
-        Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
-        if !options.test_on_borrow {
-            return Ok(());
-        }
-        match contained(|| factory.validate(metadata, resource)) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(PoolEvent::Invalid),
-            Err(message) => Err(PoolEvent::ValidatePanicked(message)),
-        }
+fn passed<E>(tested: Result<bool, String>) -> Result<(), PoolEvent<E>> {
+    match tested {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(PoolEvent::Invalid),
+        Err(message) => Err(PoolEvent::ValidatePanicked(message)),
     }
 }
 
 /// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message: each
 /// happens within a poll of the block. If it is dropped before, a panic has nobody to be told to.
 async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
-    let mut future = Dropped(pin!(Some(async move { make().await })));
-    poll_fn(|cx| {
-        let future = future.0.as_mut().as_pin_mut().expect("taken only when it is dropped");
+    let future = pin!(Some(async move { make().await }));
+    Contained(future).await
+}
+
+/// A future of the factory's whose panic becomes its message. If it is dropped before its end, a panic of what it
+/// had in hand goes no further.
+struct Contained<'a, Fut>(Pin<&'a mut Option<Fut>>);
+
+impl<Fut: Future> Future for Contained<'_, Fut> {
+    type Output = Result<Fut::Output, String>;
+
+    #[inline(always)] // Of what a factory leaves undone, nothing is left to be done.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let future = self.0.as_mut().as_pin_mut().expect("taken only when it is dropped");
         match contained(|| future.poll(cx)) {
             Ok(poll) => poll.map(Ok),
             Err(message) => Poll::Ready(Err(message)),
         }
-    })
-    .await
+    }
 }
 
-/// A future of the factory's. If it is dropped before its end, a panic of what it had in hand goes no further.
-struct Dropped<'a, Fut>(Pin<&'a mut Option<Fut>>);
-
-impl<Fut> Drop for Dropped<'_, Fut> {
+impl<Fut> Drop for Contained<'_, Fut> {
     fn drop(&mut self) {
         if std::mem::needs_drop::<Fut>() {
             let _ = contained(|| self.0.set(None));

@@ -15,6 +15,7 @@ use super::effects::Effects;
 use super::error::AddError;
 use super::event::PoolEvent;
 use super::factory::{Creation, Failure, Form};
+use super::guard::Loan;
 use super::pool::Inner;
 use super::slot::{Content, Meta, Place, Sub};
 use super::state::State;
@@ -143,18 +144,18 @@ impl<F: Form> State<F> {
     pub(super) fn added(
         &mut self,
         slot: Key,
-        made: Option<F::Resource>,
+        made: Option<Box<Loan<F>>>,
         fx: &mut Effects<F>,
     ) -> bool {
         let key = self.slots[slot.index()].key;
         self.subs[key.index()].adding -= 1;
-        let Some(resource) = made else {
+        let Some(loan) = made else {
             self.remove(slot);
             self.left(key, fx);
             return false;
         };
         let over = self.slots[slot.index()].expired || self.has_outlived(slot);
-        self.stock(slot, Content::Ready(resource), fx);
+        self.stock(slot, Content::Ready(loan), fx);
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
@@ -218,7 +219,8 @@ impl<F: Form> Filling<'_, F> {
     fn put(mut self) -> bool {
         let slot = self.slot.take().expect("taken only here, and when it is dropped");
         let resource = self.resource.take();
-        self.pool.critical(|state, fx| state.added(slot, resource, fx))
+        let loan = resource.map(|resource| Loan::new(slot, self.meta.take(), resource));
+        self.pool.critical(|state, fx| state.added(slot, loan, fx))
     }
 }
 

@@ -2,15 +2,103 @@
 
 use super::factory::Form;
 use super::pool::Inner;
-use super::slot::{Content, Meta};
+use super::slot::Meta;
 use crate::slab_list::Key;
 use crate::sync::has_failed;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// The pool that lent it: a reference is enough for most, and costs nothing.
-enum Home<'p, F: Form> {
+/// A resource and its place. Boxed when the resource is made, and from then on only its address goes from
+/// hand to hand: a large resource is never moved, and a guard is two words, which nobody copies through memory.
+pub(crate) struct Loan<F: Form> {
+    pub(super) slot: Key,
+    pub(super) meta: Meta<F>,
+    /// Not passivated yet, nor tested.
+    pub(super) unclean: bool,
+    /// The pool, while it is lent to somebody who may outlive other references to it.
+    home: Option<Arc<Inner<F>>>,
+    pub(super) resource: F::Resource,
+}
+
+impl<F: Form> Loan<F> {
+    pub(super) fn new(slot: Key, meta: Meta<F>, resource: F::Resource) -> Box<Self> {
+        Box::new(Loan { slot, meta, unclean: false, home: None, resource })
+    }
+}
+
+/// A resource that is lent: derefs to it. Dropping it returns the resource to the pool; while a panic
+/// unwinds, the resource is destroyed instead, for nobody knows in what state it is (ruling 8).
+///
+/// The drop takes the pool's lock, for one section that ends with the hand-over to whoever waits; what the
+/// factory has to do with the resource it does on the thread that drops it. It never panics, and
+/// never waits for anybody but those who are in such a section.
+#[must_use = "dropping it returns the resource"]
+pub struct Borrowed<'p, F: Form> {
+    /// A reference is enough for most, and costs nothing; absent if the loan has the pool.
+    pool: Option<&'p Arc<Inner<F>>>,
+    /// Absent once it has been given back.
+    loan: Option<Box<Loan<F>>>,
+}
+
+impl<'p, F: Form> Borrowed<'p, F> {
+    #[inline]
+    pub(super) fn new(pool: &'p Arc<Inner<F>>, loan: Box<Loan<F>>) -> Self {
+        Borrowed { pool: Some(pool), loan: Some(loan) }
+    }
+
+    /// The same, for a thread or a task that may outlive this reference to the pool. A pool whose last
+    /// handle is dropped is closed even so: what comes back then is destroyed.
+    pub fn into_owned(mut self) -> Borrowed<'static, F> {
+        let mut loan = self.loan.take();
+        if let (Some(pool), Some(loan)) = (self.pool, &mut loan) {
+            loan.home = Some(pool.clone());
+        }
+        Borrowed { pool: None, loan }
+    }
+
+    /// The resource is not to be used again: it is destroyed, and its place is free.
+    pub fn invalidate(mut self) {
+        if let Some((home, loan)) = self.end() {
+            home.pool().invalidate(loan);
+        }
+    }
+
+    /// Takes the resource out of the pool for good: its place is free, and it is not destroyed.
+    pub fn detach(mut self) -> F::Resource {
+        let (home, loan) = self.end().expect("present until it is given back");
+        // If what follows panics, the resource is dropped: it is the caller's.
+        home.pool().critical(|state, fx| state.give_back_place(loan.slot, fx));
+        loan.resource
+    }
+
+    /// Returns the resource, and awaits what there is to be done with it: its test, if there is to be
+    /// one, and its passivation. Without this, that is left to its next borrower if the factory is an
+    /// asynchronous one.
+    ///
+    /// # Cancel safety
+    /// If it is dropped at an await, the resource is destroyed.
+    pub async fn put_back(mut self) {
+        if let Some((home, loan)) = self.end() {
+            home.pool().put_back(loan).await;
+        }
+    }
+
+    /// Parts the loan from its guard, and from the pool, which would own itself otherwise.
+    #[inline]
+    pub(super) fn end(&mut self) -> Option<(Home<'p, F>, Box<Loan<F>>)> {
+        let mut loan = self.loan.take()?;
+        let home = match (self.pool, loan.home.take()) {
+            (Some(pool), _) => Home::At(pool),
+            (None, Some(pool)) => Home::Owned(pool),
+            (None, None) => unreachable!("one of them has the pool"),
+        };
+        Some((home, loan))
+    }
+}
+
+/// The pool of a loan.
+pub(super) enum Home<'p, F: Form> {
     At(&'p Arc<Inner<F>>),
     Owned(Arc<Inner<F>>),
 }
@@ -25,88 +113,16 @@ impl<F: Form> Home<'_, F> {
     }
 }
 
-/// A resource and its place.
-pub(crate) struct Loan<F: Form> {
-    pub(super) slot: Key,
-    pub(super) resource: F::Resource,
-    pub(super) meta: Meta<F>,
-}
-
-/// A resource that is lent: derefs to it. Dropping it returns the resource to the pool; while a panic
-/// unwinds, the resource is destroyed instead, for nobody knows in what state it is (ruling 8).
-///
-/// The drop takes the pool's lock, for one section that ends with the hand-over to whoever waits; what the
-/// factory has to do with the resource it does on the thread that drops it. It never panics, and
-/// never waits for anybody but those who are in such a section.
-#[must_use = "dropping it returns the resource"]
-pub struct Borrowed<'p, F: Form> {
-    home: Home<'p, F>,
-    /// Absent once it has been given back.
-    loan: Option<Loan<F>>,
-}
-
-impl<'p, F: Form> Borrowed<'p, F> {
-    #[inline]
-    pub(super) fn new(pool: &'p Arc<Inner<F>>, loan: Loan<F>) -> Self {
-        Borrowed { home: Home::At(pool), loan: Some(loan) }
-    }
-
-    /// The same, for a thread or a task that may outlive this reference to the pool. A pool whose last
-    /// handle is dropped is closed even so: what comes back then is destroyed.
-    pub fn into_owned(mut self) -> Borrowed<'static, F> {
-        let pool = self.home.pool().clone();
-        Borrowed { home: Home::Owned(pool), loan: self.loan.take() }
-    }
-
-    /// The resource is not to be used again: it is destroyed, and its place is free.
-    pub fn invalidate(mut self) {
-        if let Some(loan) = self.loan.take() {
-            self.home.pool().invalidate(loan);
-        }
-    }
-
-    /// Takes the resource out of the pool for good: its place is free, and it is not destroyed.
-    pub fn detach(mut self) -> F::Resource {
-        let Loan { slot, resource, meta } =
-            self.loan.take().expect("present until it is given back");
-        // If what follows panics, the resource is dropped: it is the caller's.
-        self.home.pool().critical(|state, fx| state.give_back_place(slot, fx));
-        drop(meta);
-        resource
-    }
-
-    /// Returns the resource, and awaits what there is to be done with it: its test, if there is to be
-    /// one, and its passivation. Without this, that is left to its next borrower if the factory is an
-    /// asynchronous one.
-    ///
-    /// # Cancel safety
-    /// If it is dropped at an await, the resource is destroyed.
-    pub async fn put_back(mut self) {
-        if let Some(loan) = self.loan.take() {
-            let pool = self.home.pool();
-            pool.put_back(loan).await;
-        }
-    }
-
-    pub(super) fn into_loan(mut self) -> Loan<F> {
-        self.loan.take().expect("present until it is given back")
-    }
-    fn loan(&self) -> &Loan<F> {
-        self.loan.as_ref().expect("present until it is given back")
-    }
-}
-
 impl<F: Form> Drop for Borrowed<'_, F> {
     #[inline]
     fn drop(&mut self) {
-        // Taken apart at once: copied as a whole, it would be read as it was not written.
-        let Some(Loan { slot, resource, meta }) = self.loan.take() else { return };
+        let Some((home, loan)) = self.end() else { return };
         if has_failed() {
             return;
         }
         match std::thread::panicking() {
-            false => self.home.pool().give_back(slot, resource, meta),
-            true => self.home.pool().invalidate(Loan { slot, resource, meta }),
+            false => home.pool().give_back(loan),
+            true => home.pool().invalidate(loan),
         }
     }
 }
@@ -115,7 +131,7 @@ impl<F: Form> Deref for Borrowed<'_, F> {
     type Target = F::Resource;
     #[inline]
     fn deref(&self) -> &F::Resource {
-        &self.loan().resource
+        &self.loan.as_ref().expect("present until it is given back").resource
     }
 }
 
@@ -131,7 +147,7 @@ where
     F::Resource: fmt::Debug,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Borrowed").field(&self.loan().resource).finish()
+        f.debug_tuple("Borrowed").field(&**self).finish()
     }
 }
 
@@ -139,73 +155,118 @@ where
 /// dropped, on whatever path: an error, a panic or a cancelled future (rule 5).
 pub(crate) struct Reserved<'p, F: Form> {
     pool: &'p Arc<Inner<F>>,
-    slot: Option<Key>,
-    /// What is there already: destroyed with the reservation, for it is half activated at best.
-    resource: Option<F::Resource>,
-    pub(super) meta: Meta<F>,
+    /// As long as there is no resource; one of the two is absent, and both once it has been handed on.
+    place: Option<(Key, Meta<F>)>,
+    /// What is there is destroyed with the reservation, for it is half activated at best.
+    loan: Option<Box<Loan<F>>>,
 }
 
 impl<'p, F: Form> Reserved<'p, F> {
+    /// Nothing is there yet.
+    pub(super) fn new(pool: &'p Arc<Inner<F>>, slot: Key, meta: Meta<F>) -> Self {
+        Reserved { pool, place: Some((slot, meta)), loan: None }
+    }
+    /// With what is there.
     #[inline]
-    pub(super) fn new(
-        pool: &'p Arc<Inner<F>>,
-        slot: Key,
-        resource: Option<F::Resource>,
-        meta: Meta<F>,
-    ) -> Self {
-        Reserved { pool, slot: Some(slot), resource, meta }
+    pub(super) fn of(pool: &'p Arc<Inner<F>>, loan: Box<Loan<F>>) -> Self {
+        Reserved { pool, place: None, loan: Some(loan) }
     }
     pub(super) fn pool(&self) -> &'p Arc<Inner<F>> {
         self.pool
     }
+    pub(super) fn meta(&self) -> &Meta<F> {
+        match (&self.loan, &self.place) {
+            (Some(loan), _) => &loan.meta,
+            (None, Some((_, meta))) => meta,
+            (None, None) => unreachable!("taken only by those who consume it"),
+        }
+    }
     #[inline]
+    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
+        self.loan.as_mut().expect("it has been made")
+    }
     pub(super) fn parts(&mut self) -> (&F::Metadata, &mut F::Resource) {
-        let resource = self.resource.as_mut().expect("it has been made");
-        (self.pool.metadata(&self.meta), resource)
+        let pool = self.pool;
+        let Loan { meta, resource, .. } = self.loan_mut();
+        (pool.metadata(meta), resource)
     }
     pub(super) fn made(&mut self, resource: F::Resource) {
-        self.resource = Some(resource);
+        let (slot, meta) = self.place.take().expect("it is made once");
+        self.loan = Some(Loan::new(slot, meta, resource));
     }
-    /// It is ready to be lent. Leaves nothing here; taken piece by piece, for it would be copied otherwise.
+    /// It is ready. Leaves nothing here.
+    #[inline]
+    pub(super) fn loan(&mut self) -> Box<Loan<F>> {
+        self.loan.take().expect("it has been made")
+    }
+    /// It is ready to be lent. Leaves nothing here.
     #[inline]
     pub(super) fn lend(&mut self) -> Borrowed<'p, F> {
-        let slot = self.slot.take().expect("taken only by those who consume it");
-        let resource = self.resource.take().expect("it has been made");
-        Borrowed::new(self.pool, Loan { slot, resource, meta: self.meta.take() })
+        Borrowed::new(self.pool, self.loan())
     }
     /// Destroys what there is, and keeps the place.
     pub(super) fn discard(&mut self) {
-        if let Some(resource) = self.resource.take() {
-            self.pool.dispose(&self.meta, resource);
+        if let Some(loan) = self.loan.take() {
+            let Loan { slot, meta, resource, .. } = *loan;
+            let (_, meta) = self.place.insert((slot, meta));
+            self.pool.dispose(meta, resource);
         }
-    }
-    pub(super) fn slot(&self) -> Key {
-        self.slot.expect("taken only by those who consume it")
     }
     /// The place, for somebody else to take care of.
     pub(super) fn into_slot(mut self) -> Key {
-        self.slot.take().expect("taken only by those who consume it")
+        self.place.take().expect("nothing has been made").0
     }
-}
 
-impl<F: Form> Reserved<'_, F> {
     #[cold]
-    fn give_up(&mut self, slot: Key) {
+    fn give_up(&mut self) {
         if has_failed() {
             return;
         }
-        self.pool.critical(|state, fx| match self.resource.take() {
-            Some(resource) => state.invalidate(slot, Content::Ready(resource), fx),
-            None => state.give_back_place(slot, fx),
-        });
+        if let Some(loan) = self.loan.take() {
+            self.pool.invalidate(loan);
+        }
+        if let Some((slot, _meta)) = self.place.take() {
+            self.pool.critical(|state, fx| state.give_back_place(slot, fx));
+        }
     }
 }
 
 impl<F: Form> Drop for Reserved<'_, F> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(slot) = self.slot.take() {
-            self.give_up(slot);
+        if self.loan.is_some() || self.place.is_some() {
+            self.give_up();
+        }
+    }
+}
+
+/// A loan that is prepared for its borrower: a [`Reserved`] that always has its resource, so that the compiler
+/// sees that nothing is left of it once that has been taken.
+pub(crate) struct InPreparation<'p, F: Form> {
+    pool: &'p Arc<Inner<F>>,
+    loan: Option<Box<Loan<F>>>,
+}
+
+impl<'p, F: Form> InPreparation<'p, F> {
+    #[inline]
+    pub(super) fn of(pool: &'p Arc<Inner<F>>, loan: Box<Loan<F>>) -> Self {
+        InPreparation { pool, loan: Some(loan) }
+    }
+    #[inline]
+    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
+        self.loan.as_mut().expect("taken only by those who consume it")
+    }
+    #[inline]
+    pub(super) fn take(&mut self) -> Box<Loan<F>> {
+        self.loan.take().expect("taken only by those who consume it")
+    }
+}
+
+impl<F: Form> Drop for InPreparation<'_, F> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(loan) = self.loan.take() {
+            drop(Reserved::of(self.pool, loan));
         }
     }
 }

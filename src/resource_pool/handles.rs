@@ -468,7 +468,7 @@ where
         let inner = self.inner();
         let patience = Patience::of_a_thread(&inner.clock, timeout);
         let (key, step) = inner.with_key(key, |state, key, fx| state.begin(key, asker, fx));
-        now(inner.lend(key, step, patience))
+        inner.lend_now(key, step, patience)
     }
 
     /// Makes a resource of the key for stock.

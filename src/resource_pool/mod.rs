@@ -28,11 +28,12 @@
 //! ```
 //!
 //! # How it works
-//! One lock, and under it only arithmetic and the moving of one resource: the calls of the factory, of
-//! wakers and of the listener come after it (`effects.rs`). What becomes free is handed, under the lock,
-//! to the oldest waiter that can use it (`state.rs`, which has the argument); room for a resource is
-//! reserved, by a guard, before it is made (`guard.rs`). What happens by the clock is done by a periodic
-//! executor that sleeps until something is due (`maintenance.rs`).
+//! One lock, and under it only arithmetic and the moving of one address, for a resource is boxed when it is
+//! made and stays where it is, however large. The calls of the factory, of wakers and of the listener come
+//! after it (`effects.rs`). What becomes free is handed, under the lock, to the oldest waiter that can use it
+//! (`state.rs`, which has the argument); room for a resource is reserved, by a guard, before it is made
+//! (`guard.rs`). What happens by the clock is done by a periodic executor that sleeps until something is due
+//! (`maintenance.rs`).
 //!
 //! | in the source | here |
 //! |---|---|
@@ -73,7 +74,6 @@
 //!   its future is dropped.
 //! - What was to make room for a waiter, and need not, finds its place in stock past those that are older and came
 //!   back before it.
-//! - A resource is moved by value: of a large one, a pool of boxes is better.
 //! - A refill or a test that hangs holds up other refills and tests, and a destruction that hangs other
 //!   evictions and reports; not the one the other.
 //! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;

@@ -7,7 +7,7 @@
 use super::effects::{Dead, Effects, Shared};
 use super::error::BorrowError;
 use super::event::PoolEvent;
-use super::factory::{Creation, Failure, Form, Handled, Preparation};
+use super::factory::{Creation, Failure, Form, Handled};
 use super::guard::{Borrowed, Loan, Reserved};
 use super::maintenance::Maintenance;
 use super::options::Options;
@@ -88,7 +88,7 @@ impl<F: Form> Inner<F> {
 
     pub(super) fn destroy(&self, dead: Dead<F>) {
         match dead.content {
-            Content::Ready(resource) => self.dispose(&dead.meta, resource),
+            Content::Ready(loan) => self.dispose(&dead.meta, loan.resource),
             Content::Unfinished(creation) => release(creation),
             Content::Nothing => {}
         }
@@ -99,16 +99,18 @@ impl<F: Form> Inner<F> {
 
     /// A guard is dropped.
     #[inline]
-    pub(super) fn give_back(&self, slot: Key, mut resource: F::Resource, meta: Meta<F>) {
+    pub(super) fn give_back(&self, mut loan: Box<Loan<F>>) {
         let test = self.options.test_on_return;
-        match self.factory.clean(self.metadata(&meta), &mut resource, test) {
-            Handled::Yes => self.stock(slot, resource, false),
-            Handled::NotYet => self.stock(slot, resource, true),
+        let Loan { meta, resource, .. } = &mut *loan;
+        loan.unclean = match self.factory.clean(self.metadata(meta), resource, test) {
+            Handled::Yes => false,
+            Handled::NotYet => true,
             Handled::No(event) => {
-                self.tell(&meta, event);
-                self.invalidate(Loan { slot, resource, meta });
+                self.tell(meta, event);
+                return self.invalidate(loan);
             }
-        }
+        };
+        self.stock(loan);
     }
 
     /// Another in the place of one that could not be lent, if there is time left.
@@ -122,20 +124,17 @@ impl<F: Form> Inner<F> {
         self.critical(|state, fx| state.another(slot, fx))
     }
 
-    pub(super) fn invalidate(&self, loan: Loan<F>) {
-        let Loan { slot, resource, meta } = loan;
-        self.critical(|state, fx| state.invalidate(slot, Content::Ready(resource), fx));
-        drop(meta);
+    pub(super) fn invalidate(&self, loan: Box<Loan<F>>) {
+        self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
     }
 
-    pub(super) async fn put_back(self: &Arc<Self>, loan: Loan<F>) {
-        let Loan { slot, resource, meta } = loan;
-        let mut reserved = Reserved::new(self, slot, Some(resource), meta);
+    pub(super) async fn put_back(self: &Arc<Self>, loan: Box<Loan<F>>) {
+        let mut reserved = Reserved::of(self, loan);
         // If it fails, the reservation destroys it.
         if self.cleaned(&mut reserved).await {
-            let Loan { slot, resource, meta } = reserved.lend().into_loan();
-            self.critical(|state, fx| state.give_back(slot, Content::Ready(resource), fx));
-            drop(meta);
+            let mut loan = reserved.loan();
+            loan.unclean = false;
+            self.critical(|state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
         }
     }
 
@@ -146,7 +145,7 @@ impl<F: Form> Inner<F> {
         }
         let (metadata, resource) = reserved.parts();
         let passivated = self.factory.lay_down(metadata, resource).await;
-        self.told(&reserved.meta, passivated, PoolEvent::PassivateFailed)
+        self.told(reserved.meta(), passivated, PoolEvent::PassivateFailed)
     }
 
     /// Whether it passes its test. That what was made for its borrower does not is that borrower's error, and
@@ -157,12 +156,12 @@ impl<F: Form> Inner<F> {
             Ok(true) => true,
             Ok(false) => {
                 if stocked == Stocked::Yes {
-                    self.tell(&reserved.meta, PoolEvent::Invalid);
+                    self.tell(reserved.meta(), PoolEvent::Invalid);
                 }
                 false
             }
             Err(message) => {
-                self.tell(&reserved.meta, PoolEvent::ValidatePanicked(message));
+                self.tell(reserved.meta(), PoolEvent::ValidatePanicked(message));
                 false
             }
         }
@@ -185,15 +184,14 @@ impl<F: Form> Inner<F> {
 
     /// What a loan comes with: activation, then test (ruling 14).
     #[inline]
-    pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>, unclean: bool) -> bool {
-        let (metadata, resource) = reserved.parts();
-        let (factory, options) = (&**self.factory, &self.options);
-        let mut all = Preparation::new(factory, metadata, resource, unclean, options);
-        let done = F::prepare(&mut all).await;
-        if let Some(event) = all.event {
-            self.tell(&reserved.meta, event);
+    pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>) -> bool {
+        match F::prepare(self, reserved.loan_mut()).await {
+            Ok(()) => true,
+            Err(event) => {
+                self.tell(reserved.meta(), event);
+                false
+            }
         }
-        done
     }
 
     /// From what the pool said to the resource. Who has been served keeps its turn: if a resource
@@ -213,22 +211,22 @@ impl<F: Form> Inner<F> {
                         .ok_or(BorrowError::TimedOut)?;
                     continue;
                 }
-                Step::Take { slot, resource, meta, unclean } => {
-                    let mut reserved = Reserved::new(self, slot, Some(resource), meta);
-                    if self.prepared(&mut reserved, unclean).await {
+                Step::Take(loan) => {
+                    let mut reserved = Reserved::of(self, loan);
+                    if self.prepared(&mut reserved).await {
                         return Ok(self.hand_out(&mut reserved, false));
                     }
                     reserved
                 }
                 Step::Complete { slot, creation, meta, first } => {
-                    let reserved = Reserved::new(self, slot, None, meta);
+                    let reserved = Reserved::new(self, slot, meta);
                     let (mut reserved, made) =
                         Making::new(reserved, creation, Begun::ByAnother).await;
                     match made {
                         Ok(resource) => reserved.made(resource),
                         Err(failure) => {
                             // Not this borrower's failure: it makes one itself.
-                            self.tell(&reserved.meta, PoolEvent::CreateFailed(failure));
+                            self.tell(reserved.meta(), PoolEvent::CreateFailed(failure));
                             let slot = reserved.into_slot();
                             step = self.critical(|state, fx| state.anew(slot, fx));
                             continue;
@@ -240,7 +238,7 @@ impl<F: Form> Inner<F> {
                     reserved
                 }
                 Step::Create { slot, victim, meta, first } => {
-                    let reserved = Reserved::new(self, slot, None, meta);
+                    let reserved = Reserved::new(self, slot, meta);
                     if let Some(victim) = victim {
                         self.destroy(victim);
                     }
@@ -254,8 +252,12 @@ impl<F: Form> Inner<F> {
     /// The borrower's from now on; `first` if it is the first of its key that was made.
     #[inline]
     fn hand_out<'p>(&self, reserved: &mut Reserved<'p, F>, first: bool) -> Borrowed<'p, F> {
+        self.begin_loan(reserved.loan_mut().slot, first);
+        reserved.lend()
+    }
+    #[inline]
+    pub(super) fn begin_loan(&self, slot: Key, first: bool) {
         if first || self.options.abandoned_after.is_some() {
-            let slot = reserved.slot();
             self.critical(|state, fx| {
                 if first {
                     state.was_made(slot, fx);
@@ -263,7 +265,6 @@ impl<F: Form> Inner<F> {
                 state.begin_loan(slot, fx);
             });
         }
-        reserved.lend()
     }
 
     async fn make<'p>(
@@ -271,7 +272,7 @@ impl<F: Form> Inner<F> {
         reserved: Reserved<'p, F>,
         first: bool,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
-        let creation = self.creation(&reserved.meta);
+        let creation = self.creation(reserved.meta());
         let (mut reserved, made) = Making::new(reserved, creation, Begun::Here).await;
         reserved.made(made.map_err(BorrowError::Create)?);
         if self.options.test_on_create && !self.tested(&mut reserved, Stocked::No).await {
@@ -286,7 +287,7 @@ impl<F: Form> Inner<F> {
     async fn completed(&self, reserved: &mut Reserved<'_, F>) -> bool {
         let test = self.options.test_on_create;
         let passed = !test || self.tested(reserved, Stocked::Yes).await;
-        passed && self.prepared(reserved, false).await
+        passed && self.prepared(reserved).await
     }
 
     pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {

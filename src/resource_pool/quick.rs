@@ -5,28 +5,24 @@
 //! section each; whatever is not that simple is left to `state.rs` and `stock.rs`, in the same section: they
 //! do the same and everything else. The invariants are asserted here as there.
 //!
-//! Nothing here is copied on its way: where the general way would give its result in the same variable, the
-//! compiler has to keep both in memory, and reading there as a whole what was just written in parts costs
-//! more than all the rest.
+//! What goes from hand to hand is one address, in a register: a result of several words that also the general
+//! way may give is kept in memory, and reading there as a whole what was just written in parts costs more than
+//! all the rest.
 
 use super::error::BorrowError;
 use super::event::PoolEvent;
-use super::factory::{Form, Preparation};
-use super::guard::{Borrowed, Loan, Reserved};
+use super::factory::Form;
+use super::guard::{Borrowed, InPreparation, Loan, Reserved};
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
 use super::state::{Asker, State, Step};
 use crate::slab_list::Key;
 use crate::sync::MutexGuard;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
-
-/// What was in stock.
-pub(crate) struct Taken<R> {
-    slot: Key,
-    resource: R,
-    unclean: bool,
-}
 
 /// The key of a pool that has none.
 pub(super) const THE_KEY: Key = Key::FIRST;
@@ -34,7 +30,7 @@ pub(super) const THE_KEY: Key = Key::FIRST;
 impl<F: Form> State<F> {
     /// The next one in stock, if it is finished.
     #[inline]
-    fn just_lend(&mut self) -> Option<Taken<F::Resource>> {
+    fn just_lend(&mut self) -> Option<Box<Loan<F>>> {
         let sub = &mut self.subs[THE_KEY.index()];
         let turn = self.waiting == 0 || !self.options.fair;
         if !self.plain || self.closed || !turn || sub.active >= self.limits.max_active {
@@ -45,14 +41,13 @@ impl<F: Form> State<F> {
         if !matches!(entry.content, Content::Ready(_)) {
             return None;
         }
-        let Content::Ready(resource) = entry.content.take() else { return None };
-        let unclean = std::mem::take(&mut entry.unclean);
+        let Content::Ready(loan) = entry.content.take() else { return None };
         entry.place = Place::Lent;
         sub.active += 1;
         self.active += 1;
         self.idle -= 1;
         sub.idle.remove(&mut self.slots, slot);
-        Some(Taken { slot, resource, unclean })
+        Some(loan)
     }
 
     /// Whether what comes back need only be put into stock.
@@ -67,12 +62,12 @@ impl<F: Form> State<F> {
     }
 
     #[inline]
-    fn just_stock(&mut self, slot: Key, resource: F::Resource, unclean: bool) {
+    fn just_stock(&mut self, loan: Box<Loan<F>>) {
+        let slot = loan.slot;
         let sub = &mut self.subs[THE_KEY.index()];
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;
-        entry.content = Content::Ready(resource);
-        entry.unclean = unclean;
+        entry.content = Content::Ready(loan);
         sub.active -= 1;
         self.active -= 1;
         self.idle += 1;
@@ -90,50 +85,88 @@ impl<F: Form> Inner<F> {
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let patience = Patience::of_a_thread(&self.clock, timeout);
         let mut state = self.state.lock();
-        let loan = match state.just_lend() {
-            Some(Taken { slot, mut resource, unclean }) => {
-                state.end_section();
-                drop(state);
-                let (factory, options) = (&**self.factory, &self.options);
-                let metadata = self.metadata(&None);
-                let mut all = Preparation::new(factory, metadata, &mut resource, unclean, options);
-                if now(F::prepare(&mut all)) {
-                    Loan { slot, resource, meta: None }
-                } else {
-                    let event = all.event;
-                    self.borrow_another(slot, resource, event, patience)?
-                }
-            }
-            None => self.borrow_slowly(state, asker, patience)?,
+        let Some(loan) = state.just_lend() else {
+            return self.borrow_slowly(state, asker, patience);
         };
-        Ok(Borrowed::new(self, loan))
+        state.end_section();
+        drop(state);
+        self.hand_over(THE_KEY, loan, patience)
     }
 
-    #[cold]
+    #[inline(never)]
     fn borrow_slowly(
         self: &Arc<Self>,
         state: MutexGuard<'_, State<F>>,
         asker: Asker,
         patience: Patience,
-    ) -> Result<Loan<F>, BorrowError<F::Error>> {
-        let step = self.ask_slowly(state, asker);
-        now(self.lend(THE_KEY, step, patience)).map(Borrowed::into_loan)
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let step = self.section(state, |state, fx| state.begin(THE_KEY, asker, fx));
+        self.lend_now(THE_KEY, step, patience)
+    }
+
+    /// What the pool said, to a thread.
+    #[inline]
+    pub(super) fn lend_now(
+        self: &Arc<Self>,
+        key: Key,
+        step: Step<F>,
+        patience: Patience,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        match step {
+            Step::Take(loan) => self.hand_over(key, loan, patience),
+            step => self.lend_slowly(key, step, patience),
+        }
+    }
+
+    #[inline(always)] // As above.
+    fn hand_over(
+        self: &Arc<Self>,
+        key: Key,
+        mut loan: Box<Loan<F>>,
+        patience: Patience,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        match now(F::prepare(self, &mut loan)) {
+            Ok(()) => {
+                self.begin_loan(loan.slot, false);
+                Ok(Borrowed::new(self, loan))
+            }
+            Err(event) => self.borrow_another(key, loan, event, patience),
+        }
     }
 
     #[cold]
     fn borrow_another(
         self: &Arc<Self>,
-        slot: Key,
-        resource: F::Resource,
-        event: Option<PoolEvent<F::Error>>,
+        key: Key,
+        loan: Box<Loan<F>>,
+        event: PoolEvent<F::Error>,
         patience: Patience,
-    ) -> Result<Loan<F>, BorrowError<F::Error>> {
-        let reserved = Reserved::new(self, slot, Some(resource), None);
-        if let Some(event) = event {
-            self.tell(&None, event);
-        }
-        let step = self.another(reserved, &patience);
-        now(self.lend(THE_KEY, step, patience)).map(Borrowed::into_loan)
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let step = self.another_after(loan, event, &patience);
+        self.lend_slowly(key, step, patience)
+    }
+
+    /// One that could not be lent is told of, and another taken in its place.
+    #[cold]
+    fn another_after(
+        self: &Arc<Self>,
+        loan: Box<Loan<F>>,
+        event: PoolEvent<F::Error>,
+        patience: &Patience,
+    ) -> Step<F> {
+        let reserved = Reserved::of(self, loan);
+        self.tell(reserved.meta(), event);
+        self.another(reserved, patience)
+    }
+
+    #[cold]
+    fn lend_slowly(
+        self: &Arc<Self>,
+        key: Key,
+        step: Step<F>,
+        patience: Patience,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        now(self.lend(key, step, patience))
     }
 
     /// Lends without keys, to a task.
@@ -143,62 +176,57 @@ impl<F: Form> Inner<F> {
         asker: Asker,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let step = match self.ask(asker) {
-            Ok(Taken { slot, resource, unclean }) => {
-                let mut reserved = Reserved::new(self, slot, Some(resource), None);
-                let (metadata, resource) = reserved.parts();
-                let (factory, options) = (&**self.factory, &self.options);
-                let mut all = Preparation::new(factory, metadata, resource, unclean, options);
-                if F::prepare(&mut all).await {
-                    return Ok(reserved.lend());
+            Ok(loan) => {
+                let mut preparing = InPreparation::of(self, loan);
+                let prepared = F::prepare(self, preparing.loan_mut()).await;
+                let loan = preparing.take();
+                match prepared {
+                    Ok(()) => return Ok(Borrowed::new(self, loan)),
+                    Err(event) => self.another_after(loan, event, &Patience::of_a_task()),
                 }
-                if let Some(event) = all.event {
-                    self.tell(&None, event);
-                }
-                self.another(reserved, &Patience::of_a_task())
             }
             Err(step) => step,
         };
-        self.lend(THE_KEY, step, Patience::of_a_task()).await
+        let mut slow = pin!(self.lend(THE_KEY, step, Patience::of_a_task()));
+        poll_fn(|cx| poll_slowly(slow.as_mut(), cx)).await
     }
 
     #[inline]
-    fn ask(&self, asker: Asker) -> Result<Taken<F::Resource>, Step<F>> {
+    fn ask(&self, asker: Asker) -> Result<Box<Loan<F>>, Step<F>> {
         let mut state = self.state.lock();
-        if let Some(taken) = state.just_lend() {
+        if let Some(loan) = state.just_lend() {
             state.end_section();
-            return Ok(taken);
+            return Ok(loan);
         }
         Err(self.ask_slowly(state, asker))
     }
 
-    #[cold]
+    #[inline(never)]
     fn ask_slowly(&self, state: MutexGuard<'_, State<F>>, asker: Asker) -> Step<F> {
         self.section(state, |state, fx| state.begin(THE_KEY, asker, fx))
     }
 
     /// Takes back what is clean, or will be made so by its next borrower.
     #[inline]
-    pub(super) fn stock(&self, slot: Key, resource: F::Resource, unclean: bool) {
+    pub(super) fn stock(&self, loan: Box<Loan<F>>) {
         let mut state = self.state.lock();
-        if state.may_just_be_stocked(slot) {
-            state.just_stock(slot, resource, unclean);
+        if state.may_just_be_stocked(loan.slot) {
+            state.just_stock(loan);
             state.end_section();
         } else {
-            self.stock_slowly(state, slot, resource, unclean);
+            self.stock_slowly(state, loan);
         }
     }
 
-    #[cold]
-    fn stock_slowly(
-        &self,
-        state: MutexGuard<'_, State<F>>,
-        slot: Key,
-        resource: F::Resource,
-        unclean: bool,
-    ) {
-        self.section(state, |state, fx| {
-            state.slots[slot.index()].unclean = unclean;
-            state.give_back(slot, Content::Ready(resource), fx);
-        });
+    #[inline(never)]
+    fn stock_slowly(&self, state: MutexGuard<'_, State<F>>, loan: Box<Loan<F>>) {
+        self.section(state, |state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
     }
+}
+
+/// Keeps what is seldom polled out of what is polled each time, which is small enough for its caller then.
+#[cold]
+#[inline(never)]
+fn poll_slowly<T>(future: Pin<&mut impl Future<Output = T>>, cx: &mut Context<'_>) -> Poll<T> {
+    future.poll(cx)
 }

@@ -13,6 +13,7 @@
 //! *: only in pools whose options need that list.
 
 use super::factory::{Creation, Form};
+use super::guard::Loan;
 use crate::clock::Time;
 use crate::foreign::Foreign;
 use crate::slab_list::{Key, Links, List, linked};
@@ -36,7 +37,7 @@ pub(crate) enum Place {
 /// What is in a slot.
 pub(crate) enum Content<F: Form> {
     Nothing,
-    Ready(F::Resource),
+    Ready(Box<Loan<F>>),
     /// A creation whose borrower has gone: stock that is not finished yet.
     Unfinished(Creation<F>),
 }
@@ -55,8 +56,6 @@ pub(crate) struct Slot<F: Form> {
     pub(super) serial: u64,
     /// How many times everything had been cleared when it was made.
     pub(super) epoch: u64,
-    /// Not passivated yet, nor tested.
-    pub(super) unclean: bool,
     /// Somebody tests it: it is here, and cannot be taken.
     pub(super) tested: bool,
     /// Not to be lent again.

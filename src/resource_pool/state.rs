@@ -20,6 +20,7 @@
 use super::due::Duty;
 use super::effects::{Dead, Effects};
 use super::factory::Form;
+use super::guard::Loan;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{
     BackingOff, BelowMinimum, Content, InAge, InLent, InLives, InTurn, Meta, OfHash, Place, Slot,
@@ -62,12 +63,7 @@ pub(crate) struct Grant {
 /// What one critical section makes of a borrower.
 pub(crate) enum Step<F: Form> {
     /// This is it: to be activated.
-    Take {
-        slot: Key,
-        resource: F::Resource,
-        meta: Meta<F>,
-        unclean: bool,
-    },
+    Take(Box<Loan<F>>),
     /// What another has begun to make is to be finished.
     Complete {
         slot: Key,
@@ -264,7 +260,6 @@ impl<F: Form> State<F> {
             content: Content::Nothing,
             serial: self.serials,
             epoch: self.epoch,
-            unclean: false,
             tested: false,
             expired: false,
             created: now,
@@ -290,21 +285,18 @@ impl<F: Form> State<F> {
     pub(super) fn pick_up(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
         let slot = grant.slot;
         let entry = &mut self.slots[slot.index()];
+        let unfinished = match entry.content.take() {
+            Content::Ready(loan) => return Step::Take(loan),
+            Content::Nothing => None,
+            Content::Unfinished(creation) => Some(creation),
+        };
         let meta = self.subs[entry.key.index()].metadata.clone();
-        match entry.content.take() {
-            Content::Ready(resource) => {
-                Step::Take { slot, resource, meta, unclean: std::mem::take(&mut entry.unclean) }
-            }
-            Content::Nothing => {
-                let victim = grant.victim.map(|victim| self.bury(victim, fx));
-                let first = self.asks_what_is_made(slot);
-                Step::Create { slot, victim, meta, first }
-            }
-            Content::Unfinished(creation) => {
-                let first = self.asks_what_is_made(slot);
-                Step::Complete { slot, creation, meta, first }
-            }
+        let first = self.asks_what_is_made(slot);
+        if let Some(creation) = unfinished {
+            return Step::Complete { slot, creation, meta, first };
         }
+        let victim = grant.victim.map(|victim| self.bury(victim, fx));
+        Step::Create { slot, victim, meta, first }
     }
 
     /// It counts no more, and is here still.

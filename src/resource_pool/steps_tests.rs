@@ -7,6 +7,7 @@
 use super::due::Duty;
 use super::effects::{Effects, Shared};
 use super::factory::ResourceFactory;
+use super::guard::Loan;
 use super::slot::Content;
 use super::state::{Asker, State, Step};
 use super::{KeyedResourcePool, ResourcePoolBuilder};
@@ -61,14 +62,16 @@ impl Rig {
     }
     fn lend(&self, key: Key) -> Key {
         let lent = self.section(|state, fx| match state.begin(key, Asker::Impatient, fx) {
-            Step::Create { slot, .. } | Step::Take { slot, .. } => slot,
+            Step::Create { slot, .. } => slot,
+            Step::Take(loan) => loan.slot,
             _ => panic!("there is room"),
         });
         self.section(|state, fx| state.was_made(lent.0, fx));
         lent.0
     }
     fn give_back(&self, slot: Key) -> usize {
-        self.section(|state, fx| state.give_back(slot, Content::Ready(()), fx)).1
+        let loan = Loan::new(slot, None, ());
+        self.section(|state, fx| state.give_back(slot, Content::Ready(loan), fx)).1
     }
 }
 

@@ -7,6 +7,7 @@ use super::due::Duty;
 use super::effects::Effects;
 use super::event::PoolEvent;
 use super::factory::Form;
+use super::guard::Loan;
 use super::pool::Inner;
 use super::slot::{Content, Meta, Place};
 use super::state::State;
@@ -25,19 +26,19 @@ impl<F: Form> State<F> {
     }
 
     /// The idle one whose turn it is to be tested, taken from where it stays.
-    fn begin_test(&mut self) -> Option<(Key, F::Resource, Meta<F>)> {
+    fn begin_test(&mut self) -> Option<(Key, Box<Loan<F>>, Meta<F>)> {
         let slot = self.turns.front()?;
         self.turns.remove(&mut self.slots, slot);
         self.turns.push_back(&mut self.slots, slot);
         self.take_for_test(slot)
     }
 
-    pub(super) fn take_for_test(&mut self, slot: Key) -> Option<(Key, F::Resource, Meta<F>)> {
+    pub(super) fn take_for_test(&mut self, slot: Key) -> Option<(Key, Box<Loan<F>>, Meta<F>)> {
         let entry = &mut self.slots[slot.index()];
         if entry.tested || !matches!(entry.content, Content::Ready(_)) {
             return None;
         }
-        let Content::Ready(resource) = entry.content.take() else { return None };
+        let Content::Ready(loan) = entry.content.take() else { return None };
         entry.tested = true;
         let sub = &mut self.subs[entry.key.index()];
         sub.tested += 1;
@@ -46,21 +47,21 @@ impl<F: Form> State<F> {
         let key = self.slots[slot.index()].key;
         self.stand_in_line(key);
         self.watch_spare(key);
-        Some((slot, resource, meta))
+        Some((slot, loan, meta))
     }
 
     /// The test is over: it can be lent again, if it is to be.
     pub(super) fn end_test(
         &mut self,
         slot: Key,
-        resource: F::Resource,
+        loan: Box<Loan<F>>,
         passed: bool,
         fx: &mut Effects<F>,
     ) {
         let entry = &mut self.slots[slot.index()];
         let key = entry.key;
         entry.tested = false;
-        entry.content = Content::Ready(resource);
+        entry.content = Content::Ready(loan);
         let gone = !passed || entry.expired || entry.epoch != self.epoch;
         let sub = &mut self.subs[key.index()];
         sub.tested -= 1;
@@ -80,7 +81,7 @@ impl<F: Form> State<F> {
 pub(super) struct Testing<'p, F: Form> {
     pub(super) pool: &'p Inner<F>,
     pub(super) slot: Key,
-    pub(super) resource: Option<F::Resource>,
+    pub(super) loan: Option<Box<Loan<F>>>,
     pub(super) meta: Meta<F>,
 }
 
@@ -89,9 +90,9 @@ impl<F: Form> Testing<'_, F> {
         self.put(passed);
     }
     fn put(&mut self, passed: bool) {
-        if let Some(resource) = self.resource.take() {
+        if let Some(loan) = self.loan.take() {
             let slot = self.slot;
-            self.pool.critical(|state, fx| state.end_test(slot, resource, passed, fx));
+            self.pool.critical(|state, fx| state.end_test(slot, loan, passed, fx));
         }
     }
 }
@@ -111,15 +112,15 @@ impl<F: Form> Inner<F> {
             return;
         }
         for _ in 0..self.critical(|state, _| state.begin_tests()) {
-            if let Some((slot, resource, meta)) = self.critical(|state, _| state.begin_test()) {
-                self.test_idle(slot, resource, meta).await;
+            if let Some((slot, loan, meta)) = self.critical(|state, _| state.begin_test()) {
+                self.test_idle(slot, loan, meta).await;
             }
         }
     }
 
-    async fn test_idle(&self, slot: Key, resource: F::Resource, meta: Meta<F>) {
-        let mut test = Testing { pool: self, slot, resource: Some(resource), meta };
-        let resource = test.resource.as_mut().expect("put back below");
+    async fn test_idle(&self, slot: Key, loan: Box<Loan<F>>, meta: Meta<F>) {
+        let mut test = Testing { pool: self, slot, loan: Some(loan), meta };
+        let resource = &mut test.loan.as_mut().expect("put back below").resource;
         let tested = self.factory.test(self.metadata(&test.meta), resource).await;
         let passed = match tested {
             Ok(true) => true,
@@ -147,9 +148,9 @@ impl<F: Form> Inner<F> {
                 let same = entry.serial == serial && entry.place == Place::Idle;
                 if same { state.take_for_test(slot) } else { None }
             });
-            let Some((slot, resource, meta)) = taken else { continue };
-            let mut test = Testing { pool: self, slot, resource: Some(resource), meta };
-            let resource = test.resource.as_mut().expect("put back below");
+            let Some((slot, loan, meta)) = taken else { continue };
+            let mut test = Testing { pool: self, slot, loan: Some(loan), meta };
+            let resource = &mut test.loan.as_mut().expect("put back below").resource;
             // A panic is the caller's: the guard destroys what it was about.
             let kept = keep(self.metadata(&test.meta), resource);
             test.end(kept);

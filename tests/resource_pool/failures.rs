@@ -1,8 +1,9 @@
 //! Failures that were seen in pools of today, each by the way it comes about.
 
 use crate::common::{Background, Lent, Outcome, Pool, Rig, pool};
+use crate::shared::task::block_on;
 use crate::shared::{Door, SECOND};
-use cabrank::resource_pool::{BorrowError, Borrowed};
+use cabrank::resource_pool::{BorrowError, Borrowed, ResourceFactory, ResourcePool};
 
 /// Two that come back meet two that wait: each gets one, from the very drop that returned it (ruling 9).
 #[test]
@@ -193,4 +194,37 @@ fn whatever_becomes_free_is_the_oldest_waiters() {
         assert_eq!(second.poll().expect("its turn").expect("one").number, number);
         assert_eq!(rig.counts(), (0, 1), "end {nth}");
     }
+}
+
+/// Makes resources that one does not want to have moved.
+struct Large;
+
+impl ResourceFactory for Large {
+    type Resource = [u8; 4096];
+    type Metadata = ();
+    type Error = ();
+    fn create(&self, (): &()) -> Result<[u8; 4096], ()> {
+        Ok([0; 4096])
+    }
+}
+
+/// A large resource is copied by no borrow and no return: it stays where it was put when it was made.
+#[test]
+fn a_resource_stays_where_it_is() {
+    let pool = ResourcePool::builder(Large, ()).max_active(1).build().expect("valid options");
+    let lent = pool.borrow().expect("room");
+    let address = std::ptr::from_ref(&*lent);
+    let owned = lent.into_owned();
+    assert_eq!(std::ptr::from_ref(&*owned), address);
+    drop(owned);
+    assert_eq!(std::ptr::from_ref(&*pool.borrow().expect("idle")), address);
+    let lent = block_on(pool.borrow_async()).expect("idle");
+    assert_eq!(std::ptr::from_ref(&*lent), address);
+    block_on(lent.put_back());
+    let mut looked_at = 0;
+    pool.retain(|(), resource| {
+        looked_at += usize::from(std::ptr::from_ref(&*resource) == address);
+        true
+    });
+    assert_eq!((looked_at, pool.num_idle()), (1, 1));
 }
