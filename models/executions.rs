@@ -113,7 +113,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("resource_slow_destruction_x_waiter", 200),
     ("resource_test_while_idle_x_borrow", 49),
     ("resource_test_while_idle_x_lower", 20),
-    ("resource_total_x_two_keys", 414),
+    ("resource_total_x_two_keys", 43_521),
     ("restart_x_failing_spawn", 3_954),
     ("restart_x_spawn", 19_301),
     ("rolling_restart_x_close", 3_220),
