@@ -12,7 +12,7 @@ use super::world::{World, execute};
 fn change_x_reload() {
     let ways = ["the newest at once", "the newest at once and again", "the newest by the second"];
     explore("change_x_reload", &ways, move |outcomes| {
-        let (world, builder) = World::with_steps(2);
+        let (world, builder) = World::reentrant(2);
         let reloader = builder.build().expect("valid");
         let edited = world.clone();
         let editor = spawn(move || edited.edit(3));

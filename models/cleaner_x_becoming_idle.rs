@@ -19,7 +19,9 @@ fn cleaner_x_becoming_idle() {
         let rig = Rig::new(|b| b.max(1));
         let session = rig.session(&app("a"));
         start_cleaner(&rig, rig.pool.clone());
-        let Rig { spawner, clock, .. } = rig;
+        let Rig { pool, spawner, clock, .. } = rig;
+        // That of the cleaner's hook is the last.
+        drop(pool);
         session.close();
         clock.advance(IDLE);
         note_what_was_done(&spawner, outcomes);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[test]
 fn complete_x_drop() {
     explore("complete_x_drop", &["completed", "dropped"], |outcomes| {
-        let (world, builder) = World::with_steps(1);
+        let (world, builder) = World::reentrant(1);
         let reloader = builder.build().expect("valid");
         let execution = reloader.run().expect("it runs");
         world.edit(2);

@@ -11,7 +11,7 @@ use super::world::{World, execute};
 #[test]
 fn dropped_execution_x_reload() {
     explore("dropped_execution_x_reload", &["completed"], |outcomes| {
-        let (world, builder) = World::with_steps(1);
+        let (world, builder) = World::reentrant(1);
         let reloader = builder.build().expect("valid");
         let execution = reloader.run().expect("it runs");
         world.edit(2);

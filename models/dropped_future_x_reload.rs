@@ -5,7 +5,8 @@
 //! future is dropped the body goes first, then the hooks are completed, and the share is left last. If
 //! it were left before, a body's `Drop` would run in the middle of a reload. Asserted: whatever runs, the
 //! drop of a body and the completion of a hook too, sees a whole world that stays the same; who has begun
-//! is completed once, and who has not, never; and the other reloads.
+//! is completed once, and who has not, never; and the other reloads. What is called does not re-enter the
+//! interlock: with that, loom is not through in five minutes.
 
 use super::rig::*;
 use super::world::{World, execute};

@@ -3,8 +3,7 @@
 //! Guards the order of the line (`State::stand_in_line`): what any key can use goes to the oldest waiter,
 //! whatever its key. Without it, the keys are served in some other order, and a busy key starves another;
 //! without the settling, nobody is. Asserted: things are made for them in the order of their arrival, in every
-//! interleaving of the return with the newcomer, and there is never more than one. Under loom the factory's calls
-//! do not re-enter the pool: with that, it is not through in a minute.
+//! interleaving of the return with the newcomer, and there is never more than one.
 
 use super::pool_rig::*;
 use super::rig::{block_on, poll_once};
@@ -14,8 +13,7 @@ use std::pin::pin;
 fn resource_total_x_two_keys() {
     let expected = ["the newcomer came late", "the newcomer waited"];
     explore("resource_total_x_two_keys", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_total(1));
-        let rig = if cfg!(feature = "loom") { rig } else { rig.reentrant() };
+        let rig = keyed(|b| b.max_total(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let mut first = pin!(rig.pool.borrow_async(&Name("d")));
         let mut second = pin!(rig.pool.borrow_async(&Name("b")));

@@ -31,8 +31,12 @@ impl World {
     pub(super) fn new(version: u32) -> (World, ReloaderBuilder) {
         World::of(State::default(), version)
     }
-    /// The same, in which others may come between any two accesses, and each re-enters the interlock.
+    /// The same, in which others may come between any two accesses.
     pub(super) fn with_steps(version: u32) -> (World, ReloaderBuilder) {
+        World::of(State { steps: Some(Mutex::new(())), ..State::default() }, version)
+    }
+    /// The same, and each access re-enters the interlock.
+    pub(super) fn reentrant(version: u32) -> (World, ReloaderBuilder) {
         let (steps, interlock) = (Some(Mutex::new(())), Some(Interlock::new()));
         World::of(State { steps, interlock, ..State::default() }, version)
     }
