@@ -39,7 +39,7 @@ const PINNED: &[(&str, usize, usize, usize)] = &[
     ("rp-keyed-grow", 9166, 71_556, 23),
     ("rp-keyed-barging", 5636, 34_415, 17),
     ("rp-keyed-cancel", 5301, 46_139, 18),
-    ("rp-keyed-test", 3969, 21_906, 15),
+    ("rp-keyed-test", 5729, 30_444, 22),
     ("rp-keyed-outlived", 3409, 18_367, 12),
     ("rp-barging-outlived", 2751, 15_524, 13),
     ("rp-keyed-resize", 5227, 30_902, 14),

@@ -354,7 +354,7 @@ fn a_grant_with_a_victim_ends_in_every_way() {
     }
 }
 
-/// What was to make room, and need not, is as old as it was: it went to the newest end once. And it leaves, if
+/// What was to make room, and need not, is as old as it was (PROP-RP-SPARED): it went to the newest end once. And it leaves, if
 /// its key was cleared meanwhile.
 #[test]
 fn what_need_not_make_room_stays_where_it_was() {

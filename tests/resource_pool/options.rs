@@ -405,7 +405,7 @@ fn a_fair_pool_serves_in_the_order_of_arrival() {
 }
 
 /// Who was woken is on its way to what came back: that is not too much for the stock, until it is clear that
-/// it will not be taken.
+/// it will not be taken (PROP-RP-CALLED-FOR).
 #[test]
 fn what_a_waiter_was_woken_for_is_kept_for_it() {
     let rig = pool(|b| b.max_active(1).max_idle(0).fair(false));

@@ -20,7 +20,8 @@ fn states(rig: &Rig) -> Vec<ResourceState> {
     rig.pool.snapshot().keys[0].resources.iter().map(|resource| resource.state).collect()
 }
 
-/// A creation that hangs kept everybody from the good stock beside it, once: it was lent first, again and again.
+/// A creation that hangs kept everybody from the good stock beside it, once: it was lent first, again and again
+/// (PROP-RP-FINISHED-FIRST).
 #[test]
 fn finished_stock_is_lent_first() {
     for fifo in [false, true] {
@@ -45,7 +46,8 @@ fn finished_stock_is_lent_first() {
     }
 }
 
-/// Who takes it over and leaves it, too, ends it: its place is given back, and who comes next begins anew.
+/// Who takes it over and leaves it, too, ends it: its place is given back, and who comes next begins anew
+/// (PROP-RP-OFFERED-ONCE).
 #[test]
 fn it_is_taken_over_once() {
     let rig = left(|b| b.max_active(1).max_total(1));
