@@ -5,7 +5,7 @@
 use super::event::PoolEvent;
 use super::guard::Loan;
 use super::pool::Inner;
-use crate::foreign::{Foreign, contained};
+use crate::foreign::{Foreign, contained, release};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
 use std::future::{Future, ready};
@@ -409,34 +409,49 @@ fn passed<E>(tested: Result<bool, String>) -> Result<(), PoolEvent<E>> {
     }
 }
 
-/// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message: each
-/// happens within a poll of the block. If it is dropped before, a panic has nobody to be told to.
+/// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message. If it is
+/// dropped before, a panic has nobody to be told to.
 async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
-    let future = pin!(Some(async move { make().await }));
-    Contained(future).await
+    let future = contained(make)?;
+    Contained(pin!(Some(future))).await
 }
 
 /// A future of the factory's whose panic becomes its message. If it is dropped before its end, a panic of what it
 /// had in hand goes no further.
 struct Contained<'a, Fut>(Pin<&'a mut Option<Fut>>);
 
+impl<Fut> Contained<'_, Fut> {
+    #[inline(always)]
+    fn end(&mut self) -> Result<(), String> {
+        match std::mem::needs_drop::<Fut>() {
+            true => contained(|| self.0.set(None)),
+            false => Ok(()),
+        }
+    }
+}
+
 impl<Fut: Future> Future for Contained<'_, Fut> {
     type Output = Result<Fut::Output, String>;
 
     #[inline(always)] // Of what a factory leaves undone, nothing is left to be done.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = self.0.as_mut().as_pin_mut().expect("taken only when it is dropped");
-        match contained(|| future.poll(cx)) {
-            Ok(poll) => poll.map(Ok),
-            Err(message) => Poll::Ready(Err(message)),
+        let future = self.0.as_mut().as_pin_mut().expect("taken only at its end");
+        let output = match contained(|| future.poll(cx)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => output,
+            Err(message) => return Poll::Ready(Err(message)),
+        };
+        if let Err(message) = self.end() {
+            release(output);
+            return Poll::Ready(Err(message));
         }
+        Poll::Ready(Ok(output))
     }
 }
 
 impl<Fut> Drop for Contained<'_, Fut> {
+    #[inline(always)]
     fn drop(&mut self) {
-        if std::mem::needs_drop::<Fut>() {
-            let _ = contained(|| self.0.set(None));
-        }
+        let _ = self.end();
     }
 }
