@@ -32,8 +32,8 @@
 //! made and stays where it is, however large. The calls of the factory, of wakers and of the listener come
 //! after it (`effects.rs`). What becomes free is handed, under the lock, to the oldest waiter that can use it
 //! (`state.rs`, which has the argument); room for a resource is reserved, by a guard, before it is made
-//! (`guard.rs`). What happens by the clock is done by a periodic executor that sleeps until something is due
-//! (`maintenance.rs`).
+//! (`guard.rs`). What happens by the clock is done by two periodic executors that sleep until something is due:
+//! one evicts and tells, the other tests and fills up (`maintenance.rs`).
 //!
 //! | in the source | here |
 //! |---|---|
