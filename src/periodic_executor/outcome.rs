@@ -96,6 +96,8 @@ pub enum JoinError {
     TimedOut,
     /// The target panicked; this is what it said. The executor has stopped, and can be opened again.
     Panicked(Arc<str>),
+    /// The run has not ended, and the runtime's timer panicked, with this: whoever waits cannot be woken in time.
+    NoTimer(String),
 }
 
 impl fmt::Display for JoinError {
@@ -103,6 +105,7 @@ impl fmt::Display for JoinError {
         match self {
             JoinError::TimedOut => f.write_str("the executor has not stopped in time"),
             JoinError::Panicked(message) => write!(f, "the executor's target panicked: {message}"),
+            JoinError::NoTimer(message) => write!(f, "the runtime's timer panicked: {message}"),
         }
     }
 }

@@ -248,13 +248,19 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
     /// Waits likewise, for `timeout` at most, by the runtime's timer. Cancel-safe.
     ///
     /// # Errors
-    /// [`JoinError::TimedOut`], [`JoinError::Panicked`].
+    /// [`JoinError::TimedOut`], [`JoinError::Panicked`]; [`JoinError::NoTimer`] if the run has not ended and the
+    /// runtime's timer panics.
     pub async fn join_timeout(&self, timeout: Duration) -> Result<Joined, JoinError> {
         let Some(at) = Instant::now().checked_add(timeout) else { return self.join().await };
         let mut join = Join { core: self.core(), waiter: None };
-        let mut sleep = Box::pin(self.0.runtime.sleep_until(at));
+        let mut sleep = None;
         poll_fn(|cx| match join.poll(cx) {
-            Poll::Pending => sleep.as_mut().poll(cx).map(|()| Err(JoinError::TimedOut)),
+            Poll::Pending => {
+                match contained(|| poll_timer(&mut sleep, &**self.0.runtime, at, cx)) {
+                    Ok(poll) => poll.map(|()| Err(JoinError::TimedOut)),
+                    Err(message) => Poll::Ready(Err(JoinError::NoTimer(message))),
+                }
+            }
             ended => ended,
         })
         .await

@@ -1,8 +1,8 @@
 //! Joins and pauses, by the flavour's own means: time-outs, the runtime's timer.
 
 use crate::both::{SECOND, Threads, gate};
-use crate::common::before_long;
 use crate::common::task::block_on;
+use crate::common::{Door, before_long};
 use cabrank::{
     AsyncPeriodicExecutor, BoxFuture, JoinError, Joined, ManualClock, PeriodicExecutor, Runtime,
 };
@@ -99,6 +99,34 @@ fn q01_a_tasks_join_ends_by_the_runtimes_timer_within_its_own_call_and_when_drop
     assert_eq!(block_on(executor.join_timeout(SECOND)), Err(JoinError::TimedOut));
     executor.close();
     assert_eq!(block_on(executor.join()), Ok(Joined::Closed));
+}
+
+/// The everyday case: a timer of tokio's, outside of its runtime.
+#[test]
+fn a_timer_that_panics_is_told_to_who_joins_and_asked_only_if_need_be() {
+    struct NoTimer;
+    impl Runtime for NoTimer {
+        type Sleep = BoxFuture<()>;
+        fn spawn(&self, task: BoxFuture<()>) {
+            Threads.spawn(task);
+        }
+        fn sleep_until(&self, _: Instant) -> Self::Sleep {
+            panic!("there is no reactor running")
+        }
+    }
+    let door = Door::default();
+    let theirs = door.clone();
+    let executor = AsyncPeriodicExecutor::builder(Duration::MAX, NoTimer).unregistered();
+    let executor = executor.target(move || {
+        theirs.pass();
+        std::future::ready(false)
+    });
+    executor.open().expect("a task");
+    let told = JoinError::NoTimer("there is no reactor running".to_owned());
+    assert_eq!(block_on(executor.join_timeout(SECOND)), Err(told));
+    door.open();
+    assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
+    assert_eq!(block_on(executor.join_timeout(SECOND)), Ok(Joined::Finished));
 }
 
 /// On the system's clock: each pause is as long as the interval, by one timer of the runtime, which is
