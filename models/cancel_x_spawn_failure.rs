@@ -23,3 +23,46 @@ fn cancel_x_spawn_failure() {
         assert_eq!((counts.waiting, counts.spawning), (0, 0));
     });
 }
+
+/// A second failure in a row, beside a look at the pool.
+///
+/// Guards that `State::spawn_has_failed` buries the former error: to drop it is to call the spawner's code, which
+/// must not be done under the lock. Without that the drop, which re-enters, is called there, and the model fails.
+#[test]
+fn second_failure_x_look() {
+    explore("second_failure_x_look", &["one failure", "two failures"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        rig.spawner.always("/a", Spawn::fail("no database"));
+        let fails = || {
+            let got = crate::sync::thread::inline(|| rig.pool.get(&app("a")).map(drop));
+            assert!(matches!(got, Err(GetError::Spawn(_))));
+        };
+        fails();
+        rig.clock.advance(DRAIN);
+        let pool = rig.pool.clone();
+        let look = spawn(move || pool.snapshot().totals.spawns_failed);
+        fails();
+        let failed = look.join().expect("no panic");
+        outcomes.note(if failed == 1 { "one failure" } else { "two failures" });
+    });
+}
+
+/// A group is detached while its spawn fails.
+///
+/// Guards that `State::spawned` buries the error of a spawn that was given up. Without that its drop, which
+/// re-enters, is called under the lock, and the model fails.
+#[test]
+fn detach_group_x_spawn_failure() {
+    explore("detach_group_x_spawn_failure", &["nobody waits"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        rig.spawner.always("/a", Spawn::fail("no database"));
+        let app = app("a");
+        let mut future = Box::pin(rig.pool.get_async(&app));
+        // Its spawn may fail at any time from now on, before the group is detached or after it.
+        let _ = poll_once(future.as_mut());
+        drop(future);
+        rig.pool.detach_group("/a");
+        assert_eq!(rig.pool.counts().waiting, 0);
+        outcomes.note("nobody waits");
+    });
+}

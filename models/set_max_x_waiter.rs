@@ -37,7 +37,7 @@ fn set_max_per_app_x_waiter() {
     });
 }
 
-/// Guards the second look at the room in `State::welcome`: without it, there are more processes than
+/// Guards the second look at the room in `State::welcome`, that at `max`: without it, there are more processes than
 /// the limit that holds when the newcomer is attached. Asserted: a newcomer for which there is no room
 /// any more is disposed of.
 #[test]

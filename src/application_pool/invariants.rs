@@ -9,7 +9,7 @@ use super::group::Want;
 use super::process_info::Place;
 use super::spawner::Spawner;
 use super::state::State;
-use crate::slab_list::Key;
+use crate::slab_list::{Key, List};
 use std::collections::HashSet;
 
 /// One invariant: its name in `spec/`, what it says, and whether it holds.
@@ -291,10 +291,20 @@ fn evictable<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn want<S: Spawner>(s: &State<S>) -> bool {
-    let lists = [&s.first, &s.more, &s.replacements, &s.capped];
-    let listed: usize = lists.iter().map(|list| list.len()).sum();
+    let lines = [
+        (&s.first, Want::First),
+        (&s.more, Want::More),
+        (&s.replacements, Want::Replacement),
+        (&s.capped, Want::Capped),
+    ];
+    let listed: usize = lines.iter().map(|(line, _)| line.len()).sum();
     let wanting = s.groups.iter().filter(|(_, group)| group.want != Want::Nothing).count();
+    // As many as want something stand in lines, and each in one for what it wants.
+    let own = |(line, of): &(&List<_>, Want)| {
+        line.iter(&s.groups).all(|key| s.groups[key.index()].want == *of)
+    };
     listed == wanting
+        && lines.iter().all(own)
         && s.groups.iter().all(|(index, group)| {
             let right = s.wants(Key::new(index));
             // That max_per_app was lowered is found when its turn comes.
