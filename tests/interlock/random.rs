@@ -1,13 +1,14 @@
-//! Random programs of tasks on one thread: loads, unloads, permit blocks, children, guards that are dropped;
-//! cancelled at every await, dropped as a whole, forfeited. Every one comes to its end, whatever is polled
-//! when, and while somebody is alone nobody else runs (S8).
+//! Random programs of tasks on one thread: loads, unloads, permit blocks, children inside and beside, guards
+//! that are dropped; cancelled at every await, dropped as a whole, forfeited. Every one comes to its end,
+//! whatever is polled when, and while somebody is alone nobody else runs (S8). Whoever waits for its children
+//! says so: so where nobody could ever go on somebody is told, and waits no more.
 //!
 //! The histories of `interlock_refinement` are compared with the machine step by step, which knows nothing of
 //! futures inside futures and of forfeits beside them; these are not compared with anything.
 
-use cabrank::Interlock;
 use cabrank::execution::interlock::Running;
-use std::cell::Cell;
+use cabrank::{AcquireError, Interlock};
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -17,9 +18,11 @@ use std::task::{Context, Poll, Waker};
 fn programs() -> u64 {
     match std::env::var("CABRANK_CASES") {
         Ok(text) => text.parse().expect("CABRANK_CASES is a number of programs"),
-        Err(_) => 1_500,
+        Err(_) => 3_000,
     }
 }
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 struct World {
     random: Cell<u64>,
@@ -28,6 +31,9 @@ struct World {
     alone: Cell<u32>,
     /// Of what is forfeited, nothing is promised.
     forfeits: bool,
+    /// Children that have been begun, and are no tasks yet.
+    spawned: RefCell<Vec<Task>>,
+    refused: Cell<u32>,
 }
 
 /// One that runs, or is alone, until this is dropped.
@@ -106,30 +112,60 @@ impl World {
         let _ = running.permit_loads_async(permitted).await;
     }
     /// Has a child, and permits loads while it runs.
-    async fn has_a_child(&self, running: &mut Running<'_>, depth: u32) {
+    async fn has_a_child(self: &Rc<Self>, running: &mut Running<'_>, depth: u32) {
         let child = running.child();
         let lives = async {
             let mut child = child.enter_async().await;
             self.body(&mut child, depth).await;
         };
-        let _ = running.permit_loads_async(lives).await;
+        let _ = running.permit_waiting_async(lives).await;
+    }
+    /// Has children that are tasks of their own, does something beside them, and waits for them.
+    async fn has_children(self: &Rc<Self>, running: &mut Running<'_>, depth: u32) {
+        let live = Rc::new(());
+        for _ in 0..1 + self.random(2) {
+            let (world, child, lives) = (self.clone(), running.child(), live.clone());
+            self.spawned.borrow_mut().push(Box::pin(async move {
+                let mut child = child.enter_async().await;
+                world.body(&mut child, depth).await;
+                drop(child);
+                drop(lives);
+            }));
+        }
+        yields(self.random(3)).await;
+        if self.random(3) > 0 {
+            drop(running.load_async().await); // It lets nobody go first.
+        }
+        let over = poll_fn(move |_| match Rc::strong_count(&live) {
+            1 => Poll::Ready(()),
+            _ => Poll::Pending,
+        });
+        let waited = match self.random(2) {
+            0 => running.permit_waiting_async(over).await,
+            _ => running.waiting_async(over).await,
+        };
+        let is_told = matches!(waited, Err(AcquireError::Deadlock(_)));
+        self.refused.set(self.refused.get() + u32::from(is_told));
     }
     fn body<'a>(
-        &'a self,
+        self: &'a Rc<Self>,
         running: &'a mut Running<'static>,
         depth: u32,
     ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         Box::pin(async move {
             for _ in 0..1 + self.random(3) {
                 self.runs(running).await;
-                match self.random(6) {
+                match self.random(7) {
                     0 => drop(self.perhaps(self.loads(running)).await),
                     1 => drop(self.perhaps(self.unloads(running)).await),
                     2 => drop(self.perhaps(self.permits(running)).await),
                     3 if depth > 0 => {
                         self.perhaps(self.has_a_child(running, depth - 1)).await;
                     }
-                    4 if running.has_share() => {
+                    4 if depth > 0 => {
+                        self.has_children(running, depth - 1).await;
+                    }
+                    5 if running.has_share() => {
                         if let Ok(another) = self.interlock.try_enter() {
                             self.runs(&another).await;
                         }
@@ -169,7 +205,8 @@ async fn program(world: Rc<World>) {
     }
 }
 
-fn play(seed: u64, forfeits: bool) {
+/// How often somebody was refused a wait.
+fn play(seed: u64, forfeits: bool) -> u32 {
     let interlock = Interlock::new();
     let world = Rc::new(World {
         random: Cell::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
@@ -177,9 +214,11 @@ fn play(seed: u64, forfeits: bool) {
         running: Cell::new(0),
         alone: Cell::new(0),
         forfeits,
+        spawned: RefCell::default(),
+        refused: Cell::new(0),
     });
-    let mut tasks: Vec<_> =
-        (0..2 + world.random(4)).map(|_| Some(Box::pin(program(world.clone())))).collect();
+    let program = |_| Some(Box::pin(program(world.clone())) as Task);
+    let mut tasks: Vec<_> = (0..2 + world.random(4)).map(program).collect();
     let (mut cx, mut idle) = (Context::from_waker(Waker::noop()), 0);
     while tasks.iter().any(Option::is_some) {
         if forfeits && world.random(40) == 0 {
@@ -189,26 +228,32 @@ fn play(seed: u64, forfeits: bool) {
             }
         }
         let at = world.random(tasks.len() as u64) as usize;
-        let dropped = world.random(60) == 0;
+        // Where nobody goes on, nobody is helped by that.
+        let dropped = idle < 400 && world.random(60) == 0;
         let task = tasks[at].as_mut();
         if task.is_some_and(|task| dropped || task.as_mut().poll(&mut cx).is_ready()) {
             (tasks[at], idle) = (None, 0);
         } else {
             idle += 1;
         }
-        assert!(idle < 5_000, "seed {seed}: nobody goes on\n{}", interlock.dump());
+        tasks.extend(world.spawned.take().into_iter().map(Some));
+        assert!(idle < 20_000, "seed {seed}: nobody goes on\n{}", interlock.dump());
     }
     let dump = interlock.dump();
     assert!(dump.owners.is_empty(), "seed {seed}: {dump}");
     interlock.run(|r| r.try_unload(|_| ())).expect("nobody is left");
+    world.refused.get()
 }
 
 #[test]
 fn random_tasks_come_to_their_end() {
-    (1..=programs()).for_each(|seed| play(seed, false));
+    let refused: u32 = (1..=programs()).map(|seed| play(seed, false)).sum();
+    assert!(refused > 0, "nobody would have waited for ever");
 }
 
 #[test]
 fn random_tasks_come_to_their_end_though_some_are_forfeited() {
-    (1..=programs()).for_each(|seed| play(seed, true));
+    (1..=programs()).for_each(|seed| {
+        play(seed, true);
+    });
 }

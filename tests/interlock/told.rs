@@ -4,10 +4,13 @@
 use crate::actor::{Actor, Doing, start, until};
 use cabrank::execution::interlock::Deadlock;
 use cabrank::execution::interlock::OwnerState::{
-    Loading, Permitting, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
+    Draining, Loading, Permitting, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
 };
 use cabrank::{AcquireError, Interlock};
+use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
+use std::task::{Context, Waker};
 
 /// A child of this actor's execution, which loads when it is told to, and says what came of it.
 fn child_that_loads(parent: &Actor) -> (Sender<()>, Doing<Result<(), AcquireError>>) {
@@ -126,6 +129,113 @@ fn a_circle_through_a_permit_block_is_told_to_whoever_closes_it() {
     grandparent.leave();
 }
 
+/// It asks to load, and its section ends in a panic: so nobody else has a turn before it runs again.
+fn fails_to_load(actor: &Actor) -> Doing<bool> {
+    actor.tell_until(WaitingToLoad, |r| {
+        let load = || r.load(|_| resume_unwind(Box::new("nothing to load")));
+        catch_unwind(AssertUnwindSafe(load)).is_err()
+    })
+}
+
+/// A child lets a stranger load first, which waits for the parent's share: the parent, whose own section
+/// has ended without a turn for anybody, would wait for the child. `ILK-DEADLOCK-TOLD` left out who drains, and
+/// nobody was told.
+#[test]
+fn a_parent_that_would_wait_for_a_child_that_drains_is_told() {
+    let interlock = Interlock::new();
+    let parent = Actor::enter(&interlock);
+    let child = Actor::enter_as(&interlock, parent.tell(|r| r.child()).done());
+    let stranger = Actor::enter(&interlock);
+    let failed = fails_to_load(&parent);
+    let others = stranger.tell_until(WaitingToLoad, |r| r.load(|_| ()));
+    let loaded = child.tell(|r| r.load(|_| ()));
+    assert!(failed.done());
+    assert_eq!(child.state(), Some(Draining));
+
+    let told = deadlock(parent.tell(|r| r.waiting(|| unreachable!("for ever"))).done());
+    assert_eq!(told.cycle(), [parent.id, child.id, stranger.id]);
+    assert!(others.is_stuck() && loaded.is_stuck());
+    parent.leave();
+    others.done().expect("it waits no more");
+    loaded.done().expect("it has loaded");
+}
+
+/// The same through a permit block, told to whoever of the two waits last.
+#[test]
+fn a_circle_through_a_permit_block_and_a_child_that_drains_is_told() {
+    let interlock = Interlock::new();
+    for grandparent_is_last in [true, false] {
+        let grandparent = Actor::enter(&interlock);
+        let token = grandparent.tell(|r| r.child()).done();
+        let parent = Actor::enter_as(&interlock, token);
+        let child = Actor::enter_as(&interlock, parent.tell(|r| r.child()).done());
+        let stranger = Actor::enter(&interlock);
+        let (end, permit) = channel::<()>();
+        let over = match grandparent_is_last {
+            true => waits(&parent, true),
+            false => {
+                drop(parent.tell_until(Permitting, |r| r.permit_loads(move || permit.recv())));
+                end
+            }
+        };
+        let failed = fails_to_load(&grandparent);
+        let others = stranger.tell_until(WaitingToLoad, |r| r.load(|_| ()));
+        let loaded = child.tell(|r| r.load(|_| ()));
+        assert!(failed.done());
+        assert_eq!(child.state(), Some(Draining));
+
+        if grandparent_is_last {
+            let refused = grandparent.tell(|r| r.waiting(|| unreachable!("for ever"))).done();
+            let cycle = deadlock(refused).cycle();
+            assert_eq!(cycle, [grandparent.id, parent.id, child.id, stranger.id]);
+            drop(over);
+        } else {
+            drop(over);
+            parent.until(Running);
+            let _over = waits(&grandparent, false);
+            let refused = parent.tell(|r| r.permit_waiting(|| unreachable!("for ever"))).done();
+            let cycle = deadlock(refused).cycle();
+            assert_eq!(cycle, [parent.id, child.id, stranger.id, grandparent.id]);
+        }
+        parent.leave();
+        grandparent.leave();
+        others.done().expect("nobody has a share");
+        loaded.done().expect("it has loaded");
+    }
+}
+
+/// Whoever asks for something else does not wait any more, though the future that did was never dropped.
+#[test]
+fn a_wait_for_children_that_was_leaked_is_over_when_the_share_is_given_up() {
+    let interlock = Interlock::new();
+    let parent = Actor::enter(&interlock);
+    let child = Actor::enter_as(&interlock, parent.tell(|r| r.child()).done());
+    let stranger = Actor::enter(&interlock);
+    let leak = |r: &mut cabrank::execution::interlock::Running<'_>| {
+        let mut waits = Box::pin(r.waiting_async(pending::<()>()));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        std::mem::forget(waits);
+    };
+    parent.tell(leak).done();
+    assert_eq!(parent.state(), Some(WaitingForChildren));
+    let loads = parent.tell_until(WaitingToLoad, |r| r.load(|_| ()));
+    let theirs = child.tell_until(WaitingToLoad, |r| r.load(|_| ()));
+    stranger.leave();
+    loads.done().expect("the child waits for no share that is kept");
+    theirs.done().expect("nobody waits for it");
+
+    parent.tell(leak).done();
+    parent
+        .tell(move |r| {
+            r.permit_loads(|| child.tell(|r| r.load(|_| ())).done().map(|()| child.leave()))
+        })
+        .done()
+        .expect("the only share")
+        .expect("it is permitted");
+    parent.leave();
+}
+
 /// Those have nothing to do with it: one runs, one permits, one has a token that it does not use.
 #[test]
 fn a_deadlock_beside_bystanders_is_told_at_once() {
@@ -222,7 +332,7 @@ fn whoever_holds_may_not_wait_for_its_children() {
 /// resume, and might permit loads and wait for it.
 #[test]
 fn a_child_may_not_unload_while_its_parent_drains() {
-    use cabrank::execution::interlock::OwnerState::{Draining, Entering, Unloading};
+    use cabrank::execution::interlock::OwnerState::{Entering, Unloading};
     let interlock = Interlock::new();
     let (parent, other) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let sharer = Actor::enter(&interlock);
@@ -402,7 +512,7 @@ fn a_task_that_waits_for_its_children_is_told_of_a_circle() {
     let parent = interlock.enter();
     let child = parent.child();
     let mut waits = Task::new(async move {
-        let waited = parent.waiting_async(std::future::pending::<()>()).await;
+        let waited = parent.waiting_async(pending::<()>()).await;
         drop(parent);
         waited
     });
@@ -411,5 +521,42 @@ fn a_task_that_waits_for_its_children_is_told_of_a_circle() {
     let told = start(move || child.run(|r| r.load(|_| ()))).done();
     deadlock(told);
     drop(waits);
+    assert!(interlock.dump().owners.is_empty());
+}
+
+/// Each waits, in a permit block, for its child. That the last one waits to load is counted all the way up, and
+/// was so by recursion: the stack of whoever asked overflowed under the lock, which aborts the process.
+#[test]
+fn a_circle_through_a_long_line_of_permit_blocks_is_told_on_a_small_stack() {
+    const LINE: usize = 400;
+    let interlock = Interlock::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    let first = interlock.enter();
+    let mut token = first.child();
+    let mut line = Vec::new();
+    for _ in 0..LINE {
+        let (tell, next) = channel();
+        let mut waits = Box::pin(async move {
+            let mut running = token.enter();
+            tell.send(running.child()).expect("the test waits for it");
+            running.permit_waiting_async(pending::<()>()).await
+        });
+        assert!(waits.as_mut().poll(&mut cx).is_pending());
+        token = next.recv().expect("it has a child");
+        line.push(waits);
+    }
+    let mut declared = Box::pin(first.waiting_async(pending::<()>()));
+    assert!(declared.as_mut().poll(&mut cx).is_pending());
+    let small = std::thread::Builder::new().stack_size(64 << 10);
+    let asks = move || {
+        token.run(|r| r.load(|_| ()).map_err(|told| matches!(told, AcquireError::Deadlock(_))))
+    };
+    let refused = small.spawn(asks).expect("a thread").join();
+    assert_eq!(refused.expect("no panic"), Err(true));
+    drop(declared);
+    while let Some(last) = line.pop() {
+        drop(last);
+    }
+    drop(first);
     assert!(interlock.dump().owners.is_empty());
 }

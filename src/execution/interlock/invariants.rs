@@ -32,9 +32,10 @@
 
 use super::dump::Accepts;
 use super::modes::{Mode, Owner, Purpose, Queue, Tally};
-use super::owner::Context;
+use super::owner::{Context, OwnerId};
 use super::state::State;
 use crate::slab_list::Key;
+use std::collections::HashMap;
 
 /// One invariant: its name, what it says, and whether it holds.
 pub(super) struct Invariant {
@@ -243,10 +244,33 @@ fn tally(s: &State) -> bool {
     !s.slow || sum == s.tally && forfeited == s.forfeited
 }
 
+/// Found by what the guards say, and not by what is counted when somebody begins to wait.
 fn deadlock_told(s: &State) -> bool {
-    let waits_for =
-        |parent: &Owner| s.known().any(|(_, child)| child.waits_for_parent() == Some(parent.id()));
-    s.tally.blocked == 0 && s.known().all(|(_, o)| o.declared == 0 || !waits_for(o))
+    let mut waits_for: Vec<_> =
+        s.known().filter(|(_, o)| o.declared > 0).map(|(_, o)| o.id()).collect();
+    let mut children = HashMap::<OwnerId, Vec<&Owner>>::new();
+    if !waits_for.is_empty() {
+        for (_, child) in s.known() {
+            if let Some(parent) = child.parent.filter(|parent| parent.of == child.id()) {
+                children.entry(parent.id).or_default().push(child);
+            }
+        }
+    }
+    // Who waits for others that wait until nobody has a share waits for whoever keeps one.
+    let is_stuck = |child: &Owner| match child.mode {
+        Mode::Waiting { upgrading, .. } => upgrading,
+        Mode::Draining(purpose) => s.has_turns(purpose),
+        _ => false,
+    };
+    while let Some(parent) = waits_for.pop() {
+        for child in children.remove(&parent).unwrap_or_default() {
+            if is_stuck(child) {
+                return false;
+            }
+            waits_for.extend((child.awaits > 0).then(|| child.id()));
+        }
+    }
+    s.tally.blocked == 0
 }
 
 fn fast_is_empty(s: &State) -> bool {

@@ -54,6 +54,13 @@ fn key_of(s: &State, wanted: impl Fn(Mode) -> bool) -> Key {
     let found = s.owners.iter().find(|(_, owner)| owner.epoch == s.epoch && wanted(owner.mode));
     Key::new(found.expect("such an owner").0)
 }
+/// It entered through the word, and is known from here on.
+fn runs(s: &mut State) -> Key {
+    let anonymous = s.owners.iter().find(|(_, owner)| owner.epoch != s.epoch);
+    let key = Key::new(anonymous.expect("one that nobody has looked at").0);
+    s.adopt(key);
+    key
+}
 fn permits(s: &State) -> Key {
     key_of(s, |mode| mode == Mode::Yielded)
 }
@@ -145,6 +152,20 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let (of, id) = (s.owner(child).id(), s.owner(parent).id());
             s.owners[child.index()].parent = Some(Parent { of, id });
             s.owners[parent.index()].declared = 1;
+            assert_eq!(s.tally.blocked, 0);
+        }),
+        // The child of its child drains: others go first, who wait until nobody has a share.
+        ("ILK-DEADLOCK-TOLD", |s| {
+            let (parent, child, waits) = (runs(s), permits(s), waits(s));
+            let id = |key| s.owner(key).id();
+            let (above, below) = ((id(child), id(parent)), (id(waits), id(child)));
+            for (key, (of, id)) in [(child, above), (waits, below)] {
+                s.owners[key.index()].parent = Some(Parent { of, id });
+            }
+            s.owners[parent.index()].declared = 1;
+            s.owners[child.index()].awaits = 1;
+            s.owners[waits.index()].mode = Mode::Draining(Purpose::Unload);
+            s.tally.reject_unload = 0; // so it lets one go first: itself
             assert_eq!(s.tally.blocked, 0);
         }),
         ("ILK-FAST-IS-EMPTY", |s| s.slow = false),

@@ -28,6 +28,11 @@
 //! guard true ends in `settle`. `invariants` holds all of this against every owner in builds with debug
 //! assertions.
 //!
+//! A critical section looks at nobody but those whom it lets go on, with two exceptions: where somebody is
+//! told of a deadlock, and for a dump, it copies everybody; and that a child's wait begins or ends is counted
+//! in its parent, and on in that one's while they wait for children in permit blocks (`State::change`):
+//! as many steps as their line is long.
+//!
 //! # The word
 //! As long as nobody holds, waits, or has an entry, all that the machine has to know is how many
 //! run. Then this number is in one atomic word: to enter or to leave is one compare-and-exchange.

@@ -200,17 +200,29 @@ impl Owner {
         self.entry = (self.permits > 0).then_some(permits);
     }
 
+    /// It gives its share up, which nobody may who keeps it and waits: a wait that still counts was leaked.
+    pub(super) fn forget_declared(&mut self) {
+        self.declared = 0;
+    }
+    /// It has one more, or one less, child that waits.
+    pub(super) fn count_child(&mut self, of: OwnerId, waits: bool) {
+        if self.children.of == of {
+            let waiting = &mut self.children.waiting;
+            *waiting = if waits { *waiting + 1 } else { *waiting - 1 };
+        }
+    }
     /// Its children that live, and those of them that wait until it has no share.
     pub(super) fn live_children(&self) -> (usize, usize) {
         let Children { of, alive, waiting } = self.children;
         if of == self.id() { (alive, waiting) } else { (0, 0) }
     }
-    /// Its parent, if it is to have no share before this one goes on: this one waits until nobody has, or
-    /// waits in a permit block for a child of its own that does. Who drains is none of them: the loads that
-    /// it lets go first come before anybody gets a share, and a child does not unload.
+    /// Its parent, if it is to have no share before this one goes on: this one waits until nobody has, or for
+    /// others that do and go first, or in a permit block for a child of its own. Who drains goes on before
+    /// its parent has a share, but where that one's section has ended without a turn for the others: dropped,
+    /// or by a panic.
     pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
         let parent = self.parent.filter(|parent| parent.of == self.id())?;
-        let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. });
+        let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. } | Mode::Draining(_));
         let waits = alone || self.awaits > 0 && self.live_children().1 > 0;
         waits.then_some(parent.id)
     }

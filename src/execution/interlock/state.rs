@@ -160,14 +160,24 @@ impl State {
     }
 
     /// The only way to change what others' guards look at.
+    ///
+    /// Its parent has then one more, or one less, child that waits. It may itself be one that waits because of
+    /// that, and so on: as far up as parents wait for children in permit blocks. One after the other: a long
+    /// line of them would be too deep for the stack.
     pub(super) fn change(&mut self, key: Key, change: impl FnOnce(&mut Owner)) {
+        let mut up = self.change_one(key, change);
+        while let Some((parent, waits)) = up {
+            up = self.change_one(parent.key(), |owner| owner.count_child(parent, waits));
+        }
+    }
+    /// Whose count of children that wait is to follow, and whether this one waits now.
+    fn change_one(&mut self, key: Key, change: impl FnOnce(&mut Owner)) -> Option<(OwnerId, bool)> {
         let waited = self.owner(key).waits_for_parent();
         self.count(key, change);
-        let waits = self.owner(key).waits_for_parent();
-        match (waited, waits) {
-            (None, Some(parent)) => self.count_child(parent, |waiting| waiting + 1),
-            (Some(parent), None) => self.count_child(parent, |waiting| waiting - 1),
-            _ => {}
+        match (waited, self.owner(key).waits_for_parent()) {
+            (None, Some(parent)) => Some((parent, true)),
+            (Some(parent), None) => Some((parent, false)),
+            _ => None,
         }
     }
     fn count(&mut self, key: Key, change: impl FnOnce(&mut Owner)) {
@@ -175,15 +185,6 @@ impl State {
         change(&mut self.owners[key.index()]);
         let after = self.owner(key).tally();
         self.tally = self.tally.plus(after).minus(before);
-    }
-    /// One more, or one less, of its children waits. It may itself be one that then waits, and so on: as far
-    /// up as parents wait for children in permit blocks.
-    fn count_child(&mut self, parent: OwnerId, change: fn(usize) -> usize) {
-        self.change(parent.key(), |owner| {
-            if owner.children.of == parent {
-                owner.children.waiting = change(owner.children.waiting);
-            }
-        });
     }
     pub(super) fn set_mode(&mut self, key: Key, mode: Mode) {
         self.change(key, |owner| owner.mode = mode);

@@ -65,6 +65,7 @@ impl State {
     /// Running → Holding, or Waiting. None: it would have to wait, and nothing has changed.
     pub(super) fn acquire(&mut self, key: Key, purpose: Purpose, asker: Asker) -> Option<Step> {
         let upgrading = self.owner(key).mode == Mode::Running;
+        self.change(key, Owner::forget_declared);
         if self.may_hold(key, purpose) {
             self.hold(key, purpose, upgrading);
             return Some(Step::Done);
@@ -115,6 +116,7 @@ impl State {
     /// Running → Yielded, in one more frame.
     pub(super) fn permit(&mut self, key: Key) {
         self.change(key, |owner| {
+            owner.forget_declared();
             owner.permits += 1;
             owner.mode = Mode::Yielded;
             owner.restore();
