@@ -3,6 +3,9 @@
 //! Guards the count that is carried from the word into the machine and back (`slow_down`, `speed_up`):
 //! without it, an execution that entered before the bit is not waited for, or one that leaves after it
 //! is not missed. Asserted: who unloads is alone; the entering execution comes before or after it.
+//!
+//! And what who unloads without a share says of itself without the mutex (`Exclusive::alone`): in more than one
+//! store, the other's critical section would find it where it is not (`ILK-FRAMES`).
 
 use super::interlock_rig::*;
 

@@ -11,6 +11,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -47,6 +48,14 @@ impl Holder {
     }
 }
 
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
 struct Counted;
 impl Wake for Counted {
     fn wake(self: Arc<Self>) {}
@@ -70,6 +79,36 @@ fn two_tasks_that_wait_for_one_share_are_both_woken() {
     before_long(|| tasks.iter().all(|task| task.wakes() == 1));
     assert!(tasks.iter_mut().all(|task| task.poll().is_some_and(|waited| waited.is_ok())));
     assert!(running.has_share());
+}
+
+/// Many come and go in any order: who stays is woken, once, and who has left is not.
+#[test]
+fn who_waits_for_a_share_no_more_takes_nobody_with_it() {
+    let interlock = Interlock::new();
+    let mut running = interlock.enter();
+    let holder = Holder::beside(&interlock, &mut running);
+    let running = Arc::new(running);
+    let waits = || {
+        let running = running.clone();
+        let mut task = Box::pin(async move { running.waiting_async(async {}).await });
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(wakes.clone());
+        assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        (wakes, Some(task))
+    };
+    let mut tasks: Vec<_> = (0..40).map(|_| waits()).collect();
+    for (_, left) in tasks.iter_mut().step_by(3) {
+        *left = None;
+    }
+    tasks.extend((0..10).map(|_| waits()));
+    holder.release();
+    let woken = |(wakes, task): &(Arc<Wakes>, Option<_>)| {
+        wakes.0.load(SeqCst) == usize::from(task.is_some())
+    };
+    before_long(|| tasks.iter().all(woken));
+    for task in tasks.iter_mut().filter_map(|(_, task)| task.as_mut()) {
+        assert!(matches!(poll(task.as_mut()), Poll::Ready(Ok(()))));
+    }
 }
 
 /// A task that came took the thread's place, which slept on.

@@ -1,7 +1,7 @@
 //! Things that are loaded: once, and dropped outside.
 
 use crate::actor::{Actor, start};
-use cabrank::execution::interlock::{LoadError, Loaded};
+use cabrank::execution::interlock::{LoadError, Loaded, Running};
 use cabrank::{AcquireError, Interlock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -85,6 +85,52 @@ fn what_is_unloaded_is_dropped_without_a_lock_and_its_panic_is_contained() {
     interlock.unload(|w| user.clear(w)).unwrap();
     assert_eq!(drops.load(SeqCst), 1);
     interlock.run(|_| ());
+}
+
+/// It has loaded nothing that a share of that interlock could be using.
+#[test]
+fn a_failed_load_does_not_bind_it_to_its_interlock() {
+    let (interlock, other, user) = (Interlock::new(), Interlock::new(), Loaded::new());
+    interlock.run(|r| assert!(user.get_or_load(r, || Err::<i32, _>("syntax error")).is_err()));
+    other.run(|r| assert_eq!(*user.get_or_load(r, || Ok::<_, ()>(2)).expect("it works"), 2));
+    let loads = || interlock.run(|r| user.get_or_load(r, || Ok::<_, ()>(1)).map(|user| *user));
+    assert!(catch_unwind(AssertUnwindSafe(loads)).is_err());
+}
+
+/// It was first loaded under another one, while this one loaded it, too.
+#[test]
+fn of_two_interlocks_that_load_it_the_first_has_it() {
+    let (interlock, other, user) = (Interlock::new(), Interlock::new(), Loaded::new());
+    let loads = || {
+        interlock.run(|r| {
+            let load = || {
+                other.load(|loading| user.set(2, loading)).expect("nobody runs there");
+                Ok::<_, ()>(1)
+            };
+            user.get_or_load(r, load).map(|user| *user)
+        })
+    };
+    assert!(catch_unwind(AssertUnwindSafe(loads)).is_err());
+    other.run(|r| assert_eq!(user.get(r).map(|user| *user), Some(2)));
+}
+
+/// What its own execution does in a section that it is in already is its own affair.
+#[test]
+fn a_handle_that_was_got_inside_an_unload_keeps_what_was_there() {
+    let (interlock, user) = (Interlock::new(), Loaded::new());
+    interlock.load(|loading| user.set(1, loading)).expect("nobody runs");
+    let unload = |r: &mut Running<'_>| {
+        r.unload(|unloading| {
+            interlock.run(|nested| {
+                let former = user.get(nested).expect("it is loaded");
+                user.clear(unloading);
+                assert!(user.get(nested).is_none());
+                unloading.load(|loading| user.set(2, loading));
+                assert_eq!((*former, user.get(nested).map(|now| *now)), (1, Some(2)));
+            });
+        })
+    };
+    interlock.run(unload).expect("nobody else runs");
 }
 
 /// A second interlock keeps none of the first one's executions from running: what is loaded under one is

@@ -171,7 +171,7 @@ impl Inner {
         let vitals = seat.record.vitals();
         let regular = vitals.context() == Context::BASE;
         // Before the word: who sets SLOW after it has been counted down sees that it has left.
-        vitals.set(Context::OUT);
+        vitals.end();
         if regular && lineage.is_none() && self.leave_fast() {
             return;
         }
@@ -186,7 +186,7 @@ impl Inner {
                 state.leave(key);
             }
             // `forfeit` may have come in between.
-            seat.record.vitals().set(Context::OUT);
+            seat.record.vitals().end();
             if let Some(lineage) = lineage {
                 state.remove_child(lineage.id);
             }

@@ -307,8 +307,8 @@ impl<'a> Exclusive<'a> {
     /// By who has no share.
     pub(super) fn alone(record: &'a Arc<Record>) -> Self {
         let level = Context::BASE.level;
-        record.vitals().begin(record.home.clock.now());
-        record.vitals().set(Context { level: level + 1, shares: 0 });
+        // It holds already, as everybody sees who ends a critical section now: it begins up there.
+        record.vitals().begin_at(record.home.clock.now(), Context::above(level));
         Exclusive { record, level, lineage: None, generation: 0, pending: true, open: true }
             .entered()
     }
@@ -362,7 +362,7 @@ impl<'a> Exclusive<'a> {
                     state.leave(key);
                 }
                 // Under the lock that takes it out: `forfeit` looks at both.
-                record.vitals().set(Context::OUT);
+                record.vitals().end();
             }
             step
         })

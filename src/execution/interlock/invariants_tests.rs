@@ -99,7 +99,8 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("ILK-SHARE-GIVEN-UP", |s| {
             let key = permits(s);
-            s.owner(key).vitals.set(Context::BASE);
+            let vitals = &s.owner(key).vitals;
+            assert!(vitals.exchange(vitals.context(), Context::BASE));
         }),
         ("ILK-FRAMES", |s| {
             let key = permits(s);
@@ -107,7 +108,8 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("ILK-FRAMES", |s| {
             let key = waits(s);
-            s.owner(key).vitals.set(Context::BASE);
+            let vitals = &s.owner(key).vitals;
+            assert!(vitals.exchange(vitals.context(), Context::BASE));
         }),
         ("ILK-FRAMES", |s| {
             let key = permits(s);

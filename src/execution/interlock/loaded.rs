@@ -11,8 +11,11 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Something that is loaded when it is first needed, and unloaded as a whole.
 ///
-/// A [`Handle`] to it borrows from a [`Running`]: what it refers to stays the same as long as the
-/// handle lives. This compiles, for the handle is used before the permit block only:
+/// A [`Handle`] to it borrows from a [`Running`]: as long as it lives, what it refers to is what is loaded,
+/// but for what its own execution does in a section that it is in already. A handle that was got inside
+/// an unload may outlive a [`clear`](Self::clear) there; it then keeps what was loaded before.
+///
+/// This compiles, for the handle is used before the permit block only:
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
@@ -151,13 +154,15 @@ impl<T> Loaded<T> {
     /// Those of [`Running::load`], and that of `load`: then nothing is loaded, and the next tries again.
     ///
     /// # Panics
-    /// Under another interlock than before; see [`set`](Self::set).
+    /// Under another interlock than it was first loaded or unloaded under; see [`set`](Self::set). A `load`
+    /// that fails is none.
     pub fn get_or_load<'r, E>(
         &self,
         running: &'r mut Running<'_>,
         load: impl FnOnce() -> Result<T, E>,
     ) -> Result<Handle<'r, T>, LoadError<E>> {
-        self.belongs_to(&Home::of(running.home()));
+        let home = Home::of(running.home());
+        self.may_belong_to(&home);
         if self.current().is_none() || !running.has_share() {
             running
                 .load(|loading| match self.current() {
@@ -167,6 +172,8 @@ impl<T> Loaded<T> {
                 })?
                 .map_err(LoadError::Load)?;
         }
+        // It is loaded; but somebody may have been first under another interlock.
+        self.may_belong_to(&home);
         // Nobody can have unloaded it since: a share has been there, or an entry that accepts loads
         // alone.
         self.get(running).ok_or(LoadError::Acquire(AcquireError::Forfeited))
@@ -192,9 +199,14 @@ impl<T> Loaded<T> {
         drop(former);
     }
 
+    /// From here on, to this one.
     fn belongs_to(&self, home: &Home) {
-        let first = self.home.get_or_init(|| home.clone());
-        assert!(first.is(home), "it belongs to another interlock");
+        let _ = self.home.set(home.clone());
+        self.may_belong_to(home);
+    }
+    fn may_belong_to(&self, home: &Home) {
+        let may = self.home.get().is_none_or(|first| first.is(home));
+        assert!(may, "it belongs to another interlock");
     }
     fn current(&self) -> Option<Arc<Foreign<T>>> {
         self.value.read().unwrap_or_else(PoisonError::into_inner).clone()

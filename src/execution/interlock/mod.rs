@@ -375,7 +375,8 @@ impl Tick for Inner {
         let condvars = self.locked(|state| {
             let queued = state.owners.iter().filter(|(_, owner)| owner.mode.is_queued());
             let threads = queued.flat_map(|(_, owner)| {
-                let watchers = owner.watchers.iter().filter_map(|watcher| watcher.wake.thread());
+                let watchers = owner.watchers.iter();
+                let watchers = watchers.filter_map(|(_, watcher)| watcher.wake.thread());
                 watchers.chain([&owner.condvar]).cloned()
             });
             threads.collect::<Vec<_>>()

@@ -10,6 +10,7 @@ use crate::clock::Time;
 use crate::slab_list::{Links, List, linked};
 use crate::sync::Condvar;
 use crate::wait_queue::Wake;
+use slab::Slab;
 use std::sync::Arc;
 
 /// What an exclusive section is for.
@@ -116,7 +117,7 @@ pub(super) struct Owner {
     /// How it is woken, while it is queued.
     pub(super) wake: Option<Wake>,
     /// Who else is woken when it has its share again.
-    pub(super) watchers: Vec<Watcher>,
+    pub(super) watchers: Slab<Watcher>,
     pub(super) condvar: Arc<Condvar>,
     pub(super) vitals: Arc<Vitals>,
     pub(super) links: Links,
@@ -129,6 +130,7 @@ pub(super) type Queue = List<InQueue>;
 /// Somebody who watches for an owner's share to come back; see [`returning`](super::returning).
 #[derive(Debug)]
 pub(super) struct Watcher {
+    /// Nobody else's: whoever has its place in the slab afterwards has another.
     pub(super) id: u64,
     pub(super) wake: Wake,
     /// To be woken after everybody else: what is left to be done at an execution's end.

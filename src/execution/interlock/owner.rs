@@ -3,7 +3,7 @@
 //!
 //! A record is registered once, under the mutex, and used again: each thread keeps a few of those that
 //! it used last. So entering allocates nothing and takes no lock. What a dump wants to know of an
-//! owner that entered through the word alone is in its [`Vitals`], which only its guard writes.
+//! owner that entered through the word alone is in its [`Vitals`], which its guard writes without the mutex.
 
 use super::Inner;
 use crate::clock::Time;
@@ -88,10 +88,17 @@ impl Context {
 /// What is known of an owner without the mutex.
 ///
 /// # Synchronization
-/// All accesses are relaxed. Only the owner's guard writes, `forfeit`, and whoever lets it in while it
-/// waits for that. Who reads it under the
-/// mutex, in a slow period, sees of every owner that it has left, if it has: the context is stored
-/// before the word is counted down, and the word was read to begin the period.
+/// All accesses are relaxed. Who writes the context:
+/// - the owner's guard, mostly without the mutex; so whoever ends a critical section meanwhile may look at it
+///   between any two of its writes, and each has to be true by itself. So an execution begins and ends with
+///   one store, and is changed in between by exchanges alone, which fail once it is forfeited;
+/// - under the mutex, `forfeit`, by an exchange, which fails if the owner was quicker; and whoever lets an
+///   owner in that waits for that, or for a share that was given up before it was seen.
+///
+/// Who reads it under the mutex, in a slow period, sees of every owner that it has left, if it has: the context
+/// is stored before the word is counted down, and the word was read to begin the period. That an owner has
+/// begun, or is a level further up or down, it may see sooner or later than the mutex says so: the invariants
+/// allow for that.
 #[derive(Debug)]
 pub(super) struct Vitals {
     place: Key,
@@ -127,12 +134,19 @@ impl Vitals {
     }
     #[inline]
     pub(super) fn begin(&self, now: Time) {
-        self.since.store(now.ticks(), Relaxed);
-        self.set(Context::BASE);
+        self.begin_at(now, Context::BASE);
     }
+    /// It begins where it stays at first: nobody sees it on the way there.
     #[inline]
-    pub(super) fn set(&self, context: Context) {
+    pub(super) fn begin_at(&self, now: Time, context: Context) {
+        debug_assert_eq!(self.context(), Context::OUT, "an execution begins once");
+        self.since.store(now.ticks(), Relaxed);
         self.context.store(context.pack(), Relaxed);
+    }
+    /// It is over, forfeited or not.
+    #[inline]
+    pub(super) fn end(&self) {
+        self.context.store(Context::OUT.pack(), Relaxed);
     }
     /// False if it was not `from`.
     pub(super) fn exchange(&self, from: Context, to: Context) -> bool {

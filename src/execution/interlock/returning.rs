@@ -2,10 +2,11 @@
 //! somebody else holds.
 //!
 //! Nobody's own wait ends with its coming, so there may be any number who watch for it: threads and tasks
-//! that ask, or wait for children, by the same share. Each is in the owner's list under its own name, and is
-//! taken out when the share is let in, and woken; or takes itself out, when it gives up or is dropped. The
+//! that ask, or wait for children, by the same share. Each is in the owner's slab under its own name, and is
+//! taken out when the share is let in, and woken; or takes itself out, when it gives up or is dropped. None
+//! looks at the others for that: it knows its place. The
 //! owner keeps its place in the queue meanwhile, whoever comes and goes. So no wake-up is one watcher's instead
-//! of another's, and none is kept longer than its watcher lives. A watcher is in the list before the lock is
+//! of another's, and none is kept longer than its watcher lives. A watcher is in the slab before the lock is
 //! released under which it found the share missing, so none is lost, either.
 //!
 //! # At the end of an execution
@@ -152,12 +153,19 @@ impl Returning {
     }
 }
 
+/// A watcher's place in its owner's slab, and its name: places are used again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watching {
+    place: usize,
+    id: u64,
+}
+
 /// A task's place among those who watch for a share.
 struct Watch<'a> {
     home: &'a Inner,
     key: Key,
     /// Absent before it is first polled.
-    watcher: Option<u64>,
+    watcher: Option<Watching>,
 }
 
 impl Future for Watch<'_> {
@@ -198,7 +206,7 @@ impl Inner {
     fn wait_while_watching(
         &self,
         key: Key,
-        watcher: u64,
+        watcher: Watching,
         condvar: &Condvar,
         limit: Limit,
     ) -> Result<(), AcquireError> {
@@ -235,27 +243,53 @@ impl State {
     }
 
     /// From here on this one is woken, too, when the share is let in. `last`: after everybody else.
-    pub(super) fn watch(&mut self, key: Key, wake: Wake, last: bool) -> u64 {
+    pub(super) fn watch(&mut self, key: Key, wake: Wake, last: bool) -> Watching {
         self.tickets += 1;
         let id = self.tickets;
-        self.owners[key.index()].watchers.push(Watcher { id, wake, last });
-        id
+        let place = self.owners[key.index()].watchers.insert(Watcher { id, wake, last });
+        Watching { place, id }
     }
     /// None once it was woken.
-    fn watcher(&mut self, key: Key, id: u64) -> Option<&mut Wake> {
-        let mut watchers = self.owners[key.index()].watchers.iter_mut();
-        watchers.find(|watcher| watcher.id == id).map(|watcher| &mut watcher.wake)
+    fn watcher(&mut self, key: Key, Watching { place, id }: Watching) -> Option<&mut Wake> {
+        let watcher = self.owners[key.index()].watchers.get_mut(place);
+        watcher.filter(|watcher| watcher.id == id).map(|watcher| &mut watcher.wake)
     }
-    fn unwatch(&mut self, key: Key, id: u64) -> Option<Watcher> {
-        let watchers = &mut self.owners[key.index()].watchers;
-        let at = watchers.iter().position(|watcher| watcher.id == id)?;
-        Some(watchers.remove(at))
+    fn unwatch(&mut self, key: Key, watching: Watching) -> Option<Watcher> {
+        self.watcher(key, watching)?;
+        self.owners[key.index()].watchers.try_remove(watching.place)
     }
     /// There is nothing left to be watched for.
     pub(super) fn wake_watchers(&mut self, key: Key) {
-        for Watcher { wake, last, .. } in take(&mut self.owners[key.index()].watchers) {
+        for (_, Watcher { wake, last, .. }) in take(&mut self.owners[key.index()].watchers) {
             let woken = if last { &mut self.late } else { &mut self.wakes };
             woken.push(wake);
         }
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watcher_is_not_taken_for_who_has_its_place_afterwards() {
+        let interlock = crate::Interlock::new();
+        let running = interlock.enter();
+        let key = running.record().key();
+        let mut state = interlock.inner().state.lock();
+        let watch = |state: &mut State| state.watch(key, Wake::Task(None), false);
+
+        let [left, stays] = [(); 2].map(|()| watch(&mut state));
+        assert!(state.unwatch(key, left).is_some());
+        let came = watch(&mut state);
+        assert_eq!(came.place, left.place);
+        assert!(state.watcher(key, left).is_none() && state.unwatch(key, left).is_none());
+        assert!([came, stays].iter().all(|one| state.watcher(key, *one).is_some()));
+
+        state.wake_watchers(key);
+        assert_eq!(take(&mut state.wakes).len(), 2);
+        let next = [(); 2].map(|()| watch(&mut state));
+        assert!([left, came, stays].iter().all(|one| state.watcher(key, *one).is_none()));
+        assert!(next.iter().all(|one| state.unwatch(key, *one).is_some()));
     }
 }

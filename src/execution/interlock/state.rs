@@ -99,7 +99,7 @@ impl State {
             ticket: 0,
             outcome: None,
             wake: None,
-            watchers: Vec::new(),
+            watchers: Slab::new(),
             condvar: Arc::new(Condvar::new()),
             vitals: vitals.clone(),
             links: Links::default(),

@@ -123,7 +123,7 @@ impl Drop for Arrival<'_> {
                 state.adopt(key);
             }
             state.leave(key);
-            seat.record.vitals().set(Context::OUT);
+            seat.record.vitals().end();
         });
         seat.give_back();
     }
