@@ -66,7 +66,8 @@ impl<F: Form> Inner<F> {
         match (maintainer.open)() {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
-                self.critical(|state, _| state.sleeps_until[duty as usize] = None);
+                // No section: it would find the same due, and begin again here.
+                self.state.lock().sleeps_until[duty as usize] = None;
                 self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
             }
         }

@@ -60,6 +60,7 @@ impl<F: Form> Inner<F> {
     ) -> R {
         let mut fx = Effects::new();
         let result = section(&mut state, &mut fx);
+        state.watch_line(&mut fx);
         state.end_section();
         drop(state);
         fx.run(self);
@@ -338,6 +339,7 @@ impl<F: Form> Inner<F> {
                 }
                 self.clock.wait(&condvar, &mut state, deadline);
             };
+            state.watch_line(&mut fx);
             state.end_section();
             step
         };
