@@ -304,31 +304,6 @@ fn a_place_that_its_waiters_leave_is_filled_up() {
     }
 }
 
-/// The same if those of one key come to its limit: a newcomer of theirs takes the last that may be lent, and what
-/// there is room for is the other's.
-#[test]
-fn a_place_that_its_waiters_may_not_have_is_filled_up() {
-    end_the_run_when_the_library_panics();
-    let runtime = ByHand::default();
-    let builder = KeyedResourcePool::builder(Async(Names)).clock(ManualClock::new().clock());
-    let builder = builder.fair(false).max_total(4).max_active(1).min_idle(1);
-    let pool = builder.build_on(runtime.clone()).expect("a valid pool");
-    let others = block_on(pool.borrow_async(&"b")).expect("there is room");
-    let first = block_on(pool.borrow_async(&"a")).expect("there is room");
-    runtime.run();
-    assert_eq!((pool.num_idle_of(&"a"), pool.num_idle_of(&"b")), (1, 1));
-    let theirs = pool.clone();
-    let mut waiter = Task::new(async move { theirs.borrow_async(&"a").await.map(drop) });
-    assert!(waiter.poll().is_none(), "it waits");
-    drop(first);
-    // It was woken to try again; somebody else comes first.
-    pool.clear_key(&"b");
-    let newcomer = block_on(pool.borrow_async(&"a")).expect("it barges");
-    runtime.run();
-    assert_eq!((pool.num_idle_of(&"a"), pool.num_idle_of(&"b")), (1, 1));
-    drop((others, newcomer));
-}
-
 /// What no minimum protects any more leaves, if it is over (PROP-RP-MIN-IDLE).
 #[test]
 fn what_a_lower_minimum_no_longer_keeps_is_evicted() {
