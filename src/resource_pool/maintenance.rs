@@ -39,6 +39,10 @@ impl<F: Form> Inner<F> {
     pub(super) async fn maintain(&self) {
         for duty in Duty::ALL {
             self.perform(duty).await;
+            if self.maintenance.get().is_none() {
+                // Nobody else does it: this sleeps, until it is called again.
+                let _ = self.after_pass(duty);
+            }
         }
     }
 

@@ -62,6 +62,11 @@ impl<F: Form> Inner<F> {
         let result = section(&mut state, &mut fx);
         state.watch_line(&mut fx);
         state.end_section();
+        // Where it can be had: one that could not be begun is told again.
+        #[cfg(debug_assertions)]
+        if self.maintenance.get().is_none() {
+            assert!(state.has_told_what_is_due(), "something is due, and nobody was told");
+        }
         drop(state);
         fx.run(self);
         result
