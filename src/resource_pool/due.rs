@@ -88,10 +88,12 @@ impl<F: Form> State<F> {
         fx: &mut Effects<F>,
     ) {
         let until = &mut self.sleeps_until[duty as usize];
+        let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
         if let Some(at) = at
-            && until.is_none_or(|until| at < until || until.plus(OVERDUE) < now)
+            && (overdue || until.is_none_or(|until| at < until))
         {
-            *until = Some(at);
+            // For what it is overdue it is woken as of now.
+            *until = Some(if overdue { at.min(now) } else { at });
             fx.push(Effect::WakeMaintenance(duty, self.subs[key.index()].metadata.clone()));
         }
     }
@@ -282,6 +284,30 @@ impl<F: Form> State<F> {
             let oldest = self.spare_of(key).map(|slot| self.slots[slot.index()].nth_idle);
             self.spare.set(&mut self.subs, key, oldest);
         }
+    }
+
+    /// Whoever does what is due sleeps until then at most, or has been woken. (Of what is lent, lifetimes end
+    /// when it comes back.)
+    #[cfg(debug_assertions)]
+    pub(super) fn has_told_what_is_due(&self) -> bool {
+        let idle = self.slots.iter().filter(|(_, slot)| slot.place == Place::Idle && !slot.tested);
+        let lives = idle.filter_map(|(index, slot)| {
+            self.ends_at(Key::new(index)).filter(|_| slot.life.is_linked())
+        });
+        let lent = self.lent.front().and_then(|slot| self.abandoned_at(slot));
+        let next_run = self.next_run(Duty::Sweep).filter(|_| self.idle > 0);
+        let idle = match self.options.eviction_interval {
+            Some(_) => next_run,
+            None => self.next_idle_due(),
+        };
+        let sweep = lives.chain(lent).chain(idle).min();
+        let told = |duty: Duty, due: Option<Time>| {
+            due.is_none_or(|due| {
+                let latest = due.max(self.clock.now());
+                self.sleeps_until[duty as usize].is_some_and(|until| until <= latest)
+            })
+        };
+        told(Duty::Sweep, sweep) && told(Duty::Stock, self.next_due(Duty::Stock))
     }
 
     /// INV-RP-IDLE-ORDER: each key that has something to spare is known, by the oldest of it.

@@ -59,7 +59,7 @@ impl<E: Error + 'static> Error for BorrowError<E> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddError<E> {
-    /// The pool is closed.
+    /// The pool is closed, or was while the resource was being made.
     Closed,
     /// `max_idle`, `max_total` or `max_total_per_key` is reached.
     Full,

@@ -32,8 +32,24 @@ use std::time::Duration;
 const BACK_OFF: Duration = Duration::from_millis(500);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
-/// A place that was reserved in stock.
-pub(super) type Reserved<F> = (Key, Key, Meta<F>);
+/// A place that was reserved in stock to fill it up, and for which key.
+pub(super) struct Vacancy<F: Form> {
+    pub(super) slot: Key,
+    pub(super) key: Key,
+    /// The key's name: with its last resource the key is forgotten, and its number becomes another's.
+    pub(super) id: u64,
+    meta: Meta<F>,
+}
+
+/// How what was made for stock comes there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    InTime,
+    /// Its lifetime has ended meanwhile, or there was nothing made at all.
+    Over,
+    /// The pool has been closed meanwhile.
+    Closed,
+}
 
 impl<F: Form> State<F> {
     /// Whether stock of it is to be kept.
@@ -82,8 +98,18 @@ impl<F: Form> State<F> {
         }
     }
 
+    /// What a section may end with that changed no count: where newcomers may barge, those in line can leave
+    /// room that was theirs, because they give up or are woken to try again. (A fair pool has none while
+    /// anybody is in line.)
+    #[inline]
+    pub(super) fn watch_line(&mut self, fx: &mut Effects<F>) {
+        if !self.options.fair && self.limits.min_idle > 0 {
+            self.watch_room(fx);
+        }
+    }
+
     /// A place in stock for the key that could have been filled up for longest, if one can be.
-    pub(super) fn next_to_fill(&mut self, fx: &mut Effects<F>) -> Option<Reserved<F>> {
+    pub(super) fn next_to_fill(&mut self, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
         // What there is room for goes to those who wait. Of a closed pool, no key is below its minimum.
         if self.first_in_line().is_some() || self.total >= self.limits.max_total {
             return None;
@@ -96,7 +122,8 @@ impl<F: Form> State<F> {
         }
         let key = self.below_minimum.front()?;
         let slot = self.reserve_stock(key, fx)?;
-        Some((slot, key, self.subs[key.index()].metadata.clone()))
+        let sub = &self.subs[key.index()];
+        Some(Vacancy { slot, key, id: sub.id, meta: sub.metadata.clone() })
     }
 
     /// When a key can be filled up again that there is room for, and which.
@@ -140,31 +167,35 @@ impl<F: Form> State<F> {
         Some(slot)
     }
 
-    /// What was made for stock, if it was. Whether it could be used: it may have been over when it came.
+    /// What was made for stock, if it was.
     pub(super) fn added(
         &mut self,
         slot: Key,
         made: Option<Box<Loan<F>>>,
         fx: &mut Effects<F>,
-    ) -> bool {
+    ) -> Arrival {
         let key = self.slots[slot.index()].key;
         self.subs[key.index()].adding -= 1;
         let Some(loan) = made else {
             self.remove(slot);
             self.left(key, fx);
-            return false;
+            return Arrival::Over;
         };
-        let over = self.slots[slot.index()].expired || self.has_outlived(slot);
+        let arrival = match self.slots[slot.index()].expired || self.has_outlived(slot) {
+            _ if self.closed => Arrival::Closed,
+            true => Arrival::Over,
+            false => Arrival::InTime,
+        };
         self.stock(slot, Content::Ready(loan), fx);
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
-        !over
+        arrival
     }
 
-    /// Stock could be made for the key, or not.
-    pub(super) fn filled(&mut self, key: Key, made: bool, fx: &mut Effects<F>) {
-        let Some(sub) = self.subs.get_mut(key.index()) else { return };
+    /// Stock could be made for the key, or not: if the key is there still.
+    pub(super) fn filled(&mut self, key: Key, id: u64, made: bool, fx: &mut Effects<F>) {
+        let Some(sub) = self.subs.get_mut(key.index()).filter(|sub| sub.id == id) else { return };
         if made {
             (sub.failures, sub.back_off_until) = (0, None);
         } else {
@@ -216,7 +247,7 @@ struct Filling<'p, F: Form> {
 }
 
 impl<F: Form> Filling<'_, F> {
-    fn put(mut self) -> bool {
+    fn put(mut self) -> Arrival {
         let slot = self.slot.take().expect("taken only here, and when it is dropped");
         let resource = self.resource.take();
         let loan = resource.map(|resource| Loan::new(slot, self.meta.take(), resource));
@@ -237,7 +268,8 @@ impl<F: Form> Drop for Filling<'_, F> {
 impl<F: Form> Inner<F> {
     /// Fills stock up to the minimum, one after the other (PROP-RP-REFILLED).
     pub(super) async fn fill_up(&self) {
-        while let Some((slot, key, meta)) = self.critical(|state, fx| state.next_to_fill(fx)) {
+        while let Some(vacancy) = self.critical(|state, fx| state.next_to_fill(fx)) {
+            let Vacancy { slot, key, id, meta } = vacancy;
             let filled = self.fill(slot, meta.clone()).await;
             let made = matches!(filled, Ok(true));
             match filled {
@@ -247,7 +279,7 @@ impl<F: Form> Inner<F> {
                 Err(AddError::Invalid) => self.tell(&meta, PoolEvent::Invalid),
                 Ok(_) | Err(AddError::Closed | AddError::Full) => {}
             }
-            self.critical(|state, fx| state.filled(key, made, fx));
+            self.critical(|state, fx| state.filled(key, id, made, fx));
         }
     }
 
@@ -269,7 +301,11 @@ impl<F: Form> Inner<F> {
             }
         }
         self.factory.lay_down(metadata, resource).await.map_err(AddError::Create)?;
-        Ok(filling.put())
+        match filling.put() {
+            Arrival::InTime => Ok(true),
+            Arrival::Over => Ok(false),
+            Arrival::Closed => Err(AddError::Closed),
+        }
     }
 
     pub(super) async fn add(&self, key: Key) -> Result<(), AddError<F::Error>> {

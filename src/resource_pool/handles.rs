@@ -110,7 +110,8 @@ macro_rules! both {
                 let limit = limit.into().number();
                 self.resize(|limits| limits.max_total = limit)
             }
-            /// Changes `max_idle`. What is idle beyond a lower limit is destroyed, the longest idle first.
+            /// Changes `max_idle`. What is idle beyond a lower limit is destroyed, the longest idle first. From
+            /// now on it no longer follows `max_active`, as it does if it was never set.
             ///
             /// # Errors
             /// [`PoolBuildError`], as from the builder.
@@ -329,11 +330,14 @@ impl<F: ResourceFactory> ResourcePool<F> {
         self.inner().borrow(Asker::Impatient, None)
     }
 
-    /// Makes a resource for stock.
+    /// Makes a resource for stock. It is there when this returns, unless what befalls stock befell this: others
+    /// may have borrowed it, and if meanwhile its lifetime has ended, [`clear_all`](Self::clear_all) was called, or
+    /// a limit was lowered, it is destroyed as soon as it is made. That is no error.
     ///
     /// # Errors
-    /// [`AddError::Full`] at `max_idle` and `max_total`; [`AddError::Closed`]; [`AddError::Create`] and
-    /// [`AddError::Invalid`] if none could be made.
+    /// [`AddError::Full`] at `max_idle` and `max_total`; [`AddError::Closed`], also if the pool is closed while
+    /// the resource is being made, which is destroyed then; [`AddError::Create`] and [`AddError::Invalid`] if none
+    /// could be made.
     pub fn add(&self) -> Result<(), AddError<F::Error>> {
         now(self.inner().add(THE_KEY))
     }
@@ -471,7 +475,7 @@ where
         inner.lend_now(key, step, patience)
     }
 
-    /// Makes a resource of the key for stock.
+    /// Makes a resource of the key for stock, as [`ResourcePool::add`] does.
     ///
     /// # Errors
     /// Those of [`ResourcePool::add`].

@@ -39,6 +39,10 @@ impl<F: Form> Inner<F> {
     pub(super) async fn maintain(&self) {
         for duty in Duty::ALL {
             self.perform(duty).await;
+            if self.maintenance.get().is_none() {
+                // Nobody else does it: this sleeps, until it is called again.
+                let _ = self.after_pass(duty);
+            }
         }
     }
 
@@ -66,7 +70,8 @@ impl<F: Form> Inner<F> {
         match (maintainer.open)() {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
-                self.critical(|state, _| state.sleeps_until[duty as usize] = None);
+                // No section: it would find the same due, and begin again here.
+                self.state.lock().sleeps_until[duty as usize] = None;
                 self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
             }
         }

@@ -60,7 +60,13 @@ impl<F: Form> Inner<F> {
     ) -> R {
         let mut fx = Effects::new();
         let result = section(&mut state, &mut fx);
+        state.watch_line(&mut fx);
         state.end_section();
+        // Where it can be had: one that could not be begun is told again.
+        #[cfg(debug_assertions)]
+        if self.maintenance.get().is_none() {
+            assert!(state.has_told_what_is_due(), "something is due, and nobody was told");
+        }
         drop(state);
         fx.run(self);
         result
@@ -338,6 +344,7 @@ impl<F: Form> Inner<F> {
                 }
                 self.clock.wait(&condvar, &mut state, deadline);
             };
+            state.watch_line(&mut fx);
             state.end_section();
             step
         };

@@ -7,6 +7,7 @@
 use super::due::Duty;
 use super::effects::{Effects, Shared};
 use super::factory::ResourceFactory;
+use super::filling::Vacancy;
 use super::guard::Loan;
 use super::slot::Content;
 use super::state::{Asker, State, Step};
@@ -109,10 +110,10 @@ fn departures(keys: usize) -> Vec<usize> {
     let mut steps = Vec::new();
     for _ in 0..keys {
         let (place, made) = rig.section(|state, fx| state.next_to_fill(fx));
-        let (slot, key, _) = place.expect("it is below its minimum");
+        let Vacancy { slot, key, id, .. } = place.expect("it is below its minimum");
         steps.push(made);
         steps.push(rig.section(|state, fx| state.added(slot, None, fx)).1);
-        steps.push(rig.section(|state, fx| state.filled(key, false, fx)).1);
+        steps.push(rig.section(|state, fx| state.filled(key, id, false, fx)).1);
     }
     let (none, made) = rig.section(|state, fx| state.next_to_fill(fx).is_none());
     assert!(none, "all are left alone for a while");

@@ -357,7 +357,9 @@ impl<F: Form> State<F> {
         }
         // Also if there is no minimum any more.
         self.watch_minimum(key, fx);
+        // What no minimum protects any more may be due.
         self.watch_spare(key);
+        self.is_idle_due(key, fx);
     }
 
     fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, Key)) {

@@ -168,7 +168,7 @@ fn a_close_ends_after_what_is_being_made() {
     rig.pool.close();
     assert!(!rig.pool.wait_closed(Duration::ZERO));
     door.open();
-    adds.end().expect("it was made");
+    assert_eq!(adds.end(), Err(AddError::Closed));
     assert!(rig.pool.wait_closed(Duration::ZERO));
     assert_eq!(rig.script.alive(), 0);
 }

@@ -1,8 +1,11 @@
 //! What is due at a time: what leaves, what is tested and what is filled up, and until when it sleeps.
 
-use crate::common::{Background, Lent, Outcome, keyed, pool};
+use crate::common::{Background, Lent, Outcome, Script, keyed, locked, pool};
 use crate::shared::{Door, SECOND};
-use cabrank::resource_pool::{BorrowError, Borrowed, Limit, ResourceState};
+use cabrank::resource_pool::{
+    AddError, BorrowError, Borrowed, Limit, PoolEvent, ResourceState, WeakKeyedResourcePool,
+};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -129,6 +132,56 @@ fn a_key_that_fails_is_tried_while_something_of_it_is_left() {
     }
     lent.invalidate();
     assert_eq!((rig.due(), rig.pool.num_keys()), (None, 0));
+}
+
+/// A failure is its key's, also if that was forgotten when it failed, and another has its number by now.
+#[test]
+fn a_key_is_not_left_alone_for_the_failure_of_a_forgotten_one() {
+    type Shared = Arc<(OnceLock<WeakKeyedResourcePool<&'static str, Script>>, Mutex<Option<Lent>>)>;
+    let shared = Shared::default();
+    let theirs = shared.clone();
+    let rig = keyed(|b| {
+        b.min_idle(1).listener(move |key, event| {
+            assert_eq!((*key, matches!(event, PoolEvent::CreateFailed(_))), ("a", true));
+            let pool = theirs.0.get().and_then(|pool| pool.upgrade()).expect("it is open");
+            assert_eq!(pool.num_keys(), 0);
+            *locked(&theirs.1) = Some(pool.borrow(&"b").expect("a new one").into_owned());
+        })
+    });
+    shared.0.set(rig.pool.downgrade()).expect("set once");
+    *locked(&shared.1) = Some(rig.lend("a"));
+    let (theirs, script) = (shared.clone(), rig.script.clone());
+    rig.script.on("create", move |_| {
+        let lent = locked(&theirs.1).take();
+        lent.into_iter().for_each(Borrowed::invalidate);
+        script.is_well("create");
+        Outcome::Fails
+    });
+    rig.pool.maintain();
+    assert_eq!((rig.pool.num_active_of(&"b"), rig.pool.num_idle_of(&"b")), (1, 1));
+    assert_eq!((rig.pool.num_active_of(&"a"), rig.due()), (0, None));
+    drop(locked(&shared.1).take());
+}
+
+/// What comes into stock too late is destroyed: who adds to a pool that is closed meanwhile is told so.
+#[test]
+fn what_is_added_while_the_pool_closes_is_not_there() {
+    type Late = fn(&crate::common::Rig<crate::common::Pool>);
+    let cases: [(Late, Result<(), AddError<String>>); 3] = [
+        (|rig| rig.pool.close(), Err(AddError::Closed)),
+        (|rig| rig.clock.advance(SECOND), Ok(())),
+        (|rig| rig.pool.clear_all(), Ok(())),
+    ];
+    for (late, expected) in cases {
+        let rig = Arc::new(pool(|b| b.max_lifetime(SECOND)));
+        let theirs = Arc::downgrade(&rig);
+        rig.script.on("create", move |_| {
+            late(&theirs.upgrade().expect("it is used"));
+            Outcome::Well
+        });
+        assert_eq!(rig.pool.add(), expected);
+        assert_eq!((rig.counts(), rig.script.made(), rig.script.alive()), ((0, 0), 1, 0));
+    }
 }
 
 /// What is over when it comes into stock is no better than what cannot be made.

@@ -1,16 +1,17 @@
 //! The maintenance runs by itself: on a thread from when there is something for it, on a runtime as a task.
 //! By the real clock: what is waited for is that something comes about.
 
-use crate::shared::task::block_on;
-use crate::shared::{Door, before_long, end_the_run_when_the_library_panics};
+use crate::common::locked;
+use crate::shared::task::{Task, block_on};
+use crate::shared::{Door, SECOND, before_long, end_the_run_when_the_library_panics};
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, PoolEvent, ResourceFactory, ResourcePool,
+    Async, AsyncResourceFactory, KeyedResourcePool, PoolEvent, ResourceFactory, ResourcePool,
 };
-use cabrank::{BoxFuture, Runtime};
+use cabrank::{BoxFuture, ManualClock, Runtime};
 use std::convert::Infallible;
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -32,6 +33,18 @@ impl AsyncResourceFactory for Numbers {
     type Error = Infallible;
     async fn create(&self, (): &()) -> Result<u32, Infallible> {
         Ok(1)
+    }
+}
+
+/// The same by key.
+struct Names;
+
+impl AsyncResourceFactory for Names {
+    type Resource = &'static str;
+    type Metadata = &'static str;
+    type Error = Infallible;
+    async fn create(&self, name: &&'static str) -> Result<&'static str, Infallible> {
+        Ok(name)
     }
 }
 
@@ -224,4 +237,91 @@ fn a_maintenance_that_did_not_begin_is_begun_again() {
         });
         assert_eq!(told.load(SeqCst), expected);
     }
+}
+
+/// A runtime whose tasks the test polls, those that were woken; their timers never end.
+#[derive(Clone, Default)]
+struct ByHand(Arc<Mutex<Vec<(Task<()>, usize)>>>);
+
+impl Runtime for ByHand {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        locked(&self.0).push((Task::new(task), 0));
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+impl ByHand {
+    /// Until each that has not ended waits, and is not woken.
+    fn run(&self) {
+        loop {
+            let mut tasks = std::mem::take(&mut *locked(&self.0));
+            let mut waits = true;
+            tasks.retain_mut(|(task, polled)| {
+                let woken = task.wakes() + 1;
+                if std::mem::replace(polled, woken) == woken {
+                    return true;
+                }
+                waits = false;
+                task.poll().is_none()
+            });
+            locked(&self.0).append(&mut tasks);
+            if waits {
+                return;
+            }
+        }
+    }
+}
+
+/// A place that waiters were to have, and that all of them leave, is filled up: where newcomers may barge,
+/// nobody is handed it, and no count changes when they go (PROP-RP-REFILLED).
+#[test]
+fn a_place_that_its_waiters_leave_is_filled_up() {
+    end_the_run_when_the_library_panics();
+    for fair in [true, false] {
+        let runtime = ByHand::default();
+        let builder = ResourcePool::builder(Async(Numbers), ()).clock(ManualClock::new().clock());
+        let builder = builder.fair(fair).max_total(2).max_active(4).max_idle(2).min_idle(1);
+        let pool = builder.build_on(runtime.clone()).expect("a valid pool");
+        runtime.run();
+        assert_eq!(pool.num_idle(), 1);
+        let [one, two] = [(), ()].map(|()| block_on(pool.borrow_async()).expect("there is room"));
+        let waiters = [(), ()].map(|()| {
+            let theirs = pool.clone();
+            let mut task = Task::new(async move { theirs.borrow_async().await.map(drop) });
+            assert!(task.poll().is_none(), "it waits");
+            task
+        });
+        two.invalidate();
+        runtime.run();
+        assert_eq!(pool.num_idle(), 0, "it is the waiters'");
+        drop(waiters);
+        runtime.run();
+        assert_eq!((pool.num_waiting(), pool.num_idle()), (0, 1), "fair: {fair}");
+        drop(one);
+    }
+}
+
+/// What no minimum protects any more leaves, if it is over (PROP-RP-MIN-IDLE).
+#[test]
+fn what_a_lower_minimum_no_longer_keeps_is_evicted() {
+    end_the_run_when_the_library_panics();
+    let (clock, runtime) = (ManualClock::new(), ByHand::default());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(clock.clock());
+    let builder = builder.max_idle(4).min_idle(2).soft_max_idle_time(SECOND);
+    let pool = builder.build_on(runtime.clone()).expect("a valid pool");
+    let builder = KeyedResourcePool::builder(Async(Names)).clock(clock.clock());
+    let builder = builder.max_idle(4).min_idle(2).soft_max_idle_time(SECOND);
+    let keyed = builder.build_on(runtime.clone()).expect("a valid pool");
+    block_on(keyed.add_async(&"a")).expect("there is room");
+    runtime.run();
+    clock.advance(2 * SECOND);
+    runtime.run();
+    assert_eq!((pool.num_idle(), keyed.num_idle()), (2, 2));
+    pool.set_min_idle(1).expect("a valid limit");
+    keyed.set_min_idle(0).expect("a valid limit");
+    runtime.run();
+    assert_eq!((pool.num_idle(), keyed.num_idle()), (1, 0));
 }

@@ -379,7 +379,7 @@ impl Mirror {
         }
         let at = self.place(adding);
         self.apply(Action::Added { at });
-        Some(Ended::Added)
+        Some(if self.spec.closed { Ended::Closed } else { Ended::Added })
     }
 
     pub(crate) fn fail_add(&mut self, adding: &Adding) {
