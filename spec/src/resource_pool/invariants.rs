@@ -35,7 +35,7 @@ invariants! {
             || s.keys().all(|key| s.limits.max_active.allows(s.active[key]));
     "INV-RP-MAX-TOTAL" "no more than max_total exist, those included that are being made and destroyed"
         |c, s| c.is_resized() || s.limits.max_total.allows(s.num_total());
-    "INV-RP-MAX-TOTAL-PER-KEY" "nor more than max_total_per_key of a key, those not counted that leave"
+    "INV-RP-MAX-TOTAL-PER-KEY" "nor more than max_total_per_key of a key, those not counted that leave, or make room for another key"
         |c, s| c.is_resized()
             || s.keys().all(|key| s.limits.max_total_per_key.allows(s.staying(key)));
     "INV-RP-MAX-IDLE" "no more than max_idle of a key lie idle that are not being tested, and one for each who was called"
