@@ -211,6 +211,17 @@ impl<T> Waiters<T> {
         }
     }
 
+    /// Whom nobody will wake any more: to be dropped without the lock.
+    pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
+        let wakes = self.slab.iter_mut().map(|(_, waiter)| &mut waiter.wake);
+        wakes
+            .filter_map(|wake| match wake {
+                Wake::Thread(_) => None,
+                Wake::Task(waker) => waker.take(),
+            })
+            .collect()
+    }
+
     /// The condition variables of all waiting threads: for a clock that is moved by hand.
     pub(crate) fn threads(&self) -> Vec<Arc<Condvar>> {
         let wakes = self.slab.iter().map(|(_, waiter)| &waiter.wake);

@@ -309,7 +309,10 @@ impl<F: super::ResourceFactory> ResourcePoolBuilder<F, KeyedResourcePool<F::Meta
 where
     F::Metadata: Clone + Eq + std::hash::Hash,
 {
-    /// How many of one key there are at once. Default: no limit but that of all.
+    /// How many of one key there are at once, those included that are being made. Default: no limit but that of
+    /// all. What makes room for another key counts as that key's from then on, though its borrower has yet to
+    /// destroy it: so long there may be one more of its own key than this. Of all there are never more than
+    /// `max_total`.
     pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
         self.limits.max_total_per_key = limit.into().number();
         self
@@ -381,7 +384,10 @@ where
     F: super::AsyncResourceFactory,
     F::Metadata: Clone + Eq + std::hash::Hash,
 {
-    /// How many of one key there are at once. Default: no limit but that of all.
+    /// How many of one key there are at once, those included that are being made. Default: no limit but that of
+    /// all. What makes room for another key counts as that key's from then on, though its borrower has yet to
+    /// destroy it: so long there may be one more of its own key than this. Of all there are never more than
+    /// `max_total`.
     pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
         self.limits.max_total_per_key = limit.into().number();
         self

@@ -13,8 +13,9 @@ use std::fmt;
 pub enum BorrowError<E> {
     /// The pool is closed.
     Closed,
-    /// As many are lent as may be, and the pool is built with
-    /// [`WhenExhausted::Fail`](super::WhenExhausted::Fail).
+    /// As many are lent as may be (`max_active`); or there is no stock, and no place for another (`max_total`,
+    /// `max_total_per_key`), for what is being made for stock, tested or destroyed has its place, too. And the pool
+    /// is built with [`WhenExhausted::Fail`](super::WhenExhausted::Fail).
     Exhausted,
     /// Nothing can be lent right now, to a call that does not wait.
     WouldBlock,
@@ -61,7 +62,8 @@ impl<E: Error + 'static> Error for BorrowError<E> {
 pub enum AddError<E> {
     /// The pool is closed, or was while the resource was being made.
     Closed,
-    /// `max_idle`, `max_total` or `max_total_per_key` is reached.
+    /// `max_idle`, `max_total` or `max_total_per_key` is reached. What has been idle for too long counts until it
+    /// is evicted.
     Full,
     /// No resource could be made, or it could not be passivated.
     Create(Failure<E>),

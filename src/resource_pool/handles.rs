@@ -36,7 +36,8 @@ pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
 /// A pool of resources by key: the factory's metadata. Each key has its own `max_active`, `max_idle`,
 /// `min_idle` and `max_total_per_key`; `max_total` is that of all.
 ///
-/// If the total is reached, the resource of another key that has been idle for longest makes room. A key
+/// If the total is reached, stock of the key that has been idle for too long makes room, else the resource of
+/// another key that has been idle for longest. A key
 /// at its own limit keeps no other key waiting; what becomes free goes to the oldest waiter that can
 /// use it, of whatever key.
 ///

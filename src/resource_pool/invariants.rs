@@ -58,7 +58,8 @@ impl<F: Form> State<F> {
 
     /// INV-RP-MAX-IDLE: stock is within its limit, but for what a test keeps from leaving. INV-RP-MAX-ACTIVE,
     /// INV-RP-MAX-TOTAL, INV-RP-MAX-TOTAL-PER-KEY: so is what is lent, and what exists, as long as no limit
-    /// was lowered, and no place was taken from a borrower that gives it back.
+    /// was lowered, and no place was taken from a borrower that gives it back. What makes room for another key
+    /// counts as one of that key.
     fn assert_limits(&self) {
         let exact = !self.resized && !self.options.remove_abandoned;
         let (total, most) = (self.total, self.limits.max_total);

@@ -72,6 +72,11 @@
 //!   one who takes it over its patience; then it is dropped (`unfinished.rs`).
 //! - A loan begins when it is handed out: a waiter that was served, and never comes for it, keeps its place, until
 //!   its future is dropped.
+//! - What makes room for another key counts as one of that key until it has been destroyed, which its borrower
+//!   does first. Of its own key another may be made meanwhile: there may be more of a key than
+//!   `max_total_per_key` by what is being destroyed like that, and never more in all than `max_total`.
+//! - Stock that must not be lent any more, and was not evicted yet, leaves or makes room when it is come upon by a
+//!   borrower; for [`add`](ResourcePool::add) it counts until it is evicted.
 //! - What was to make room for a waiter, and need not, finds its place in stock past those that are older and came
 //!   back before it.
 //! - A refill or a test that hangs holds up other refills and tests, and a destruction that hangs other

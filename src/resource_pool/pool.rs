@@ -393,6 +393,26 @@ impl<F: Form> Tick for Inner<F> {
     }
 }
 
+/// Nobody has the pool any more, and a future that was forgotten cannot come for what it was served: that is
+/// destroyed, and its panics are contained, as those of anything that leaves.
+impl<F: Form> Drop for Inner<F> {
+    fn drop(&mut self) {
+        if has_failed() {
+            return;
+        }
+        let state = self.state.get_mut();
+        let slots = std::mem::take(&mut state.slots);
+        let left = slots.into_iter().map(|(_, slot)| {
+            let meta = state.subs[slot.key.index()].metadata.clone();
+            Dead { slot: None, content: slot.content, meta }
+        });
+        let left: Vec<_> = left.collect();
+        let wakers = state.waiters.take_wakers();
+        left.into_iter().for_each(|dead| self.destroy(dead));
+        wakers.into_iter().for_each(release);
+    }
+}
+
 impl<E> From<Refusal> for BorrowError<E> {
     fn from(refusal: Refusal) -> Self {
         match refusal {

@@ -190,11 +190,11 @@ impl<F: Form> State<F> {
     }
 
     /// Reserves what there is for a borrower of the key: stock of its own, else a place in the total, else
-    /// the place of the least recently used idle resource of another key. Nobody creates beside stock of its
-    /// own (PROP-RP-STOCK-FIRST).
+    /// that of stock of its own that must not be lent any more (PROP-RP-VICTIM), else that of the least recently
+    /// used idle resource of another key. Nobody creates beside stock of its own (PROP-RP-STOCK-FIRST).
     #[inline]
     pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
-        let grant = match self.fresh_stock_of(key, fx) {
+        let grant = match self.fresh_stock_of(key, self.has_place(key), fx) {
             Some(slot) => {
                 self.leave_stock(slot);
                 self.slots[slot.index()].place = Place::Lent;
@@ -228,14 +228,24 @@ impl<F: Form> State<F> {
         self.is_due(Duty::Sweep, key, due, now, fx);
     }
 
+    /// Whether one more of the key may exist.
+    #[inline]
+    fn has_place(&self, key: Key) -> bool {
+        let of_key = self.subs[key.index()].total;
+        self.total < self.limits.max_total && of_key < self.limits.max_total_per_key
+    }
+
     #[cold]
     fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
-        if self.subs[key.index()].total >= self.limits.max_total_per_key {
+        // What there is of its own was left for this.
+        let over = self.stock_of(key);
+        if over.is_none() && self.subs[key.index()].total >= self.limits.max_total_per_key {
             return None;
         }
-        let victim = match self.total < self.limits.max_total {
-            true => None,
-            false => Some(self.least_recently_used()?),
+        let victim = match over {
+            Some(over) => Some(over),
+            None if self.total < self.limits.max_total => None,
+            None => Some(self.least_recently_used()?),
         };
         if let Some(victim) = victim {
             self.leave_stock(victim);
@@ -333,13 +343,8 @@ impl<F: Form> State<F> {
     fn serve_line(&mut self, fx: &mut Effects<F>) {
         while let Some(key) = self.first_in_line() {
             let outcome = if self.options.fair {
-                let Some(grant) = self.grant(key, fx) else {
-                    // If its stock turned out to be stale it has left the line, and others follow.
-                    match self.first_in_line() {
-                        Some(first) if first != key => continue,
-                        _ => return,
-                    }
-                };
+                // If there is nothing for the first, there is no stock, and no place: nothing for anybody.
+                let Some(grant) = self.grant(key, fx) else { return };
                 Outcome::Granted(grant)
             } else {
                 if self.free() <= self.retrying {
@@ -515,7 +520,7 @@ impl<F: Form> State<F> {
             self.give_back_place(slot, fx);
             return Step::Refused(Refusal::Closed);
         }
-        let Some(next) = self.fresh_stock_of(key, fx) else { return self.anew(slot, fx) };
+        let Some(next) = self.fresh_stock_of(key, true, fx) else { return self.anew(slot, fx) };
         self.leave_stock(next);
         self.slots[next.index()].place = Place::Lent;
         let step = self.pick_up(Grant { slot: next, victim: None }, fx);

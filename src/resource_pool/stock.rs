@@ -25,14 +25,23 @@ impl<F: Form> State<F> {
         at.or(unfinished.front())
     }
 
-    /// The same, but for those that have been there for too long, or have lived for too long: they leave.
+    /// The same, but for those that have been there for too long, or have lived for too long: they leave. If
+    /// there is no place for another, the last of them stays: a borrower that has none gets that place (`grant`).
     #[inline]
-    pub(super) fn fresh_stock_of(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Key> {
+    pub(super) fn fresh_stock_of(
+        &mut self,
+        key: Key,
+        has_place: bool,
+        fx: &mut Effects<F>,
+    ) -> Option<Key> {
         let mut slot = self.stock_of(key);
         while self.timed
             && let Some(stale) = slot
             && self.is_stale(stale)
         {
+            if !has_place && self.subs[key.index()].available() == 1 {
+                return None;
+            }
             self.evict(stale, fx);
             slot = self.stock_of(key);
         }

@@ -30,6 +30,10 @@ impl<T> Mutex<T> {
         held::taken();
         MutexGuard(Some(guard))
     }
+    /// No step: nobody else has it any more.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 impl<T> Deref for MutexGuard<'_, T> {

@@ -23,6 +23,11 @@ impl<T> Mutex<T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_contended())
     }
 
+    /// Without the lock: nobody else has it any more.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+
     #[cold]
     fn lock_contended(&self) -> MutexGuard<'_, T> {
         // Ever longer without a look, for each look takes the lock's cache line from its holder: in all some

@@ -170,6 +170,11 @@ impl<P> Rig<P> {
     pub(crate) fn events(&self) -> Vec<String> {
         std::mem::take(&mut *locked(&self.events))
     }
+    /// Drops the pool, and what happens then is to be seen.
+    pub(crate) fn end(self) -> (Script, Arc<Mutex<Vec<String>>>) {
+        drop(self.pool);
+        (self.script, self.events)
+    }
 }
 
 fn listener(

@@ -1,18 +1,19 @@
 //! Panics and errors of the factory, of resources, keys, wakers and the listener: each is contained, told
 //! where it can be, and costs no place (rulings 1 and 13).
 
-use crate::common::{Outcome, Pool, pool};
+use crate::common::{Outcome, Pool, locked, pool};
 use crate::shared::end_the_run_when_the_library_panics;
 use crate::shared::task::Task;
 use cabrank::resource_pool::{
     AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool,
     PoolEvent, ResourceFactory, ResourcePool, WeakResourcePool,
 };
+use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
-use std::task::{Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 /// A test that panics is told as that, whatever the test is for.
 #[test]
@@ -398,5 +399,55 @@ fn a_creation_that_is_given_up_goes_no_further() {
         assert!(task.poll().is_none());
         assert!(catch_unwind(AssertUnwindSafe(|| drop(task))).is_ok());
         assert_eq!((pool.num_active(), pool.num_total()), (0, total));
+    }
+}
+
+/// Says what it drops, and panics then.
+struct Panicking(Arc<AtomicUsize>);
+impl Wake for Panicking {
+    fn wake(self: Arc<Self>) {
+        // Whoever drops the last one panics.
+    }
+}
+impl Drop for Panicking {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+        resume_unwind(Box::new("on purpose"));
+    }
+}
+
+/// A future that was served, or waits for the end of the pool, and was then forgotten: what it was served is
+/// destroyed with the pool, and what that throws goes no further.
+#[test]
+fn what_was_served_and_forgotten_is_destroyed_with_the_pool() {
+    for panics in [false, true] {
+        let rig = pool(|b| b.max_active(1));
+        let lent = rig.lend();
+        let mut forgotten = Box::pin(rig.pool.borrow_async());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(forgotten.as_mut().poll(&mut cx).is_pending());
+        drop(lent);
+        std::mem::forget(forgotten);
+        rig.pool.close();
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let mut forgotten = Box::pin(rig.pool.wait_closed_async());
+        let waker = Waker::from(Arc::new(Panicking(dropped.clone())));
+        let mut cx = Context::from_waker(&waker);
+        assert!(forgotten.as_mut().poll(&mut cx).is_pending());
+        std::mem::forget(forgotten);
+        // The pool has the last one.
+        drop(waker);
+        assert_eq!(
+            (rig.script.calls().as_str(), rig.script.alive()),
+            ("create activate 1 passivate 1", 1)
+        );
+        if panics {
+            rig.script.panics("destroy");
+        }
+        let (script, events) = rig.end();
+        assert_eq!((script.calls().as_str(), script.alive()), ("destroy 1", 0));
+        assert_eq!(dropped.load(SeqCst), 1);
+        let told: &[&str] = if panics { &[r#"m: DestroyPanicked("on purpose")"#] } else { &[] };
+        assert_eq!(*locked(&events), told);
     }
 }

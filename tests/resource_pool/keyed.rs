@@ -114,6 +114,26 @@ fn the_least_recently_used_makes_room() {
     drop((c, d));
 }
 
+/// So does stock of its own that must not be lent any more, whichever limit is reached, and before another's.
+#[test]
+fn what_is_over_makes_room_for_its_own_key() {
+    let rig = keyed(|b| b.max_total(3).max_total_per_key(1).max_idle_time(SECOND));
+    drop(rig.lend("a"));
+    rig.clock.advance(2 * SECOND);
+    assert_eq!(rig.pool.try_borrow(&"a").expect("its place").number, 2);
+
+    let rig = keyed(|b| b.max_total(2).max_idle_time(2 * SECOND));
+    drop(rig.lend("other"));
+    drop(rig.lend("a"));
+    rig.clock.advance(SECOND);
+    drop(rig.lend("other"));
+    rig.clock.advance(SECOND);
+    rig.script.calls();
+    assert_eq!(rig.pool.try_borrow(&"a").expect("its place").number, 3);
+    assert_eq!(rig.script.calls(), "destroy 2 create activate 3 passivate 3");
+    assert_eq!((rig.pool.num_idle_of(&"other"), rig.script.most_alive()), (1, 2));
+}
+
 /// Its own stock first, then room, and only then another's (PROP-RP-STOCK-FIRST).
 #[test]
 fn nobody_is_evicted_where_there_is_room_or_stock() {

@@ -1,9 +1,11 @@
 //! What is due at a time: what leaves, what is tested and what is filled up, and until when it sleeps.
 
-use crate::common::{Background, Lent, Outcome, Script, keyed, locked, pool};
+use crate::common::{Background, Got, Lent, Outcome, Pool, Script, keyed, locked, pool};
+use crate::shared::task::Task;
 use crate::shared::{Door, SECOND};
 use cabrank::resource_pool::{
-    AddError, BorrowError, Borrowed, Limit, PoolEvent, ResourceState, WeakKeyedResourcePool,
+    AddError, BorrowError, Borrowed, Limit, PoolEvent, ResourcePoolBuilder, ResourceState,
+    WeakKeyedResourcePool, WhenExhausted,
 };
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -330,6 +332,62 @@ fn the_hard_time_minds_no_minimum() {
     rig.pool.maintain();
     // Destroyed, and made anew: the minimum is filled up after an eviction.
     assert_eq!((rig.counts(), rig.script.made(), rig.script.alive()), ((0, 2), 5, 2));
+}
+
+/// Nothing is lent, and what fills the pool must not be lent any more: its place is its borrower's, who destroys
+/// it first (PROP-RP-VICTIM). It was told once that the pool is exhausted.
+#[test]
+fn what_is_over_makes_room_for_its_borrower() {
+    type Builder = ResourcePoolBuilder<Script, Pool>;
+    let times: [fn(Builder) -> Builder; 2] =
+        [|b| b.max_idle_time(SECOND), |b| b.max_lifetime(SECOND)];
+    type Way = fn(&Pool) -> Got;
+    let ways: [Way; 3] = [
+        |pool| pool.borrow().map(Borrowed::into_owned),
+        |pool| pool.try_borrow().map(Borrowed::into_owned),
+        |pool| {
+            let pool = pool.clone();
+            let lent = async move { pool.borrow_async().await.map(Borrowed::into_owned) };
+            Task::new(lent).poll().expect("at once")
+        },
+    ];
+    for time in times {
+        for number in [1, 2] {
+            let rig = pool(|b| {
+                time(b.max_active(number).max_total(number).when_exhausted(WhenExhausted::Fail))
+            });
+            for way in ways {
+                rig.pool.prefill(number - rig.pool.num_idle()).expect("room");
+                rig.clock.advance(2 * SECOND);
+                let made = rig.script.made();
+                assert_eq!(way(&rig.pool).expect("the last one's place").number, made + 1);
+                assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 1), 1));
+                assert_eq!(rig.script.most_alive(), number);
+            }
+        }
+    }
+}
+
+/// The same for who waits; and if it does not come for it, what was to make room leaves.
+#[test]
+fn what_is_over_makes_room_for_who_waits() {
+    for comes in [true, false] {
+        let rig = pool(|b| b.max_active(1).max_total(2).max_idle(2).max_idle_time(SECOND));
+        let lent = rig.lend();
+        rig.pool.add().expect("room");
+        rig.clock.advance(2 * SECOND);
+        let mut waits = rig.task();
+        rig.script.calls();
+        lent.invalidate();
+        assert_eq!((rig.script.calls().as_str(), rig.counts()), ("destroy 1", (1, 0)));
+        if comes {
+            assert_eq!(waits.poll().expect("its place").expect("one").number, 3);
+            assert_eq!(rig.script.calls(), "destroy 2 create activate 3 passivate 3");
+        } else {
+            drop(waits);
+            assert_eq!((rig.script.calls().as_str(), rig.pool.num_total()), ("destroy 2", 0));
+        }
+    }
 }
 
 /// What is lent is not evicted, and a borrower is not lent what is due and still there (PROP-RP-FRESH).

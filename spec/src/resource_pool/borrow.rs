@@ -17,7 +17,7 @@ impl ResourcePool {
         let all = self.planted(NewcomersQueueBehindAll);
         let behind = self.line.iter().any(|waiter| waiter.key == key || all);
         if (!behind || !self.options.fair) && self.may_lend(key) {
-            self.drop_what_is_over(key);
+            self.drop_what_is_over(key, self.has_place(key));
         }
         if (!behind || !self.options.fair)
             && let Some(serving) = self.serving(key)
@@ -46,7 +46,7 @@ impl ResourcePool {
             return self.refuse(client, Refusal::Closed);
         }
         if self.may_lend(waiter.key) {
-            self.drop_what_is_over(waiter.key);
+            self.drop_what_is_over(waiter.key, self.has_place(waiter.key));
         }
         match self.serving(waiter.key) {
             Some(serving) => self.serve(client, waiter.key, serving, false),
@@ -114,7 +114,7 @@ impl ResourcePool {
         if self.closed {
             return self.come_late(client, key);
         }
-        self.drop_what_is_over(key);
+        self.drop_what_is_over(key, true);
         match self.stock_of(key).filter(|_| !self.planted(CreatesBesideStock)) {
             Some(at) => {
                 self.total[key] -= 1;

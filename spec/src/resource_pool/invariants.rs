@@ -35,7 +35,7 @@ invariants! {
             || s.keys().all(|key| s.limits.max_active.allows(s.active[key]));
     "INV-RP-MAX-TOTAL" "no more than max_total exist, those included that are being made and destroyed"
         |c, s| c.is_resized() || s.limits.max_total.allows(s.num_total());
-    "INV-RP-MAX-TOTAL-PER-KEY" "nor more than max_total_per_key of a key, those not counted that leave"
+    "INV-RP-MAX-TOTAL-PER-KEY" "nor more than max_total_per_key of a key, those not counted that leave, or make room for another key"
         |c, s| c.is_resized()
             || s.keys().all(|key| s.limits.max_total_per_key.allows(s.staying(key)));
     "INV-RP-MAX-IDLE" "no more than max_idle of a key lie idle that are not being tested, and one for each who was called"
@@ -106,7 +106,8 @@ pub(crate) fn takeable(idle: &&Idle) -> bool {
 pub(crate) fn could_be_served(s: &ResourcePool, key: Key) -> bool {
     let grows = s.options.when_exhausted == WhenExhausted::Grow;
     let may_be_lent = grows || s.limits.max_active.allows(s.active[key] + 1);
-    let has_stock = s.idle_of(key).any(|idle| takeable(&idle) && !idle.over);
+    // What must not be lent any more makes room at least.
+    let has_stock = s.idle_of(key).any(|idle| takeable(&idle));
     let is_victim = |idle: &Idle| takeable(&idle) && idle.slot.key != key;
     let has_place = s.limits.max_total_per_key.allows(s.total[key] + 1)
         && (s.limits.max_total.allows(s.num_total() + 1) || s.idle.iter().any(is_victim));

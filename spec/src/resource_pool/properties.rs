@@ -111,17 +111,15 @@ step_properties! {
         |before, _, after| each(taken(after).into_iter().map(|(_, id)| {
             !before.idle.iter().any(|idle| idle.slot.id == id && idle.over)
         }));
-    "PROP-RP-VICTIM" "what makes room for another key is not finished, or the least recently used of all that are idle"
-        |before, _, after| {
-            let victims = after.told.iter().filter_map(|event| match event {
-                Event::Creates(_, _, victim) => *victim,
-                _ => None,
-            });
-            each(victims.map(|victim| {
-                let place = before.idle.iter().find(|idle| idle.slot.id == victim).map(Idle::place);
-                after.idle.iter().filter(takeable).all(|idle| Some(idle.place()) > place)
-            }))
-        };
+    "PROP-RP-VICTIM" "what makes room is stock of the borrower's own key that must not be lent any more; else what is not finished, or the least recently used of all that are idle"
+        |before, _, after| each(makes_room(after).into_iter().map(|(client, victim)| {
+            let was = before.idle.iter().find(|idle| idle.slot.id == victim);
+            if let Some(own) = was.filter(|idle| Some(idle.slot.key) == key_of(after, client)) {
+                return own.over;
+            }
+            let place = was.map(Idle::place);
+            after.idle.iter().filter(takeable).all(|idle| Some(idle.place()) > place)
+        }));
     "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place, and takes or creates another; so does one who completes a creation that fails"
         |before, action, after| {
             let client = match *action {
@@ -238,6 +236,15 @@ fn taken(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
         _ => None,
     });
     with.collect()
+}
+
+/// Who creates in the place of another, and of which.
+fn makes_room(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
+    let victims = after.told.iter().filter_map(|event| match event {
+        Event::Creates(client, _, Some(victim)) => Some((*client, *victim)),
+        _ => None,
+    });
+    victims.collect()
 }
 
 fn key_of(s: &ResourcePool, client: ClientId) -> Option<Key> {

@@ -69,6 +69,7 @@ switches! {
     OldComesBack "what was lent when all was cleared becomes idle" "it is destroyed when it comes back";
     ExpiredComesBack "what has outlived its lifetime becomes idle" "it is destroyed when it comes back";
     LendsWhatIsOver "what has been idle for too long is lent if nobody has evicted it yet" "it leaves";
+    OverMakesNoRoom "what has been idle for too long keeps its place from a borrower of its key" "its place is the borrower's, if there is no other";
     TestedIsTaken "a resource is lent while it is tested" "it is passed over";
     ClearForgetsTested "what is tested survives a clear" "it is destroyed when its test is over";
     LowersLate "what is too much stays when a limit is lowered" "what is idle of it leaves";

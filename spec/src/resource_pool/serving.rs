@@ -14,7 +14,8 @@ use crate::resource_pool::state::{
 pub enum Serving {
     /// With a resource of its key's stock.
     Take(usize),
-    /// With a new one; if there is no room, in the place of an idle one of another key.
+    /// With a new one; if there is no room, in the place of one of its stock that must not be lent any more, or
+    /// of an idle one of another key.
     Create(Option<usize>),
 }
 
@@ -68,8 +69,14 @@ impl ResourcePool {
         self.limits.max_total.left(self.num_total())
     }
 
+    /// Whether one more of the key may exist.
+    pub(crate) fn has_place(&self, key: Key) -> bool {
+        self.room_of(key) > 0 && self.room() > 0
+    }
+
     /// With what a borrower of the key can be served now: its own stock, else a new one where there is
-    /// room, else a new one in the place of the least recently used of another key. Where there are too
+    /// room, else a new one in the place of one of its own that must not be lent any more, else in that of the least
+    /// recently used of another key. Where there are too
     /// many for a lowered limit none is idle but those being tested, so no place of theirs is passed on.
     pub fn serving(&self, key: Key) -> Option<Serving> {
         if !self.may_lend(key) {
@@ -77,7 +84,8 @@ impl ResourcePool {
         }
         let hoarded = self.original(D2) && self.idle_of(key).count() <= self.limits.min_idle;
         if let Some(at) = self.stock_of(key).filter(|_| !hoarded) {
-            Some(Serving::Take(at))
+            let lent = !self.idle[at].over || self.planted(LendsWhatIsOver);
+            Some(if lent { Serving::Take(at) } else { Serving::Create(Some(at)) })
         } else if self.room_of(key) == 0 {
             None
         } else if self.room() > 0 {
@@ -163,14 +171,8 @@ impl ResourcePool {
             let Some(at) = self.first_in_line() else { return };
             let Waiter { client, key, .. } = self.line[at];
             if self.options.fair {
-                self.drop_what_is_over(key);
-                let Some(serving) = self.serving(key) else {
-                    match self.first_in_line() {
-                        // Its stock was not to be lent any more: others follow.
-                        Some(first) if self.line[first].key != key => continue,
-                        _ => return,
-                    }
-                };
+                self.drop_what_is_over(key, self.has_place(key));
+                let Some(serving) = self.serving(key) else { return };
                 self.line.remove(at);
                 self.serve(client, key, serving, true);
             } else {

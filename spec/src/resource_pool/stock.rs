@@ -226,10 +226,13 @@ impl ResourcePool {
         (self.idle[at].due, self.idle[at].over) = (true, true);
     }
 
-    /// What would be lent next of the key, but must not be any more, leaves.
-    pub(crate) fn drop_what_is_over(&mut self, key: Key) {
+    /// What would be lent next of the key, but must not be any more, leaves. If there is no place for another,
+    /// the last of it stays: a borrower that has none gets that place.
+    pub(crate) fn drop_what_is_over(&mut self, key: Key, has_place: bool) {
         while let Some(at) = self.stock_of(key).filter(|&at| self.idle[at].over) {
-            if self.planted(LendsWhatIsOver) {
+            let last = self.idle_of(key).filter(|idle| idle.test == Test::No).count() == 1;
+            let wanted = last && !has_place && !self.planted(OverMakesNoRoom);
+            if wanted || self.planted(LendsWhatIsOver) {
                 return;
             }
             self.drop_idle(at);
