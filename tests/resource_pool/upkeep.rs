@@ -241,7 +241,10 @@ fn a_maintenance_that_did_not_begin_is_begun_again() {
 
 /// A runtime whose tasks the test polls, those that were woken; their timers never end.
 #[derive(Clone, Default)]
-struct ByHand(Arc<Mutex<Vec<(Task<()>, usize)>>>);
+struct ByHand(Arc<Mutex<Vec<Polled>>>);
+
+/// A task, and by how many wakes it was polled.
+type Polled = (Task<()>, usize);
 
 impl Runtime for ByHand {
     type Sleep = std::future::Pending<()>;
