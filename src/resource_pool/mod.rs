@@ -103,6 +103,7 @@ mod invariants;
 mod invariants_tests;
 mod keys;
 mod maintenance;
+mod making;
 mod options;
 mod pool;
 mod quick;

@@ -10,6 +10,7 @@ use super::event::PoolEvent;
 use super::factory::{Creation, Failure, Form, Handled};
 use super::guard::{Borrowed, Loan, Reserved};
 use super::maintenance::Maintenance;
+use super::making::{Begun, Making};
 use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::{Asker, Outcome, Refusal, State, Step};
@@ -501,62 +502,6 @@ impl<F: Form> Drop for Turn<'_, F> {
         if let Some(waiter) = self.waiter.take().filter(|_| !has_failed()) {
             self.pool.critical(|state, fx| state.give_up(self.key, waiter, fx));
         }
-    }
-}
-
-/// By whom a creation was begun.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Begun {
-    Here,
-    ByAnother,
-}
-
-/// A resource is being made. If nobody waits for it any more, what was begun here becomes stock; what another
-/// had begun is given up, for two have not lived to see its end (`unfinished.rs`).
-struct Making<'p, F: Form> {
-    reserved: Option<Reserved<'p, F>>,
-    creation: Option<Creation<F>>,
-    begun: Begun,
-    polled: bool,
-}
-
-impl<'p, F: Form> Making<'p, F> {
-    fn new(reserved: Reserved<'p, F>, creation: Creation<F>, begun: Begun) -> Self {
-        Making { reserved: Some(reserved), creation: Some(creation), begun, polled: false }
-    }
-}
-
-impl<F: Form> Unpin for Making<'_, F> {}
-
-impl<'p, F: Form> Future for Making<'p, F> {
-    type Output = (Reserved<'p, F>, Result<F::Resource, Failure<F::Error>>);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.polled = true;
-        let creation = self.creation.as_mut().expect("not polled after completion");
-        let made = match contained(|| creation.as_mut().poll(cx)) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(made)) => made,
-            Err(message) => Err(Failure::Panicked(message)),
-        };
-        release(self.creation.take());
-        Poll::Ready((self.reserved.take().expect("not polled after completion"), made))
-    }
-}
-
-impl<F: Form> Drop for Making<'_, F> {
-    fn drop(&mut self) {
-        let (Some(reserved), Some(creation)) = (self.reserved.take(), self.creation.take()) else {
-            return;
-        };
-        if self.begun == Begun::ByAnother || !self.polled || has_failed() {
-            // First what takes the place, then the place.
-            release(creation);
-            return;
-        }
-        let pool = reserved.pool();
-        let slot = reserved.into_slot();
-        pool.critical(|state, fx| state.give_back(slot, Content::Unfinished(creation), fx));
     }
 }
 

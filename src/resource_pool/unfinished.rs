@@ -9,7 +9,7 @@
 //! - it counts for `max_idle` and not for `min_idle`, which is about what is ready; no minimum protects it from
 //!   the times of idle ones;
 //! - it is taken over once: if that borrower leaves it too, it is dropped, and its place given back
-//!   (PROP-RP-OFFERED-ONCE; `Making` in `pool.rs`). So a creation that hangs costs two borrowers their patience, and no third.
+//!   (PROP-RP-OFFERED-ONCE; `making.rs`). So a creation that hangs costs two borrowers their patience, and no third.
 //!
 //! It ages from its beginning: its lifetime from when it was begun, its time as an idle one from when it was
 //! left, and neither begins again. (It does if it was granted and never picked up: nobody has waited for

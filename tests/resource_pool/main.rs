@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod shared;
 
+mod abandoned;
 mod asynchronous;
 mod clearing;
 mod common;
