@@ -21,11 +21,11 @@ pub(crate) fn all() -> Vec<Contender> {
     vec![
         threads::<TwoLockPairs>(LIMIT, Kind::Limit),
         threads::<HandMade>(HAND_MADE, Kind::Blocking),
-        threads::<ResourcePool<Free>>("cabrank", Kind::Blocking),
-        threads::<Barging>("cabrank, barging", Kind::Blocking),
+        threads::<ResourcePool<Free>>(POOL, Kind::Blocking),
+        threads::<Barging>(BARGING, Kind::Blocking),
         threads::<KeyedResourcePool<u64, Free>>("cabrank, one key", Kind::Blocking),
         threads::<Timed>("cabrank, timed", Kind::Blocking),
-        tasks::<ResourcePool<Async<Free>>>("cabrank, tasks", Driver::Alone),
+        tasks::<ResourcePool<Async<Free>>>(TASKS, Driver::Alone),
         tasks::<BargingTasks>("cabrank, tasks, barging", Driver::Alone),
         tasks::<ResourcePool<Async<Free>>>("cabrank, tasks on tokio", Driver::Tokio),
         threads::<r2d2::Pool<Free>>("r2d2", Kind::Blocking),
@@ -39,6 +39,14 @@ pub(crate) fn all() -> Vec<Contender> {
 
 pub(crate) const LIMIT: &str = "limit: two lock-unlock pairs";
 pub(crate) const HAND_MADE: &str = "hand-made";
+pub(crate) const POOL: &str = "cabrank";
+pub(crate) const BARGING: &str = "cabrank, barging";
+pub(crate) const TASKS: &str = "cabrank, tasks";
+
+/// Whether it is one of the pools that Rust programs use.
+pub(crate) fn is_peer(name: &str) -> bool {
+    !name.starts_with(POOL) && name != LIMIT && name != HAND_MADE
+}
 
 /// No pool at all: what borrowing and returning cost when each is one critical section with nothing in it.
 pub(crate) struct TwoLockPairs(Mutex<u64>);

@@ -7,6 +7,7 @@
 //! and sees that what is written there has the rows and columns of today.
 
 mod contenders;
+mod goals;
 mod plot;
 mod report;
 mod rounds;
@@ -65,7 +66,7 @@ fn main() {
         return;
     }
     let table = in_turn(&contenders);
-    println!("\n{}", table.markdown());
+    println!("\n{}\n{}", table.markdown(), table.goals_in_markdown());
     if has("--write") {
         report::write(&table);
         plot::write(&table);

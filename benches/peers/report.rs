@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// What the figures of a column are divided by: the limit; where resources are held, the hand-made pool.
-    fn unit(&self, column: usize) -> f64 {
+    pub(crate) fn unit(&self, column: usize) -> f64 {
         if self.loads[column].hold.is_none() {
             return self.limits[column];
         }
@@ -139,7 +139,11 @@ pub(crate) fn write(table: &Table) {
     let path = beside("README.md");
     let text = std::fs::read_to_string(&path).expect("benches/README.md");
     let (before, _, after) = parts(&text);
-    let text = format!("{before}{BEGIN}\n{}\n{END}{after}", table.markdown());
+    let text = format!(
+        "{before}{BEGIN}\n{}\n{}\n{END}{after}",
+        table.markdown(),
+        table.goals_in_markdown()
+    );
     std::fs::write(path, text).expect("benches/README.md can be written");
 }
 
@@ -148,7 +152,7 @@ pub(crate) fn check(contenders: &[Contender], loads: &[Load]) {
     let text = std::fs::read_to_string(beside("README.md")).expect("benches/README.md");
     let (_, table, _) = parts(&text);
     assert!(table.contains(&heading(loads)), "the columns of benches/README.md are not today's");
-    let rows: Vec<_> = table.trim().lines().skip(2).collect();
+    let rows: Vec<_> = table.trim().lines().skip(2).take_while(|row| !row.is_empty()).collect();
     let names = contenders.iter().map(|contender| (contender.name, form(contender.kind)));
     let names: Vec<_> = names.map(|(name, form)| format!("| {name}{form} |")).collect();
     let same = rows.len() == names.len()

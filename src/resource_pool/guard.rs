@@ -25,6 +25,15 @@ impl<F: Form> Loan<F> {
     pub(super) fn new(slot: Key, meta: Meta<F>, resource: F::Resource) -> Box<Self> {
         Box::new(Loan { slot, meta, unclean: false, home: None, resource })
     }
+
+    /// Parts the loan from the pool, which would own itself otherwise.
+    fn leave_home<'p>(&mut self, pool: Option<&'p Arc<Inner<F>>>) -> Home<'p, F> {
+        match (pool, self.home.take()) {
+            (Some(pool), _) => Home::At(pool),
+            (None, Some(pool)) => Home::Owned(pool),
+            (None, None) => unreachable!("one of them has the pool"),
+        }
+    }
 }
 
 /// A resource that is lent: derefs to it. Dropping it returns the resource to the pool; while a panic
@@ -84,16 +93,11 @@ impl<'p, F: Form> Borrowed<'p, F> {
         }
     }
 
-    /// Parts the loan from its guard, and from the pool, which would own itself otherwise.
+    /// Parts the loan from its guard.
     #[inline]
     pub(super) fn end(&mut self) -> Option<(Home<'p, F>, Box<Loan<F>>)> {
         let mut loan = self.loan.take()?;
-        let home = match (self.pool, loan.home.take()) {
-            (Some(pool), _) => Home::At(pool),
-            (None, Some(pool)) => Home::Owned(pool),
-            (None, None) => unreachable!("one of them has the pool"),
-        };
-        Some((home, loan))
+        Some((loan.leave_home(self.pool), loan))
     }
 }
 
@@ -116,14 +120,26 @@ impl<F: Form> Home<'_, F> {
 impl<F: Form> Drop for Borrowed<'_, F> {
     #[inline]
     fn drop(&mut self) {
-        let Some((home, loan)) = self.end() else { return };
+        let Some(loan) = self.loan.take() else { return };
         if has_failed() {
             return;
         }
-        match std::thread::panicking() {
-            false => home.pool().give_back(loan),
-            true => home.pool().invalidate(loan),
+        match self.pool {
+            Some(pool) if !std::thread::panicking() => pool.give_back(loan),
+            pool => end_slowly(pool, loan),
         }
+    }
+}
+
+/// While a panic unwinds, or to a pool that the loan has: apart, so that what every drop of a guard has in it
+/// is small.
+#[cold]
+#[inline(never)]
+fn end_slowly<F: Form>(pool: Option<&Arc<Inner<F>>>, mut loan: Box<Loan<F>>) {
+    let home = loan.leave_home(pool);
+    match std::thread::panicking() {
+        false => home.pool().give_back(loan),
+        true => home.pool().invalidate(loan),
     }
 }
 

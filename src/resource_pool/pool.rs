@@ -265,13 +265,18 @@ impl<F: Form> Inner<F> {
     #[inline]
     pub(super) fn begin_loan(&self, slot: Key, first: bool) {
         if first || self.options.abandoned_after.is_some() {
-            self.critical(|state, fx| {
-                if first {
-                    state.was_made(slot, fx);
-                }
-                state.begin_loan(slot, fx);
-            });
+            self.note_loan(slot, first);
         }
+    }
+    #[cold]
+    #[inline(never)]
+    fn note_loan(&self, slot: Key, first: bool) {
+        self.critical(|state, fx| {
+            if first {
+                state.was_made(slot, fx);
+            }
+            state.begin_loan(slot, fx);
+        });
     }
 
     async fn make<'p>(

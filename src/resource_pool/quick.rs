@@ -67,7 +67,8 @@ impl<F: Form> State<F> {
         let sub = &mut self.subs[THE_KEY.index()];
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;
-        entry.content = Content::Ready(loan);
+        // Nothing was in it: so there is nothing to drop.
+        std::mem::forget(std::mem::replace(&mut entry.content, Content::Ready(loan)));
         sub.active -= 1;
         self.active -= 1;
         self.idle += 1;

@@ -1,0 +1,100 @@
+//! What the pool is to reach, and whether it did in this run.
+
+use crate::contenders::{BARGING, HAND_MADE, LIMIT, POOL, TASKS, is_peer};
+use crate::report::{Row, Table, figure};
+use std::fmt::Write;
+
+/// One line of the list.
+struct Goal {
+    what: String,
+    measured: String,
+    reached: bool,
+}
+
+/// A ratio, to the digit that is printed.
+fn at_most(what: String, most: f64, measured: f64) -> Goal {
+    let reached = (measured * 10.0).round() / 10.0 <= most;
+    Goal { what: format!("{what} at most {most}"), measured: format!("{measured:.1}"), reached }
+}
+
+impl Table {
+    fn row(&self, name: &str) -> &Row {
+        self.rows.iter().find(|row| row.name == name).expect("it is a row")
+    }
+
+    fn time(&self, name: &str, column: usize) -> f64 {
+        self.row(name).cells[column].nanoseconds
+    }
+
+    /// The fastest of the pools that Rust programs use.
+    fn fastest_peer(&self, column: usize) -> (&'static str, f64) {
+        let peers = self.rows.iter().filter(|row| is_peer(row.name));
+        let peers = peers.map(|row| (row.name, row.cells[column].nanoseconds));
+        peers.min_by(|(_, one), (_, other)| one.total_cmp(other)).expect("there are peers")
+    }
+
+    fn alone(&self, name: &str, most: f64) -> Goal {
+        at_most(
+            format!("{name}, 1 thread: to the {LIMIT}"),
+            most,
+            self.time(name, 0) / self.unit(0),
+        )
+    }
+
+    fn flat(&self, name: &str) -> Goal {
+        let what = format!("{name}: with 9,990 of 10,000 borrowed to with none");
+        at_most(what, 1.1, self.time(name, 1) / self.time(name, 0))
+    }
+
+    fn allocates(&self, name: &str) -> Goal {
+        let most = self.row(name).allocations.iter().copied().fold(0.0, f64::max);
+        let what = format!("{name}: no allocations by a warm pool");
+        Goal { what, measured: format!("{most:.2}"), reached: most < 0.005 }
+    }
+
+    fn held(&self, name: &str, most: f64, column: usize) -> Goal {
+        let what = format!("{name}, held for 2 µs: to the {HAND_MADE} pool");
+        at_most(what, most, self.time(name, column) / self.unit(column))
+    }
+
+    fn waits(&self, name: &str, most: f64, column: usize) -> Goal {
+        let (_, measured) = self.row(name).cells[column].waits.expect("timed where it is held");
+        Goal {
+            what: format!("{name}, held for 2 µs: p99 of its waits at most {most} µs"),
+            measured: format!("{measured:.0} µs"),
+            reached: measured.round() <= most,
+        }
+    }
+
+    fn ahead(&self, name: &str, column: usize) -> Goal {
+        let (ours, (peer, theirs)) = (self.time(name, column), self.fastest_peer(column));
+        Goal {
+            what: format!("{name}, {}: ahead of every peer", self.loads[column].name),
+            measured: format!("{}; {peer} {}", figure(ours), figure(theirs)),
+            reached: ours < theirs,
+        }
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let held = self.loads.iter().position(|load| load.hold.is_some()).expect("a column");
+        let mut goals = vec![self.alone(POOL, 2.0), self.alone(TASKS, 3.0)];
+        goals.extend([POOL, TASKS].map(|name| self.flat(name)));
+        goals.extend([POOL, TASKS].map(|name| self.allocates(name)));
+        goals.extend([self.held(BARGING, 1.3, held), self.held(POOL, 4.0, held)]);
+        goals.push(self.waits(POOL, 66.0, held));
+        for name in [POOL, TASKS] {
+            goals.extend((0..self.loads.len()).map(|column| self.ahead(name, column)));
+        }
+        goals.push(self.ahead(BARGING, held));
+        goals
+    }
+
+    pub(crate) fn goals_in_markdown(&self) -> String {
+        let mut text = String::from("| goal | measured | reached |\n|---|---:|---|\n");
+        for Goal { what, measured, reached } in self.goals() {
+            let reached = if reached { "yes" } else { "**no**" };
+            writeln!(text, "| {what} | {measured} | {reached} |").expect("a string");
+        }
+        text
+    }
+}
