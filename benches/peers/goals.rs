@@ -1,6 +1,6 @@
 //! What the pool is to reach, and whether it did in this run.
 
-use crate::contenders::{BARGING, HAND_MADE, LIMIT, POOL, TASKS, is_peer};
+use crate::contenders::{BARGING, HAND_MADE, POOL, TASKS, is_peer};
 use crate::report::{Row, Table, figure};
 use std::fmt::Write;
 
@@ -12,9 +12,10 @@ struct Goal {
 }
 
 /// A ratio, to the digit that is printed.
-fn at_most(what: String, most: f64, measured: f64) -> Goal {
+fn at_most(what: String, most: f64, of: &str, measured: f64) -> Goal {
     let reached = (measured * 10.0).round() / 10.0 <= most;
-    Goal { what: format!("{what} at most {most}"), measured: format!("{measured:.1}"), reached }
+    let what = format!("{what}: at most {most} times {of}");
+    Goal { what, measured: format!("{measured:.1}"), reached }
 }
 
 impl Table {
@@ -34,27 +35,25 @@ impl Table {
     }
 
     fn alone(&self, name: &str, most: f64) -> Goal {
-        at_most(
-            format!("{name}, 1 thread: to the {LIMIT}"),
-            most,
-            self.time(name, 0) / self.unit(0),
-        )
+        let measured = self.time(name, 0) / self.unit(0);
+        at_most(format!("{name}, 1 thread"), most, "the limit", measured)
     }
 
     fn flat(&self, name: &str) -> Goal {
-        let what = format!("{name}: with 9,990 of 10,000 borrowed to with none");
-        at_most(what, 1.1, self.time(name, 1) / self.time(name, 0))
+        let measured = self.time(name, 1) / self.time(name, 0);
+        at_most(format!("{name}, 9,990 of 10,000 borrowed"), 1.1, "the pool of 8", measured)
     }
 
     fn allocates(&self, name: &str) -> Goal {
         let most = self.row(name).allocations.iter().copied().fold(0.0, f64::max);
-        let what = format!("{name}: no allocations by a warm pool");
+        let what = format!("{name}: no allocations once it is warm");
         Goal { what, measured: format!("{most:.2}"), reached: most < 0.005 }
     }
 
     fn held(&self, name: &str, most: f64, column: usize) -> Goal {
-        let what = format!("{name}, held for 2 µs: to the {HAND_MADE} pool");
-        at_most(what, most, self.time(name, column) / self.unit(column))
+        let measured = self.time(name, column) / self.unit(column);
+        let of = format!("the {HAND_MADE} pool");
+        at_most(format!("{name}, held for 2 µs"), most, &of, measured)
     }
 
     fn waits(&self, name: &str, most: f64, column: usize) -> Goal {
