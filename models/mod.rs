@@ -95,6 +95,7 @@ mod resource_return_x_borrow;
 mod resource_return_x_time_out;
 mod resource_test_while_idle_x_borrow;
 mod resource_total_x_two_keys;
+mod resource_victim_x_waiter;
 mod restart_x_failing_spawn;
 mod restart_x_spawn;
 mod rolling_restart_x_close;

@@ -15,7 +15,7 @@ pub(super) use std::time::Duration;
 use crate::ManualClock;
 use crate::in_memory::SCRIPTED;
 use crate::sync::has_failed;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -85,8 +85,9 @@ type Hook = Arc<dyn Fn(Call) + Send + Sync>;
 #[derive(Default)]
 struct Book {
     made: u32,
-    alive: Vec<u32>,
+    alive: Vec<(u32, Name)>,
     most: usize,
+    most_of: BTreeMap<&'static str, usize>,
     gone: Vec<u32>,
     next: VecDeque<Make>,
     invalid: Vec<u32>,
@@ -124,6 +125,10 @@ impl Factory {
     pub(super) fn most(&self) -> usize {
         self.book().most
     }
+    /// The same of one key.
+    pub(super) fn most_of(&self, of: Name) -> usize {
+        self.book().most_of.get(of.0).copied().unwrap_or(0)
+    }
     /// Which were destroyed, in that order.
     pub(super) fn gone(&self) -> Vec<u32> {
         self.book().gone.clone()
@@ -132,14 +137,17 @@ impl Factory {
         let mut book = self.book();
         book.made += 1;
         let number = book.made;
-        book.alive.push(number);
+        book.alive.push((number, of));
         book.most = book.most.max(book.alive.len());
+        let of_key = book.alive.iter().filter(|(_, other)| other.0 == of.0).count();
+        let most = book.most_of.entry(of.0).or_default();
+        *most = of_key.max(*most);
         Thing { number, of }
     }
     /// It is ours alone now, and drops out of the count.
     pub(super) fn forget(&self, thing: &Thing) {
         let mut book = self.book();
-        let at = book.alive.iter().position(|number| *number == thing.number);
+        let at = book.alive.iter().position(|(number, _)| *number == thing.number);
         let at = at.expect("each leaves once");
         book.alive.swap_remove(at);
     }

@@ -35,6 +35,7 @@ pub(crate) const SMALL: &[&str] = &[
     "resource_return_x_one_borrow",
     "resource_test_while_idle_x_borrow",
     "resource_test_while_idle_x_lower",
+    "resource_victim_x_waiter",
     "session_close_x_pool_drop",
     "set_max_x_waiter",
     "thread_failure_x_waiter",

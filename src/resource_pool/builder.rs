@@ -309,10 +309,8 @@ impl<F: super::ResourceFactory> ResourcePoolBuilder<F, KeyedResourcePool<F::Meta
 where
     F::Metadata: Clone + Eq + std::hash::Hash,
 {
-    /// How many of one key there are at once, those included that are being made. Default: no limit but that of
-    /// all. What makes room for another key counts as that key's from then on, though its borrower has yet to
-    /// destroy it: so long there may be one more of its own key than this. Of all there are never more than
-    /// `max_total`.
+    /// How many of one key there are at once, from the time when they begin to be made until they have been
+    /// destroyed; so also what makes room for another key, until then. Default: no limit but that of all.
     pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
         self.limits.max_total_per_key = limit.into().number();
         self
@@ -384,10 +382,8 @@ where
     F: super::AsyncResourceFactory,
     F::Metadata: Clone + Eq + std::hash::Hash,
 {
-    /// How many of one key there are at once, those included that are being made. Default: no limit but that of
-    /// all. What makes room for another key counts as that key's from then on, though its borrower has yet to
-    /// destroy it: so long there may be one more of its own key than this. Of all there are never more than
-    /// `max_total`.
+    /// How many of one key there are at once, from the time when they begin to be made until they have been
+    /// destroyed; so also what makes room for another key, until then. Default: no limit but that of all.
     pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
         self.limits.max_total_per_key = limit.into().number();
         self

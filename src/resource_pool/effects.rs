@@ -13,7 +13,7 @@ use std::task::Waker;
 
 /// A resource that has left.
 pub(crate) struct Dead<F: Form> {
-    /// Its place, which is given back once it has been destroyed; none if that is another's already.
+    /// Its place, which is given back once it has been destroyed; none if there is nothing to give back.
     pub(super) slot: Option<Key>,
     pub(super) content: Content<F>,
     pub(super) meta: Meta<F>,

@@ -31,7 +31,8 @@ pub trait ResourceFactory: Send + Sync + 'static {
     /// Whoever borrows is told ([`BorrowError::Create`](super::BorrowError::Create)).
     fn create(&self, metadata: &Self::Metadata) -> Result<Self::Resource, Self::Error>;
 
-    /// The resource has left the pool. Until this returns it counts as one that exists (`max_total`).
+    /// The resource has left the pool. Until this returns it counts as one that exists (`max_total`,
+    /// `max_total_per_key`): who waits here for a place in the same pool may wait for this one.
     fn destroy(&self, metadata: &Self::Metadata, resource: Self::Resource) {
         let _ = metadata;
         drop(resource);

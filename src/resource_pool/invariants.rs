@@ -31,8 +31,9 @@ impl<F: Form> State<F> {
 
     /// INV-RP-COUNTS: every number is that of the slots it counts.
     fn assert_counts(&self) {
-        let counted = |place| !matches!(place, Place::Condemned | Place::Reclaimed);
-        let total = self.count(None, counted);
+        let counted = |place| !matches!(place, Place::Replaced | Place::Reclaimed);
+        let leaves = |place| matches!(place, Place::Leaving | Place::Condemned);
+        let total = self.count(None, |place| counted(place) && place != Place::Condemned);
         holds!("INV-RP-COUNTS", self.total == total, "total {} of {total}", self.total);
         let active = self.count(None, |place| place == Place::Lent);
         holds!("INV-RP-COUNTS", self.active == active, "active {} of {active}", self.active);
@@ -47,7 +48,7 @@ impl<F: Form> State<F> {
                 (sub.active, self.count(of, |place| place == Place::Lent)),
                 (sub.in_stock(), self.count(of, |place| place == Place::Idle)),
                 (sub.adding, self.count(of, |place| place == Place::Adding)),
-                (sub.leaving, self.count(of, |place| place == Place::Leaving)),
+                (sub.leaving, self.count(of, leaves)),
                 (sub.outside, self.count(of, |place| !counted(place))),
             ];
             for (number, counted) in numbers {
@@ -58,8 +59,7 @@ impl<F: Form> State<F> {
 
     /// INV-RP-MAX-IDLE: stock is within its limit, but for what a test keeps from leaving. INV-RP-MAX-ACTIVE,
     /// INV-RP-MAX-TOTAL, INV-RP-MAX-TOTAL-PER-KEY: so is what is lent, and what exists, as long as no limit
-    /// was lowered, and no place was taken from a borrower that gives it back. What makes room for another key
-    /// counts as one of that key.
+    /// was lowered, and no place was taken from a borrower that gives it back.
     fn assert_limits(&self) {
         let exact = !self.resized && !self.options.remove_abandoned;
         let (total, most) = (self.total, self.limits.max_total);
@@ -69,9 +69,9 @@ impl<F: Form> State<F> {
             let (active, most) = (sub.active, self.limits.max_active);
             let within = !bounded || active <= most;
             holds!("INV-RP-MAX-ACTIVE", within, "key {index}: {active} of {most}");
-            let (stay, most) = (sub.total - sub.leaving, self.limits.max_total_per_key);
-            let within = !exact || stay <= most;
-            holds!("INV-RP-MAX-TOTAL-PER-KEY", within, "key {index}: {stay} of {most}");
+            let (total, most) = (sub.total, self.limits.max_total_per_key);
+            let within = !exact || total <= most;
+            holds!("INV-RP-MAX-TOTAL-PER-KEY", within, "key {index}: {total} of {most}");
             // Who was woken to try again is on its way to one.
             let idle = (sub.in_stock() - sub.tested).saturating_sub(sub.retrying);
             let most = self.limits.max_idle();
@@ -85,13 +85,12 @@ impl<F: Form> State<F> {
     fn assert_places(&self) {
         for (index, slot) in &self.slots {
             let here = !matches!(slot.content, Content::Nothing);
-            // With the borrower, or granted and not picked up yet.
-            let granted = matches!(slot.place, Place::Lent | Place::Reclaimed);
             let right = match slot.place {
                 Place::Idle => here != slot.tested,
-                Place::Condemned => here,
+                Place::Replaced => here,
                 Place::Adding | Place::Leaving => !here,
-                Place::Lent | Place::Reclaimed => granted,
+                // With the borrower, or granted and not picked up yet.
+                Place::Lent | Place::Reclaimed | Place::Condemned => true,
             };
             holds!("INV-RP-ONE-PLACE", right, "slot {index} is {:?}", slot.place);
             let current = slot.epoch == self.epoch || slot.tested || slot.place != Place::Idle;

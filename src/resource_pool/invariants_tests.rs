@@ -111,6 +111,10 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
             let lent = slot(s, Place::Lent);
             s.slots[lent].place = Place::Reclaimed;
         }),
+        ("INV-RP-COUNTS", In::Keyed, |s| {
+            let idle = slot(s, Place::Idle);
+            s.slots[idle].place = Place::Condemned;
+        }),
         ("INV-RP-MAX-TOTAL", In::Keyed, |s| s.limits.max_total = 3),
         ("INV-RP-MAX-ACTIVE", In::Fair, |s| s.limits.max_active = 0),
         ("INV-RP-MAX-TOTAL-PER-KEY", In::Keyed, |s| s.limits.max_total_per_key = 2),

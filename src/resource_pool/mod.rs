@@ -70,11 +70,10 @@
 //!   in stock of it is made when it is borrowed again.
 //! - A creation that its borrower has left is lent if nothing finished is there. If it never ends, it costs the
 //!   one who takes it over its patience; then it is dropped (`unfinished.rs`).
-//! - A loan begins when it is handed out: a waiter that was served, and never comes for it, keeps its place, until
-//!   its future is dropped.
-//! - What makes room for another key counts as one of that key until it has been destroyed, which its borrower
-//!   does first. Of its own key another may be made meanwhile: there may be more of a key than
-//!   `max_total_per_key` by what is being destroyed like that, and never more in all than `max_total`.
+//! - A loan begins when it is handed out: a waiter that was served, and never comes for it, keeps its place, and
+//!   what is to make room for it, until its future is dropped.
+//! - What makes room for another key counts as one of its own key, too, until the borrower that takes its place
+//!   has destroyed it. So the totals of all keys may come to more than that of the pool.
 //! - Stock that must not be lent any more, and was not evicted yet, leaves or makes room when it is come upon by a
 //!   borrower; for [`add`](ResourcePool::add) it counts until it is evicted.
 //! - What was to make room for a waiter, and need not, finds its place in stock past those that are older and came
@@ -104,6 +103,7 @@ mod invariants_tests;
 mod keys;
 mod maintenance;
 mod making;
+mod making_room;
 mod options;
 mod pool;
 mod quick;

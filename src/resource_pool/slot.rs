@@ -6,7 +6,8 @@
 //! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`*, `lives`* | idle |
 //! | `Idle`, not finished | here | both named `unfinished`, `lives`* | idle |
 //! | `Adding` | none yet | `lives`* | adding |
-//! | `Condemned` | here: its place in the total is another's | `lives`*, for it may come back | nothing |
+//! | `Condemned` | here, or with whoever destroys it: its place in the total is another key's | `lives`*, for it may come back | leaving, of its key alone |
+//! | `Replaced` | here: its places are another's of its own key | `lives`*, likewise | nothing |
 //! | `Reclaimed` | with a borrower that has abandoned it | none | nothing |
 //! | `Leaving` | being destroyed | none | leaving |
 //!
@@ -30,6 +31,7 @@ pub(crate) enum Place {
     Idle,
     Adding,
     Condemned,
+    Replaced,
     Reclaimed,
     Leaving,
 }
@@ -110,9 +112,9 @@ pub(crate) struct Sub<F: Form> {
     pub(super) adding: usize,
     /// All that exist, to the end of their destruction.
     pub(super) total: usize,
-    /// Of those, how many leave.
+    /// Of those, how many leave, or make room for another key.
     pub(super) leaving: usize,
-    /// Condemned and reclaimed ones: of this key, and counted no more.
+    /// Replaced and reclaimed ones: of this key, and counted no more.
     pub(super) outside: usize,
     /// Look-ups that have come to it.
     pub(super) held: usize,

@@ -13,7 +13,8 @@ use std::time::Duration;
 pub struct PoolSnapshot<M> {
     /// Whether it is closed.
     pub closed: bool,
-    /// All that exist, or have a place: lent, idle, being made, being destroyed.
+    /// All that exist, or have a place: lent, idle, being made, being destroyed. What makes room for another
+    /// counts as one with it.
     pub total: usize,
     /// Lent, or reserved for a borrower.
     pub active: usize,
@@ -28,7 +29,7 @@ pub struct PoolSnapshot<M> {
 /// What there is of one key.
 pub struct KeySnapshot<M> {
     pub(super) metadata: Option<Shared<M>>,
-    /// All that exist, or have a place.
+    /// All that exist, or have a place; also what makes room for another key, until it has been destroyed.
     pub total: usize,
     /// Lent, or reserved for a borrower.
     pub active: usize,
@@ -100,7 +101,7 @@ impl<F: Form> State<F> {
                 (Place::Lent, _) => ResourceState::Lent,
                 (Place::Adding, _) => ResourceState::BeingMade,
                 (Place::Reclaimed, _) => ResourceState::Abandoned,
-                (Place::Condemned, _) => ResourceState::Condemned,
+                (Place::Condemned | Place::Replaced, _) => ResourceState::Condemned,
                 (Place::Leaving, _) => ResourceState::Leaving,
             },
             age: self.timed.then(|| now.since(slot.created)),

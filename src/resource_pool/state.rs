@@ -191,7 +191,8 @@ impl<F: Form> State<F> {
 
     /// Reserves what there is for a borrower of the key: stock of its own, else a place in the total, else
     /// that of stock of its own that must not be lent any more (PROP-RP-VICTIM), else that of the least recently
-    /// used idle resource of another key. Nobody creates beside stock of its own (PROP-RP-STOCK-FIRST).
+    /// used idle resource of another key (`making_room.rs`). Nobody creates beside stock of its own
+    /// (PROP-RP-STOCK-FIRST).
     #[inline]
     pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         let grant = match self.fresh_stock_of(key, self.has_place(key), fx) {
@@ -248,8 +249,7 @@ impl<F: Form> State<F> {
             None => Some(self.least_recently_used()?),
         };
         if let Some(victim) = victim {
-            self.leave_stock(victim);
-            self.count_out(victim, Place::Condemned);
+            self.condemn(victim, key);
             let victims = self.slots[victim.index()].key;
             self.stand_in_line(victims);
             if self.limits.min_idle > 0 {
@@ -305,7 +305,7 @@ impl<F: Form> State<F> {
         if let Some(creation) = unfinished {
             return Step::Complete { slot, creation, meta, first };
         }
-        let victim = grant.victim.map(|victim| self.bury(victim, fx));
+        let victim = grant.victim.map(|victim| self.give_to_be_destroyed(victim, fx));
         Step::Create { slot, victim, meta, first }
     }
 
@@ -494,24 +494,6 @@ impl<F: Form> State<F> {
         self.left(newcomers, fx);
     }
 
-    /// What was to make room stays after all, where it was: it has been of no use to anybody since. Unless its
-    /// key was cleared meanwhile (PROP-RP-SPARED).
-    fn spare_victim(&mut self, victim: Key, fx: &mut Effects<F>) {
-        let entry = &mut self.slots[victim.index()];
-        let (key, content) = (entry.key, entry.content.take());
-        let sub = &mut self.subs[key.index()];
-        entry.expired |= entry.cleared != sub.cleared;
-        sub.outside -= 1;
-        sub.total += 1;
-        self.total += 1;
-        if self.must_leave(victim) || self.timed && self.is_stale(victim) {
-            self.leave(victim, content, fx);
-            return self.changed(key, fx);
-        }
-        self.go_back(victim, content);
-        self.is_in_stock(victim, fx);
-    }
-
     /// The resource has failed and been destroyed: another for the same borrower, which keeps its turn
     /// (PROP-RP-KEEPS-PLACE).
     pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
@@ -553,7 +535,10 @@ impl<F: Form> State<F> {
         self.end_life(slot);
         let entry = self.slots.remove(slot.index());
         self.subs[entry.key.index()].total -= 1;
-        self.total -= 1;
+        // Else its place is another's already.
+        if entry.place != Place::Condemned {
+            self.total -= 1;
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -3,7 +3,7 @@
 
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
-use super::slot::{Content, Place, Sub};
+use super::slot::{Content, Place, Slot, Sub};
 use super::state::{CLASSES, Outcome, State};
 use crate::slab_list::{Key, List};
 
@@ -262,11 +262,11 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// It has been destroyed.
+    /// It has been destroyed: what left, or what made room for another key.
     pub(super) fn destroyed(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let key = self.slots[slot.index()].key;
+        let Slot { key, place, .. } = self.slots[slot.index()];
         self.subs[key.index()].leaving -= 1;
-        self.leaving -= 1;
+        self.leaving -= usize::from(place == Place::Leaving);
         self.remove(slot);
         self.left(key, fx);
     }

@@ -44,6 +44,7 @@ struct State {
     made: AtomicUsize,
     alive: AtomicUsize,
     most_alive: AtomicUsize,
+    of_keys: Mutex<HashMap<&'static str, Alive>>,
     acts: Mutex<HashMap<&'static str, Act>>,
     calls: Mutex<Vec<String>>,
 }
@@ -54,16 +55,36 @@ pub(crate) struct Resource {
     pub(crate) active: bool,
     pub(crate) valid: bool,
     pub(crate) key: &'static str,
-    _alive: Alive,
+    _exists: Exists,
+}
+
+/// How many resources of a key exist, and how many did at once.
+#[derive(Clone, Copy, Default)]
+struct Alive {
+    now: usize,
+    most: usize,
 }
 
 /// Counts the resources that exist, wherever they are dropped.
 #[derive(Debug)]
-struct Alive(Arc<State>);
+struct Exists(Arc<State>, &'static str);
 
-impl Drop for Alive {
+impl Exists {
+    fn new(state: &Arc<State>, key: &'static str) -> Exists {
+        let alive = state.alive.fetch_add(1, SeqCst) + 1;
+        state.most_alive.fetch_max(alive, SeqCst);
+        let mut of_keys = locked(&state.of_keys);
+        let of_key = of_keys.entry(key).or_default();
+        of_key.now += 1;
+        of_key.most = of_key.most.max(of_key.now);
+        Exists(state.clone(), key)
+    }
+}
+
+impl Drop for Exists {
     fn drop(&mut self) {
         self.0.alive.fetch_sub(1, SeqCst);
+        locked(&self.0.of_keys).entry(self.1).or_default().now -= 1;
     }
 }
 
@@ -105,6 +126,10 @@ impl Script {
     pub(crate) fn most_alive(&self) -> usize {
         self.0.most_alive.load(SeqCst)
     }
+    /// The same of one key.
+    pub(crate) fn most_alive_of(&self, key: &str) -> usize {
+        locked(&self.0.of_keys).get(key).map_or(0, |of_key| of_key.most)
+    }
     pub(crate) fn made(&self) -> usize {
         self.0.made.load(SeqCst)
     }
@@ -131,10 +156,7 @@ impl ResourceFactory for Script {
     fn create(&self, key: &&'static str) -> Result<Resource, String> {
         Script::result(self.call("create", 0))?;
         let number = self.0.made.fetch_add(1, SeqCst) + 1;
-        let alive = self.0.alive.fetch_add(1, SeqCst) + 1;
-        self.0.most_alive.fetch_max(alive, SeqCst);
-        let _alive = Alive(self.0.clone());
-        Ok(Resource { number, active: false, valid: true, key, _alive })
+        Ok(Resource { number, active: false, valid: true, key, _exists: Exists::new(&self.0, key) })
     }
     fn destroy(&self, key: &&'static str, resource: Resource) {
         assert_eq!(*key, resource.key);

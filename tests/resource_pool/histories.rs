@@ -5,8 +5,9 @@
 //! are the options that it leaves out (loans that look abandoned, jitter, minima of several keys, runs of
 //! the evictor that are bounded), and several things under way at once. Every invariant is asserted in every
 //! section. Asserted here: a resource is used for its own key only; nobody waits for ever; nothing is left
-//! counted that is gone; of a closed pool nothing exists any more, and what exists never exceeds `max_total`
-//! while that is not changed and nothing is taken back.
+//! counted that is gone; of a closed pool nothing exists any more, and what exists never exceeds `max_total`,
+//! nor what exists of a key `max_total_per_key`, while these are not changed and nothing is taken back. While a
+//! resource is destroyed, one of its key is asked for, sometimes.
 //!
 //! `CABRANK_CASES=60000` runs so many instead of the usual 400; `CABRANK_SEED=<n>` begins there.
 
@@ -17,29 +18,60 @@ use crate::shared::task::Task;
 use crate::stress::Random;
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourcePoolBuilder, WhenExhausted,
+    Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourcePoolBuilder,
+    WeakKeyedResourcePool, WhenExhausted,
 };
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
 const STEPS: usize = 300;
+const KEYS: usize = 3;
 
 /// The factory's moods.
 struct Moods {
     random: Mutex<Random>,
     /// From now on all goes well.
     calm: AtomicBool,
-    alive: AtomicUsize,
-    most_alive: AtomicUsize,
+    alive: Alive,
+    alive_of: [Alive; KEYS],
+    pool: OnceLock<WeakPool>,
+    /// What was asked for while something was destroyed.
+    asked: Mutex<Vec<Task<Option<Lent>>>>,
+}
+
+/// How many exist, and how many did at once.
+#[derive(Default)]
+struct Alive {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Alive {
+    fn one_more(&self) {
+        let now = self.now.fetch_add(1, SeqCst) + 1;
+        self.most.fetch_max(now, SeqCst);
+    }
+    fn one_less(&self) {
+        self.now.fetch_sub(1, SeqCst);
+    }
 }
 
 impl Moods {
     fn one_in(&self, n: usize) -> bool {
         !self.calm.load(SeqCst) && locked(&self.random).one_in(n)
+    }
+    fn ask(&self, key: usize) {
+        let Some(pool) = self.pool.get().and_then(WeakPool::upgrade) else { return };
+        let ask = async move { pool.try_borrow_async(&key).await.ok().map(Borrowed::into_owned) };
+        let mut task = Task::new(ask);
+        // What it was lent at once comes back at once.
+        if task.poll().is_none() {
+            locked(&self.asked).push(task);
+        }
     }
     /// A call that takes some polls, and then ends well, or not.
     async fn call(&self) -> Result<(), String> {
@@ -62,7 +94,8 @@ struct Resource(Arc<Moods>, usize);
 
 impl Drop for Resource {
     fn drop(&mut self) {
-        self.0.alive.fetch_sub(1, SeqCst);
+        self.0.alive.one_less();
+        self.0.alive_of[self.1].one_less();
     }
 }
 
@@ -75,12 +108,15 @@ impl AsyncResourceFactory for Moody {
 
     async fn create(&self, key: &usize) -> Result<Resource, String> {
         self.0.call().await?;
-        let alive = self.0.alive.fetch_add(1, SeqCst) + 1;
-        self.0.most_alive.fetch_max(alive, SeqCst);
+        self.0.alive.one_more();
+        self.0.alive_of[*key].one_more();
         Ok(Resource(self.0.clone(), *key))
     }
     fn destroy(&self, key: &usize, resource: Resource) {
         assert_eq!(*key, resource.1);
+        if self.0.one_in(4) {
+            self.0.ask(*key);
+        }
         drop(resource);
         if self.0.one_in(10) {
             resume_unwind(Box::new("on purpose"));
@@ -101,6 +137,7 @@ impl AsyncResourceFactory for Moody {
 }
 
 type Pool = KeyedResourcePool<usize, Async<Moody>>;
+type WeakPool = WeakKeyedResourcePool<usize, Async<Moody>>;
 type Lent = Borrowed<'static, Async<Moody>>;
 
 struct History {
@@ -111,23 +148,32 @@ struct History {
     /// What is under way; each ends with what it was lent, if it was.
     tasks: Vec<Task<Option<Lent>>>,
     held: Vec<Lent>,
-    /// What may exist, as long as nobody has changed it.
-    most: Option<usize>,
+    most: Most,
+}
+
+/// What may exist in all, and of a key, as long as nobody has changed it.
+#[derive(Clone, Copy)]
+struct Most {
+    in_all: Option<usize>,
+    of_key: Option<usize>,
 }
 
 fn options(
     random: &mut Random,
     mut b: ResourcePoolBuilder<Async<Moody>, Pool>,
-) -> (ResourcePoolBuilder<Async<Moody>, Pool>, Option<usize>) {
+) -> (ResourcePoolBuilder<Async<Moody>, Pool>, Most) {
     let total = 1 + random.below(5);
     b = b.max_active(1 + random.below(3)).fifo(random.one_in(2)).fair(!random.one_in(2));
     b = b.test_on_borrow(random.one_in(2)).test_on_create(random.one_in(3));
     b = b.test_on_return(random.one_in(3));
-    let bounded = !random.one_in(4);
-    if bounded {
+    let mut most = Most { in_all: None, of_key: None };
+    if !random.one_in(4) {
         b = b.max_total(total);
+        most.in_all = Some(total);
         if random.one_in(3) {
-            b = b.max_total_per_key(1 + random.below(total));
+            let of_key = 1 + random.below(total);
+            b = b.max_total_per_key(of_key);
+            most.of_key = Some(of_key);
         }
     }
     if random.one_in(3) {
@@ -162,7 +208,7 @@ fn options(
     if removes || random.one_in(3) {
         b = b.abandoned_after(5 * SECOND).remove_abandoned(removes);
     }
-    (b, (bounded && !removes).then_some(total))
+    (b, if removes { Most { in_all: None, of_key: None } } else { most })
 }
 
 impl History {
@@ -171,13 +217,16 @@ impl History {
         let moods = Arc::new(Moods {
             random: Mutex::new(Random::new(seed ^ 0x5DEE_CE66)),
             calm: AtomicBool::new(false),
-            alive: AtomicUsize::new(0),
-            most_alive: AtomicUsize::new(0),
+            alive: Alive::default(),
+            alive_of: std::array::from_fn(|_| Alive::default()),
+            pool: OnceLock::new(),
+            asked: Mutex::default(),
         });
         let clock = ManualClock::new();
         let builder = KeyedResourcePool::builder(Async(Moody(moods.clone())));
         let (builder, most) = options(&mut random, builder.clock(clock.clock()));
         let pool = builder.build_async().expect("a valid pool");
+        assert!(moods.pool.set(pool.downgrade()).is_ok());
         History { pool, clock, moods, random, tasks: vec![], held: vec![], most }
     }
 
@@ -186,7 +235,7 @@ impl History {
     }
 
     fn step(&mut self) {
-        let (pool, key) = (self.pool.clone(), self.random.below(3));
+        let (pool, key) = (self.pool.clone(), self.random.below(KEYS));
         match self.random.below(24) {
             0..=4 => self
                 .begin(async move { pool.borrow_async(&key).await.ok().map(Borrowed::into_owned) }),
@@ -212,6 +261,7 @@ impl History {
             21 if self.random.one_in(3) => self.resize(),
             _ => {}
         }
+        self.tasks.append(&mut locked(&self.moods.asked));
     }
 
     fn poll_one(&mut self) {
@@ -254,10 +304,13 @@ impl History {
         let _ = match self.random.below(5) {
             0 => self.pool.set_max_active(1 + number),
             1 => {
-                self.most = None;
+                self.most.in_all = None;
                 self.pool.set_max_total(1 + number)
             }
-            2 => self.pool.set_max_total_per_key(1 + number),
+            2 => {
+                self.most.of_key = None;
+                self.pool.set_max_total_per_key(1 + number)
+            }
             3 => self.pool.set_max_idle(number),
             _ => self.pool.set_min_idle(number % 2),
         };
@@ -276,13 +329,15 @@ impl History {
         assert_eq!(self.tasks.len(), 0, "some never end: {:?}", self.pool.snapshot());
         assert_eq!((self.pool.num_active(), self.pool.num_waiting()), (0, 0));
         assert_eq!(self.pool.num_total(), self.pool.num_idle());
-        if let Some(most) = self.most {
-            let alive = self.moods.most_alive.load(SeqCst);
-            assert!(alive <= most, "{alive} of {most} existed");
-        }
+        let within = |alive: &Alive, most: Option<usize>| {
+            let alive = alive.most.load(SeqCst);
+            assert!(most.is_none_or(|most| alive <= most), "{alive} of {most:?} existed");
+        };
+        within(&self.moods.alive, self.most.in_all);
+        self.moods.alive_of.iter().for_each(|alive| within(alive, self.most.of_key));
         self.pool.close();
         assert!(self.pool.wait_closed(Duration::ZERO));
-        assert_eq!((self.moods.alive.load(SeqCst), self.pool.num_keys()), (0, 0));
+        assert_eq!((self.moods.alive.now.load(SeqCst), self.pool.num_keys()), (0, 0));
     }
 }
 

@@ -1,11 +1,13 @@
 //! Keys: limits of each and of all, who makes room for whom, and when a key is forgotten.
 
-use crate::common::{Keyed, Rig, keyed};
+use crate::common::{Keyed, Outcome, Rig, keyed, locked};
 use crate::shared::SECOND;
+use crate::shared::task::Task;
 use cabrank::resource_pool::{
-    AddError, BorrowError, KeyedResourcePool, ResourceFactory, ResourceState,
+    AddError, BorrowError, Borrowed, KeyedResourcePool, ResourceFactory, ResourceState,
 };
 use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
 
 /// A key of which there never was anything has no stock to be kept.
 #[test]
@@ -112,6 +114,107 @@ fn the_least_recently_used_makes_room() {
     assert_eq!(rig.script.calls(), "destroy 3 create activate 5");
     assert_eq!((rig.script.most_alive(), rig.pool.num_idle_of(&"a")), (3, 1));
     drop((c, d));
+}
+
+/// What makes room for another key is one of its own key until it has been destroyed, whoever asks meanwhile:
+/// borrowers, and who adds or fills up stock (INV-RP-MAX-TOTAL-PER-KEY).
+#[test]
+fn what_makes_room_counts_for_its_key_until_it_has_been_destroyed() {
+    let rig = keyed(|b| b.max_total(2).max_total_per_key(1));
+    drop(rig.lend("a"));
+    drop(rig.lend("b"));
+    let (pool, asked) = (rig.pool.clone(), Arc::new(Mutex::new(None)));
+    let answer = asked.clone();
+    rig.script.on("destroy", move |_| {
+        let refused = pool.try_borrow(&"a").map(drop);
+        *locked(&answer) = Some((refused, pool.num_total(), pool.snapshot().keys[0].total));
+        Outcome::Well
+    });
+    let c = rig.lend("c");
+    let asked = locked(&asked).take().expect("it was destroyed");
+    assert_eq!(asked, (Err(BorrowError::WouldBlock), 2, 1));
+    rig.script.is_well("destroy");
+    // Then there is room for another of it, in the place of b.
+    let a = rig.lend("a");
+    assert_eq!((a.number, rig.counts(), rig.script.alive()), (4, (2, 0), 2));
+    assert_eq!((rig.script.most_alive_of("a"), rig.script.most_alive()), (1, 2));
+    drop((a, c));
+}
+
+#[test]
+fn nothing_is_added_in_the_place_that_a_key_still_has() {
+    let rig = keyed(|b| b.max_total(3).max_total_per_key(2).min_idle(1));
+    let (a, b) = (rig.lend("a"), rig.lend("b"));
+    rig.pool.add(&"a").expect("room");
+    let (pool, b) = (rig.pool.clone(), Mutex::new(Some(b)));
+    let added = Arc::new(Mutex::new(None));
+    let answer = added.clone();
+    rig.script.on("destroy", move |number| {
+        if number == 3 {
+            // There is room in all, and of its key there is not.
+            drop(locked(&b).take().map(Borrowed::detach));
+            *locked(&answer) = Some(pool.add(&"a"));
+            pool.maintain();
+        }
+        Outcome::Well
+    });
+    let c = rig.lend("c");
+    assert_eq!(*locked(&added), Some(Err(AddError::Full)));
+    assert_eq!((rig.pool.num_idle_of(&"a"), rig.script.most_alive_of("a")), (0, 2));
+    // It has been destroyed: its key is filled up again.
+    rig.pool.maintain();
+    assert_eq!((rig.pool.num_idle_of(&"a"), rig.script.most_alive_of("a")), (1, 2));
+    drop((a, c));
+}
+
+/// Whoever waits for a key that is full only by what makes room for another is served once that has been
+/// destroyed, or stays after all.
+#[test]
+fn who_waits_for_the_end_of_what_makes_room_is_served() {
+    let rig = keyed(|b| b.max_total(2).max_total_per_key(1));
+    drop(rig.lend("a"));
+    drop(rig.lend("b"));
+    let (pool, waits) = (rig.pool.clone(), Arc::new(Mutex::new(None)));
+    let waiting = waits.clone();
+    rig.script.on("destroy", move |number| {
+        if number == 1 {
+            let pool = pool.clone();
+            let mut task = Task::new(async move { pool.borrow_async(&"a").await.map(drop) });
+            assert_eq!(task.poll(), None, "the key is full");
+            assert!(locked(&waiting).replace(task).is_none());
+        }
+        Outcome::Well
+    });
+    let c = rig.lend("c");
+    let mut task = locked(&waits).take().expect("it was destroyed");
+    assert_eq!((task.wakes(), task.poll()), (1, Some(Ok(()))));
+    assert_eq!((rig.script.most_alive_of("a"), rig.script.made()), (1, 4));
+    drop(c);
+
+    // A place that was granted in its stead, and is given back.
+    let rig = keyed(|b| b.max_total(2).max_total_per_key(1));
+    let (a, b) = (rig.lend("a"), rig.lend("b"));
+    let granted = rig.task("c");
+    drop(a);
+    let mut waits = rig.task("a");
+    assert_eq!((granted.wakes(), waits.wakes(), rig.counts()), (1, 0, (2, 0)));
+    drop(granted);
+    assert_eq!(waits.poll().expect("woken").expect("it stays after all").number, 1);
+    drop(b);
+}
+
+/// So is its place free again if the destruction fails.
+#[test]
+fn what_makes_room_gives_its_place_back_though_its_destruction_panics() {
+    let rig = keyed(|b| b.max_total(2).max_total_per_key(1));
+    drop(rig.lend("a"));
+    drop(rig.lend("b"));
+    rig.script.panics("destroy");
+    let c = rig.lend("c");
+    rig.script.is_well("destroy");
+    assert!(rig.events()[0].starts_with("a: DestroyPanicked"));
+    drop((rig.lend("a"), c));
+    assert_eq!((rig.script.most_alive_of("a"), rig.script.most_alive()), (1, 2));
 }
 
 /// So does stock of its own that must not be lent any more, whichever limit is reached, and before another's.
@@ -348,7 +451,10 @@ fn a_grant_with_a_victim_ends_in_every_way() {
     ];
     for (nth, happens) in meanwhile.into_iter().enumerate() {
         for picked_up in [false, true] {
-            let rig = keyed(|b| b.max_total(1).abandoned_after(SECOND).remove_abandoned(true));
+            let rig = keyed(|b| {
+                let b = b.max_total(1).max_total_per_key(1);
+                b.abandoned_after(SECOND).remove_abandoned(true)
+            });
             let a = rig.lend("a");
             let mut task = rig.task("b");
             drop(a);
@@ -367,6 +473,8 @@ fn a_grant_with_a_victim_ends_in_every_way() {
             assert_eq!(idle, usize::from(stays), "{nth}");
             assert_eq!((rig.pool.num_active(), rig.pool.num_total()), (0, idle), "{nth}");
             assert_eq!(rig.script.alive(), idle, "{nth}");
+            // Its key has its place again.
+            assert_eq!(rig.pool.try_borrow(&"a").is_ok(), !rig.pool.is_closed(), "{nth}");
             rig.pool.close();
             assert!(rig.pool.wait_closed(std::time::Duration::ZERO));
             assert_eq!((rig.script.alive(), rig.pool.num_keys()), (0, 0), "{nth}");

@@ -71,6 +71,7 @@ const ALL: &[&str] = &[
     "Idles",
     "Invalidate",
     "Leaves",
+    "MadeRoom",
     "Outlive",
     "PrepareFails",
     "Ready",

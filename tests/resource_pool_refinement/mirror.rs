@@ -143,13 +143,12 @@ impl Mirror {
             match event {
                 Event::Waits(client) => self.begins(client, false),
                 Event::Takes(client, _) | Event::Completes(client, _) => self.begins(client, false),
-                Event::Creates(client, _, victim) => {
-                    let handed =
-                        matches!(self.spec.clients[client], At::Creating { handed: true, .. });
+                Event::Creates(client, ..) => {
+                    let handed = matches!(
+                        self.spec.clients[client],
+                        At::Creating { handed: true, .. } | At::MakingRoom { handed: true, .. }
+                    );
                     self.begins(client, !handed);
-                    if let Some(victim) = victim.filter(|_| !handed) {
-                        self.gone(victim);
-                    }
                 }
                 Event::Refused(client, why) => self.ended[client] = Some(why),
                 Event::Leaves(id) => self.leaving.push_back(id),
@@ -160,10 +159,7 @@ impl Mirror {
         let name = |idle: &Idle| (idle.slot.id, idle.since);
         // What is to make room may come back to where it was.
         let mut known: Vec<_> = self.spec.idle.iter().map(name).collect();
-        known.extend(self.spec.clients.iter().filter_map(|at| match at {
-            At::Creating { victim, .. } => victim.as_ref().map(name),
-            _ => None,
-        }));
+        known.extend(self.spec.clients.iter().filter_map(At::victim).map(name));
         self.idle_since.retain(|at, _| known.contains(at));
         for at in known {
             self.idle_since.entry(at).or_insert(self.now);
@@ -205,7 +201,7 @@ impl Mirror {
         loop {
             match self.spec.clients[client] {
                 // It comes for what it was handed after the close.
-                At::Creating { .. } | At::Preparing { .. }
+                At::MakingRoom { .. } | At::Creating { .. } | At::Preparing { .. }
                     if self.spec.closed && !self.awake[client] =>
                 {
                     self.apply(Action::GiveUp { client });
@@ -223,10 +219,13 @@ impl Mirror {
                 }
                 At::Out => return Some(self.refused(client)),
                 At::Lent(slot) => return Some(Ended::Has(self.numbers[&slot.id])),
-                At::Creating { slot, victim, .. } => {
-                    if !std::mem::replace(&mut self.awake[client], true) {
-                        victim.inspect(|victim| self.gone(victim.slot.id));
-                    }
+                At::MakingRoom { victim, .. } => {
+                    self.awake[client] = true;
+                    self.gone(victim.slot.id);
+                    self.apply(Action::MadeRoom { client });
+                }
+                At::Creating { slot, .. } => {
+                    self.awake[client] = true;
                     let end = ends.next()?;
                     if end == End::Well {
                         self.create(slot.id);
@@ -426,14 +425,11 @@ impl Mirror {
             if slot.is_some_and(|slot| !slot.expired && self.has_outlived(slot.id)) {
                 self.section(Action::Expire { client });
             }
-            if let At::Creating { victim: Some(mut victim), slot, handed } =
-                self.spec.clients[client]
-            {
+            if let At::MakingRoom { slot, mut victim, handed } = self.spec.clients[client] {
                 let age = self.now - self.idle_since[&(victim.slot.id, victim.since)];
                 victim.over |= self.world.max_idle_time.is_some_and(|time| age >= time * 1_000);
                 victim.slot.expired |= self.has_outlived(victim.slot.id);
-                let victim = Some(victim);
-                self.spec.clients[client] = At::Creating { slot, handed, victim };
+                self.spec.clients[client] = At::MakingRoom { slot, victim, handed };
             }
         }
         for at in 0..self.spec.adding.len() {

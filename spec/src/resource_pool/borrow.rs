@@ -61,6 +61,16 @@ impl ResourcePool {
         self.trim(waiter.key, None);
     }
 
+    // MakingRoom -- it has destroyed what makes room --> Creating; of its key there is one less
+    pub(crate) fn made_room(&mut self, client: ClientId) {
+        let At::MakingRoom { slot, victim, .. } = self.clients[client] else { return };
+        self.clients[client] = At::Creating { slot, handed: false };
+        self.total[victim.slot.key] -= usize::from(victim.slot.key != slot.key);
+        if !self.planted(MadeRoomServesNobody) {
+            self.settle();
+        }
+    }
+
     // Creating -- it has been created --> Preparing; what another had begun is out of stock
     pub(crate) fn created(&mut self, client: ClientId) {
         let At::Creating { slot, .. } = self.clients[client] else { return };
@@ -137,7 +147,7 @@ impl ResourcePool {
         self.total[key] -= 1;
         let slot = self.reserve(key);
         self.told.push(Event::Creates(client, slot.id, None));
-        self.clients[client] = At::Creating { slot, handed: false, victim: None };
+        self.clients[client] = At::Creating { slot, handed: false };
     }
 
     /// As nobody should.
@@ -156,7 +166,7 @@ impl ResourcePool {
 
     // Waiting -- gives up --> refused
     // Called -- gives up --> refused; the call is passed on
-    // Preparing, Creating, handed over and not awake -- gives up --> refused; what it had is passed on
+    // Preparing, Creating, MakingRoom, handed over and not awake -- gives up --> refused; what it had is passed on
     // Nor does such a one come for it after a close: it gives up, and is told of the close
     pub(crate) fn give_up(&mut self, client: ClientId) {
         let was = std::mem::replace(&mut self.clients[client], At::Out);
@@ -171,14 +181,18 @@ impl ResourcePool {
             }
             At::Preparing { slot, .. } => return self.pass_on(slot),
             At::Creating { slot, .. } if slot.unfinished => return self.pass_on(slot),
-            At::Creating { slot, victim, .. } => {
+            At::Creating { slot, .. } => {
                 self.active[slot.key] -= 1;
                 self.total[slot.key] -= 1;
-                // Its place is free again: it may stay after all.
-                if let Some(victim) = victim.filter(|_| !self.planted(LateLosesVictim)) {
-                    self.total[victim.slot.key] += 1;
+            }
+            // Its place is free again, that of its key with it if that is the same: it may stay after all.
+            At::MakingRoom { slot, victim, .. } => {
+                self.active[slot.key] -= 1;
+                self.total[slot.key] -= usize::from(victim.slot.key != slot.key);
+                if !self.planted(LateLosesVictim) {
                     return self.spare(victim);
                 }
+                self.total[victim.slot.key] -= 1;
             }
             At::Out | At::Lent(_) => {}
         }

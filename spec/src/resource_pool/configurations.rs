@@ -122,6 +122,10 @@ configurations! {
         [FreshFail CreateFail PrepareFail Invalidate GiveUp Cancel Add Test ClearAll Close];
     "rp-three-keys" "3 keys share max_total 2: the least recently used makes room"
         3, vec![vec![0], vec![1], vec![2], vec![0, 1, 2]], FAIR, active(1).and_total(2), [], [Invalidate GiveUp];
+    "rp-three-keys-one-each" "3 keys share max_total 2, each with at most 1: what makes room counts until it is destroyed"
+        3, vec![vec![0], vec![1], vec![0, 2]], FAIR, total(2).per_key(1), [], [CreateFail Invalidate GiveUp Add Clear Close];
+    "rp-three-keys-barging" "the same, and newcomers may barge"
+        3, vec![vec![0], vec![1], vec![0, 2]], BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
 }
 
 /// The pool of this name.

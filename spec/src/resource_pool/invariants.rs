@@ -23,21 +23,22 @@ macro_rules! invariants {
 }
 
 invariants! {
-    "INV-RP-COUNTS" "active is how many of a key are lent or made ready for a borrower; total is these, the idle ones, those being added, and those not destroyed yet"
+    "INV-RP-COUNTS" "active is how many of a key are lent or made ready for a borrower; total is these, the idle ones, those being added, and those not destroyed yet, those included that make room for another key"
         |_, s| s.keys().all(|key| {
             let active = s.clients.iter().filter(|at| is_of(at, key)).count();
             let leaving = s.leaving.iter().filter(|slot| slot.key == key).count();
             s.active[key] == active
-                && s.total[key] == active + s.idle_of(key).count() + s.adding_of(key) + leaving
+                && s.total[key]
+                    == active + s.idle_of(key).count() + s.adding_of(key) + leaving + s.making_room(key)
         });
     "INV-RP-MAX-ACTIVE" "no more than max_active of a key are active, if the pool does not grow"
         |c, s| c.is_resized() || s.options.when_exhausted == WhenExhausted::Grow
             || s.keys().all(|key| s.limits.max_active.allows(s.active[key]));
     "INV-RP-MAX-TOTAL" "no more than max_total exist, those included that are being made and destroyed"
         |c, s| c.is_resized() || s.limits.max_total.allows(s.num_total());
-    "INV-RP-MAX-TOTAL-PER-KEY" "nor more than max_total_per_key of a key, those not counted that leave, or make room for another key"
+    "INV-RP-MAX-TOTAL-PER-KEY" "nor more than max_total_per_key of a key, to the end of their destruction: also of what makes room for another key"
         |c, s| c.is_resized()
-            || s.keys().all(|key| s.limits.max_total_per_key.allows(s.staying(key)));
+            || s.keys().all(|key| s.limits.max_total_per_key.allows(s.total[key]));
     "INV-RP-MAX-IDLE" "no more than max_idle of a key lie idle that are not being tested, and one for each who was called"
         |c, s| c.is_resized() || s.keys().all(|key| s.limits.max_idle.allows(idle(s, key)));
     "INV-RP-ONE-PLACE" "a resource is in one place: idle, with one borrower, being added, or leaving"
@@ -116,10 +117,10 @@ pub(crate) fn could_be_served(s: &ResourcePool, key: Key) -> bool {
 
 /// Every resource that exists, or for which there is a place; a victim that was not destroyed yet is one.
 pub(crate) fn present(s: &ResourcePool) -> Vec<usize> {
-    let of_clients = s.clients.iter().flat_map(|at| {
-        let victim = if let At::Creating { victim, .. } = at { victim.as_ref() } else { None };
-        at.slot().into_iter().chain(victim.map(|victim| &victim.slot))
-    });
+    let of_clients = s
+        .clients
+        .iter()
+        .flat_map(|at| at.slot().into_iter().chain(at.victim().map(|victim| &victim.slot)));
     let idle = s.idle.iter().map(|idle| &idle.slot);
     idle.chain(&s.adding).chain(&s.leaving).chain(of_clients).map(|slot| slot.id).collect()
 }

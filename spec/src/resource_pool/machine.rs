@@ -4,7 +4,7 @@ use crate::checker::{Machine, UNFAIR};
 use crate::resource_pool::rules::Planted::{DestroysForEver, NobodyRefills};
 use crate::resource_pool::rules::Rules;
 use crate::resource_pool::state::{
-    At, ClientId, Event, Key, Limits, Options, ResourcePool, Slot, Test,
+    At, ClientId, Event, Idle, Key, Limits, Options, ResourcePool, Slot, Test,
 };
 use std::collections::BTreeMap;
 
@@ -70,6 +70,9 @@ pub enum Action {
         waits: bool,
     },
     Retry {
+        client: ClientId,
+    },
+    MadeRoom {
         client: ClientId,
     },
     Created {
@@ -167,7 +170,8 @@ impl Action {
     pub fn kind_and_class(&self, s: &ResourcePool) -> (u8, u8) {
         let of = |group: usize, place: usize| (group * 8 + place) as u8;
         match *self {
-            Action::Created { client }
+            Action::MadeRoom { client }
+            | Action::Created { client }
             | Action::Ready { client }
             | Action::Return { client }
             | Action::Retry { client } => (kind::OWN, of(0, client)),
@@ -201,6 +205,7 @@ impl ResourcePool {
         match *action {
             Action::Borrow { client, key, waits } => self.borrow(client, key, waits),
             Action::Retry { client } => self.retry(client),
+            Action::MadeRoom { client } => self.made_room(client),
             Action::Created { client } => self.created(client),
             Action::Ready { client } => self.ready(client),
             Action::CreateFails { client } => self.create_fails(client),
@@ -251,6 +256,10 @@ impl Config {
             At::Called(_) => {
                 out.extend(able(May::GiveUp, Action::GiveUp { client }));
                 out.push(Action::Retry { client });
+            }
+            At::MakingRoom { handed, .. } => {
+                out.extend(able(May::GiveUp, Action::GiveUp { client }).filter(|_| handed));
+                out.push(Action::MadeRoom { client });
             }
             At::Creating { handed, .. } => {
                 out.extend(able(May::CreateFail, Action::CreateFails { client }));
@@ -318,7 +327,7 @@ impl Config {
     }
 
     fn pool_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
-        let makes_room = |at: &At| matches!(at, At::Creating { victim: Some(_), .. });
+        let makes_room = |at: &At| matches!(at, At::MakingRoom { handed: true, .. });
         let stock = !s.idle.is_empty() || s.clients.iter().any(makes_room);
         if self.may(May::Clear) && stock {
             out.push(Action::Clear);
@@ -357,9 +366,16 @@ impl Machine for Config {
     }
 
     /// What was told is forgotten. Slots, tickets and times are compared and not counted: they are numbered
-    /// anew. Of what leaves only the key matters, and of what a closed pool has lent not how old it is.
+    /// anew. Of what leaves only the key matters, as it does of what makes room once its borrower is awake; and of
+    /// what a closed pool has lent not how old it is.
     fn normal(&self, s: &mut ResourcePool) {
         s.told.clear();
+        for at in &mut s.clients {
+            if let At::MakingRoom { victim, handed: false, .. } = at {
+                let slot = Slot { old: false, expired: false, unfinished: false, ..victim.slot };
+                *victim = Idle { slot, since: 0, due: false, over: false, ..*victim };
+            }
+        }
         let closed = s.closed;
         let mut numbers = BTreeMap::new();
         let mut renumber = |slot: &mut Slot, forget: bool| {
@@ -377,8 +393,8 @@ impl Machine for Config {
             at.slots_mut().for_each(|slot| renumber(slot, closed && lent));
         }
         s.made = numbers.len();
-        let victims = s.clients.iter().flat_map(|at| match at {
-            At::Creating { victim, .. } => victim.as_ref(),
+        let victims = s.clients.iter().filter_map(|at| match at {
+            At::MakingRoom { victim, handed: true, .. } => Some(victim),
             _ => None,
         });
         let mut came: Vec<usize> = s.idle.iter().chain(victims).map(|idle| idle.since).collect();
@@ -394,7 +410,7 @@ impl Machine for Config {
         for at in &mut s.clients {
             match at {
                 At::Called(waiter) => waiter.ticket = rank(&waits, waiter.ticket),
-                At::Creating { victim: Some(victim), .. } => {
+                At::MakingRoom { victim, handed: true, .. } => {
                     victim.since = rank(&came, victim.since);
                 }
                 _ => {}

@@ -13,6 +13,8 @@
 //!
 //! | a slot is | counts as | and goes on |
 //! |---|---|---|
+//! | being made room for, by its borrower, which destroys an idle one first | active | being created; or given back |
+//! | making room for it | | destroyed; or idle, if its borrower gives up before it is awake |
 //! | being created, by a borrower | active | activated; or given back; or idle, if its borrower leaves it; or dropped, if who takes it over does, too |
 //! | being activated and validated | active | lent; or destroyed, and the borrower takes the next one; or leaves, if it was made for it |
 //! | lent | active | idle; or leaves; or detached |
@@ -20,7 +22,9 @@
 //! | idle, and perhaps being tested | idle | any of the first two; or leaves |
 //! | leaving | | destroyed |
 //!
-//! All of them count in the total: `max_total` bounds what exists, to the end of its destruction.
+//! All of them count in the total of their key, and in that of all: `max_total_per_key` and `max_total` bound what
+//! exists, to the end of its destruction. But what makes room counts as one with what is created in its place: in
+//! all, and of the key if that is the same.
 //!
 //! # Who is served
 //! A borrower is served with stock of its key; else with a new one, where there is room; else with a new one in the
@@ -67,6 +71,8 @@
 //! // The only place there is passes from key 0 to key 1.
 //! let second = pool.apply(&Action::Borrow { client: 1, key: 1, waits: true });
 //! assert_eq!(second, [Event::Creates(1, 2, Some(1))]);
+//! assert_eq!((&pool.total[..], pool.num_total()), (&[1, 1][..], 1));
+//! pool.apply(&Action::MadeRoom { client: 1 });
 //! assert_eq!((&pool.total[..], pool.num_total()), (&[0, 1][..], 1));
 //! ```
 //!
@@ -74,7 +80,7 @@
 //! A borrower discards what is broken one by one, and takes what others return meanwhile. If all of that is broken
 //! for ever, so is its borrow, unless it has a deadline. Where newcomers may barge, nothing is promised to
 //! who waits while they come for ever. `tests/resource_pool.rs` shows both. What is abandoned, and what a borrower
-//! destroys in the time between two sections, is not in the machine.
+//! finds broken and destroys in the time between two sections, is not in the machine.
 
 pub mod borrow;
 pub mod configurations;

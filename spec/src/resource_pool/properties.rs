@@ -47,7 +47,7 @@ step_properties! {
             let kept = |was: usize, is: usize, limit: Limit| is <= was || limit.allows(is);
             let of_key = |key: Key| {
                 (grows || kept(before.active[key], after.active[key], after.limits.max_active))
-                    && kept(before.staying(key), after.staying(key), after.limits.max_total_per_key)
+                    && kept(before.total[key], after.total[key], after.limits.max_total_per_key)
                     && kept(idle(before, key), idle(after, key), after.limits.max_idle)
             };
             Some(kept(before.num_total(), after.num_total(), after.limits.max_total)
@@ -147,7 +147,7 @@ step_properties! {
             let there = present(after);
             let gone: Vec<SlotId> =
                 present(before).into_iter().filter(|id| !there.contains(id)).collect();
-            (!gone.is_empty()).then(|| gone.iter().all(|&id| may_go(before, action, after, id)))
+            (!gone.is_empty()).then(|| gone.iter().all(|&id| may_go(before, action, id)))
         };
     "PROP-RP-CLEAR-ALL" "whatever there is when all is cleared leaves at once, or is too old to become idle again"
         |_, action, after| {
@@ -159,10 +159,12 @@ step_properties! {
     "PROP-RP-SPARED" "what is to make room, and need not, is idle again where it was, unless all was cleared meanwhile"
         |before, action, after| {
             if matches!(action, Action::Clear | Action::ClearAll) {
-                return each(victims(after).map(|victim| victim.slot.old));
+                let handed = |at: &&At| matches!(at, At::MakingRoom { handed: true, .. });
+                let victims = after.clients.iter().filter(handed).filter_map(At::victim);
+                return each(victims.map(|victim| victim.slot.old));
             }
             let Action::GiveUp { client } = *action else { return None };
-            let spared = victims_of(&before.clients[client]).next()?;
+            let spared = before.clients[client].victim()?;
             let again = after.idle.iter().find(|idle| idle.slot.id == spared.slot.id)?;
             Some(again.since == spared.since)
         };
@@ -220,15 +222,6 @@ fn completes(s: &ResourcePool, client: ClientId) -> bool {
     matches!(s.clients[client], At::Creating { slot, .. } if slot.unfinished)
 }
 
-/// What is to make room for this borrower.
-fn victims_of(at: &At) -> impl Iterator<Item = &Idle> {
-    let victim = if let At::Creating { victim, .. } = at { victim.as_ref() } else { None };
-    victim.into_iter()
-}
-fn victims(s: &ResourcePool) -> impl Iterator<Item = &Idle> {
-    s.clients.iter().flat_map(victims_of)
-}
-
 /// Who has taken something out of stock in a step, and what.
 fn taken(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
     let with = after.told.iter().filter_map(|event| match *event {
@@ -272,26 +265,23 @@ fn could_use(s: &ResourcePool, key: Key) -> bool {
 }
 
 /// Whether whoever acts is the one that destroys this resource, or keeps it, or creates it in vain.
-fn may_go(before: &ResourcePool, action: &Action, after: &ResourcePool, id: SlotId) -> bool {
-    let victim_of = |event: &Event| matches!(event, Event::Creates(_, _, Some(v)) if *v == id);
+fn may_go(before: &ResourcePool, action: &Action, id: SlotId) -> bool {
     let own = |client: ClientId| before.clients[client].slot().is_some_and(|slot| slot.id == id);
     match *action {
-        Action::Borrow { .. } | Action::Retry { .. } => after.told.iter().any(victim_of),
-        Action::Detach { client } | Action::PrepareFails { client } => own(client),
-        Action::CreateFails { client } => own(client) || is_victim(before, client, id),
-        Action::Cancel { client } if own(client) => completes(before, client),
-        Action::Created { client } | Action::Cancel { client } => is_victim(before, client, id),
+        Action::Detach { client }
+        | Action::PrepareFails { client }
+        | Action::CreateFails { client } => own(client),
+        Action::MadeRoom { client } => {
+            before.clients[client].victim().is_some_and(|victim| victim.slot.id == id)
+        }
+        Action::Cancel { client } => own(client) && completes(before, client),
         Action::GiveUp { client } => {
-            matches!(before.clients[client], At::Creating { slot, .. } if slot.id == id)
+            own(client) && !matches!(before.clients[client], At::Preparing { .. })
         }
         Action::AddFails { at } => before.adding[at].id == id,
         Action::Destroyed { at } => before.leaving[at].id == id,
         _ => false,
     }
-}
-
-fn is_victim(s: &ResourcePool, client: ClientId, id: SlotId) -> bool {
-    victims_of(&s.clients[client]).any(|victim| victim.slot.id == id)
 }
 
 /// Something that comes about in the end, for each borrower or key by itself.

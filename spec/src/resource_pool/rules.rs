@@ -43,6 +43,8 @@ switches! {
     StockIsKept "what is lent stays in stock" "it leaves it";
     VictimIsNewest "the most recently used makes room for another key" "the least recently used does";
     VictimKeepsItsPlace "who makes room for another key is counted on" "its place is the newcomer's";
+    VictimForgetsItsKey "who makes room for another key counts no more for its own" "it does until it has been destroyed";
+    MadeRoomServesNobody "the end of what made room serves nobody" "it serves who waits";
     LosesItsPlace "who finds a broken resource goes back to the end of the queue" "it keeps its place";
     UnfinishedIsFinal "who takes over an unfinished creation that fails has failed" "it creates once itself";
     CreationLeaks "a creation that fails keeps its place" "it is given back";

@@ -57,7 +57,8 @@ impl ResourcePool {
         if self.planted(MaxTotalPerKeyIgnored) {
             return usize::MAX;
         }
-        self.limits.max_total_per_key.left(self.total[key])
+        let forgotten = if self.planted(VictimForgetsItsKey) { self.making_room(key) } else { 0 };
+        self.limits.max_total_per_key.left(self.total[key] - forgotten)
     }
 
     /// How many more there may be in all.
@@ -101,17 +102,17 @@ impl ResourcePool {
         match serving {
             Serving::Take(at) => self.take(client, at, handed),
             Serving::Create(victim) => {
-                let victim = victim.map(|at| {
-                    let victim = self.idle.remove(at);
-                    self.total[victim.slot.key] -= usize::from(!self.planted(VictimKeepsItsPlace));
-                    victim
-                });
+                let victim = victim.map(|at| self.idle.remove(at));
+                // One of another key is counted by its own until it has been destroyed.
+                let own = victim.is_some_and(|victim| victim.slot.key == key);
+                self.total[key] -= usize::from(own);
                 let slot = self.reserve(key);
                 let id = victim.map(|victim| victim.slot.id);
                 self.told.push(Event::Creates(client, slot.id, id));
-                // Who did not wait destroys it at once.
-                let victim = victim.filter(|_| handed);
-                self.clients[client] = At::Creating { slot, handed, victim };
+                self.clients[client] = match victim {
+                    Some(victim) => At::MakingRoom { slot, victim, handed },
+                    None => At::Creating { slot, handed },
+                };
             }
         }
     }
@@ -122,7 +123,7 @@ impl ResourcePool {
         let slot = if kept { self.idle[at].slot } else { self.idle.remove(at).slot };
         self.clients[client] = if slot.unfinished {
             self.told.push(Event::Completes(client, slot.id));
-            At::Creating { slot, handed, victim: None }
+            At::Creating { slot, handed }
         } else {
             self.told.push(Event::Takes(client, slot.id));
             At::Preparing { slot, fresh: false, handed }

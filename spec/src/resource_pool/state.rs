@@ -36,9 +36,10 @@ impl Limit {
 pub struct Limits {
     /// How many of a key may be lent, or be made ready for a borrower.
     pub max_active: Limit,
-    /// How many there may be in all, to the end of their destruction.
+    /// How many there may be in all, to the end of their destruction; what makes room for another counts as one
+    /// with it.
     pub max_total: Limit,
-    /// The same of one key.
+    /// How many of one key, to the end of their destruction.
     pub max_total_per_key: Limit,
     /// How many of a key may lie idle.
     pub max_idle: Limit,
@@ -142,14 +143,21 @@ pub enum At {
     Waiting(Key),
     /// It has been called to try again.
     Called(Waiter),
+    /// It destroys a resource, in whose place it creates another then.
+    MakingRoom {
+        /// The place for that.
+        slot: Slot,
+        /// What is destroyed.
+        victim: Idle,
+        /// The borrower had waited, and may not have awoken yet.
+        handed: bool,
+    },
     /// It creates a resource, or completes what another has begun.
     Creating {
         /// The place for it.
         slot: Slot,
         /// The borrower had waited, and may not have awoken yet.
         handed: bool,
-        /// In whose place; the borrower destroys it first.
-        victim: Option<Idle>,
     },
     /// It activates and validates a resource.
     Preparing {
@@ -175,16 +183,23 @@ impl At {
     /// The slot that its borrower has.
     pub fn slot(&self) -> Option<&Slot> {
         match self {
-            At::Creating { slot, .. } | At::Preparing { slot, .. } | At::Lent(slot) => Some(slot),
+            At::MakingRoom { slot, .. }
+            | At::Creating { slot, .. }
+            | At::Preparing { slot, .. }
+            | At::Lent(slot) => Some(slot),
             At::Out | At::Waiting(_) | At::Called(_) => None,
         }
     }
+    /// What is to make room for it, and is not destroyed yet.
+    pub fn victim(&self) -> Option<&Idle> {
+        if let At::MakingRoom { victim, .. } = self { Some(victim) } else { None }
+    }
     pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
         let (slot, victim) = match self {
-            At::Creating { slot, victim, .. } => {
-                (Some(slot), victim.as_mut().map(|victim| &mut victim.slot))
+            At::MakingRoom { slot, victim, .. } => (Some(slot), Some(&mut victim.slot)),
+            At::Creating { slot, .. } | At::Preparing { slot, .. } | At::Lent(slot) => {
+                (Some(slot), None)
             }
-            At::Preparing { slot, .. } | At::Lent(slot) => (Some(slot), None),
             At::Out | At::Waiting(_) | At::Called(_) => (None, None),
         };
         slot.into_iter().chain(victim)
@@ -239,7 +254,8 @@ pub struct ResourcePool {
     pub limits: Limits,
     /// Of each key: how many are lent, or made ready for a borrower. Counted, as the pool does.
     pub active: Vec<usize>,
-    /// Of each key: how many there are, to the end of their destruction. Counted, too.
+    /// Of each key: how many there are, to the end of their destruction, those included that make room for
+    /// another key. Counted, too.
     pub total: Vec<usize>,
     /// Of each key, where there is a minimum: whether one has been made since there was none of it.
     pub known: Vec<bool>,
@@ -296,9 +312,19 @@ impl ResourcePool {
     pub(crate) fn planted(&self, fault: Planted) -> bool {
         self.rules.has(fault)
     }
-    /// How many there are in all.
+    /// How many there are in all: what makes room for another key counts as one with that.
     pub fn num_total(&self) -> usize {
-        self.total.iter().sum()
+        let room = self.keys().map(|key| self.making_room(key)).sum::<usize>();
+        let room = if self.planted(Planted::VictimKeepsItsPlace) { 0 } else { room };
+        self.total.iter().sum::<usize>() - room
+    }
+    /// How many of a key make room for another key, and are not destroyed yet.
+    pub fn making_room(&self, key: Key) -> usize {
+        let makes_room = |at: &&At| match at {
+            At::MakingRoom { slot, victim, .. } => victim.slot.key == key && slot.key != key,
+            _ => false,
+        };
+        self.clients.iter().filter(makes_room).count()
     }
     /// What is idle of a key, in that order.
     pub fn idle_of(&self, key: Key) -> impl DoubleEndedIterator<Item = &Idle> {
@@ -318,9 +344,10 @@ impl ResourcePool {
     pub fn adding_of(&self, key: Key) -> usize {
         self.adding.iter().filter(|slot| slot.key == key).count()
     }
-    /// How many there are of a key that do not leave.
+    /// How many there are of a key that neither leave nor make room for another key.
     pub fn staying(&self, key: Key) -> usize {
-        self.total[key] - self.leaving.iter().filter(|slot| slot.key == key).count()
+        let leaving = self.leaving.iter().filter(|slot| slot.key == key).count();
+        self.total[key] - leaving - self.making_room(key)
     }
     /// All keys.
     pub fn keys(&self) -> std::ops::Range<Key> {

@@ -281,7 +281,7 @@ impl ResourcePool {
         (0..self.idle.len()).rev().for_each(|at| self.drop_idle(at));
         if !self.planted(ClearForgetsVictims) {
             let victims = self.clients.iter_mut().filter_map(|at| match at {
-                At::Creating { victim, .. } => victim.as_mut(),
+                At::MakingRoom { victim, handed: true, .. } => Some(victim),
                 _ => None,
             });
             victims.for_each(|victim| victim.slot.old = true);

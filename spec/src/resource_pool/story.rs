@@ -60,6 +60,10 @@ fn sentence(s: &ResourcePool, action: &Action) -> String {
             format!("{} tries to borrow{}", name(client), of(key))
         }
         Action::Retry { client } => format!("{} tries again", name(client)),
+        Action::MadeRoom { client } => {
+            let victim = s.clients[client].victim().map_or(0, |victim| victim.slot.id);
+            format!("{} has destroyed r{victim}, which made room", name(client))
+        }
         Action::Created { client } => format!("{} has created r{}", name(client), has(client)),
         Action::Ready { client } => format!("r{} is ready", has(client)),
         Action::CreateFails { client } => {
@@ -177,6 +181,9 @@ pub fn draw(s: &ResourcePool) -> String {
                 None => "waits, and is in no line".into(),
             },
             At::Called(_) => "is called to try again".into(),
+            At::MakingRoom { slot, victim, .. } => {
+                format!("destroys r{}, to create r{}", victim.slot.id, slot.id)
+            }
             At::Creating { slot, .. } => format!("creates r{}", slot.id),
             At::Preparing { slot, .. } => format!("activates r{}", slot.id),
             At::Lent(slot) => format!("has r{}", slot.id),
