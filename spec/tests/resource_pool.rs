@@ -25,8 +25,8 @@ const PINNED: &[(&str, usize, usize, usize)] = &[
     ("rp-grow", 1582, 10_300, 12),
     ("rp-barging", 1333, 8184, 12),
     ("rp-barging-none", 894, 5205, 9),
-    ("rp-barging-all", 25_946, 266_202, 19),
-    ("rp-all", 20_517, 210_855, 16),
+    ("rp-barging-all", 28_847, 307_117, 19),
+    ("rp-all", 21_570, 229_186, 16),
     ("rp-cancel", 4626, 38_520, 15),
     ("rp-minimum", 1662, 11_772, 12),
     ("rp-outlived", 511, 2332, 13),
@@ -43,7 +43,7 @@ const PINNED: &[(&str, usize, usize, usize)] = &[
     ("rp-keyed-outlived", 3409, 18_367, 14),
     ("rp-barging-outlived", 2751, 15_524, 15),
     ("rp-keyed-resize", 5227, 30_902, 14),
-    ("rp-keyed-all", 12_211, 113_541, 12),
+    ("rp-keyed-all", 12_599, 120_951, 11),
     ("rp-three-keys", 9631, 54_672, 18),
 ];
 
