@@ -97,3 +97,36 @@ fn resource_barging_x_clear() {
         rig.end();
     });
 }
+
+/// Room that two waiters were to have is left by the one in line, while the maintenance looks whether there is
+/// any to fill stock up. Guards `State::watch_line`: no count changes when somebody leaves the line. Without it,
+/// a maintenance that has found the room taken sleeps on, beside stock below its minimum (PROP-RP-REFILLED).
+/// Asserted, here and at the end of each section: it fills stock up, or is told to look again.
+#[test]
+fn resource_barging_x_filling() {
+    let expected = ["it finds room", "it is to look again"];
+    explore_small("resource_barging_x_filling", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_total(1).max_active(2).fair(false));
+        let lent = rig.lend();
+        let mut called = Box::pin(rig.pool.borrow_async());
+        let mut in_line = Box::pin(rig.pool.borrow_async());
+        assert!(rig.door().poll_once(called.as_mut()).is_pending());
+        assert!(rig.door().poll_once(in_line.as_mut()).is_pending());
+        lent.invalidate();
+        rig.pool.set_min_idle(1).expect("valid");
+        let pool = rig.pool.clone();
+        let maintenance = spawn(move || pool.maintain());
+        drop(in_line);
+        maintenance.join().expect("no panic");
+        outcomes.note(match rig.factory.made() {
+            1 => {
+                rig.pool.maintain();
+                "it is to look again"
+            }
+            _ => "it finds room",
+        });
+        drop(called);
+        assert_eq!((rig.factory.made(), rig.counts()), (2, (0, 1, 1)));
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}

@@ -63,3 +63,25 @@ fn resource_drop_x_return() {
         outcomes.note("destroyed");
     });
 }
+
+/// The same with a waiter whose future is forgotten: it neither comes for what it is handed nor passes it on.
+/// Guards the drop of what the handles share. Without it, the thing is never destroyed. Asserted: it is,
+/// once, whether it was handed over before the end or came back after it.
+#[test]
+fn resource_drop_x_forgotten() {
+    let expected = ["handed over", "lent still"];
+    explore_small("resource_drop_x_forgotten", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_active(1)).reentrant();
+        let lent = rig.lend();
+        let mut forgotten = Box::pin(rig.pool.borrow_async());
+        assert!(rig.door().poll_once(forgotten.as_mut()).is_pending());
+        std::mem::forget(forgotten);
+        let factory = rig.factory.clone();
+        let returning = spawn(move || drop(lent));
+        let handed = rig.pool.num_waiting() == 0;
+        drop(rig);
+        returning.join().expect("no panic");
+        assert_eq!(factory.gone(), [1]);
+        outcomes.note(if handed { "handed over" } else { "lent still" });
+    });
+}

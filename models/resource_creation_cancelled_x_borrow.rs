@@ -145,3 +145,45 @@ fn resource_creation_left_twice_x_waiter() {
         assert!(pool.wait_closed(SECOND));
     });
 }
+
+/// Who gives up had begun it for stock, with a borrower beside it. What is made from then on has an end.
+///
+/// Guards the way of what is left into stock (`Room::leave` of a place in stock). Without it, what has been done
+/// is done again. Asserted: there is one creation, and the borrower gets what it makes, whether it comes to the
+/// line before that or after.
+#[test]
+fn resource_add_cancelled_x_borrow() {
+    let expected = ["in line", "late"];
+    explore_small("resource_add_cancelled_x_borrow", &expected, |outcomes| {
+        let door = Door::default();
+        let gate = Arc::new(Mutex::new((false, None)));
+        let slow = Slow { door: door.clone(), begun: Arc::default(), gate };
+        let pool = ResourcePool::builder(Async(slow.clone()), ());
+        let pool = pool.max_total(1).build_async().expect("a valid pool");
+        let weak = pool.downgrade();
+        door.open(move || {
+            if let Some(pool) = weak.upgrade() {
+                pool.num_idle();
+            }
+        });
+        let theirs = pool.clone();
+        let mut adding = Box::pin(async move { theirs.add_async().await });
+        assert!(door.poll_once(adding.as_mut()).is_pending());
+        slow.gate.lock().0 = true;
+        let giving_up = spawn(move || drop(adding));
+        let mut borrow = pin!(pool.borrow_async());
+        let at_once = door.poll_once(borrow.as_mut());
+        outcomes.note(if at_once.is_pending() { "in line" } else { "late" });
+        let lent = match at_once {
+            Poll::Ready(lent) => lent,
+            Poll::Pending => door.block_on(borrow),
+        };
+        let lent = lent.expect("a number");
+        giving_up.join().expect("no panic");
+        assert_eq!((*lent, slow.begun.load(SeqCst)), (1, 1));
+        drop(lent);
+        assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 1, 1));
+        pool.close();
+        assert!(pool.wait_closed(SECOND));
+    });
+}

@@ -53,3 +53,36 @@ fn resource_evictor_x_late_borrow() {
         assert_eq!(rig.end(), [1, 2]);
     });
 }
+
+/// The same where there may be one thing only, and the borrower does not wait. Guards the look at the last of
+/// stock in `State::fresh_stock_of`: it makes room for who has come upon it. Without it, who could have been
+/// served is refused, and the old thing leaves for nobody. Asserted: the borrower is lent a new one, unless the
+/// maintenance is destroying the old one just then; never is there more than one.
+#[test]
+fn resource_evictor_x_impatient_borrow() {
+    let expected = ["after it", "in its place", "while it is destroyed"];
+    explore_small("resource_evictor_x_impatient_borrow", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_total(1).max_idle_time(SECOND));
+        drop(rig.lend());
+        rig.clock.advance(SECOND);
+        let (mine, me) = (Bell::new(), crate::sync::me());
+        let theirs = mine.clone();
+        rig.factory.on_call(move |call| {
+            if call == Call::Destroy(1) && crate::sync::me() == me {
+                theirs.ring();
+            }
+        });
+        let pool = rig.pool.clone();
+        let evictor = spawn(move || pool.maintain());
+        let number = rig.pool.try_borrow().map(|lent| lent.number);
+        evictor.join().expect("no panic");
+        outcomes.note(match (number, mine.rung() == 1) {
+            (Ok(2), true) => "in its place",
+            (Ok(2), false) => "after it",
+            (Err(BorrowError::WouldBlock), false) => "while it is destroyed",
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(rig.factory.most(), 1, "more than max_total");
+        rig.end();
+    });
+}

@@ -86,8 +86,8 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// Why a resource could not be made, activated or passivated.
     type Error: Send + 'static;
 
-    /// Makes a resource, ready to be lent. If its borrower gives up, the future is kept, and polled on by the
-    /// next borrower for which there is nothing finished; if that one gives up, too, it is dropped.
+    /// Makes a resource, ready to be lent. If whoever borrows or adds it gives up, the future is kept, and polled
+    /// on by the next borrower for which there is nothing finished; if that one gives up, too, it is dropped.
     fn create(
         &self,
         metadata: &Self::Metadata,

@@ -7,6 +7,12 @@
 //! up.) After a failure it is left alone for half a second, then for twice as long with each further one:
 //! also if what was made is over when it comes into stock.
 //!
+//! Who adds, and the maintenance, may be cut short as any borrower: what they have begun to make is kept
+//! (`making.rs`). So it is if a runtime drops the task of the maintenance: the pool is there still, and so are
+//! those who may want it. It is none of the minimum, and what is missing is made when somebody maintains
+//! the pool again. A close cuts nothing short, and keeps nothing: what was being made is destroyed when it comes,
+//! and what is left then is dropped.
+//!
 //! The keys that can be filled up stand in a list; those that are left alone for a while in a heap by the end
 //! of that (O(log n) of them to come and to go: the pauses differ). So who fills up searches for nothing.
 
@@ -14,18 +20,16 @@ use super::due::Duty;
 use super::effects::Effects;
 use super::error::AddError;
 use super::event::PoolEvent;
-use super::factory::{Creation, Failure, Form};
+use super::factory::{Creation, Form};
 use super::guard::Loan;
+use super::making::{Begun, Making, Room};
 use super::pool::Inner;
 use super::slot::{Content, Meta, Place, Sub};
 use super::state::State;
 use crate::clock::Time;
-use crate::foreign::{Foreign, contained};
 use crate::slab_list::Key;
 use crate::sync::has_failed;
-use std::future::poll_fn;
 use std::hash::Hash;
-use std::task::Poll;
 use std::time::Duration;
 
 /// How long stock is not filled up after a failure; doubled with each further one.
@@ -167,26 +171,21 @@ impl<F: Form> State<F> {
         Some(slot)
     }
 
-    /// What was made for stock, if it was.
-    pub(super) fn added(
-        &mut self,
-        slot: Key,
-        made: Option<Box<Loan<F>>>,
-        fx: &mut Effects<F>,
-    ) -> Arrival {
+    /// What was made for stock, or has been begun and left; nothing, if it failed.
+    pub(super) fn added(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) -> Arrival {
         let key = self.slots[slot.index()].key;
         self.subs[key.index()].adding -= 1;
-        let Some(loan) = made else {
+        if let Content::Nothing = content {
             self.remove(slot);
             self.left(key, fx);
             return Arrival::Over;
-        };
+        }
         let arrival = match self.slots[slot.index()].expired || self.has_outlived(slot) {
             _ if self.closed => Arrival::Closed,
             true => Arrival::Over,
             false => Arrival::InTime,
         };
-        self.stock(slot, Content::Ready(loan), fx);
+        self.stock(slot, content, fx);
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
@@ -238,7 +237,7 @@ impl<F: Form> State<F> {
     }
 }
 
-/// A place in stock, and what is made for it: given back, and destroyed, unless it is put there.
+/// A place in stock, and what was made for it: given back, and destroyed, unless it is put there.
 struct Filling<'p, F: Form> {
     pool: &'p Inner<F>,
     slot: Option<Key>,
@@ -248,10 +247,21 @@ struct Filling<'p, F: Form> {
 
 impl<F: Form> Filling<'_, F> {
     fn put(mut self) -> Arrival {
-        let slot = self.slot.take().expect("taken only here, and when it is dropped");
-        let resource = self.resource.take();
-        let loan = resource.map(|resource| Loan::new(slot, self.meta.take(), resource));
-        self.pool.critical(|state, fx| state.added(slot, loan, fx))
+        let slot = self.take_slot();
+        let resource = self.resource.take().expect("it has been made");
+        let loan = Loan::new(slot, self.meta.take(), resource);
+        self.pool.critical(|state, fx| state.added(slot, Content::Ready(loan), fx))
+    }
+    /// The place, for somebody else to take care of.
+    fn take_slot(&mut self) -> Key {
+        self.slot.take().expect("taken only by those who consume it")
+    }
+}
+
+impl<F: Form> Room<F> for Filling<'_, F> {
+    fn leave(mut self, creation: Creation<F>) {
+        let slot = self.take_slot();
+        self.pool.critical(|state, fx| state.added(slot, Content::Unfinished(creation), fx));
     }
 }
 
@@ -261,7 +271,7 @@ impl<F: Form> Drop for Filling<'_, F> {
         if let Some(resource) = self.resource.take() {
             self.pool.dispose(&self.meta, resource);
         }
-        self.pool.critical(|state, fx| state.added(slot, None, fx));
+        self.pool.critical(|state, fx| state.added(slot, Content::Nothing, fx));
     }
 }
 
@@ -286,10 +296,10 @@ impl<F: Form> Inner<F> {
     /// Makes a resource for stock. Gives back whether it could be used: its lifetime may have ended meanwhile.
     async fn fill(&self, slot: Key, meta: Meta<F>) -> Result<bool, AddError<F::Error>> {
         let creation = self.creation(&meta);
-        let mut filling = Filling { pool: self, slot: Some(slot), resource: None, meta };
+        let filling = Filling { pool: self, slot: Some(slot), resource: None, meta };
+        let (mut filling, made) = Making::new(filling, creation, Begun::Here).await;
         let metadata = self.metadata(&filling.meta);
-        let made = to_its_end::<F>(creation).await.map_err(AddError::Create)?;
-        let resource = filling.resource.insert(made);
+        let resource = filling.resource.insert(made.map_err(AddError::Create)?);
         if self.options.test_on_create {
             match self.factory.test(metadata, resource).await {
                 Ok(true) => {}
@@ -320,15 +330,4 @@ impl<F: Form> Inner<F> {
         let (slot, meta) = begun?;
         self.fill(slot, meta).await.map(|_| ())
     }
-}
-
-/// A panic of a creation is its failure.
-async fn to_its_end<F: Form>(creation: Creation<F>) -> Result<F::Resource, Failure<F::Error>> {
-    // Its drop is foreign, too, when it is cancelled.
-    let mut creation = Foreign::new(creation);
-    let made = poll_fn(|cx| match contained(|| creation.as_mut().poll(cx)) {
-        Ok(poll) => poll,
-        Err(message) => Poll::Ready(Err(Failure::Panicked(message))),
-    });
-    made.await
 }

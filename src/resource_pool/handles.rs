@@ -187,7 +187,8 @@ macro_rules! both {
                 self.inner().retain(keep);
             }
             /// Does what is due at a time now, as the maintenance would; with an asynchronous factory, it is
-            /// what does it. Cancel-safe: what is being tested is then destroyed.
+            /// what does it. Cancel-safe: what had begun to be made is then kept, as that of who adds is; what
+            /// was being tested or passivated is destroyed.
             ///
             /// Gives back when it should be called again, if nothing happens before; none: when something
             /// has happened.
@@ -286,10 +287,14 @@ impl<F: Form> ResourcePool<F> {
         self.inner().borrow_async(Asker::Impatient).await
     }
 
-    /// [`add`](Self::add) as a future. If it is dropped, nothing is added.
+    /// [`add`](Self::add) as a future.
     ///
     /// # Errors
     /// Those of [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    /// May be dropped at any await: what had begun to be made is kept for the next borrower, once; what was being
+    /// tested or passivated is destroyed.
     pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
         self.inner().add(THE_KEY).await
     }
@@ -397,10 +402,14 @@ where
         inner.lend(key, step, Patience::of_a_task()).await
     }
 
-    /// [`add`](Self::add) as a future. If it is dropped, nothing is added.
+    /// [`add`](Self::add) as a future.
     ///
     /// # Errors
     /// Those of [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    /// May be dropped at any await: what had begun to be made is kept for the next borrower, once; what was being
+    /// tested or passivated is destroyed.
     pub async fn add_async(&self, key: &K) -> Result<(), AddError<F::Error>> {
         self.inner().add_to(key).await
     }

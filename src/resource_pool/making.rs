@@ -1,7 +1,8 @@
 //! A resource that is being made, outside the lock, in a place that is reserved for it (rule 5).
 //!
-//! Whoever waits for it may give it up at any await. What is then to become of it depends on who began it:
-//! one whose borrower has left is worth the patience of one more (`unfinished.rs`).
+//! For a borrower, or for stock. Whoever waits for it may give it up at any await. What is then to become of it
+//! depends on who began it: one that nobody has taken over yet is worth the patience of one more
+//! (`unfinished.rs`).
 
 use super::factory::{Creation, Failure, Form};
 use super::guard::Reserved;
@@ -19,25 +20,39 @@ pub(super) enum Begun {
     ByAnother,
 }
 
+/// A place for what is being made: dropped, it is given back.
+pub(super) trait Room<F: Form> {
+    /// Nobody waits for it any more: it goes into stock, unfinished.
+    fn leave(self, creation: Creation<F>);
+}
+
+impl<F: Form> Room<F> for Reserved<'_, F> {
+    fn leave(self, creation: Creation<F>) {
+        let pool = self.pool();
+        let slot = self.into_slot();
+        pool.critical(|state, fx| state.give_back(slot, Content::Unfinished(creation), fx));
+    }
+}
+
 /// A resource is being made. If nobody waits for it any more, what was begun here becomes stock; what another
 /// had begun is given up, for two have not lived to see its end (`unfinished.rs`).
-pub(super) struct Making<'p, F: Form> {
-    reserved: Option<Reserved<'p, F>>,
+pub(super) struct Making<F: Form, R: Room<F>> {
+    room: Option<R>,
     creation: Option<Creation<F>>,
     begun: Begun,
     polled: bool,
 }
 
-impl<'p, F: Form> Making<'p, F> {
-    pub(super) fn new(reserved: Reserved<'p, F>, creation: Creation<F>, begun: Begun) -> Self {
-        Making { reserved: Some(reserved), creation: Some(creation), begun, polled: false }
+impl<F: Form, R: Room<F>> Making<F, R> {
+    pub(super) fn new(room: R, creation: Creation<F>, begun: Begun) -> Self {
+        Making { room: Some(room), creation: Some(creation), begun, polled: false }
     }
 }
 
-impl<F: Form> Unpin for Making<'_, F> {}
+impl<F: Form, R: Room<F>> Unpin for Making<F, R> {}
 
-impl<'p, F: Form> Future for Making<'p, F> {
-    type Output = (Reserved<'p, F>, Result<F::Resource, Failure<F::Error>>);
+impl<F: Form, R: Room<F>> Future for Making<F, R> {
+    type Output = (R, Result<F::Resource, Failure<F::Error>>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.polled = true;
@@ -48,13 +63,13 @@ impl<'p, F: Form> Future for Making<'p, F> {
             Err(message) => Err(Failure::Panicked(message)),
         };
         release(self.creation.take());
-        Poll::Ready((self.reserved.take().expect("not polled after completion"), made))
+        Poll::Ready((self.room.take().expect("not polled after completion"), made))
     }
 }
 
-impl<F: Form> Drop for Making<'_, F> {
+impl<F: Form, R: Room<F>> Drop for Making<F, R> {
     fn drop(&mut self) {
-        let (Some(reserved), Some(creation)) = (self.reserved.take(), self.creation.take()) else {
+        let (Some(room), Some(creation)) = (self.room.take(), self.creation.take()) else {
             return;
         };
         if self.begun == Begun::ByAnother || !self.polled || has_failed() {
@@ -62,8 +77,6 @@ impl<F: Form> Drop for Making<'_, F> {
             release(creation);
             return;
         }
-        let pool = reserved.pool();
-        let slot = reserved.into_slot();
-        pool.critical(|state, fx| state.give_back(slot, Content::Unfinished(creation), fx));
+        room.leave(creation);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) enum Place {
 pub(crate) enum Content<F: Form> {
     Nothing,
     Ready(Box<Loan<F>>),
-    /// A creation whose borrower has gone: stock that is not finished yet.
+    /// A creation that was left by who had begun it: stock that is not finished yet.
     Unfinished(Creation<F>),
 }
 

@@ -112,7 +112,7 @@ fn departures(keys: usize) -> Vec<usize> {
         let (place, made) = rig.section(|state, fx| state.next_to_fill(fx));
         let Vacancy { slot, key, id, .. } = place.expect("it is below its minimum");
         steps.push(made);
-        steps.push(rig.section(|state, fx| state.added(slot, None, fx)).1);
+        steps.push(rig.section(|state, fx| state.added(slot, Content::Nothing, fx)).1);
         steps.push(rig.section(|state, fx| state.filled(key, id, false, fx)).1);
     }
     let (none, made) = rig.section(|state, fx| state.next_to_fill(fx).is_none());

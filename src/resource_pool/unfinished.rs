@@ -1,7 +1,7 @@
-//! Stock that is not finished: creations that their borrowers have left.
+//! Stock that is not finished: creations that were left by who had begun them, to borrow or to add.
 //!
-//! What an asynchronous factory has begun to make is not thrown away when its borrower gives up: the next
-//! one polls it on. But nobody knows whether it will ever come to an end, so it is worth less than
+//! What an asynchronous factory has begun to make is not thrown away when nobody waits for it any more: the
+//! next borrower polls it on. But nobody knows whether it will ever come to an end, so it is worth less than
 //! anything that has:
 //! - it is lent only if there is no finished stock, and then the one that was left first
 //!   (PROP-RP-FINISHED-FIRST);

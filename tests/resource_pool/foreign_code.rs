@@ -402,6 +402,24 @@ fn a_creation_that_is_given_up_goes_no_further() {
     }
 }
 
+/// The same of one that was begun for stock, and left when nobody was to have it any more.
+#[test]
+fn a_creation_for_stock_that_is_over_goes_no_further() {
+    end_the_run_when_the_library_panics();
+    for closes in [false, true] {
+        let pool = ResourcePool::builder(Async(Cut("create")), ()).build_async().expect("valid");
+        let theirs = pool.clone();
+        let mut task = Task::new(async move { theirs.add_async().await.is_ok() });
+        assert!(task.poll().is_none());
+        match closes {
+            true => pool.close(),
+            false => pool.clear_all(),
+        }
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(task))).is_ok());
+        assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 0, 0));
+    }
+}
+
 /// Says what it drops, and panics then.
 struct Panicking(Arc<AtomicUsize>);
 impl Wake for Panicking {

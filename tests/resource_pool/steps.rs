@@ -5,7 +5,7 @@ use crate::shared::end_the_run_when_the_library_panics;
 use crate::shared::task::Task;
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, ResourcePool,
+    AddError, Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, ResourcePool,
     ResourcePoolBuilder,
 };
 use std::collections::HashMap;
@@ -155,6 +155,14 @@ impl Rig {
     #[track_caller]
     pub(crate) fn lend(&self) -> Borrowed<'static, Async<Steps>> {
         self.begin().1.expect("at once").expect("a resource")
+    }
+    /// Who adds one, and has to wait for something.
+    #[track_caller]
+    pub(crate) fn adds(&self) -> Task<Result<(), AddError<String>>> {
+        let pool = self.pool.clone();
+        let mut task = Task::new(async move { pool.add_async().await });
+        assert!(task.poll().is_none(), "it is being made");
+        task
     }
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         (self.pool.num_active(), self.pool.num_idle(), self.pool.num_total())

@@ -5,7 +5,9 @@ use crate::common::locked;
 use crate::shared::SECOND;
 use crate::shared::task::Task;
 use crate::steps::{Building, Rig, Step, Steps, rig};
-use cabrank::resource_pool::{Async, BorrowError, Borrowed, KeyedResourcePool, ResourceState};
+use cabrank::resource_pool::{
+    AddError, Async, BorrowError, Borrowed, KeyedResourcePool, ResourceState,
+};
 
 /// A pool with one that was left unfinished, number 1; what is made from now on is finished at once.
 fn left(configure: impl FnOnce(Building) -> Building) -> Rig {
@@ -212,4 +214,135 @@ fn a_closed_pool_makes_none_anew() {
     rig.steps.on("create", Step::Fails);
     assert_eq!(task.poll().expect("it failed").map(drop), Err(BorrowError::Closed));
     assert_eq!((rig.steps.begun(), rig.counts()), (1, (0, 0, 0)));
+}
+
+/// What was begun for stock, and left by who added it: it was thrown away once. It is as much stock as what a
+/// borrower has left, and the next borrower finishes it; nothing is being added any more.
+#[test]
+fn what_was_begun_for_stock_is_kept() {
+    let rig = rig(|b| b.max_total(2).test_on_create(true));
+    rig.steps.on("create", Step::Held);
+    let adds = rig.adds();
+    assert_eq!((rig.counts(), states(&rig)), ((0, 0, 1), vec![ResourceState::BeingMade]));
+    drop(adds);
+    assert_eq!((rig.counts(), states(&rig)), ((0, 1, 1), vec![ResourceState::Unfinished]));
+    let mut takes_over = rig.waits();
+    rig.steps.go_on("create");
+    let lent = takes_over.poll().expect("woken").expect("it was finished");
+    assert_eq!((lent.number, rig.steps.calls().as_str()), (1, "create 1 validate 1 activate 1"));
+    drop(lent);
+    // Neither is there one too many, nor one too few.
+    let pool = rig.pool.clone();
+    Task::new(async move { pool.add_async().await }).finish().expect("room for one");
+    let pool = rig.pool.clone();
+    let full = Task::new(async move { pool.add_async().await }).finish();
+    assert_eq!((full, rig.counts()), (Err(AddError::Full), (0, 2, 2)));
+}
+
+/// And a waiter at once, of whatever key it is.
+#[test]
+fn what_was_begun_for_stock_goes_to_who_waits() {
+    for fair in [true, false] {
+        let rig = rig(|b| b.max_total(1).fair(fair));
+        rig.steps.on("create", Step::Held);
+        let adds = rig.adds();
+        let mut waiting = rig.waits();
+        assert_eq!(waiting.wakes(), 0);
+        drop(adds);
+        assert_eq!((waiting.wakes(), rig.pool.num_waiting()), (1, 0));
+        assert!(waiting.poll().is_none());
+        assert_eq!(rig.counts(), (1, 0, 1));
+        rig.steps.go_on("create");
+        let lent = waiting.poll().expect("woken").expect("it was finished");
+        assert_eq!((lent.number, rig.steps.begun()), (1, 1), "fair: {fair}");
+    }
+    let steps = Steps::default();
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(1);
+    let pool = pool.build_async().expect("valid");
+    steps.on("create", Step::Held);
+    let theirs = pool.clone();
+    let mut adds = Task::new(async move { theirs.add_async(&"a").await });
+    assert!(adds.poll().is_none());
+    let theirs = pool.clone();
+    let mut waiting = Task::new(async move { theirs.borrow_async(&"b").await.map(drop) });
+    assert!(waiting.poll().is_none());
+    steps.go_on("create");
+    drop(adds);
+    // It makes room for another key's.
+    assert_eq!(waiting.poll(), Some(Ok(())));
+    assert_eq!((pool.num_keys(), pool.num_total(), steps.begun()), (1, 1, 2));
+}
+
+/// Nobody is to have it any more, or there is no room for it: it is dropped.
+#[test]
+fn what_was_begun_for_stock_is_not_kept_at_any_price() {
+    let ends: [fn(&Rig); 5] = [
+        |rig| rig.pool.close(),
+        |rig| rig.pool.clear_all(),
+        |rig| rig.pool.set_max_idle(0).expect("valid"),
+        |rig| rig.clock.advance(5 * SECOND),
+        |rig| {
+            // Another is finished before: no more are idle than may be.
+            rig.steps.go_on("create");
+            drop(rig.lend());
+        },
+    ];
+    for (nth, end) in ends.into_iter().enumerate() {
+        let rig = rig(|b| b.max_idle(1).max_lifetime(5 * SECOND));
+        rig.steps.on("create", Step::Held);
+        let adds = rig.adds();
+        end(&rig);
+        drop(adds);
+        let idle = usize::from(nth == 4);
+        assert_eq!((rig.counts(), rig.steps.alive()), ((0, idle, idle), idle), "{nth}");
+        assert!(!states(&rig).contains(&ResourceState::Unfinished), "{nth}");
+        rig.steps.go_on("create");
+        assert_eq!(rig.steps.begun(), 1 + idle, "{nth}");
+    }
+}
+
+/// The pool is over when it has been left, though who was making it never came to the end.
+#[test]
+fn a_closed_pool_ends_with_what_was_begun_for_stock() {
+    let rig = rig(|b| b);
+    rig.steps.on("create", Step::Held);
+    let adds = rig.adds();
+    rig.pool.close();
+    let pool = rig.pool.clone();
+    let mut over = Task::new(async move { pool.wait_closed_async().await });
+    assert!(over.poll().is_none());
+    drop(adds);
+    assert!(over.poll().is_some());
+}
+
+/// Who takes it over and leaves it, too, ends it (PROP-RP-OFFERED-ONCE).
+#[test]
+fn what_was_begun_for_stock_is_taken_over_once() {
+    let rig = rig(|b| b.max_total(1));
+    rig.steps.on("create", Step::Held);
+    drop(rig.adds());
+    drop(rig.waits());
+    assert_eq!((rig.counts(), rig.steps.begun()), ((0, 0, 0), 1));
+    drop(rig.adds());
+    assert_eq!((rig.counts(), rig.steps.begun()), ((0, 1, 1), 2));
+}
+
+/// So is what the maintenance was making when its task was dropped; the next pass makes what is missing.
+#[test]
+fn what_the_maintenance_has_begun_is_kept() {
+    let rig = rig(|b| b.min_idle(1));
+    rig.steps.on("create", Step::Held);
+    let pass = || {
+        let pool = rig.pool.clone();
+        Task::new(async move { pool.maintain_async().await })
+    };
+    let mut cut_short = pass();
+    assert!(cut_short.poll().is_none());
+    drop(cut_short);
+    assert_eq!(states(&rig), [ResourceState::Unfinished]);
+    rig.steps.go_on("create");
+    pass().finish();
+    assert_eq!(states(&rig), [ResourceState::Unfinished, ResourceState::Idle]);
+    let two = [rig.lend(), rig.lend()];
+    assert_eq!(two.each_ref().map(|lent| lent.number), [2, 1]);
 }

@@ -5,7 +5,8 @@ use crate::common::locked;
 use crate::shared::task::{Task, block_on};
 use crate::shared::{Door, SECOND, before_long, end_the_run_when_the_library_panics};
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, KeyedResourcePool, PoolEvent, ResourceFactory, ResourcePool,
+    Async, AsyncResourceFactory, BorrowError, KeyedResourcePool, PoolEvent, ResourceFactory,
+    ResourcePool,
 };
 use cabrank::{BoxFuture, ManualClock, Runtime};
 use std::convert::Infallible;
@@ -305,6 +306,30 @@ fn a_place_that_its_waiters_leave_is_filled_up() {
         assert_eq!((pool.num_waiting(), pool.num_idle()), (0, 1), "fair: {fair}");
         drop(one);
     }
+}
+
+/// The same where the last of them is a thread whose time is up.
+#[test]
+fn a_place_that_a_thread_leaves_is_filled_up() {
+    end_the_run_when_the_library_panics();
+    let clock = ManualClock::new();
+    let builder = ResourcePool::builder(Numbers, ()).clock(clock.clock()).fair(false);
+    let builder = builder.max_total(2).max_active(4).max_idle(2).min_idle(1);
+    let pool = builder.build().expect("a valid pool");
+    before_long(|| pool.num_idle() == 1);
+    let [one, two] = [(), ()].map(|()| pool.borrow().expect("there is room"));
+    let theirs = pool.clone();
+    let mut called = Task::new(async move { theirs.borrow_async().await.map(drop) });
+    assert!(called.poll().is_none(), "it waits");
+    let theirs = pool.clone();
+    let waits = std::thread::spawn(move || theirs.borrow_timeout(SECOND).map(drop));
+    before_long(|| pool.num_waiting() == 2);
+    two.invalidate();
+    assert_eq!((called.wakes(), pool.num_waiting(), pool.num_idle()), (1, 1, 0));
+    clock.advance(SECOND);
+    assert_eq!(waits.join().expect("no panic"), Err(BorrowError::TimedOut));
+    before_long(|| pool.num_idle() == 1);
+    drop((called, one));
 }
 
 /// What no minimum protects any more leaves, if it is over (PROP-RP-MIN-IDLE).

@@ -3,7 +3,7 @@
 //!
 //! There is one thread to play all borrowers: those that wait are futures, polled by hand. The calls of an
 //! asynchronous factory end when the history says so, so borrowers are cancelled while a resource is being
-//! created, tested or activated, and others take over what they had begun. Those of a synchronous factory
+//! created, tested or activated, and so is who adds one; others take over what they had begun. Those of a synchronous factory
 //! end at once, well or not; a call that blocks comes with a deadline that has come. The hands of the clock
 //! are moved by the history, and what is done at a time is done by its calls of `maintain`, or, where stock has
 //! become too old before, by whoever comes upon it.
@@ -54,6 +54,7 @@ const ALL: &[&str] = &[
     "Borrow",
     "Called",
     "Cancel",
+    "CancelAdd",
     "Clear",
     "ClearAll",
     "Close",

@@ -381,7 +381,18 @@ impl Mirror {
         Some(if self.spec.closed { Ended::Closed } else { Ended::Added })
     }
 
-    pub(crate) fn fail_add(&mut self, adding: &Adding) {
+    /// The task of an addition is dropped: what was being made is kept, what was made is destroyed.
+    pub(crate) fn cancel_add(&mut self, adding: &Adding) {
+        match adding.calls.front() {
+            Some(Call::Create) => {
+                let at = self.place(adding);
+                self.apply(Action::CancelAdd { at });
+            }
+            _ => self.fail_add(adding),
+        }
+    }
+
+    fn fail_add(&mut self, adding: &Adding) {
         self.gone(adding.id);
         let at = self.place(adding);
         self.apply(Action::AddFails { at });

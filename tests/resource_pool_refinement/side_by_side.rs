@@ -230,7 +230,7 @@ impl SideBySide {
                     return None;
                 }
                 let (adding, task) = self.adders.remove(at);
-                self.mirror.fail_add(&adding);
+                self.mirror.cancel_add(&adding);
                 drop(task);
                 Some(format!("addition {at} is cancelled"))
             }
@@ -382,7 +382,7 @@ impl SideBySide {
             self.compare()?;
         }
         for (adding, task) in std::mem::take(&mut self.adders) {
-            self.mirror.fail_add(&adding);
+            self.mirror.cancel_add(&adding);
             drop(task);
         }
         self.step(&Operation::Close);

@@ -21,7 +21,7 @@ pub enum May {
     Die,
     Try,
     GiveUp,
-    /// A creation outlives its borrower.
+    /// A creation outlives its borrower, or who adds it.
     Cancel,
     Add,
     Test,
@@ -124,6 +124,10 @@ pub enum Action {
     AddFails {
         at: usize,
     },
+    /// Who adds it gives up while it is being made.
+    CancelAdd {
+        at: usize,
+    },
     Test {
         at: usize,
     },
@@ -192,7 +196,9 @@ impl Action {
             Action::Refill { key } => (kind::OWN, of(4, key)),
             Action::Evict { at, hard: false } => (kind::OWN, of(5, s.idle[at].slot.key)),
             Action::Borrow { .. } => (kind::BORROW, UNFAIR),
-            Action::GiveUp { .. } | Action::Cancel { .. } => (kind::GIVE_UP, UNFAIR),
+            Action::GiveUp { .. } | Action::Cancel { .. } | Action::CancelAdd { .. } => {
+                (kind::GIVE_UP, UNFAIR)
+            }
             _ => (kind::OTHERS, UNFAIR),
         }
     }
@@ -221,6 +227,7 @@ impl ResourcePool {
             Action::Add { key } | Action::Refill { key } => self.add(key),
             Action::Added { at } => self.added(at, true),
             Action::AddFails { at } => self.added(at, false),
+            Action::CancelAdd { at } => self.cancel_add(at),
             Action::Test { at } => self.test(at),
             Action::Tested { at, valid } => self.tested(at, valid),
             Action::Age { at } => self.age(at),
@@ -292,6 +299,9 @@ impl Config {
             out.push(Action::Added { at });
             if self.may(May::CreateFail) {
                 out.push(Action::AddFails { at });
+            }
+            if self.may(May::Cancel) {
+                out.push(Action::CancelAdd { at });
             }
         }
         let ages = self.may(May::Age) || self.may(May::AgeHard);

@@ -18,7 +18,7 @@
 //! | being created, by a borrower | active | activated; or given back; or idle, if its borrower leaves it; or dropped, if who takes it over does, too |
 //! | being activated and validated | active | lent; or destroyed, and the borrower takes the next one; or leaves, if it was made for it |
 //! | lent | active | idle; or leaves; or detached |
-//! | being added | | idle; or given back |
+//! | being added | | idle; or given back; or idle, unfinished, if who adds it leaves it |
 //! | idle, and perhaps being tested | idle | any of the first two; or leaves |
 //! | leaving | | destroyed |
 //!
@@ -42,7 +42,7 @@
 //!   a place, would serve this one too.
 //! * What is too much for a lowered limit is not idle: it leaves at once, or when it comes back. So no idle
 //!   one need be kept from making room.
-//! * A creation that its borrower has left is idle, and not finished. It may never be: so it is lent if there is
+//! * A creation that was left by who began it is idle, and not finished. It may never be: so it is lent if there is
 //!   nothing else, makes room before anything else does, and counts for `max_idle` but not for `min_idle`.
 //! * What has been there for too long is not looked for: whoever comes upon it where it would be lent next
 //!   has it leave, and takes the next.

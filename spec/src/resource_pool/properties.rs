@@ -81,7 +81,7 @@ step_properties! {
             completes(after, client)
                 || stays.all(|idle| if before.options.fifo { idle.since > since } else { idle.since < since })
         }));
-    "PROP-RP-FINISHED-FIRST" "a creation that its borrower has left is taken over if there is nothing finished, and then the first that was left"
+    "PROP-RP-FINISHED-FIRST" "a creation that was left by who began it is taken over if there is nothing finished, and then the first that was left"
         |before, _, after| {
             let over = taken(after).into_iter().filter(|&(client, _)| completes(after, client));
             each(over.map(|(client, id)| {

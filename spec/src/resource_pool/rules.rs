@@ -49,6 +49,7 @@ switches! {
     UnfinishedIsFinal "who takes over an unfinished creation that fails has failed" "it creates once itself";
     CreationLeaks "a creation that fails keeps its place" "it is given back";
     CancelledCreationLeaks "a creation that nobody waits for any more is lost, with its place" "it becomes stock";
+    CancelledAddIsLost "a creation for stock that nobody waits for any more is dropped" "it becomes stock, as a borrower's does";
     LateIsDestroyed "a hand-over that comes too late is destroyed" "it is passed on";
     LateLosesVictim "what was to make room for a hand-over that came too late is forgotten" "it is idle again";
     UnfinishedFirst "a creation that its borrower has left is lent before what is finished" "it is lent if there is nothing else";

@@ -91,7 +91,7 @@ pub struct Slot {
     pub old: bool,
     /// It has outlived its lifetime.
     pub expired: bool,
-    /// It is being made, though its borrower has gone; or has been taken over since.
+    /// It is being made, though who began it has gone; or has been taken over since.
     pub unfinished: bool,
 }
 

@@ -196,6 +196,16 @@ impl ResourcePool {
         }
     }
 
+    // adding -- who adds it gives up, while it is being made --> idle, not finished, for whoever waits; or it leaves
+    pub(crate) fn cancel_add(&mut self, at: usize) {
+        let slot = self.adding.remove(at);
+        if self.planted(CancelledAddIsLost) {
+            self.total[slot.key] -= 1;
+            return self.settle();
+        }
+        self.put_into_stock(Slot { unfinished: true, ..slot }, true);
+    }
+
     // idle -- looked at, not being tested, finished --> under test
     pub(crate) fn test(&mut self, at: usize) {
         self.idle[at].test = Test::Running;

@@ -88,6 +88,9 @@ fn sentence(s: &ResourcePool, action: &Action) -> String {
         Action::Refill { key } => format!("stock{} is filled up", of(key)),
         Action::Added { at } => format!("r{} is added", s.adding[at].id),
         Action::AddFails { at } => format!("r{} cannot be created", s.adding[at].id),
+        Action::CancelAdd { at } => {
+            format!("who adds r{} gives up while it is being made", s.adding[at].id)
+        }
         Action::Test { at } => format!("r{} is tested", s.idle[at].slot.id),
         Action::Tested { at, valid } => {
             let says = if valid { "valid" } else { "broken" };
