@@ -33,6 +33,9 @@
 //!   stranger: its reload waits for who waits for it. The interlock sees that only if the wait is
 //!   [told](interlock::Running::waiting).
 //! - An [`Execution`] that is leaked keeps its share: see [`Interlock::forfeit`].
+//! - A permit block whose future is leaked stays open until the share by which it was begun is given back:
+//!   nobody unloads meanwhile, and one that waits for children still does, so that a child's load may be
+//!   refused as a deadlock.
 
 mod ambient;
 mod changes;

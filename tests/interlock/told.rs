@@ -236,6 +236,41 @@ fn a_wait_for_children_that_was_leaked_is_over_when_the_share_is_given_up() {
     parent.leave();
 }
 
+/// The block around it waits for nobody whom the interlock knows. A block that was leaked inside it went on
+/// counting as one that waits for its children, by the number of blocks alone.
+#[test]
+fn a_permit_block_that_waits_for_children_and_was_leaked_is_over_with_its_share() {
+    let interlock = Interlock::new();
+    let grandparent = Actor::enter(&interlock);
+    let parent = Actor::enter_as(&interlock, grandparent.tell(|r| r.child()).done());
+    let (load, loads) = child_that_loads(&parent);
+    let ((leaked, has_leaked), (end, permit)) = (channel(), channel::<()>());
+    let inside = interlock.clone();
+    let permits = parent.tell(move |r| {
+        r.permit_loads(|| {
+            inside.run(|r| {
+                let mut waits = Box::pin(r.permit_waiting_async(pending::<()>()));
+                let mut cx = Context::from_waker(Waker::noop());
+                assert!(waits.as_mut().poll(&mut cx).is_pending());
+                std::mem::forget(waits);
+            });
+            leaked.send(()).expect("the test waits for it");
+            permit.recv()
+        })
+    });
+    has_leaked.recv().expect("it is leaked");
+    assert_eq!(parent.state(), Some(Permitting));
+    let over = waits(&grandparent, false);
+    load.send(()).unwrap();
+    until(&interlock, WaitingToLoad, 1);
+    end.send(()).unwrap();
+    permits.done().expect("the only share").unwrap();
+    parent.leave();
+    drop(over);
+    grandparent.leave();
+    loads.done().expect("nobody waits for it");
+}
+
 /// Those have nothing to do with it: one runs, one permits, one has a token that it does not use.
 #[test]
 fn a_deadlock_beside_bystanders_is_told_at_once() {
