@@ -5,6 +5,7 @@
 /// By the name under which a model is explored.
 pub(crate) const PINNED: &[(&str, u64)] = &[
     ("always_restart_x_waiter", 589),
+    ("async_begin_x_failing_reload", 7_348),
     ("background_spawn_x_get", 127_165),
     ("cancel_x_spawn_failure", 740),
     ("change_x_reload", 1_240),
@@ -38,6 +39,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("interlock_cancel_x_permit", 12_670),
     ("interlock_cancel_x_waker", 43),
     ("interlock_deadlock", 35),
+    ("interlock_deadlock_x_draining_child", 185),
     ("interlock_drop_on_other_thread", 182),
     ("interlock_enter_x_end_of_writer", 14_534),
     ("interlock_enter_x_writer", 175),
@@ -82,6 +84,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("periodic_task_wake_x_park", 418),
     ("periodic_wake_x_park", 174),
     ("queue_bound_x_close", 252),
+    ("reload_now_x_reload", 28_710),
     ("reset_async_x_load", 984),
     ("resource_abandoned_x_hand_over", 1_647),
     ("resource_abandoned_x_return", 32_758),

@@ -6,6 +6,7 @@
 //! wait would have ended.
 
 use super::interlock_rig::*;
+use super::rig::block_on;
 
 #[test]
 fn interlock_deadlock() {
@@ -61,5 +62,36 @@ fn interlock_no_deadlock() {
         parent.permit_loads(|| loaded.wait(1)).expect("the only share");
         parent.waiting(|| thread.join().expect("no panic")).expect("no deadlock");
         outcomes.note(world.story());
+    });
+}
+
+/// A child has loaded and lets a stranger go first, who waits for the parent's share: the parent, whose own section
+/// was dropped without a turn for anybody, would wait for the child. Guards that who drains counts as one who waits
+/// for its parent. Asserted: the parent is told, wherever the child's thread is by then, and all go on.
+#[test]
+fn interlock_deadlock_x_draining_child() {
+    explore("interlock_deadlock_x_draining_child", &["told"], |outcomes| {
+        let interlock = Interlock::new();
+        let (mut parent, mut stranger) = (interlock.enter(), interlock.enter());
+        let mut child = parent.child().enter();
+        let mut loads = Box::pin(parent.load_async());
+        let mut others = Box::pin(stranger.load_async());
+        assert!(poll_once(loads.as_mut()).is_pending());
+        assert!(poll_once(others.as_mut()).is_pending());
+        let thread = spawn(move || child.load(|_| ()).expect("it has loaded before"));
+        drop(block_on(loads).expect("no deadlock"));
+        match parent.waiting(|| ()) {
+            Err(AcquireError::Deadlock(deadlock)) => {
+                let [_, child, stranger] = deadlock.cycle()[..] else { panic!("{deadlock}") };
+                let state = |id| deadlock.dump().owner(id).map(|owner| owner.state);
+                assert_eq!(state(child), Some(OwnerState::Draining));
+                assert_eq!(state(stranger), Some(OwnerState::WaitingToLoad));
+            }
+            other => panic!("a deadlock, not {other:?}"),
+        }
+        drop(parent);
+        drop(block_on(others).expect("no deadlock"));
+        thread.join().expect("no panic");
+        outcomes.note("told");
     });
 }

@@ -4,8 +4,8 @@
 //! without it, an execution that entered before the bit is not waited for, or one that leaves after it
 //! is not missed. Asserted: who unloads is alone; the entering execution comes before or after it.
 //!
-//! And what who unloads without a share says of itself without the mutex (`Exclusive::alone`): in more than one
-//! store, the other's critical section would find it where it is not (`ILK-FRAMES`).
+//! And where who unloads without a share begins (`State::hold`): with one it would not be alone, by its own word
+//! (`ILK-FRAMES`).
 
 use super::interlock_rig::*;
 

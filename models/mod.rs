@@ -19,6 +19,7 @@ pub(crate) mod small;
 mod world;
 
 mod always_restart_x_waiter;
+mod async_begin_x_failing_reload;
 mod background_spawn_x_get;
 mod cancel_x_spawn_failure;
 #[cfg(not(feature = "loom"))]
@@ -73,6 +74,7 @@ mod periodic_shutdown_x_open;
 mod periodic_wake_x_park;
 mod pool_rig;
 mod queue_bound_x_close;
+mod reload_now_x_reload;
 mod resource_abandoned_x_return;
 mod resource_barging_x_waiter;
 mod resource_cancel_x_next_waiter;

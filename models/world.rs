@@ -3,8 +3,9 @@
 
 use crate::execution::{ExecutionError, Executor, Interlock, Reloader, ReloaderBuilder};
 use crate::sync::Mutex;
+use crate::sync::thread::{JoinHandle, spawn};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
 /// Seen by no scheduler: what it is read and written under is what the models are about.
 #[derive(Clone)]
@@ -17,8 +18,13 @@ struct State {
     halves: [AtomicU32; 2],
     unloads: AtomicUsize,
     completed: AtomicUsize,
+    /// The last unload has failed: it was not done, whatever is prepared on it.
+    broken: AtomicBool,
     /// How many unloads there are until one fails, that one included; 0 for none.
     fails_in: AtomicUsize,
+    /// Begun by the next unload, on a thread of its own.
+    amid: std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    begun: std::sync::Mutex<Option<JoinHandle<()>>>,
     /// One more step at each access, for models that must come between.
     steps: Option<Mutex<()>>,
     /// Re-entered at each of those: whatever runs here is the user's code.
@@ -64,6 +70,10 @@ impl World {
                 state.halves[0].store(state.source.load(SeqCst), SeqCst);
                 let left = state.fails_in.load(SeqCst);
                 state.fails_in.store(left.saturating_sub(1), SeqCst);
+                state.broken.store(left == 1, SeqCst);
+                if let Some(work) = state.amid.lock().expect("no panic").take() {
+                    *state.begun.lock().expect("no panic") = Some(spawn(work));
+                }
                 if left == 1 {
                     return Err("on purpose".into());
                 }
@@ -96,14 +106,23 @@ impl World {
         self.0.fails_in.store(1, SeqCst);
     }
     /// The one after that does.
-    #[cfg(not(feature = "loom"))]
     pub(super) fn fail_second(&self) {
         self.0.fails_in.store(2, SeqCst);
+    }
+    /// In the middle of the next unload, this is begun on a thread of its own.
+    pub(super) fn amid_unload(&self, work: impl FnOnce() + Send + 'static) {
+        *self.0.amid.lock().expect("no panic") = Some(Box::new(work));
+    }
+    /// Waits for its end.
+    pub(super) fn join(&self) {
+        let begun = self.0.begun.lock().expect("no panic").take();
+        begun.expect("there was an unload").join().expect("no panic");
     }
     /// The version that is loaded, and whole.
     pub(super) fn look(&self) -> u32 {
         let [first, second] = self.stay();
-        assert_eq!(first, second, "code runs on a half reloaded world");
+        let whole = first == second && !self.0.broken.load(SeqCst);
+        assert!(whole, "code runs on a half reloaded world");
         first
     }
     /// What is loaded, the same before and after others had their turn.

@@ -7,11 +7,12 @@
 //! Nothing here needs a lock to be right. Executions ask and note while they run, so nobody unloads
 //! between the question and the note; notes are taken up by who holds the interlock to unload.
 
-use super::error::{Failure, Stage};
+use super::error::{BoxError, Failure, Panicked, Stage};
 use super::hooks::stage;
-use crate::foreign::Foreign;
+use crate::foreign::{Foreign, contained};
+use std::mem::replace;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How it is found out.
 pub(crate) enum Check {
@@ -47,7 +48,7 @@ impl Changes {
         let changed = match &self.check {
             Check::OnRequest => false,
             Check::Ask(check) => stage(Stage::Check, || Ok(check()))?,
-            Check::Watch(watch) => stage(Stage::Check, || Ok(watch.has_changed()))?,
+            Check::Watch(watch) => stage(Stage::Check, || watch.has_changed())?,
         };
         if changed {
             self.note();
@@ -74,33 +75,49 @@ impl Changes {
 
 /// What is compared with what it was.
 pub(crate) trait Watch: Send + Sync {
-    fn has_changed(&self) -> bool;
+    fn has_changed(&self) -> Result<bool, BoxError>;
     fn begin_anew(&self);
 }
 
 pub(crate) struct Watched<V, F> {
     version: F,
     /// Cloned and replaced under its lock; compared and dropped without.
-    loaded: Mutex<Arc<Foreign<V>>>,
+    loaded: Mutex<Loaded<V>>,
+}
+
+/// The version that there was before the last reload.
+enum Loaded<V> {
+    Version(Arc<Foreign<V>>),
+    /// There is nothing to compare with: it panicked when it was given, as whoever looks first is told.
+    Unknown(Option<Panicked>),
 }
 
 impl<V: PartialEq + Send + Sync, F: Fn() -> V + Send + Sync> Watched<V, F> {
     pub(crate) fn new(version: F) -> Self {
-        let loaded = Mutex::new(Arc::new(Foreign::new(version())));
-        Watched { version, loaded }
+        let loaded = match contained(&version) {
+            Ok(version) => Loaded::Version(Arc::new(Foreign::new(version))),
+            Err(message) => Loaded::Unknown(Some(Panicked::new(message))),
+        };
+        Watched { version, loaded: Mutex::new(loaded) }
+    }
+    fn loaded(&self) -> MutexGuard<'_, Loaded<V>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<V: PartialEq + Send + Sync, F: Fn() -> V + Send + Sync> Watch for Watched<V, F> {
-    fn has_changed(&self) -> bool {
-        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        (self.version)() != **loaded
+    fn has_changed(&self) -> Result<bool, BoxError> {
+        let loaded = match &mut *self.loaded() {
+            Loaded::Version(loaded) => loaded.clone(),
+            Loaded::Unknown(panicked) => {
+                return panicked.take().map_or(Ok(true), |p| Err(p.into()));
+            }
+        };
+        Ok((self.version)() != **loaded)
     }
     fn begin_anew(&self) {
-        let version = Arc::new(Foreign::new((self.version)()));
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let former = std::mem::replace(&mut *loaded, version);
-        drop(loaded);
+        let version = Loaded::Version(Arc::new(Foreign::new((self.version)())));
+        let former = replace(&mut *self.loaded(), version);
         drop(former);
     }
 }

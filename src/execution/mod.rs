@@ -32,7 +32,14 @@
 //! - A thread that is started by hand and waited for, without [`Execution::child`], counts as a
 //!   stranger: its reload waits for who waits for it. The interlock sees that only if the wait is
 //!   [told](interlock::Running::waiting).
+//! - What blocks does not look for futures that its own thread keeps: the end of a
+//!   [permit block](interlock::Running::permit_loads) or of a section waits for a load that was granted to a future
+//!   meanwhile, and for ever if only this thread polls that, or keeps its guard. Beside such futures, what waits
+//!   is to be a future, too.
 //! - An [`Execution`] that is leaked keeps its share: see [`Interlock::forfeit`].
+//! - A permit block whose future is leaked stays open until the share by which it was begun is given back:
+//!   nobody unloads meanwhile, and one that waits for children still does, so that a child's load may be
+//!   refused as a deadlock.
 
 mod ambient;
 mod changes;

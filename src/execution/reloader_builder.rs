@@ -37,6 +37,9 @@ impl ReloaderBuilder {
     }
     /// The same, by comparison: something has changed if the version is not the one that there was
     /// before the last reload (or when this was called). A time, a checksum, a list of them.
+    ///
+    /// A panic of `version` is a failed check of the execution that it is called for; one that it has when this
+    /// is called, of the first. There is nothing to compare with then, so the next reloads.
     pub fn watch<V: PartialEq + Send + Sync + 'static>(
         mut self,
         version: impl Fn() -> V + Send + Sync + 'static,

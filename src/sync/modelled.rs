@@ -329,7 +329,5 @@ pub(crate) mod thread {
     pub(crate) use shuttle::thread_local;
 
     /// For the models' own actors.
-    #[cfg(not(feature = "loom"))]
-    pub(crate) use super::rt::thread::JoinHandle;
-    pub(crate) use super::rt::thread::spawn;
+    pub(crate) use super::rt::thread::{JoinHandle, spawn};
 }

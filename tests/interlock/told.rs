@@ -7,10 +7,11 @@ use cabrank::execution::interlock::OwnerState::{
     Draining, Loading, Permitting, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
 };
 use cabrank::{AcquireError, Interlock};
-use std::future::pending;
+use std::future::{pending, poll_fn};
+use std::mem::replace;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// A child of this actor's execution, which loads when it is told to, and says what came of it.
 fn child_that_loads(parent: &Actor) -> (Sender<()>, Doing<Result<(), AcquireError>>) {
@@ -234,6 +235,41 @@ fn a_wait_for_children_that_was_leaked_is_over_when_the_share_is_given_up() {
         .expect("the only share")
         .expect("it is permitted");
     parent.leave();
+}
+
+/// The block around it waits for nobody whom the interlock knows. A block that was leaked inside it went on
+/// counting as one that waits for its children, by the number of blocks alone.
+#[test]
+fn a_permit_block_that_waits_for_children_and_was_leaked_is_over_with_its_share() {
+    let interlock = Interlock::new();
+    let grandparent = Actor::enter(&interlock);
+    let parent = Actor::enter_as(&interlock, grandparent.tell(|r| r.child()).done());
+    let (load, loads) = child_that_loads(&parent);
+    let ((leaked, has_leaked), (end, permit)) = (channel(), channel::<()>());
+    let inside = interlock.clone();
+    let permits = parent.tell(move |r| {
+        r.permit_loads(|| {
+            inside.run(|r| {
+                let mut waits = Box::pin(r.permit_waiting_async(pending::<()>()));
+                let mut cx = Context::from_waker(Waker::noop());
+                assert!(waits.as_mut().poll(&mut cx).is_pending());
+                std::mem::forget(waits);
+            });
+            leaked.send(()).expect("the test waits for it");
+            permit.recv()
+        })
+    });
+    has_leaked.recv().expect("it is leaked");
+    assert_eq!(parent.state(), Some(Permitting));
+    let over = waits(&grandparent, false);
+    load.send(()).unwrap();
+    until(&interlock, WaitingToLoad, 1);
+    end.send(()).unwrap();
+    permits.done().expect("the only share").unwrap();
+    parent.leave();
+    drop(over);
+    grandparent.leave();
+    loads.done().expect("nobody waits for it");
 }
 
 /// Those have nothing to do with it: one runs, one permits, one has a token that it does not use.
@@ -471,6 +507,38 @@ fn a_wait_for_what_the_same_thread_is_in_is_told() {
         });
         interlock.run(|_| assert!(stranger.try_load(|_| ()).is_err()));
         stranger.unload(|_| ()).expect("nobody else is left");
+    });
+}
+
+/// A permit block is polled inside another execution, which has begun to load: a share on top of it would wait for
+/// the thread's own section.
+#[test]
+fn a_share_on_a_permit_block_inside_the_holder_of_the_same_thread_is_told() {
+    crate::common::soon(|| {
+        let (interlock, mut cx) = (Interlock::new(), Context::from_waker(Waker::noop()));
+        let (mut other, (tell, told)) = (interlock.enter(), channel());
+        let (inside, mut opens) = (interlock.clone(), true);
+        let mut permit = Box::pin(other.permit_loads_async(async {
+            poll_fn(|_| if replace(&mut opens, false) { Poll::Pending } else { Poll::Ready(()) })
+                .await;
+            let nested = inside.run_timeout(crate::common::SECOND, |_| ());
+            tell.send(nested).expect("it is kept");
+        }));
+        assert!(permit.as_mut().poll(&mut cx).is_pending());
+        let holder = interlock.run(|holder| {
+            let mut loads = Box::pin(holder.load_async());
+            let Poll::Ready(Ok(guard)) = loads.as_mut().poll(&mut cx) else {
+                panic!("it is permitted")
+            };
+            assert!(permit.as_mut().poll(&mut cx).is_pending(), "somebody loads");
+            drop(guard);
+            drop(loads);
+            holder.id()
+        });
+        assert!(permit.as_mut().poll(&mut cx).is_ready());
+        drop(permit);
+        let cycle = deadlock(told.recv().expect("it has asked")).cycle();
+        assert_eq!(cycle, [other.id(), holder]);
     });
 }
 

@@ -6,7 +6,7 @@ use cabrank::execution::{
     Executor, HalfReloaded, Interlock, Panicked, Reloader, ReloaderBuilder, ReloaderError,
     Severity, Stage,
 };
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// A reloader whose stage of this name fails as long as it is told to.
@@ -113,6 +113,39 @@ fn a_panicking_check_is_an_error_and_half_reloads_nothing() {
     assert_eq!(failed(reloader.wrap(|_| Ok(()))).stage(), Stage::Check);
     reloader.executor().wrap(|_| Ok(())).expect("it succeeds");
     reloader.wrap(|_| Ok(())).expect("it succeeds");
+}
+
+/// It is called where there is nobody to tell, too: when it is given. The panic went on through the builder.
+#[test]
+fn a_panic_of_a_version_is_a_failed_check_whenever_it_is_called() {
+    let (log, calls) = (Log::default(), AtomicUsize::new(0));
+    let executor = reporting(&log).interlock(Interlock::new()).build();
+    let reloader = Reloader::builder(executor)
+        .watch(move || match calls.fetch_add(1, SeqCst) {
+            0 => panic!("at the beginning"),
+            1 => panic!("in a reload"),
+            3 => panic!("in a look"),
+            _ => 7,
+        })
+        .unload(unloading(log.noting("unload")))
+        .build()
+        .expect("valid");
+    let fails = |why: &str| {
+        let error = failed(reloader.wrap(|_| log.noted("body")));
+        assert_eq!((error.stage(), error.cause().is::<Panicked>()), (Stage::Check, true));
+        assert_eq!(log.take(), [format!("Error of cabrank: it panicked: {why}")]);
+        reloader.executor().wrap(|_| Ok(())).expect("it is not half reloaded");
+    };
+    let runs = |done: &[&str]| {
+        reloader.wrap(|_| log.noted("body")).expect("it succeeds");
+        assert_eq!(log.take(), done);
+    };
+    fails("at the beginning");
+    // There is nothing to compare with: it is taken to have changed.
+    fails("in a reload");
+    runs(&["unload", "body"]);
+    fails("in a look");
+    runs(&["body"]);
 }
 
 #[test]

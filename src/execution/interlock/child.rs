@@ -122,7 +122,7 @@ impl State {
     }
     /// The same of an owner that has just begun a permit block. Told of a deadlock, it has not begun it.
     pub(super) fn start_awaiting(&mut self, key: Key) -> Result<(), AcquireError> {
-        self.change(key, |owner| owner.awaits += 1);
+        self.change(key, |owner| owner.awaits.push(owner.permits));
         if self.tally.blocked == 0 {
             return Ok(());
         }
@@ -132,7 +132,9 @@ impl State {
         Err(told)
     }
     pub(super) fn stop_awaiting(&mut self, key: Key) {
-        self.change(key, |owner| owner.awaits = owner.awaits.saturating_sub(1));
+        self.change(key, |owner| {
+            owner.awaits.pop();
+        });
     }
     fn undeclare(&mut self, key: Key) {
         // Not if it was forfeited meanwhile.

@@ -106,7 +106,7 @@ impl Seen {
             parent: owner.parent.filter(|parent| parent.of == id).map(|parent| parent.id),
             mode,
             declared: known && owner.declared > 0,
-            awaits: known && owner.awaits > 0,
+            awaits: known && owner.awaits(),
             stuck: None,
             ticket: owner.ticket,
             shares: if mode == Mode::Running { context.shares.max(1) } else { 0 },

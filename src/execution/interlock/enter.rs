@@ -21,7 +21,8 @@ impl Interlock {
     /// # Panics
     /// If what has borrowed the enclosing `Running` loads or unloads, or waits to and somebody else holds:
     /// they may be futures of this thread, which go on only when this has returned. Or if that has no share because
-    /// a future was dropped, and somebody holds whom this thread is in, too: it would wait for itself.
+    /// a future was dropped, or is in a permit block, and somebody holds whom this thread is in, too: it would wait
+    /// for itself.
     pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         self.run_by(Limit::Forever, f).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -38,7 +39,7 @@ impl Interlock {
     /// [`run`](Self::run), if it can begin within `timeout`.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`]; [`AcquireError::Nested`] where `run` panics.
+    /// [`AcquireError::TimedOut`]; [`AcquireError::Nested`] or [`AcquireError::Deadlock`] where `run` panics.
     pub fn run_timeout<R>(
         &self,
         timeout: Duration,

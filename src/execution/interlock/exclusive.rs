@@ -304,11 +304,9 @@ impl<'a> Exclusive<'a> {
         let level = running.level;
         Exclusive { record, level, lineage, generation: 0, pending: false, open: true }.entered()
     }
-    /// By who has no share.
+    /// By who has no share, and began when it was granted.
     pub(super) fn alone(record: &'a Arc<Record>) -> Self {
         let level = Context::BASE.level;
-        // It holds already, as everybody sees who ends a critical section now: it begins up there.
-        record.vitals().begin_at(record.home.clock.now(), Context::above(level));
         Exclusive { record, level, lineage: None, generation: 0, pending: true, open: true }
             .entered()
     }

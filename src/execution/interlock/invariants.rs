@@ -152,7 +152,7 @@ fn sees_one_world(s: &State) -> bool {
 fn out_is_empty(s: &State) -> bool {
     s.known().all(|(_, o)| {
         let is_out = matches!(o.mode, Mode::Out | Mode::Entering | Mode::Forfeited);
-        let has_nothing = o.permits == 0 && o.declared == 0 && o.awaits == 0 && o.entry.is_none();
+        let has_nothing = o.permits == 0 && o.declared == 0 && !o.awaits() && o.entry.is_none();
         let has_left = matches!(o.vitals.context(), Context::OUT | Context::LOST);
         !is_out || has_nothing && o.sees.is_none() && has_left
     })
@@ -176,7 +176,8 @@ fn frames(s: &State) -> bool {
         );
         let known = 1 + o.permits + sections + u32::from(gave_up);
         let runs = o.mode == Mode::Running && o.permits == 0;
-        o.awaits <= o.permits
+        o.awaits.is_sorted_by(|outer, inner| outer < inner)
+            && o.awaits.last().is_none_or(|block| *block <= o.permits)
             && (level == known && (!runs || shares > 0) || level == known + 1 && shares == 0)
     })
 }
@@ -267,7 +268,7 @@ fn deadlock_told(s: &State) -> bool {
             if is_stuck(child) {
                 return false;
             }
-            waits_for.extend((child.awaits > 0).then(|| child.id()));
+            waits_for.extend(child.awaits().then(|| child.id()));
         }
     }
     s.tally.blocked == 0

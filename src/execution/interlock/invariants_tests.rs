@@ -113,7 +113,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("ILK-FRAMES", |s| {
             let key = permits(s);
-            s.change(key, |owner| owner.awaits = 2);
+            s.change(key, |owner| owner.awaits.push(2));
         }),
         ("ILK-ENTRY", |s| {
             let key = permits(s);
@@ -165,7 +165,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
                 s.owners[key.index()].parent = Some(Parent { of, id });
             }
             s.owners[parent.index()].declared = 1;
-            s.owners[child.index()].awaits = 1;
+            s.owners[child.index()].awaits.push(1);
             s.owners[waits.index()].mode = Mode::Draining(Purpose::Unload);
             s.tally.reject_unload = 0; // so it lets one go first: itself
             assert_eq!(s.tally.blocked, 0);

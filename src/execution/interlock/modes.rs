@@ -104,8 +104,8 @@ pub(super) struct Owner {
     pub(super) permits: u32,
     /// How often it has said that it waits for its children, and keeps its share.
     pub(super) declared: u32,
-    /// How often it has said so in a permit block, without its share.
-    pub(super) awaits: u32,
+    /// The permit blocks, by their number from the outside, in which it has said so, without its share.
+    pub(super) awaits: Vec<u32>,
     pub(super) children: Children,
     pub(super) name: Option<(OwnerId, Arc<str>)>,
     pub(super) parent: Option<Parent>,
@@ -180,12 +180,15 @@ impl Owner {
     /// It is in nothing any more.
     pub(super) fn clear(&mut self, mode: Mode) {
         (self.mode, self.entry, self.sees) = (mode, None, None);
-        (self.permits, self.declared, self.awaits) = (0, 0, 0);
+        (self.permits, self.declared) = (0, 0);
+        self.awaits.clear();
     }
-    /// A permit block is over, and with it what it was said to wait for there.
+    /// A permit block is over, and with it what it was said to wait for there: a future that was leaked says
+    /// it to its end.
     pub(super) fn leave_permit(&mut self) {
+        let block = self.permits;
+        self.awaits.pop_if(|awaits| *awaits >= block);
         self.permits -= 1;
-        self.awaits = self.awaits.min(self.permits);
     }
     /// What it publishes while it waits to hold, or lets others of its kind go first: loads, if
     /// it gave a share up to load; else all that hold. In a permit block it lets nobody unload, either.
@@ -206,6 +209,10 @@ impl Owner {
     pub(super) fn forget_declared(&mut self) {
         self.declared = 0;
     }
+    /// Whether it waits for its children in a permit block.
+    pub(super) fn awaits(&self) -> bool {
+        !self.awaits.is_empty()
+    }
     /// It has one more, or one less, child that waits.
     pub(super) fn count_child(&mut self, of: OwnerId, waits: bool) {
         if self.children.of == of {
@@ -225,7 +232,7 @@ impl Owner {
     pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
         let parent = self.parent.filter(|parent| parent.of == self.id())?;
         let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. } | Mode::Draining(_));
-        let waits = alone || self.awaits > 0 && self.live_children().1 > 0;
+        let waits = alone || self.awaits() && self.live_children().1 > 0;
         waits.then_some(parent.id)
     }
     /// What it adds to the counts.

@@ -133,3 +133,54 @@ impl Interlock {
         result
     }
 }
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::super::dump::OwnerState;
+    use super::super::modes::Asker;
+    use super::*;
+    use crate::ManualClock;
+
+    /// It had the age of whoever had its place before, until its thread had gone on.
+    #[test]
+    fn who_was_granted_and_has_not_gone_on_has_an_age_of_its_own() {
+        let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
+        let interlock = Interlock::with_clock(clock.clock());
+        clock.advance(second);
+        let running = interlock.enter();
+        let seat = Seat::take(&interlock.0);
+        let (key, vitals) = (seat.record.key(), seat.record.vitals());
+        vitals.rename();
+        let asked = interlock.0.slowly(|state| state.request(key, Purpose::Load, Asker::Thread));
+        assert_eq!(asked, Some(Step::Wait));
+        clock.advance(second);
+        drop(running);
+        clock.advance(second);
+
+        let dump = interlock.dump();
+        let [granted] = &dump.owners[..] else { panic!("{dump}") };
+        assert_eq!((granted.state, granted.age), (OwnerState::Loading, second));
+        let _waited = interlock.0.wait(key, crate::clock::Deadline::Never);
+        let aged = Exclusive::alone(&seat.record).run(|_| interlock.dump().owners[0].age);
+        assert_eq!(aged, second, "it has gone on");
+        assert!(interlock.dump().owners.is_empty());
+        seat.give_back();
+    }
+
+    #[test]
+    fn who_was_granted_and_has_not_gone_on_may_be_forfeited() {
+        let interlock = Interlock::new();
+        let seat = Seat::take(&interlock.0);
+        let (key, vitals) = (seat.record.key(), seat.record.vitals());
+        vitals.rename();
+        let asked = interlock.0.slowly(|state| state.request(key, Purpose::Unload, Asker::Thread));
+        assert_eq!(asked, Some(Step::Done));
+        assert!(interlock.forfeit(seat.record.id()));
+        let running = interlock.try_enter().expect("nobody holds");
+        Exclusive::alone(&seat.record).run(|_| ());
+        assert!(interlock.dump().owners.iter().all(|owner| owner.id == running.id()));
+        drop(running);
+        seat.give_back();
+        interlock.try_unload(|_| ()).expect("nobody is left");
+    }
+}

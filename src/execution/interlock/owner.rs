@@ -93,7 +93,7 @@ impl Context {
 ///   between any two of its writes, and each has to be true by itself. So an execution begins and ends with
 ///   one store, and is changed in between by exchanges alone, which fail once it is forfeited;
 /// - under the mutex, `forfeit`, by an exchange, which fails if the owner was quicker; and whoever lets an
-///   owner in that waits for that, or for a share that was given up before it was seen.
+///   owner in that waits for that, or for a share that was given up before it was seen, or to hold without one.
 ///
 /// Who reads it under the mutex, in a slow period, sees of every owner that it has left, if it has: the context
 /// is stored before the word is counted down, and the word was read to begin the period. That an owner has

@@ -237,7 +237,7 @@ impl State {
         matches!(self.owner(key).mode, Mode::Resuming { .. })
     }
     /// The holder, if it is one of these.
-    fn holder_among(&self, here: &[OwnerId]) -> Option<OwnerId> {
+    pub(super) fn holder_among(&self, here: &[OwnerId]) -> Option<OwnerId> {
         let holder = self.owner(self.holder?.key).id();
         here.contains(&holder).then_some(holder)
     }

@@ -4,7 +4,7 @@ use super::Limit;
 use super::ambient::{self, Frame, Kind, Within};
 use super::child::Child;
 use super::enter::Begun;
-use super::error::AcquireError;
+use super::error::{AcquireError, Deadlock};
 use super::modes::{Mode, Step};
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
 use super::{Inner, Interlock, Waited};
@@ -283,9 +283,18 @@ impl Record {
     pub(super) fn forsake(&self, level: u32) {
         self.vitals().exchange(Context::above(level), Context::forsaken(level));
     }
-    fn enter_frame(&self, limit: Limit) -> Result<(), AcquireError> {
-        let asker = limit.asker();
-        match self.home.slowly(|state| state.enter_frame(self.key(), asker)) {
+    fn enter_frame(self: &Arc<Self>, limit: Limit) -> Result<(), AcquireError> {
+        let (key, asker, here) = (self.key(), limit.asker(), ambient::beside(self));
+        let entered = self.home.slowly(|state| {
+            let entered = state.enter_frame(key, asker);
+            let stuck = state.holder_among(&here).filter(|_| entered == Some(Step::Wait));
+            let told = stuck.map(|stuck| Deadlock::of(state, key, &[stuck]));
+            if told.is_some() {
+                let _ = state.cancel(key, asker);
+            }
+            told.map_or(Ok(entered), Err)
+        });
+        match entered? {
             Some(Step::Done) => Ok(()),
             Some(Step::Wait) => match self.home.wait(self.key(), limit.deadline()) {
                 Waited::TimedOut(_) => Err(AcquireError::TimedOut),

@@ -91,7 +91,7 @@ impl State {
             sees: None,
             permits: 0,
             declared: 0,
-            awaits: 0,
+            awaits: Vec::new(),
             children: Children { of: vitals.id(), alive: 0, waiting: 0 },
             name: None,
             parent: None,

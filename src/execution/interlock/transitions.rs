@@ -76,6 +76,11 @@ impl State {
         Some(self.enqueue(key, Mode::Waiting { purpose, upgrading }, asker))
     }
     pub(super) fn hold(&mut self, key: Key, purpose: Purpose, upgraded: bool) {
+        if !upgraded {
+            // As in `resume`: it holds from here on, though its thread may go on much later. It has no share.
+            let above = Context::above(Context::BASE.level);
+            self.owner(key).vitals.begin_at(self.clock.now(), above);
+        }
         self.change(key, |owner| {
             owner.mode = Mode::Holding;
             owner.restore();
