@@ -30,6 +30,7 @@ mod clean_x_get;
 mod clean_x_session_close;
 mod cleaner_x_becoming_idle;
 mod close_x_close;
+mod close_x_disposal;
 mod close_x_waiter;
 mod complete_async_x_load;
 mod complete_x_drop;

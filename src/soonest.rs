@@ -149,6 +149,9 @@ mod tests {
                 let (rank, key) = heap.first().unwrap_or((0, keys[0]));
                 let nth = keys.iter().position(|other| *other == key);
                 prop_assert!(heap.is_empty() || nth.and_then(|nth| map.get(&nth)) == Some(&rank));
+                // The first may still be right where others are not: a later one would be wrong.
+                let is_in_order = |at: usize| at == 0 || heap.heap[(at - 1) / 2].0 <= heap.heap[at].0;
+                prop_assert!((0..heap.len()).all(is_in_order));
             }
             let mut last = 0;
             while let Some((rank, key)) = heap.first() {

@@ -278,6 +278,7 @@ mod tests {
         let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
         let keys: Vec<_> = (0..5).map(|_| waiters.enqueue_task(&mut queue)).collect();
         let tickets: Vec<_> = keys.iter().map(|key| waiters.ticket(*key)).collect();
+        assert!(tickets.is_sorted_by(|a, b| a < b), "no two are the same: {tickets:?}");
         for key in &keys[..3] {
             drop(waiters.resolve_front(&mut queue, "try"));
             assert_eq!(waiters.take(*key), Some("try"));

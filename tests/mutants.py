@@ -55,15 +55,15 @@ OTHERS = {
     "src/resource_pool/": ([tests("resource_pool"), UNIT, tests("resource_pool_refinement")], "resource_"),
 }
 # What every system of the library stands on, so that every one's tests are asked.
-SHARED = {"wait_queue", "slab_list", "foreign", "clock", "native", "native_signals"}
+SHARED = {"wait_queue", "slab_list", "soonest", "foreign", "clock", "native", "native_signals"}
 # What searches, or lets time pass, is given three times as long.
 SEARCHES = {"cabrank", "refinement", "interlock_refinement", "resource_pool_refinement", "real_clock", "stress"}
 # Where a file's own tests are the likeliest to notice.
-BY_UNIT_TESTS = {"slab_list", "ranked", "wait_queue", "clock", "restart_files", "options", "error"}
+BY_UNIT_TESTS = {"slab_list", "ranked", "soonest", "wait_queue", "clock", "restart_files", "options", "error"}
 # What the library does with its lists, its queue and its lock comes first, what it says comes last.
 ORDER = [
     "wait_queue", "session", "checkout", "capacity", "spawning", "detach", "state", "group", "get_async",
-    "effects", "cleaner", "slab_list", "ranked", "restart_files", "process_info", "mod", "clock",
+    "effects", "cleaner", "slab_list", "ranked", "soonest", "restart_files", "process_info", "mod", "clock",
     "options", "snapshot", "foreign", "spawner", "builder", "error", "event", "native",
 ]
 
