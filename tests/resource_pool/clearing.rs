@@ -5,6 +5,8 @@ use crate::shared::task::Task;
 use crate::shared::{Door, SECOND, before_long};
 use cabrank::resource_pool::{AddError, BorrowError, Borrowed};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::task::{Wake, Waker};
 use std::time::Duration;
 
 /// PROP-RP-CLEAR-ALL.
@@ -134,6 +136,11 @@ fn a_close_tells_all_and_ends_when_all_is_back() {
     assert!(rig.pool.wait_closed(Duration::ZERO));
 }
 
+struct Nobody;
+impl Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+}
+
 #[test]
 fn a_wait_for_the_end_ends_at_its_time_and_can_be_given_up() {
     let rig = pool(|b| b);
@@ -142,8 +149,10 @@ fn a_wait_for_the_end_ends_at_its_time_and_can_be_given_up() {
     let (pool, theirs) = (rig.pool.clone(), rig.pool.clone());
     let waits = Background::start(move || pool.wait_closed(SECOND));
     let mut given_up = Task::new(async move { theirs.wait_closed_async().await });
-    assert!(given_up.poll().is_none());
+    let wakes = Arc::new(Nobody);
+    assert!(given_up.poll_with(&Waker::from(wakes.clone())).is_none());
     drop(given_up);
+    assert_eq!(Arc::strong_count(&wakes), 1, "its waker goes with it");
     before_long(|| {
         rig.clock.advance(SECOND);
         !waits.is_pending()

@@ -1,7 +1,8 @@
 //! Every limit can be changed at any time: what is too much leaves, and who can be served is.
 
-use crate::common::{Pool, keyed, pool};
-use cabrank::resource_pool::{BorrowError, Limit};
+use crate::common::{Keyed, Outcome, Pool, Script, keyed, locked, pool};
+use cabrank::resource_pool::{BorrowError, Limit, ResourcePoolBuilder};
+use std::sync::Mutex;
 
 #[test]
 fn a_resize_of_an_unused_pool_counts() {
@@ -84,4 +85,23 @@ fn a_lower_limit_takes_what_is_tested_meanwhile() {
     });
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((1, 0), 1, 1));
     drop(lent);
+}
+
+/// One that is being destroyed has its place, but has left: what comes back meanwhile is none too many.
+#[test]
+fn what_comes_back_beside_one_that_is_destroyed_stays() {
+    type Builder = ResourcePoolBuilder<Script, Keyed>;
+    for limited in [|b: Builder| b.max_total(2), |b: Builder| b.max_total_per_key(2)] {
+        let rig = keyed(limited);
+        let (goes, stays) = (rig.lend("a"), Mutex::new(Some(rig.lend("a"))));
+        rig.script.on("destroy", move |_| {
+            let comes_back = locked(&stays).take();
+            drop(comes_back);
+            Outcome::Well
+        });
+        rig.script.calls();
+        goes.invalidate();
+        assert_eq!(rig.script.calls(), "destroy 1 passivate 2");
+        assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 1), 1));
+    }
 }
