@@ -39,7 +39,8 @@ impl ReloaderBuilder {
     /// before the last reload (or when this was called). A time, a checksum, a list of them.
     ///
     /// A panic of `version` is a failed check of the execution that it is called for; one that it has when this
-    /// is called, of the first. There is nothing to compare with then, so the next reloads.
+    /// is called, of the first. There is nothing to compare with then, so the next reloads. A reloader that
+    /// [always](Self::always) reloads, or is disabled, checks nothing.
     pub fn watch<V: PartialEq + Send + Sync + 'static>(
         mut self,
         version: impl Fn() -> V + Send + Sync + 'static,

@@ -150,9 +150,9 @@ impl Reloading {
         completers: &mut Completers,
         failures: &mut Vec<Failure>,
     ) -> Result<(), Failure> {
-        failures.extend(self.reload(unloading, world, |_| Ok(())).err());
+        let reloaded = self.reload(unloading, world, |_| Ok(()));
         completers.complete(failures);
-        Ok(())
+        reloaded
     }
 
     /// Reloads, if nobody else has meanwhile.

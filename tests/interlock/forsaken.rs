@@ -296,3 +296,27 @@ fn a_wait_for_a_share_inside_a_section_of_the_same_thread_is_told() {
     assert!(panicked, "a run has no error to tell it by");
     running.load(|_| ()).expect("it is back");
 }
+
+/// Whoever leaks a guard inside a share on a permit block gives it back with that share.
+#[test]
+fn a_guard_that_was_leaked_inside_a_share_on_a_permit_block_ends_with_that_share() {
+    soon(|| {
+        let interlock = Interlock::new();
+        let load_and_leak = || {
+            interlock.run(|inner| {
+                let Poll::Ready(Ok(guard)) = poll(pin!(inner.load_async())) else {
+                    panic!("it holds already")
+                };
+                std::mem::forget(guard);
+            });
+        };
+        interlock.run(|outer| {
+            let permitted = outer.permit_loads(|| {
+                interlock.run(|nested| nested.load(|_| load_and_leak()).expect("nobody is there"));
+            });
+            permitted.expect("it has its share");
+            assert!(outer.has_share());
+        });
+        interlock.try_unload(|_| ()).expect("nobody is left");
+    });
+}

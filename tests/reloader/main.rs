@@ -8,6 +8,7 @@ mod conformance;
 mod failures;
 mod nesting;
 mod noting;
+mod resetting;
 mod steps;
 mod succeeding;
 mod waiting;

@@ -162,7 +162,7 @@ impl Execution<'_> {
         let _here = self.scope().enter();
         Ok(reloading.is_due_first()? || half_reloaded)
     }
-    fn is_half_reloaded(&self) -> bool {
+    pub(super) fn is_half_reloaded(&self) -> bool {
         self.executor.interlock().is_some_and(Interlock::is_half_reloaded_here)
     }
     pub(super) fn run_hooks(&mut self) -> Result<(), Failure> {

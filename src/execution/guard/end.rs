@@ -5,6 +5,7 @@
 //! its drop.
 
 use super::{Ended, Execution};
+use crate::execution::HalfReloaded;
 use crate::execution::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
 use crate::foreign::{panic_message, release};
 use std::mem::take;
@@ -14,20 +15,27 @@ impl Execution<'_> {
     /// Completes the hooks, and runs them again: a new execution in the place of this one. A nested
     /// one does neither.
     ///
-    /// The share is kept, so nothing is reloaded in between (unless this is an execution of a
-    /// reloader that always reloads). Of a reloader's hooks, nothing is run again.
+    /// The share is kept, so nothing is reloaded in between, and no hook of a reloader is run again; but one
+    /// that [always](crate::execution::ReloaderBuilder::always) reloads does all that it does between two
+    /// bodies: it unloads, runs its hooks, and prepares.
     ///
     /// # Errors
-    /// The new execution's failure: then there is none, the hooks that had run were completed, and
-    /// nothing is left to be done. Otherwise a [`Stage::Complete`] of the former one, and the new
-    /// one runs. The reporter has been told.
+    /// What kept the new one from beginning: the reload after the former one, [`HalfReloaded`], a hook, or what
+    /// prepares. Then there is none, the hooks that had run were completed, and nothing is left to be done:
+    /// what is called by it all the same, [`within`](Self::within) say, runs without hooks. Otherwise a
+    /// [`Stage::Complete`] of the former one, and the new one runs. The reporter has been told.
     pub fn reset(&mut self) -> Result<(), ExecutionError> {
         if self.nested {
             return Ok(());
         }
         self.await_share();
-        self.reload_last();
-        self.begin_anew()
+        let reloaded = self.reload_last();
+        self.complete_all();
+        if reloaded {
+            let begun = self.begin_anew().and_then(|()| self.begin_reloaded());
+            self.has_begun_anew(begun);
+        }
+        self.told()
     }
     /// [`reset`](Self::reset) for a task: waiting does not block the thread.
     ///
@@ -45,22 +53,39 @@ impl Execution<'_> {
     ///
     /// # Cancel safety
     /// Dropped at an await, the former execution goes on: nothing was completed. What it was to unload at its
-    /// end, the next execution of the reloader unloads before its body.
+    /// end, the next execution of the reloader unloads before its body. If that was done, and what prepares has to
+    /// wait to load, the new one goes on, not wholly prepared.
     pub async fn reset_async(&mut self) -> Result<(), ExecutionError> {
         if self.nested {
             return Ok(());
         }
         self.await_share_async().await;
-        self.reload_last_async().await;
-        self.begin_anew()
-    }
-    fn begin_anew(&mut self) -> Result<(), ExecutionError> {
+        let reloaded = self.reload_last_async().await;
         self.complete_all();
-        if let Err(failure) = self.run_hooks() {
-            self.failures.insert(0, failure);
-            self.complete_all();
+        if reloaded {
+            let mut begun = self.begin_anew();
+            if begun.is_ok() {
+                begun = self.begin_reloaded_async().await;
+            }
+            self.has_begun_anew(begun);
         }
         self.told()
+    }
+    /// With the share of the former one.
+    fn begin_anew(&mut self) -> Result<(), Failure> {
+        // A body that unloads by hand lets others reload first, who may have failed.
+        match self.is_half_reloaded() {
+            true => Err(Failure::new(Stage::Enter, HalfReloaded)),
+            false => self.run_hooks(),
+        }
+    }
+    /// Of one that could not, what has run is completed.
+    fn has_begun_anew(&mut self, begun: Result<(), Failure>) {
+        if let Err(failure) = begun {
+            self.failures.insert(0, failure);
+            self.last();
+            self.complete_all();
+        }
     }
 
     /// Completes the hooks, the last that ran first: every one, whatever fails.

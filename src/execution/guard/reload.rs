@@ -29,15 +29,22 @@ impl Execution<'_> {
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
         self.unload_async(&reloading, Reloading::reload_first).await
     }
-    pub(super) fn reload_last(&mut self) {
-        let Some(reloading) = self.last() else { return };
-        let unloaded = self.unload(&reloading, Reloading::reload_last);
-        self.failures.extend(unloaded.err());
+    /// What is to be reloaded last. False if that has failed.
+    pub(super) fn reload_last(&mut self) -> bool {
+        let Some(reloading) = self.last() else { return true };
+        let earlier = self.failures.len();
+        let reloaded = self.unload(&reloading, Reloading::reload_last);
+        self.reloaded(reloaded, earlier)
     }
-    pub(super) async fn reload_last_async(&mut self) {
-        let Some(reloading) = self.last() else { return };
-        let unloaded = self.unload_async(&reloading, Reloading::reload_last).await;
-        self.failures.extend(unloaded.err());
+    pub(super) async fn reload_last_async(&mut self) -> bool {
+        let Some(reloading) = self.last() else { return true };
+        let earlier = self.failures.len();
+        let reloaded = self.unload_async(&reloading, Reloading::reload_last).await;
+        self.reloaded(reloaded, earlier)
+    }
+    /// Its failure comes before those of what was completed after it.
+    fn reloaded(&mut self, reloaded: Result<(), Failure>, earlier: usize) -> bool {
+        reloaded.map_err(|failure| self.failures.insert(earlier, failure)).is_ok()
     }
     /// Its reloader, if there is something to be reloaded last: it is owed from here on.
     pub(super) fn last(&mut self) -> Option<Arc<Reloading>> {

@@ -127,14 +127,8 @@ impl State {
             return Ok(());
         }
         let told = Deadlock::of(self, key, &[]);
-        self.stop_awaiting(key);
         self.resume(key, true);
         Err(told)
-    }
-    pub(super) fn stop_awaiting(&mut self, key: Key) {
-        self.change(key, |owner| {
-            owner.awaits.pop();
-        });
     }
     fn undeclare(&mut self, key: Key) {
         // Not if it was forfeited meanwhile.

@@ -183,11 +183,15 @@ impl Owner {
         (self.permits, self.declared) = (0, 0);
         self.awaits.clear();
     }
-    /// A permit block is over, and with it what it was said to wait for there: a future that was leaked says
-    /// it to its end.
-    pub(super) fn leave_permit(&mut self) {
+    /// Nor does it wait any more for what it was said to wait for in this permit block: a future that was
+    /// leaked says it to its end.
+    pub(super) fn stop_awaiting(&mut self) {
         let block = self.permits;
         self.awaits.pop_if(|awaits| *awaits >= block);
+    }
+    /// A permit block is over.
+    pub(super) fn leave_permit(&mut self) {
+        self.stop_awaiting();
         self.permits -= 1;
     }
     /// What it publishes while it waits to hold, or lets others of its kind go first: loads, if

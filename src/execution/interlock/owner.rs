@@ -77,6 +77,10 @@ impl Context {
         let begun = !matches!(self, Context::OUT | Context::LOST);
         begun.then_some(Context { level: self.level & !Context::FORSAKEN, ..self })
     }
+    /// Whether it is in something that was begun on this level.
+    pub(super) fn is_above(self, level: u32) -> bool {
+        self != Context::LOST && self.level & !Context::FORSAKEN > level
+    }
     const fn pack(self) -> u64 {
         (self.level as u64) << 32 | self.shares as u64
     }

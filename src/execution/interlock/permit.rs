@@ -59,12 +59,7 @@ impl Running<'_> {
         drop(within);
         if !has_failed() {
             let record = self.record();
-            let step = record.home.slowly(|state| {
-                if awaits {
-                    state.stop_awaiting(record.key());
-                }
-                state.end_permit(record.key(), Asker::Thread)
-            });
+            let step = record.home.slowly(|state| state.end_permit(record.key(), Asker::Thread));
             record.home.wait_for_share(record.key(), step);
             self.sink();
         }
@@ -146,7 +141,7 @@ impl Running<'_> {
     ) -> Result<F::Output, AcquireError> {
         self.regain_async().await;
         let level = self.begin_permit(awaits, Limit::Never)?;
-        let permit = super::tasks::Permit::new(self.record(), self.level, awaits);
+        let permit = super::tasks::Permit::new(self.record(), self.level);
         let frame = self.frame(level, Kind::Permit);
         let output = scoped(|| ambient::push(frame.clone()), future).await;
         permit.end().await;

@@ -304,12 +304,15 @@ impl Record {
         }
     }
     fn leave_nested(&self, level: u32, kind: Kind) {
-        let above = [Context::above(level), Context::forsaken(level)];
         loop {
             let now = self.vitals().context();
-            if above.contains(&now) && kind == Kind::Permit {
-                self.home.slowly(|state| state.forgo(self.key()));
-                self.vitals().exchange(now, Context { level, shares: 0 });
+            // Whatever was leaked inside it.
+            if now.is_above(level) && kind == Kind::Permit {
+                self.home.slowly(|state| {
+                    state.forgo(self.key());
+                    // Here, for the two are looked at together. Not if it was forfeited meanwhile.
+                    self.vitals().exchange(now, Context { level, shares: 0 });
+                });
                 return;
             }
             if now.level != level || now.shares == 0 {

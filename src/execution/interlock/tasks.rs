@@ -236,14 +236,12 @@ impl Running<'_> {
 struct GivenUp {
     record: Arc<Record>,
     level: u32,
-    /// It is a permit block, in which it waits for its children.
-    awaits: bool,
     open: bool,
 }
 
 impl GivenUp {
     fn new(record: &Arc<Record>, level: u32) -> Self {
-        GivenUp { record: record.clone(), level, awaits: false, open: true }
+        GivenUp { record: record.clone(), level, open: true }
     }
     fn forget(mut self) {
         self.open = false;
@@ -256,12 +254,7 @@ impl Drop for GivenUp {
             return;
         }
         let (record, key) = (&self.record, self.record.key());
-        let step = record.home.slowly(|state| {
-            if self.awaits {
-                state.stop_awaiting(key);
-            }
-            state.take_back(key)
-        });
+        let step = record.home.slowly(|state| state.take_back(key));
         match step == Step::Done {
             true => record.sink(self.level),
             false => record.forsake(self.level),
@@ -273,21 +266,13 @@ impl Drop for GivenUp {
 pub(super) struct Permit(GivenUp);
 
 impl Permit {
-    pub(super) fn new(record: &Arc<Record>, level: u32, awaits: bool) -> Self {
-        let mut given_up = GivenUp::new(record, level);
-        given_up.awaits = awaits;
-        Permit(given_up)
+    pub(super) fn new(record: &Arc<Record>, level: u32) -> Self {
+        Permit(GivenUp::new(record, level))
     }
-    pub(super) async fn end(mut self) {
-        let awaits = replace(&mut self.0.awaits, false);
+    pub(super) async fn end(self) {
         let record = &self.0.record;
         let key = record.key();
-        let step = record.home.slowly(|state| {
-            if awaits {
-                state.stop_awaiting(key);
-            }
-            state.end_permit(key, Asker::Task)
-        });
+        let step = record.home.slowly(|state| state.end_permit(key, Asker::Task));
         if step == Step::Wait {
             let _ = Turn { home: &record.home, key }.await;
         }
@@ -309,8 +294,9 @@ async fn finish(hold: Exclusive<'_>, done: bool) {
 
 /// [`Loading`], for as long as it lives. Dropped without `finish`, it lets nobody go first.
 ///
-/// No thread is in its section: a blocking [`run`](Interlock::run) beside it waits for it, and on the thread that
-/// keeps it, for ever. What is to use the interlock inside is to be a task, too.
+/// No thread is in its section: what blocks beside it waits for it, and on the thread that keeps it, for ever
+/// (but [`run`](Interlock::run) inside its own execution, which panics). What is to use the interlock inside is to
+/// be a task, too.
 ///
 /// ```
 /// # use std::{pin::pin, task::{Context, Waker}};

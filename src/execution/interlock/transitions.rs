@@ -136,6 +136,8 @@ impl State {
             self.resume(key, true);
             return Step::Done;
         }
+        // It waits for the holder from here on, and for nobody else.
+        self.change(key, Owner::stop_awaiting);
         self.enqueue(key, Mode::Resuming { ends_permit: true }, asker)
     }
     pub(super) fn resume(&mut self, key: Key, ends_permit: bool) {
