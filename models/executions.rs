@@ -88,6 +88,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("queue_bound_x_close", 252),
     ("reload_now_x_reload", 28_710),
     ("reset_async_x_load", 984),
+    ("reset_x_failing_reload", 96_100),
     ("resource_abandoned_x_hand_over", 1_647),
     ("resource_abandoned_x_return", 32_758),
     ("resource_add_cancelled_x_borrow", 458),

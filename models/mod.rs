@@ -76,6 +76,7 @@ mod periodic_wake_x_park;
 mod pool_rig;
 mod queue_bound_x_close;
 mod reload_now_x_reload;
+mod reset_x_failing_reload;
 mod resource_abandoned_x_return;
 mod resource_barging_x_waiter;
 mod resource_cancel_x_next_waiter;
