@@ -30,7 +30,7 @@ fn resource_close_x_creation() {
 
 /// For stock, by the maintenance. Guards the look at `closed` in `State::next_to_fill`, and the one in
 /// `State::stock`. Without them, a closed pool makes things, and keeps one. Asserted: whatever was made is
-/// destroyed; nothing is left.
+/// destroyed; nothing is left, and nothing more is made.
 #[test]
 fn resource_close_x_filling() {
     let expected = ["made, and destroyed", "not made"];
@@ -43,6 +43,8 @@ fn resource_close_x_filling() {
         let made = rig.factory.made();
         outcomes.note(if made == 1 { "made, and destroyed" } else { "not made" });
         assert_eq!(rig.factory.gone().len(), made as usize);
+        rig.pool.maintain();
+        assert_eq!(rig.factory.made(), made, "made by a closed pool");
         rig.end();
     });
 }
