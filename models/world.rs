@@ -57,9 +57,20 @@ impl World {
             completed.0.completed.fetch_add(1, SeqCst);
             Ok(())
         };
-        let executor = Executor::builder().interlock(interlock).hook((|| Ok(()), complete)).build();
+        let re_enter = || {
+            let world = world.clone();
+            move || {
+                world.re_enter();
+                Ok(())
+            }
+        };
+        let (reports, before, after) = (re_enter(), re_enter(), re_enter());
+        let executor = Executor::builder().interlock(interlock).hook((|| Ok(()), complete));
+        let executor = executor.reporter(move |_| _ = reports()).build();
         let (watched, unloaded, prepared) = (world.clone(), world.clone(), world.clone());
         let builder = Reloader::builder(executor)
+            .before_unload(before)
+            .after_unload(move |_| after())
             .watch(move || {
                 watched.step();
                 watched.0.source.load(SeqCst)
@@ -93,6 +104,9 @@ impl World {
         if let Some(steps) = &self.0.steps {
             drop(steps.lock());
         }
+        self.re_enter();
+    }
+    fn re_enter(&self) {
         if let Some(interlock) = self.0.interlock.as_ref().filter(|_| !crate::sync::has_failed()) {
             interlock.generation();
         }
