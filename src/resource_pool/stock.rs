@@ -286,7 +286,7 @@ impl<F: Form> State<F> {
 
     pub(super) fn tell_if_over(&mut self, fx: &mut Effects<F>) {
         if self.is_over() {
-            fx.push(Effect::StopMaintenance);
+            fx.stop_maintenance();
             while !self.closing.is_empty() {
                 fx.wake(self.waiters.resolve_front(&mut self.closing, Outcome::Closed));
             }
@@ -322,7 +322,7 @@ impl<F: Form> State<F> {
     /// lent leaves when it comes back, or when it looks abandoned; then the pool is over (PROP-RP-CLOSE-ENDS).
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
-        fx.push(Effect::StopMaintenance);
+        fx.stop_maintenance();
         self.for_all_keys(|state, key| state.close_key(key, fx));
         self.tell_if_over(fx);
     }
