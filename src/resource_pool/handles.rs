@@ -290,11 +290,12 @@ impl<F: Form> ResourcePool<F> {
     /// [`add`](Self::add) as a future.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add).
+    /// Those of [`add`](Self::add). The failure of what others had begun, and left, is this call's.
     ///
     /// # Cancel safety
-    /// May be dropped at any await: what had begun to be made is kept for the next borrower, once; what was being
-    /// tested or passivated is destroyed.
+    /// May be dropped at any await: what had begun to be made is kept, once, for who borrows or makes stock next;
+    /// what was being tested or passivated is destroyed. What others had begun, and left, is polled on before
+    /// anything is begun here, and dropped if this is dropped, too.
     pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
         self.inner().add(THE_KEY).await
     }
@@ -405,11 +406,12 @@ where
     /// [`add`](Self::add) as a future.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add).
+    /// Those of [`add`](Self::add). The failure of what others had begun, and left, is this call's.
     ///
     /// # Cancel safety
-    /// May be dropped at any await: what had begun to be made is kept for the next borrower, once; what was being
-    /// tested or passivated is destroyed.
+    /// May be dropped at any await: what had begun to be made is kept, once, for who borrows or makes stock next;
+    /// what was being tested or passivated is destroyed. What others had begun, and left, is polled on before
+    /// anything is begun here, and dropped if this is dropped, too.
     pub async fn add_async(&self, key: &K) -> Result<(), AddError<F::Error>> {
         self.inner().add_to(key).await
     }

@@ -123,7 +123,8 @@ pub(crate) struct State<F: Form> {
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
-    pub(super) below_minimum: List<BelowMinimum>,
+    /// Those that can be filled up without room, by what was left of them; and those that need some.
+    pub(super) below_minimum: [List<BelowMinimum>; 2],
     pub(super) backing_off: Soonest<Time, BackingOff>,
     pub(super) spare: Soonest<u64, Spare>,
     /// How often something became idle, in a pool with keys.
