@@ -299,6 +299,20 @@ impl<F: Form> ResourcePool<F> {
     pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
         self.inner().add(THE_KEY).await
     }
+
+    /// Makes `number` of them, one after the other.
+    ///
+    /// # Errors
+    /// The first error of [`add_async`](Self::add_async): what was added before stays.
+    ///
+    /// # Cancel safety
+    /// That of [`add_async`](Self::add_async): what was added before stays.
+    pub async fn prefill_async(&self, number: usize) -> Result<(), AddError<F::Error>> {
+        for _ in 0..number {
+            self.add_async().await?;
+        }
+        Ok(())
+    }
 }
 
 impl<F: ResourceFactory> ResourcePool<F> {
@@ -414,6 +428,20 @@ where
     /// anything is begun here, and dropped if this is dropped, too.
     pub async fn add_async(&self, key: &K) -> Result<(), AddError<F::Error>> {
         self.inner().add_to(key).await
+    }
+
+    /// Makes `number` of them, one after the other.
+    ///
+    /// # Errors
+    /// The first error of [`add_async`](Self::add_async): what was added before stays.
+    ///
+    /// # Cancel safety
+    /// That of [`add_async`](Self::add_async): what was added before stays.
+    pub async fn prefill_async(&self, key: &K, number: usize) -> Result<(), AddError<F::Error>> {
+        for _ in 0..number {
+            self.add_async(key).await?;
+        }
+        Ok(())
     }
 
     /// Destroys what is idle of the key.
