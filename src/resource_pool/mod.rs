@@ -82,7 +82,8 @@
 //! - A refill or a test that hangs holds up other refills and tests, and a destruction that hangs other
 //!   evictions and reports; not the one the other.
 //! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
-//!   the setters of limits, `clear`, `clear_all` and `close` go through all keys, and what leaves.
+//!   the setters of limits, `clear`, `clear_all` and `close` go through as many places as there have been keys at
+//!   a time, and what leaves.
 //! - If others put broken resources into stock again and again, a borrower without a time limit may go on
 //!   finding one after the other (`PROP-RP-EVERY-DISCARD-ENDS` of the machine is not promised).
 
