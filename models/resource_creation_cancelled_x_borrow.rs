@@ -6,6 +6,7 @@
 //! Asserted: there is one creation, the one behind gets what it makes, and waits for it if need be.
 
 use super::pool_rig::*;
+use crate::resource_pool::ResourceState;
 use crate::sync::Mutex;
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -183,6 +184,50 @@ fn resource_add_cancelled_x_borrow() {
         assert_eq!((*lent, slow.begun.load(SeqCst)), (1, 1));
         drop(lent);
         assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 1, 1));
+        pool.close();
+        assert!(pool.wait_closed(SECOND));
+    });
+}
+
+/// A borrower leaves its creation, which has the only place, while the maintenance fills up stock. What is made from
+/// then on has an end.
+///
+/// Guards the place of the key among those that need no room (`State::watch_minimum`), and that what was left is
+/// taken over before a place is looked for (`State::begin_stock`). Without the one, a maintenance that has come too
+/// early sleeps on; without the other, one that comes afterwards finds no place. Asserted: there is one creation,
+/// and what it makes is in stock, at once or when the maintenance is next called.
+#[test]
+fn resource_creation_left_x_refill() {
+    let expected = ["at once", "later"];
+    explore_small("resource_creation_left_x_refill", &expected, |outcomes| {
+        let door = Door::default();
+        let gate = Arc::new(Mutex::new((false, None)));
+        let slow = Slow { door: door.clone(), begun: Arc::default(), gate };
+        let pool = ResourcePool::builder(Async(slow.clone()), ());
+        let pool = pool.min_idle(1).max_total(1).build_async().expect("a valid pool");
+        let weak = pool.downgrade();
+        door.open(move || {
+            if let Some(pool) = weak.upgrade() {
+                pool.num_idle();
+            }
+        });
+        let theirs = pool.clone();
+        let mut borrow =
+            Box::pin(async move { theirs.borrow_async().await.map(Borrowed::into_owned) });
+        assert!(door.poll_once(borrow.as_mut()).is_pending());
+        slow.gate.lock().0 = true;
+        let giving_up = spawn(move || drop(borrow));
+        door.block_on(pin!(pool.maintain_async()));
+        let is_ready = || pool.snapshot().keys[0].resources[0].state == ResourceState::Idle;
+        let at_once = is_ready();
+        outcomes.note(if at_once { "at once" } else { "later" });
+        giving_up.join().expect("no panic");
+        if !at_once {
+            door.block_on(pin!(pool.maintain_async()));
+        }
+        assert!(is_ready());
+        assert_eq!((pool.num_idle(), pool.num_total()), (1, 1));
+        assert_eq!(slow.begun.load(SeqCst), 1);
         pool.close();
         assert!(pool.wait_closed(SECOND));
     });

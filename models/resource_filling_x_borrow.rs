@@ -1,7 +1,7 @@
 //! Stock is filled up while somebody comes, and there may be one thing only.
 //!
 //! Guards `State::added`, which settles through `State::stock` if a thing was made, and through
-//! `State::left` if none was; and the reservation of the place in `State::reserve_stock`. Without the
+//! `State::left` if none was; and the reservation of the place in `State::begin_stock`. Without the
 //! first, who came meanwhile sleeps for ever beside the stock; without the second, beside the room; without
 //! the third, there are two things. Asserted: the borrower is lent what was made for stock, or what was made
 //! for it, and never is there more than one.

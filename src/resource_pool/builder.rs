@@ -231,7 +231,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             lives: [const { List::new() }; CLASSES],
             lent: List::new(),
             turns: List::new(),
-            below_minimum: List::new(),
+            below_minimum: [List::new(), List::new()],
             backing_off: Soonest::default(),
             spare: Soonest::default(),
             times_idle: 0,

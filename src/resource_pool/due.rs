@@ -94,7 +94,7 @@ impl<F: Form> State<F> {
         {
             // For what it is overdue it is woken as of now.
             *until = Some(if overdue { at.min(now) } else { at });
-            fx.push(Effect::WakeMaintenance(duty, self.subs[key.index()].metadata.clone()));
+            fx.wake_maintenance(duty, self.subs[key.index()].metadata.clone());
         }
     }
 

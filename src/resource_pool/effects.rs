@@ -1,5 +1,9 @@
 //! What a critical section leaves to be done after the lock is released: rule 1, no foreign code under
-//! a lock. Each effect is contained; who waits is woken first, for what is destroyed may take its time.
+//! a lock. Each effect is contained.
+//!
+//! First who waits is woken, then the maintenance, or stopped, and only then is anything destroyed, told of or
+//! dropped: for that may take its time, or hang. So a destruction that hangs keeps nobody from what has become
+//! free, and holds up no refill (`maintenance.rs`).
 
 use super::due::Duty;
 use super::event::PoolEvent;
@@ -25,28 +29,40 @@ pub(crate) enum Effect<F: Form> {
     Forget(Meta<F>),
     Release(Waker),
     Tell(Meta<F>, PoolEvent<F::Error>),
+}
+
+/// What the maintenance is to be told.
+enum News<F: Form> {
     /// Something of this key is due.
-    WakeMaintenance(Duty, Meta<F>),
-    StopMaintenance,
+    Due(Duty, Meta<F>),
+    /// Nothing may be due any more.
+    Stop,
 }
 
 /// Who is to be woken, the first of whom needs no allocation, and what else there is to do.
 pub(crate) struct Effects<F: Form> {
     wake: Option<Wake>,
     wakes: Vec<Wake>,
+    maintenance: Vec<News<F>>,
     rest: Vec<Effect<F>>,
 }
 
 impl<F: Form> Effects<F> {
     #[inline]
     pub(super) fn new() -> Self {
-        Effects { wake: None, wakes: Vec::new(), rest: Vec::new() }
+        Effects { wake: None, wakes: Vec::new(), maintenance: Vec::new(), rest: Vec::new() }
     }
     pub(super) fn wake(&mut self, wake: Wake) {
         match self.wake {
             None => self.wake = Some(wake),
             Some(_) => self.wakes.push(wake),
         }
+    }
+    pub(super) fn wake_maintenance(&mut self, duty: Duty, meta: Meta<F>) {
+        self.maintenance.push(News::Due(duty, meta));
+    }
+    pub(super) fn stop_maintenance(&mut self) {
+        self.maintenance.push(News::Stop);
     }
     pub(super) fn push(&mut self, effect: Effect<F>) {
         self.rest.push(effect);
@@ -58,7 +74,7 @@ impl<F: Form> Effects<F> {
     /// Carries everything out. The lock is not held.
     #[inline]
     pub(super) fn run(self, pool: &Inner<F>) {
-        if self.wake.is_none() && self.rest.is_empty() {
+        if self.wake.is_none() && self.rest.is_empty() && self.maintenance.is_empty() {
             // Nothing to drop: an empty list has allocated nothing.
             std::mem::forget(self);
         } else {
@@ -71,14 +87,18 @@ impl<F: Form> Effects<F> {
         for wake in self.wake.into_iter().chain(self.wakes) {
             let _ = contained(|| wake.wake());
         }
+        for news in &self.maintenance {
+            match news {
+                News::Due(duty, meta) => pool.wake_maintenance(*duty, meta),
+                News::Stop => pool.stop_maintenance(),
+            }
+        }
         for effect in self.rest {
             match effect {
                 Effect::Destroy(dead) => pool.destroy(dead),
                 Effect::Forget(meta) => drop(meta),
                 Effect::Release(waker) => release(waker),
                 Effect::Tell(meta, event) => pool.tell(&meta, event),
-                Effect::WakeMaintenance(duty, meta) => pool.wake_maintenance(duty, &meta),
-                Effect::StopMaintenance => pool.stop_maintenance(),
             }
         }
     }

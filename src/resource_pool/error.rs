@@ -63,7 +63,7 @@ pub enum AddError<E> {
     /// The pool is closed, or was while the resource was being made.
     Closed,
     /// `max_idle`, `max_total` or `max_total_per_key` is reached. What has been idle for too long counts until it
-    /// is evicted; for the latter two, what was left unfinished does, too.
+    /// is evicted. What was left unfinished of the key needs no more room; that of other keys counts for `max_total`.
     Full,
     /// No resource could be made, or it could not be passivated.
     Create(Failure<E>),

@@ -9,11 +9,12 @@
 //!
 //! Who adds, and the maintenance, may be cut short as any borrower: what they have begun to make is kept
 //! (`making.rs`). So it is if a runtime drops the task of the maintenance: the pool is there still, and so are
-//! those who may want it. It is none of the minimum, and what is missing is made when somebody maintains
-//! the pool again. A close cuts nothing short, and keeps nothing: what was being made is destroyed when it comes,
+//! those who may want it. It is none of the minimum. Whoever fills up stock next, or adds, polls it on
+//! (`unfinished.rs`). A close cuts nothing short, and keeps nothing: what was being made is destroyed when it comes,
 //! and what is left then is dropped.
 //!
-//! The keys that can be filled up stand in a list; those that are left alone for a while in a heap by the end
+//! The keys that can be filled up stand in two lists: those of which something was left need no room for it, the
+//! others do. Those that are left alone for a while stand in a heap by the end
 //! of that (O(log n) of them to come and to go: the pauses differ). So who fills up searches for nothing.
 
 use super::due::Duty;
@@ -36,9 +37,12 @@ use std::time::Duration;
 const BACK_OFF: Duration = Duration::from_millis(500);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
-/// A place that was reserved in stock to fill it up, and for which key.
+/// A place in stock for what is made, and what was left of it by another, if anything was.
+pub(super) type Begin<F> = (Key, Option<Creation<F>>);
+
+/// What stock is to be filled up with, and of which key.
 pub(super) struct Vacancy<F: Form> {
-    pub(super) slot: Key,
+    pub(super) begin: Begin<F>,
     pub(super) key: Key,
     /// The key's name: with its last resource the key is forgotten, and its number becomes another's.
     pub(super) id: u64,
@@ -60,11 +64,11 @@ impl<F: Form> State<F> {
     fn is_kept(&self, sub: &Sub<F>) -> bool {
         !self.keyed || sub.made && sub.total > sub.leaving
     }
-    /// There is less stock than the minimum, and its own limits leave room for more.
+    /// There is less stock than the minimum, and its own limits leave room for more, or something was left of it.
     fn is_below_minimum(&self, sub: &Sub<F>) -> bool {
         !self.closed
             && sub.idle.len() + sub.adding < self.limits.min_idle
-            && sub.total < self.limits.max_total_per_key
+            && (sub.total < self.limits.max_total_per_key || !sub.unfinished.is_empty())
             && self.is_kept(sub)
     }
 
@@ -74,24 +78,38 @@ impl<F: Form> State<F> {
         let below = self.is_below_minimum(sub);
         let later = sub.back_off_until.filter(|_| below);
         let at_once = below && later.is_none();
-        match (at_once, sub.below_minimum.is_linked()) {
-            (true, false) => self.below_minimum.push_back(&mut self.subs, key),
-            (false, true) => self.below_minimum.remove(&mut self.subs, key),
-            _ => {}
-        }
+        let needs_room = sub.unfinished.is_empty();
+        // In the heap it is not told from the others.
+        let is_left = if at_once { !needs_room } else { !self.unfinished.is_empty() };
+        self.stand_below_minimum(key, at_once.then_some(needs_room));
         self.backing_off.set(&mut self.subs, key, later);
         // Else there is no room for it: whoever makes some says so (`left`).
-        if below && self.total < self.limits.max_total {
+        if below && (is_left || self.has_room()) {
             let now = self.clock.now();
             self.is_due(Duty::Stock, key, Some(later.unwrap_or(now)), now, fx);
         }
     }
 
+    fn stand_below_minimum(&mut self, key: Key, needs_room: Option<bool>) {
+        let stands = std::mem::replace(&mut self.subs[key.index()].needs_room, needs_room);
+        if stands == needs_room {
+            return;
+        }
+        if let Some(among) = stands {
+            self.below_minimum[usize::from(among)].remove(&mut self.subs, key);
+        }
+        if let Some(among) = needs_room {
+            self.below_minimum[usize::from(among)].push_back(&mut self.subs, key);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.total < self.limits.max_total
+    }
+
     /// A key that is forgotten.
     pub(super) fn leave_fillings(&mut self, key: Key) {
-        if self.subs[key.index()].below_minimum.is_linked() {
-            self.below_minimum.remove(&mut self.subs, key);
-        }
+        self.stand_below_minimum(key, None);
         self.backing_off.set(&mut self.subs, key, None);
     }
 
@@ -112,63 +130,77 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// A place in stock for the key that could have been filled up for longest, if one can be.
+    /// Begins with the key that could have been filled up for longest, if one can be: first with those of which
+    /// something was left.
     pub(super) fn next_to_fill(&mut self, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
-        // What there is room for goes to those who wait. Of a closed pool, no key is below its minimum.
-        if self.first_in_line().is_some() || self.total >= self.limits.max_total {
+        // What there is goes to those who wait. Of a closed pool, no key is below its minimum.
+        if self.first_in_line().is_some() {
             return None;
         }
-        if let Some((until, key)) = self.backing_off.first()
+        while let Some((until, key)) = self.backing_off.first()
             && self.clock.now() >= until
         {
             self.subs[key.index()].back_off_until = None;
             self.watch_minimum(key, fx);
         }
-        let key = self.below_minimum.front()?;
-        let slot = self.reserve_stock(key, fx)?;
+        let key = self.first_below_minimum()?;
+        let begin = self.begin_stock(key, fx)?;
         let sub = &self.subs[key.index()];
-        Some(Vacancy { slot, key, id: sub.id, meta: sub.metadata.clone() })
+        Some(Vacancy { begin, key, id: sub.id, meta: sub.metadata.clone() })
     }
 
-    /// When a key can be filled up again that there is room for, and which.
+    fn first_below_minimum(&self) -> Option<Key> {
+        let [left, needs_room] = &self.below_minimum;
+        left.front().or_else(|| needs_room.front().filter(|_| self.has_room()))
+    }
+
+    /// When a key can be filled up again, and which. (Of those that are left alone for a while, the first may
+    /// be one that there is no room for. Then this comes for it once, in vain.)
     pub(super) fn next_filling(&self) -> Option<(Time, Key)> {
-        if self.first_in_line().is_some() || self.total >= self.limits.max_total {
+        if self.first_in_line().is_some() {
             return None;
         }
-        let at_once = self.below_minimum.front().map(|key| (self.clock.now(), key));
-        at_once.or_else(|| self.backing_off.first())
+        let at_once = self.first_below_minimum().map(|key| (self.clock.now(), key));
+        let is_any = self.has_room() || !self.unfinished.is_empty();
+        at_once.or_else(|| self.backing_off.first().filter(|_| is_any))
     }
 
     fn begin_add(
         &mut self,
         key: Key,
         fx: &mut Effects<F>,
-    ) -> Result<(Key, Meta<F>), AddError<F::Error>> {
+    ) -> Result<(Begin<F>, Meta<F>), AddError<F::Error>> {
         if self.closed {
             return Err(AddError::Closed);
         }
-        let slot = self.reserve_stock(key, fx).ok_or(AddError::Full)?;
-        Ok((slot, self.subs[key.index()].metadata.clone()))
+        let begin = self.begin_stock(key, fx).ok_or(AddError::Full)?;
+        Ok((begin, self.subs[key.index()].metadata.clone()))
     }
 
-    /// Room for one more in stock, made outside the lock.
-    pub(super) fn reserve_stock(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Key> {
+    /// One more in stock, made outside the lock: what was left of the key, else in a place of its own.
+    fn begin_stock(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Begin<F>> {
         let sub = &self.subs[key.index()];
-        let full = sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle()
-            || self.total >= self.limits.max_total
-            || sub.total >= self.limits.max_total_per_key;
-        if full {
+        if sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle() {
             return None;
         }
+        let begin = match sub.unfinished.front() {
+            Some(left) => (left, Some(self.take_over_for_stock(left))),
+            None => (self.reserve_stock(key)?, None),
+        };
         self.subs[key.index()].adding += 1;
-        let slot = self.reserve(key, Place::Adding);
         if self.waiting > 0 {
             self.stand_in_line(key);
         }
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
-        Some(slot)
+        Some(begin)
+    }
+
+    fn reserve_stock(&mut self, key: Key) -> Option<Key> {
+        let of_key = self.subs[key.index()].total;
+        let full = self.total >= self.limits.max_total || of_key >= self.limits.max_total_per_key;
+        (!full).then(|| self.reserve(key, Place::Adding))
     }
 
     /// What was made for stock, or has been begun and left; nothing, if it failed.
@@ -226,6 +258,7 @@ impl<F: Form> State<F> {
         let now = keys().all(|sub| {
             let wanted = self.is_below_minimum(sub) && sub.back_off_until.is_none();
             sub.below_minimum.is_linked() == wanted
+                && sub.needs_room == wanted.then(|| sub.unfinished.is_empty())
         });
         let right = self.backing_off.iter().filter(|(until, key)| {
             let sub = &self.subs[key.index()];
@@ -279,8 +312,8 @@ impl<F: Form> Inner<F> {
     /// Fills stock up to the minimum, one after the other (PROP-RP-REFILLED).
     pub(super) async fn fill_up(&self) {
         while let Some(vacancy) = self.critical(|state, fx| state.next_to_fill(fx)) {
-            let Vacancy { slot, key, id, meta } = vacancy;
-            let filled = self.fill(slot, meta.clone()).await;
+            let Vacancy { begin, key, id, meta } = vacancy;
+            let filled = self.fill(begin, meta.clone()).await;
             let made = matches!(filled, Ok(true));
             match filled {
                 Err(AddError::Create(failure)) => {
@@ -294,10 +327,17 @@ impl<F: Form> Inner<F> {
     }
 
     /// Makes a resource for stock. Gives back whether it could be used: its lifetime may have ended meanwhile.
-    async fn fill(&self, slot: Key, meta: Meta<F>) -> Result<bool, AddError<F::Error>> {
-        let creation = self.creation(&meta);
+    async fn fill(
+        &self,
+        (slot, left): Begin<F>,
+        meta: Meta<F>,
+    ) -> Result<bool, AddError<F::Error>> {
+        let (creation, begun) = match left {
+            Some(creation) => (creation, Begun::ByAnother),
+            None => (self.creation(&meta), Begun::Here),
+        };
         let filling = Filling { pool: self, slot: Some(slot), resource: None, meta };
-        let (mut filling, made) = Making::new(filling, creation, Begun::Here).await;
+        let (mut filling, made) = Making::new(filling, creation, begun).await;
         let metadata = self.metadata(&filling.meta);
         let resource = filling.resource.insert(made.map_err(AddError::Create)?);
         if self.options.test_on_create {
@@ -319,15 +359,15 @@ impl<F: Form> Inner<F> {
     }
 
     pub(super) async fn add(&self, key: Key) -> Result<(), AddError<F::Error>> {
-        let (slot, meta) = self.critical(|state, fx| state.begin_add(key, fx))?;
-        self.fill(slot, meta).await.map(|_| ())
+        let (begin, meta) = self.critical(|state, fx| state.begin_add(key, fx))?;
+        self.fill(begin, meta).await.map(|_| ())
     }
     pub(super) async fn add_to(&self, metadata: &F::Metadata) -> Result<(), AddError<F::Error>>
     where
         F::Metadata: Clone + Eq + Hash,
     {
         let (_, begun) = self.with_key(metadata, |state, key, fx| state.begin_add(key, fx));
-        let (slot, meta) = begun?;
-        self.fill(slot, meta).await.map(|_| ())
+        let (begin, meta) = begun?;
+        self.fill(begin, meta).await.map(|_| ())
     }
 }

@@ -290,13 +290,28 @@ impl<F: Form> ResourcePool<F> {
     /// [`add`](Self::add) as a future.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add).
+    /// Those of [`add`](Self::add). The failure of what others had begun, and left, is this call's.
     ///
     /// # Cancel safety
-    /// May be dropped at any await: what had begun to be made is kept for the next borrower, once; what was being
-    /// tested or passivated is destroyed.
+    /// May be dropped at any await: what had begun to be made is kept, once, for who borrows or makes stock next;
+    /// what was being tested or passivated is destroyed. What others had begun, and left, is polled on before
+    /// anything is begun here, and dropped if this is dropped, too.
     pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
         self.inner().add(THE_KEY).await
+    }
+
+    /// Makes `number` of them, one after the other.
+    ///
+    /// # Errors
+    /// The first error of [`add_async`](Self::add_async): what was added before stays.
+    ///
+    /// # Cancel safety
+    /// That of [`add_async`](Self::add_async): what was added before stays.
+    pub async fn prefill_async(&self, number: usize) -> Result<(), AddError<F::Error>> {
+        for _ in 0..number {
+            self.add_async().await?;
+        }
+        Ok(())
     }
 }
 
@@ -405,13 +420,28 @@ where
     /// [`add`](Self::add) as a future.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add).
+    /// Those of [`add`](Self::add). The failure of what others had begun, and left, is this call's.
     ///
     /// # Cancel safety
-    /// May be dropped at any await: what had begun to be made is kept for the next borrower, once; what was being
-    /// tested or passivated is destroyed.
+    /// May be dropped at any await: what had begun to be made is kept, once, for who borrows or makes stock next;
+    /// what was being tested or passivated is destroyed. What others had begun, and left, is polled on before
+    /// anything is begun here, and dropped if this is dropped, too.
     pub async fn add_async(&self, key: &K) -> Result<(), AddError<F::Error>> {
         self.inner().add_to(key).await
+    }
+
+    /// Makes `number` of them, one after the other.
+    ///
+    /// # Errors
+    /// The first error of [`add_async`](Self::add_async): what was added before stays.
+    ///
+    /// # Cancel safety
+    /// That of [`add_async`](Self::add_async): what was added before stays.
+    pub async fn prefill_async(&self, key: &K, number: usize) -> Result<(), AddError<F::Error>> {
+        for _ in 0..number {
+            self.add_async(key).await?;
+        }
+        Ok(())
     }
 
     /// Destroys what is idle of the key.

@@ -68,10 +68,9 @@
 //! - In a keyed pool, the minimum of a key counts from when something of it has been made, and while anything of
 //!   it is left. When its last one is evicted, invalidated or cleared the key is forgotten: what there is to be
 //!   in stock of it is made when it is borrowed again.
-//! - A creation that was left by who had begun it is lent if nothing finished is there. If it never ends, it costs
-//!   the borrower who takes it over its patience; then it is dropped (`unfinished.rs`). Who adds takes none over:
-//!   it begins one of its own, where `max_total` leaves room beside those that were left; of these as many are
-//!   kept as may be idle.
+//! - A creation that was left by who had begun it is lent if nothing finished is there, and polled on by who adds
+//!   or fills up stock. If it never ends, it costs whoever takes it over its patience, or holds up refills until
+//!   the task of the maintenance is dropped; then it is dropped (`unfinished.rs`). As many are kept as may be idle.
 //! - A loan begins when it is handed out: a waiter that was served, and never comes for it, keeps its place, and
 //!   what is to make room for it, until its future is dropped.
 //! - What makes room for another key counts as one of its own key, too, until the borrower that takes its place
@@ -83,7 +82,8 @@
 //! - A refill or a test that hangs holds up other refills and tests, and a destruction that hangs other
 //!   evictions and reports; not the one the other.
 //! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
-//!   the setters of limits, `clear`, `clear_all` and `close` go through all keys, and what leaves.
+//!   the setters of limits, `clear`, `clear_all` and `close` go through as many places as there have been keys at
+//!   a time, and what leaves.
 //! - If others put broken resources into stock again and again, a borrower without a time limit may go on
 //!   finding one after the other (`PROP-RP-EVERY-DISCARD-ENDS` of the machine is not promised).
 

@@ -123,7 +123,8 @@ pub(crate) struct State<F: Form> {
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
-    pub(super) below_minimum: List<BelowMinimum>,
+    /// Those that can be filled up without room, by what was left of them; and those that need some.
+    pub(super) below_minimum: [List<BelowMinimum>; 2],
     pub(super) backing_off: Soonest<Time, BackingOff>,
     pub(super) spare: Soonest<u64, Spare>,
     /// How often something became idle, in a pool with keys.
@@ -192,7 +193,8 @@ impl<F: Form> State<F> {
     /// Reserves what there is for a borrower of the key: stock of its own, else a place in the total, else
     /// that of stock of its own that must not be lent any more (PROP-RP-VICTIM), else that of the least recently
     /// used idle resource of another key (`making_room.rs`). Nobody creates beside stock of its own
-    /// (PROP-RP-STOCK-FIRST).
+    /// (PROP-RP-STOCK-FIRST), but who has taken over a creation that fails (`anew`): something may have come back
+    /// meanwhile, and is for those who come after it.
     #[inline]
     pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         let grant = match self.fresh_stock_of(key, self.has_place(key), fx) {

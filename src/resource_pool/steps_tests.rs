@@ -110,7 +110,7 @@ fn departures(keys: usize) -> Vec<usize> {
     let mut steps = Vec::new();
     for _ in 0..keys {
         let (place, made) = rig.section(|state, fx| state.next_to_fill(fx));
-        let Vacancy { slot, key, id, .. } = place.expect("it is below its minimum");
+        let Vacancy { begin: (slot, _), key, id, .. } = place.expect("it is below its minimum");
         steps.push(made);
         steps.push(rig.section(|state, fx| state.added(slot, Content::Nothing, fx)).1);
         steps.push(rig.section(|state, fx| state.filled(key, id, false, fx)).1);

@@ -192,6 +192,10 @@ impl<F: Form> State<F> {
         self.trim(key, Some(slot), fx);
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
+            if !self.unfinished.is_empty() {
+                // What was left can be filled up without room: perhaps that of a key that is left alone.
+                self.watch_room(fx);
+            }
         }
         self.is_idle_due(key, fx);
     }
@@ -286,7 +290,7 @@ impl<F: Form> State<F> {
 
     pub(super) fn tell_if_over(&mut self, fx: &mut Effects<F>) {
         if self.is_over() {
-            fx.push(Effect::StopMaintenance);
+            fx.stop_maintenance();
             while !self.closing.is_empty() {
                 fx.wake(self.waiters.resolve_front(&mut self.closing, Outcome::Closed));
             }
@@ -322,7 +326,7 @@ impl<F: Form> State<F> {
     /// lent leaves when it comes back, or when it looks abandoned; then the pool is over (PROP-RP-CLOSE-ENDS).
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
-        fx.push(Effect::StopMaintenance);
+        fx.stop_maintenance();
         self.for_all_keys(|state, key| state.close_key(key, fx));
         self.tell_if_over(fx);
     }

@@ -1,15 +1,19 @@
 //! Stock that is not finished: creations that were left by who had begun them, to borrow or to add.
 //!
 //! What an asynchronous factory has begun to make is not thrown away when nobody waits for it any more: the
-//! next borrower polls it on. But nobody knows whether it will ever come to an end, so it is worth less than
+//! next borrower polls it on, or who adds next, or fills up stock. But nobody knows whether it will ever come to an end, so it is worth less than
 //! anything that has:
 //! - it is lent only if there is no finished stock, and then the one that was left first
 //!   (PROP-RP-FINISHED-FIRST);
 //! - it is the first to make room: for another key, and for what comes back where as many are idle as may be;
 //! - it counts for `max_idle` and not for `min_idle`, which is about what is ready; no minimum protects it from
 //!   the times of idle ones;
-//! - it is taken over once: if that borrower leaves it too, it is dropped, and its place given back
-//!   (PROP-RP-OFFERED-ONCE; `making.rs`). So a creation that hangs costs two borrowers their patience, and no third.
+//! - it is taken over once: if who does leaves it too, it is dropped, and its place given back
+//!   (PROP-RP-OFFERED-ONCE; `making.rs`). So a creation that hangs costs two their patience, and no third.
+//!
+//! Who makes stock takes over what was left of the key before it begins anything itself, the first first, and
+//! needs no place for it. So what was left keeps no key from its minimum, and nobody from adding, where it takes
+//! the last place (PROP-RP-REFILLED). If it fails, so does who adds: there is nothing to keep its place for.
 //!
 //! It ages from its beginning: its lifetime from when it was begun, its time as an idle one from when it was
 //! left, and neither begins again. (It does if it was granted and never picked up: nobody has waited for
@@ -18,7 +22,7 @@
 //! It has lists of its own, of each key and of all, so that nobody who looks for what is finished has to pass
 //! over it: what is left goes to their ends, and those in front are the first to be taken.
 
-use super::factory::Form;
+use super::factory::{Creation, Form};
 use super::slot::{Content, Place};
 use super::state::State;
 use crate::clock::Time;
@@ -40,6 +44,17 @@ impl<F: Form> State<F> {
         self.subs[key.index()].unfinished.remove(&mut self.slots, slot);
         self.unfinished.remove(&mut self.slots, slot);
         self.idle -= 1;
+    }
+
+    /// It is polled on for stock.
+    pub(super) fn take_over_for_stock(&mut self, slot: Key) -> Creation<F> {
+        self.leave_unfinished(slot);
+        let entry = &mut self.slots[slot.index()];
+        entry.place = Place::Adding;
+        match entry.content.take() {
+            Content::Unfinished(creation) => creation,
+            Content::Ready(_) | Content::Nothing => unreachable!("it is not finished"),
+        }
     }
 
     /// When the first of them has been idle for too long.

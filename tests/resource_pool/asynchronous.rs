@@ -6,7 +6,7 @@ use crate::shared::SECOND;
 use crate::shared::task::Task;
 use crate::steps::{Rig, Step, Steps, rig};
 use cabrank::resource_pool::{
-    Async, BorrowError, Borrowed, Failure, KeyedResourcePool, ResourceState,
+    AddError, Async, BorrowError, Borrowed, Failure, KeyedResourcePool, ResourceState,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -238,8 +238,8 @@ fn failures_and_panics_of_futures_are_errors() {
     assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0));
 }
 
-/// What was begun is kept, unfinished; what was being tested or passivated is destroyed. In either case the
-/// minimum is made when the pool is maintained next.
+/// What was begun is kept, unfinished, and polled on when the pool is maintained next; what was being tested or
+/// passivated is destroyed, and another made then.
 #[test]
 fn stock_that_is_cancelled_is_none() {
     for call in ["create", "validate", "passivate"] {
@@ -259,7 +259,8 @@ fn stock_that_is_cancelled_is_none() {
         assert_eq!((rig.counts(), rig.steps.alive()), ((0, kept, kept), 0), "{call}");
         let pool = rig.pool.clone();
         Task::new(async move { pool.maintain_async().await }).finish();
-        assert_eq!((rig.counts(), rig.steps.alive()), ((0, kept + 1, kept + 1), 1));
+        assert_eq!((rig.counts(), rig.steps.alive()), ((0, 1, 1), 1));
+        assert_eq!(rig.steps.begun(), 2 - kept, "{call}");
     }
 }
 
@@ -349,4 +350,37 @@ fn keys_and_tasks() {
     let theirs = pool.clone();
     Task::new(async move { theirs.add_async(&"b").await }).finish().expect_err("it is full");
     assert_eq!((pool.num_total(), steps.alive()), (1, 1));
+}
+
+/// One after the other, until one cannot be made; what was made by then stays, and so does what was begun when it
+/// is dropped.
+#[test]
+fn several_are_made_for_stock() {
+    let rig = rig(|b| b.max_idle(3));
+    let prefill = |number| {
+        let pool = rig.pool.clone();
+        Task::new(async move { pool.prefill_async(number).await })
+    };
+    assert_eq!((prefill(2).finish(), rig.counts()), (Ok(()), (0, 2, 2)));
+    assert_eq!((prefill(0).finish(), rig.counts()), (Ok(()), (0, 2, 2)));
+    assert_eq!(prefill(2).finish(), Err(AddError::Full));
+    assert_eq!((rig.counts(), rig.steps.alive()), ((0, 3, 3), 3));
+    rig.pool.clear();
+    rig.steps.on("create", Step::Held);
+    let mut cut = prefill(2);
+    assert!(cut.poll().is_none());
+    assert_eq!(rig.counts(), (0, 0, 1), "no two at a time");
+    drop(cut);
+    rig.steps.go_on("create");
+    assert_eq!((prefill(1).finish(), rig.counts(), rig.steps.begun()), (Ok(()), (0, 1, 1), 4));
+
+    let steps = Steps::default();
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(3);
+    let pool = pool.build_async().expect("valid");
+    let prefill = |key: &'static str| {
+        let pool = pool.clone();
+        Task::new(async move { pool.prefill_async(&key, 2).await }).finish()
+    };
+    assert_eq!((prefill("a"), prefill("b")), (Ok(()), Err(AddError::Full)));
+    assert_eq!((pool.num_idle_of(&"a"), pool.num_idle_of(&"b")), (2, 1));
 }

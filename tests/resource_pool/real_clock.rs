@@ -1,8 +1,8 @@
 //! The maintenance on its own thread and the real clock: what a hand-driven one cannot show, for moving it
 //! wakes the maintenance. Where a test sleeps, the time that passes is what it is about.
 
-use crate::common::{Pool, Script};
-use crate::shared::{before_long, end_the_run_when_the_library_panics};
+use crate::common::{Outcome, Pool, Script};
+use crate::shared::{Door, before_long, end_the_run_when_the_library_panics};
 use cabrank::resource_pool::{KeyedResourcePool, ResourcePool, ResourcePoolBuilder};
 use std::thread::sleep;
 use std::time::Duration;
@@ -89,4 +89,44 @@ fn a_full_key_keeps_no_other_from_its_minimum() {
     c.invalidate();
     idle("b", 1);
     drop((full, b));
+}
+
+/// What leaves takes the stock below its minimum, and its destruction hangs: the maintenance was told of the
+/// one after the other was over.
+fn is_filled_up_while_a_destruction_hangs(
+    configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
+    empty: impl FnOnce(&Pool) + Send + 'static,
+) {
+    end_the_run_when_the_library_panics();
+    let (script, door) = (Script::default(), Door::default());
+    let hangs = door.clone();
+    script.on("destroy", move |_| {
+        hangs.pass();
+        Outcome::Well
+    });
+    let builder = configure(ResourcePool::builder(script.clone(), "m").min_idle(1));
+    let pool = builder.build().expect("a valid pool");
+    before_long(|| pool.num_idle() == 1);
+    let theirs = pool.clone();
+    let emptying = std::thread::spawn(move || empty(&theirs));
+    door.await_arrivals(1);
+    before_long(|| script.made() == 2 && pool.num_idle() == 1);
+    assert_eq!((script.alive(), pool.num_total()), (2, 2), "the first is still being destroyed");
+    door.open();
+    emptying.join().expect("no panic");
+}
+
+#[test]
+fn a_clear_that_hangs_holds_up_no_refill() {
+    is_filled_up_while_a_destruction_hangs(|b| b, |pool| pool.clear());
+}
+
+#[test]
+fn a_retain_that_hangs_holds_up_no_refill() {
+    is_filled_up_while_a_destruction_hangs(|b| b, |pool| pool.retain(|_, _| false));
+}
+
+#[test]
+fn an_eviction_that_hangs_holds_up_no_refill() {
+    is_filled_up_while_a_destruction_hangs(|b| b.max_idle_time(LIMIT), |_| {});
 }

@@ -6,8 +6,9 @@ use crate::shared::SECOND;
 use crate::shared::task::Task;
 use crate::steps::{Building, Rig, Step, Steps, rig};
 use cabrank::resource_pool::{
-    AddError, Async, BorrowError, Borrowed, KeyedResourcePool, ResourceState,
+    AddError, Async, BorrowError, Borrowed, Failure, KeyedResourcePool, ResourceState,
 };
+use std::time::Duration;
 
 /// A pool with one that was left unfinished, number 1; what is made from now on is finished at once.
 fn left(configure: impl FnOnce(Building) -> Building) -> Rig {
@@ -107,12 +108,14 @@ fn it_ages() {
     ];
     for (configure, seconds) in cases {
         let rig = rig(configure);
+        // The minimum, if there is one.
+        let beside = rig.lend();
         rig.steps.on("create", Step::Held);
         let hangs = rig.waits();
         rig.clock.advance(4 * SECOND);
-        drop(hangs);
+        drop((hangs, beside));
         rig.steps.go_on("create");
-        assert_eq!(rig.steps.begun(), 1);
+        assert_eq!(rig.steps.begun(), 2);
         let pass = || {
             let pool = rig.pool.clone();
             Task::new(async move { pool.maintain_async().await }).finish()
@@ -154,7 +157,7 @@ fn it_is_worth_less_than_what_is_finished() {
     rig.steps.go_on("create");
     let pool = rig.pool.clone();
     Task::new(async move { pool.maintain_async().await }).finish();
-    assert_eq!(states(&rig), [ResourceState::Unfinished, ResourceState::Idle]);
+    assert_eq!((states(&rig), rig.steps.begun()), (vec![ResourceState::Idle], 1));
 }
 
 /// It makes room for other keys before what has been used, however long ago.
@@ -327,7 +330,7 @@ fn what_was_begun_for_stock_is_taken_over_once() {
     assert_eq!((rig.counts(), rig.steps.begun()), ((0, 1, 1), 2));
 }
 
-/// So is what the maintenance was making when its task was dropped; the next pass makes what is missing.
+/// So is what the maintenance was making when its task was dropped; the next pass polls it on.
 #[test]
 fn what_the_maintenance_has_begun_is_kept() {
     let rig = rig(|b| b.min_idle(1));
@@ -342,7 +345,104 @@ fn what_the_maintenance_has_begun_is_kept() {
     assert_eq!(states(&rig), [ResourceState::Unfinished]);
     rig.steps.go_on("create");
     pass().finish();
-    assert_eq!(states(&rig), [ResourceState::Unfinished, ResourceState::Idle]);
+    assert_eq!(states(&rig), [ResourceState::Idle]);
     let two = [rig.lend(), rig.lend()];
-    assert_eq!(two.each_ref().map(|lent| lent.number), [2, 1]);
+    assert_eq!(two.each_ref().map(|lent| lent.number), [1, 2]);
+}
+
+/// One that maintains the pool, and has to wait for something.
+#[track_caller]
+fn fills_up(rig: &Rig) -> Task<Option<Duration>> {
+    let pool = rig.pool.clone();
+    let mut task = Task::new(async move { pool.maintain_async().await });
+    assert!(task.poll().is_none(), "it is being made");
+    task
+}
+
+/// What a borrower, who adds, or the maintenance has left has the only place: there was no minimum then, until
+/// somebody borrowed (PROP-RP-REFILLED).
+#[test]
+fn the_minimum_is_filled_up_with_what_was_left() {
+    let leave: [fn(&Rig); 3] =
+        [|rig| drop(rig.waits()), |rig| drop(rig.adds()), |rig| drop(fills_up(rig))];
+    for leaves in leave {
+        let rig = rig(|b| b.min_idle(1).max_total(1));
+        rig.steps.on("create", Step::Held);
+        leaves(&rig);
+        assert_eq!(states(&rig), [ResourceState::Unfinished]);
+        let mut fills = fills_up(&rig);
+        assert_eq!((states(&rig), rig.counts()), (vec![ResourceState::BeingMade], (0, 0, 1)));
+        rig.steps.go_on("create");
+        assert_eq!(fills.poll(), Some(None), "nothing is due");
+        assert_eq!((states(&rig), rig.counts()), (vec![ResourceState::Idle], (0, 1, 1)));
+        assert_eq!((rig.lend().number, rig.steps.begun()), (1, 1));
+    }
+}
+
+/// Left by the maintenance, too, it gives its place back; if it fails, the key is left alone for a while.
+#[test]
+fn what_was_left_is_given_up_by_the_maintenance_as_by_a_borrower() {
+    let rig = left(|b| b.min_idle(1).max_total(1));
+    drop(fills_up(&rig));
+    assert_eq!((rig.counts(), rig.steps.begun()), ((0, 0, 0), 1));
+    let rig = left(|b| b.min_idle(1).max_total(1));
+    rig.steps.on("create", Step::Fails);
+    let pool = rig.pool.clone();
+    let due = Task::new(async move { pool.maintain_async().await }).finish();
+    assert_eq!((due, rig.counts()), (Some(SECOND / 2), (0, 0, 0)));
+    assert_eq!(*locked(&rig.events), ["CreateFailed(Error(\"on purpose\"))"]);
+}
+
+/// It has the only place, and was in the way of who tried again.
+#[test]
+fn who_adds_polls_on_what_was_left() {
+    let rig = left(|b| b.max_total(1));
+    let mut adds = rig.adds();
+    assert_eq!((states(&rig), rig.steps.begun()), (vec![ResourceState::BeingMade], 1));
+    rig.steps.go_on("create");
+    assert_eq!((adds.poll(), rig.counts(), rig.steps.begun()), (Some(Ok(())), (0, 1, 1), 1));
+    let rig = left(|b| b.max_total(1));
+    drop(rig.adds());
+    assert_eq!(rig.counts(), (0, 0, 0), "two have waited for it");
+    let mut adds = rig.adds();
+    rig.steps.on("create", Step::Fails);
+    let failed = AddError::Create(Failure::Error("on purpose".to_owned()));
+    assert_eq!((adds.poll(), rig.counts(), rig.steps.begun()), (Some(Err(failed)), (0, 0, 0), 2));
+}
+
+/// The failure of what another had begun is that of who adds: it needs no place any more.
+#[test]
+fn who_adds_fails_with_what_was_left() {
+    let rig = left(|b| b.max_total(1));
+    rig.steps.on("create", Step::Fails);
+    let pool = rig.pool.clone();
+    let added = Task::new(async move { pool.add_async().await }).finish();
+    let failed = Err(AddError::Create(Failure::Error("on purpose".to_owned())));
+    assert_eq!((added, rig.counts(), rig.steps.begun()), (failed, (0, 0, 0), 1));
+}
+
+/// With keys, at the limit of one key and at that of all: of those below their minimum, what was left is of the
+/// second.
+#[test]
+fn a_key_that_has_no_room_keeps_no_other_from_what_was_left_of_it() {
+    let steps = Steps::default();
+    let pool = KeyedResourcePool::builder(Async(steps.clone()));
+    let pool = pool.min_idle(1).max_total(3).max_total_per_key(2).build_async().expect("valid");
+    let borrow = |key: &'static str| {
+        let pool = pool.clone();
+        Task::new(async move { pool.borrow_async(&key).await.map(Borrowed::into_owned) })
+    };
+    let a = borrow("a").finish().expect("made");
+    let b = borrow("b").finish().expect("made");
+    steps.on("create", Step::Held);
+    let mut leaves = borrow("b");
+    assert!(leaves.poll().is_none());
+    drop(leaves);
+    assert_eq!((pool.num_total(), pool.num_idle_of(&"b")), (3, 1));
+    steps.go_on("create");
+    let theirs = pool.clone();
+    let due = Task::new(async move { theirs.maintain_async().await }).finish();
+    assert_eq!((due, steps.begun(), steps.alive()), (None, 3, 3));
+    assert_eq!((pool.num_total(), pool.num_idle_of(&"b")), (3, 1));
+    drop((a, b));
 }

@@ -350,6 +350,7 @@ impl Mirror {
     /// An addition begins, if there is room.
     pub(crate) fn add(&mut self, action: Action) -> Result<Adding, Ended> {
         self.apply(action);
+        self.age_what_is_added();
         let added = self.spec.told.iter().find_map(|event| match event {
             Event::Adds(id) => *id,
             _ => None,
@@ -443,6 +444,11 @@ impl Mirror {
                 self.spec.clients[client] = At::MakingRoom { slot, victim, handed };
             }
         }
+        self.age_what_is_added();
+    }
+
+    /// What was left, and is taken over, is as old as before.
+    fn age_what_is_added(&mut self) {
         for at in 0..self.spec.adding.len() {
             self.spec.adding[at].expired |= self.has_outlived(self.spec.adding[at].id);
         }

@@ -88,6 +88,8 @@ configurations! {
         1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail PrepareFail Cancel GiveUp];
     "rp-minimum" "min_idle 1, max_idle 2: stock comes of age, is filled up, added, and fails"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp Add Age AgeHard];
+    "rp-left" "min_idle 1, max_total 1: what was begun to be made is left by borrowers and by who adds, and fails"
+        1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Cancel Add];
     "rp-outlived" "what lies idle must not be lent any more, before anybody evicts it"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [PrepareFail GiveUp Add Outlive];
     "rp-clear" "all is cleared, and the pool closed, while others borrow, wait and add"

@@ -93,8 +93,14 @@ step_properties! {
         };
     "PROP-RP-OFFERED-ONCE" "a creation that who has taken it over leaves, too, is dropped"
         |before, action, after| {
-            let Action::Cancel { client } = *action else { return None };
-            let At::Creating { slot, .. } = before.clients[client] else { return None };
+            let slot = match *action {
+                Action::CancelAdd { at } => before.adding[at],
+                Action::Cancel { client } => match before.clients[client] {
+                    At::Creating { slot, .. } => slot,
+                    _ => return None,
+                },
+                _ => return None,
+            };
             slot.unfinished.then(|| !present(after).contains(&slot.id))
         };
     "PROP-RP-CALLED-FOR" "for whoever is called there is something, a place or stock"
@@ -279,6 +285,7 @@ fn may_go(before: &ResourcePool, action: &Action, id: SlotId) -> bool {
             own(client) && !matches!(before.clients[client], At::Preparing { .. })
         }
         Action::AddFails { at } => before.adding[at].id == id,
+        Action::CancelAdd { at } => before.adding[at].id == id && before.adding[at].unfinished,
         Action::Destroyed { at } => before.leaving[at].id == id,
         _ => false,
     }
@@ -345,14 +352,15 @@ pub const LIVENESS: &[Liveness] = &[
     },
     Liveness {
         name: "PROP-RP-REFILLED",
-        says: "there are min_idle in the end of each key of which something has been made and anything is left, where there is room for them that nobody waits for",
+        says: "there are min_idle in the end of each key of which something has been made and anything is left, where there is room for them that nobody waits for, or creations were left",
         assumes: "what is added does not fail for ever; others stop borrowing, and interfering",
         may: 1 << kind::OWN,
         promised: true,
         applies: |_| true,
         of_clients: false,
         not_yet: |s, key| {
-            let room = s.has_room_for_stock(key) || s.adding_of(key) > 0;
+            let left = s.idle_of(key).any(|idle| idle.slot.unfinished);
+            let room = s.has_room_for_stock(key) || s.adding_of(key) > 0 || left;
             let few = s.finished_of(key) < s.limits.min_idle;
             !s.closed && s.is_kept(key) && few && room && !s.keys().any(|key| s.is_eligible(key))
         },

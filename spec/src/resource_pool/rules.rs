@@ -50,10 +50,11 @@ switches! {
     CreationLeaks "a creation that fails keeps its place" "it is given back";
     CancelledCreationLeaks "a creation that nobody waits for any more is lost, with its place" "it becomes stock";
     CancelledAddIsLost "a creation for stock that nobody waits for any more is dropped" "it becomes stock, as a borrower's does";
+    StockTakesNothingOver "who makes stock begins anew beside what was left" "it completes that first, and needs no room for it";
     LateIsDestroyed "a hand-over that comes too late is destroyed" "it is passed on";
     LateLosesVictim "what was to make room for a hand-over that came too late is forgotten" "it is idle again";
     UnfinishedFirst "a creation that its borrower has left is lent before what is finished" "it is lent if there is nothing else";
-    OfferedAgain "a creation that its second borrower leaves, too, becomes stock again" "it is dropped";
+    OfferedAgain "a creation that who has taken it over leaves, too, becomes stock again" "it is dropped";
     SparedIsNewest "what was to make room, and need not, is the newest of all" "it is idle where it was";
     ClearForgetsVictims "what is to make room when all is cleared, and need not, is idle again" "it is destroyed";
     TrimsWhatIsCalledFor "what a waiter was called for leaves, if it is more than max_idle" "it is kept for it";

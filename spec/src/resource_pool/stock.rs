@@ -139,10 +139,14 @@ impl ResourcePool {
         }
     }
 
-    // nothing -- add, there is room --> adding
+    // idle, not finished -- add, of the key --> adding: what was left is completed, and needs no room
+    // nothing -- add, nothing was left of the key, and there is room --> adding
     pub(crate) fn add(&mut self, key: Key) {
-        let room = self.has_room_for_stock(key) && !self.closed;
-        let slot = room.then(|| self.reserve(key));
+        let begins = self.has_room_for_stock(key) && !self.closed;
+        let slot = begins.then(|| match self.left_of(key) {
+            Some(at) => self.idle.remove(at).slot,
+            None => self.reserve(key),
+        });
         let at = self.adding.partition_point(|other| other.key <= key);
         self.adding.splice(at..at, slot);
         self.told.push(Event::Adds(slot.map(|slot| slot.id)));
@@ -151,7 +155,14 @@ impl ResourcePool {
     /// Whether one more may be made for stock.
     pub(crate) fn has_room_for_stock(&self, key: Key) -> bool {
         let stock = self.finished_of(key) + self.adding_of(key);
-        self.limits.max_idle.left(stock) > 0 && self.room_of(key) > 0 && self.room() > 0
+        let room = self.room_of(key) > 0 && self.room() > 0;
+        self.limits.max_idle.left(stock) > 0 && (room || self.left_of(key).is_some())
+    }
+
+    /// The first creation of a key that was left, for who makes stock.
+    fn left_of(&self, key: Key) -> Option<usize> {
+        let left = |idle: &Idle| idle.slot.key == key && idle.slot.unfinished;
+        self.idle.iter().position(left).filter(|_| !self.planted(StockTakesNothingOver))
     }
 
     /// Whether stock of a key is to be kept: something of it has been made, and anything of it stays. So a key
@@ -187,6 +198,7 @@ impl ResourcePool {
     pub(crate) fn added(&mut self, at: usize, made: bool) {
         let slot = self.adding.remove(at);
         if made {
+            let slot = Slot { unfinished: false, ..slot };
             self.put_into_stock(slot, !self.planted(AddedServesNobody));
         } else {
             self.total[slot.key] -= 1;
@@ -197,9 +209,10 @@ impl ResourcePool {
     }
 
     // adding -- who adds it gives up, while it is being made --> idle, not finished, for whoever waits; or it leaves
+    // adding what another had begun -- the same --> gone: it is dropped, and its place given back
     pub(crate) fn cancel_add(&mut self, at: usize) {
         let slot = self.adding.remove(at);
-        if self.planted(CancelledAddIsLost) {
+        if slot.unfinished && !self.planted(OfferedAgain) || self.planted(CancelledAddIsLost) {
             self.total[slot.key] -= 1;
             return self.settle();
         }
