@@ -4,6 +4,7 @@
 
 /// By the name under which a model is explored.
 pub(crate) const PINNED: &[(&str, u64)] = &[
+    ("always_restart_x_replacement", 38_007),
     ("always_restart_x_waiter", 589),
     ("async_begin_x_failing_reload", 7_348),
     ("background_spawn_x_get", 127_165),
