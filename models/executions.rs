@@ -15,6 +15,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("clean_x_newborn", 151),
     ("clean_x_session_close", 14),
     ("cleaner_x_becoming_idle", 17_377),
+    ("cleaner_x_due_later", 9),
     ("cleaner_x_earlier_date", 2_071),
     ("close_x_close", 2_126),
     ("close_x_disposal", 165),
