@@ -49,7 +49,7 @@ fn second_failure_x_look() {
 
 /// A group is detached while its spawn fails.
 ///
-/// Guards that `State::spawned` buries the error of a spawn that was given up. Without that its drop, which
+/// Guards that `State::spawn_has_ended` buries the error of a spawn that was given up. Without that its drop, which
 /// re-enters, is called under the lock, and the model fails.
 #[test]
 fn detach_group_x_spawn_failure() {

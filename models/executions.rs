@@ -4,6 +4,7 @@
 
 /// By the name under which a model is explored.
 pub(crate) const PINNED: &[(&str, u64)] = &[
+    ("always_restart_x_replacement", 38_007),
     ("always_restart_x_waiter", 589),
     ("async_begin_x_failing_reload", 7_348),
     ("background_spawn_x_get", 127_165),
@@ -14,6 +15,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("clean_x_newborn", 151),
     ("clean_x_session_close", 14),
     ("cleaner_x_becoming_idle", 17_377),
+    ("cleaner_x_due_later", 9),
     ("cleaner_x_earlier_date", 2_071),
     ("close_x_close", 2_126),
     ("close_x_disposal", 165),

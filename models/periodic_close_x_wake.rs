@@ -28,7 +28,9 @@ fn periodic_close_x_wake() {
     });
 }
 
-/// Two closes: each is obeyed, and one unparks.
+/// Two closes, of which one rouses whoever sleeps. Guards, as the model above, that a call begins only where no close
+/// came before (`Signal::begin_call`), and the look at `CLOSED` in `Signal::lie_down`: without that, an executor
+/// that both closes found awake sleeps for ever. Asserted: the join ends, and at most the first call was made.
 #[test]
 fn periodic_close_x_close() {
     explore("periodic_close_x_close", &["0", "1"], |outcomes| {

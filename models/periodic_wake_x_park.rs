@@ -25,7 +25,8 @@ fn periodic_wake_x_park() {
     });
 }
 
-/// The same for a task, by the waker of whoever polls it.
+/// The same for a task, by the waker of whoever polls it. Guards the same lines: without one of them, the task is
+/// not polled again.
 #[test]
 fn periodic_task_wake_x_park() {
     let ways = ["before the first call", "after it"];

@@ -2,8 +2,8 @@
 //!
 //! Guards that a pool that is dropped lets its sessions finish (`State::close` drains busy processes)
 //! and that the close of the last one shuts its process down (`end_drain` in `State::close_session`).
-//! Without the latter, the process outlives the pool. Asserted: the process is shut down once, with no
-//! session open.
+//! Without the latter, the process outlives the pool. Asserted: the close finds the process in the
+//! pool or draining, never gone, and then it is shut down, once, as one that has drained.
 
 use super::rig::*;
 use crate::ShutDown;

@@ -4,6 +4,7 @@
 pub(crate) const SMALL: &[&str] = &[
     "cancel_x_spawn_failure",
     "clean_x_session_close",
+    "cleaner_x_due_later",
     "close_x_disposal",
     "get_x_session_close",
     "resource_abandoned_x_hand_over",

@@ -95,7 +95,7 @@ impl<S: Spawner> Inner<S> {
 
     /// One pass, and how long the cleaner sleeps after it. Whoever makes something due earlier finds that
     /// under the lock, and wakes it: also if it has not lain down yet.
-    fn cleaner(self: &Arc<Self>) -> Verdict {
+    pub(crate) fn cleaner(self: &Arc<Self>) -> Verdict {
         let mut verdict = Verdict::from(Flow::Stop);
         self.critical(|state, fx| {
             state.clean(fx);
