@@ -144,6 +144,10 @@ impl<F: Form> State<F> {
             self.watch_minimum(key, fx);
         }
         let key = self.first_below_minimum()?;
+        self.vacancy(key, fx)
+    }
+
+    fn vacancy(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
         let begin = self.begin_stock(key, fx)?;
         let sub = &self.subs[key.index()];
         Some(Vacancy { begin, key, id: sub.id, meta: sub.metadata.clone() })
@@ -169,12 +173,11 @@ impl<F: Form> State<F> {
         &mut self,
         key: Key,
         fx: &mut Effects<F>,
-    ) -> Result<(Begin<F>, Meta<F>), AddError<F::Error>> {
+    ) -> Result<Vacancy<F>, AddError<F::Error>> {
         if self.closed {
             return Err(AddError::Closed);
         }
-        let begin = self.begin_stock(key, fx).ok_or(AddError::Full)?;
-        Ok((begin, self.subs[key.index()].metadata.clone()))
+        self.vacancy(key, fx).ok_or(AddError::Full)
     }
 
     /// One more in stock, made outside the lock: what was left of the key, else in a place of its own.
@@ -359,7 +362,7 @@ impl<F: Form> Inner<F> {
     }
 
     pub(super) async fn add(&self, key: Key) -> Result<(), AddError<F::Error>> {
-        let (begin, meta) = self.critical(|state, fx| state.begin_add(key, fx))?;
+        let Vacancy { begin, meta, .. } = self.critical(|state, fx| state.begin_add(key, fx))?;
         self.fill(begin, meta).await.map(|_| ())
     }
     pub(super) async fn add_to(&self, metadata: &F::Metadata) -> Result<(), AddError<F::Error>>
@@ -367,7 +370,7 @@ impl<F: Form> Inner<F> {
         F::Metadata: Clone + Eq + Hash,
     {
         let (_, begun) = self.with_key(metadata, |state, key, fx| state.begin_add(key, fx));
-        let (begin, meta) = begun?;
+        let Vacancy { begin, meta, .. } = begun?;
         self.fill(begin, meta).await.map(|_| ())
     }
 }
