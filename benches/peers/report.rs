@@ -1,8 +1,8 @@
 //! The table, and its place in `benches/README.md`.
 
 use crate::contenders::{HAND_MADE, LIMIT};
-use crate::median;
 use crate::rounds::{Contender, Kind, Load, Round};
+use crate::{goals, median};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -152,6 +152,7 @@ pub(crate) fn check(contenders: &[Contender], loads: &[Load]) {
     let text = std::fs::read_to_string(beside("README.md")).expect("benches/README.md");
     let (_, table, _) = parts(&text);
     assert!(table.contains(&heading(loads)), "the columns of benches/README.md are not today's");
+    assert!(table.contains(goals::HEADING), "benches/README.md does not say what is reached");
     let rows: Vec<_> = table.trim().lines().skip(2).take_while(|row| !row.is_empty()).collect();
     let names = contenders.iter().map(|contender| (contender.name, form(contender.kind)));
     let names: Vec<_> = names.map(|(name, form)| format!("| {name}{form} |")).collect();

@@ -93,6 +93,8 @@ pub(crate) enum Refusal {
     TooLate,
 }
 
+// What every borrow looks at is in the same lines of the cache, wherever the pool comes to be.
+#[repr(align(64))]
 pub(crate) struct State<F: Form> {
     /// No keys, and nothing that is kept in a further list or done at a time: what is in stock is lent and
     /// taken back by a shorter way (`quick.rs`).
