@@ -192,10 +192,9 @@ fn resource_add_cancelled_x_borrow() {
 /// A borrower leaves its creation, which has the only place, while the maintenance fills up stock. What is made from
 /// then on has an end.
 ///
-/// Guards the place of the key among those that need no room (`State::watch_minimum`), and that what was left is
-/// taken over before a place is looked for (`State::begin_stock`). Without the one, a maintenance that has come too
-/// early sleeps on; without the other, one that comes afterwards finds no place. Asserted: there is one creation,
-/// and what it makes is in stock, at once or when the maintenance is next called.
+/// Guards that what was left is taken over before a place is looked for (`State::begin_stock`). Without it, a
+/// maintenance that comes afterwards finds no place. Asserted: there is one creation, and what it makes is in stock,
+/// at once or when the maintenance is next called.
 #[test]
 fn resource_creation_left_x_refill() {
     let expected = ["at once", "later"];
@@ -204,7 +203,7 @@ fn resource_creation_left_x_refill() {
         let gate = Arc::new(Mutex::new((false, None)));
         let slow = Slow { door: door.clone(), begun: Arc::default(), gate };
         let pool = ResourcePool::builder(Async(slow.clone()), ());
-        let pool = pool.min_idle(1).max_total(1).build_async().expect("a valid pool");
+        let pool = pool.max_total(1).build_async().expect("a valid pool");
         let weak = pool.downgrade();
         door.open(move || {
             if let Some(pool) = weak.upgrade() {
@@ -215,6 +214,8 @@ fn resource_creation_left_x_refill() {
         let mut borrow =
             Box::pin(async move { theirs.borrow_async().await.map(Borrowed::into_owned) });
         assert!(door.poll_once(borrow.as_mut()).is_pending());
+        // There is no room, so nobody is told of it.
+        pool.set_min_idle(1).expect("valid");
         slow.gate.lock().0 = true;
         let giving_up = spawn(move || drop(borrow));
         door.block_on(pin!(pool.maintain_async()));
