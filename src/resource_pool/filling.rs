@@ -49,6 +49,14 @@ pub(super) struct Vacancy<F: Form> {
     meta: Meta<F>,
 }
 
+/// What a section finds for who fills stock up.
+pub(super) enum ToFill<F: Form> {
+    This(Vacancy<F>),
+    /// Nothing yet: one key was left alone for long enough, and others may have been, too.
+    Again,
+    Nothing,
+}
+
 /// How what was made for stock comes there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
@@ -131,20 +139,22 @@ impl<F: Form> State<F> {
     }
 
     /// Begins with the key that could have been filled up for longest, if one can be: first with those of which
-    /// something was left.
-    pub(super) fn next_to_fill(&mut self, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
+    /// something was left. Before that, those that were left alone for long enough come back to the others: one in
+    /// each section, however many there are (rule 2).
+    pub(super) fn next_to_fill(&mut self, fx: &mut Effects<F>) -> ToFill<F> {
         // What there is goes to those who wait. Of a closed pool, no key is below its minimum.
         if self.first_in_line().is_some() {
-            return None;
+            return ToFill::Nothing;
         }
-        while let Some((until, key)) = self.backing_off.first()
+        if let Some((until, key)) = self.backing_off.first()
             && self.clock.now() >= until
         {
             self.subs[key.index()].back_off_until = None;
             self.watch_minimum(key, fx);
+            return ToFill::Again;
         }
-        let key = self.first_below_minimum()?;
-        self.vacancy(key, fx)
+        let vacancy = self.first_below_minimum().and_then(|key| self.vacancy(key, fx));
+        vacancy.map_or(ToFill::Nothing, ToFill::This)
     }
 
     fn vacancy(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
@@ -314,7 +324,12 @@ impl<F: Form> Drop for Filling<'_, F> {
 impl<F: Form> Inner<F> {
     /// Fills stock up to the minimum, one after the other (PROP-RP-REFILLED).
     pub(super) async fn fill_up(&self) {
-        while let Some(vacancy) = self.critical(|state, fx| state.next_to_fill(fx)) {
+        loop {
+            let vacancy = match self.critical(|state, fx| state.next_to_fill(fx)) {
+                ToFill::This(vacancy) => vacancy,
+                ToFill::Again => continue,
+                ToFill::Nothing => return,
+            };
             let Vacancy { begin, key, id, meta } = vacancy;
             let filled = self.fill(begin, meta.clone()).await;
             let made = matches!(filled, Ok(true));

@@ -7,7 +7,7 @@
 use super::due::Duty;
 use super::effects::{Effects, Shared};
 use super::factory::ResourceFactory;
-use super::filling::Vacancy;
+use super::filling::{ToFill, Vacancy};
 use super::guard::Loan;
 use super::slot::Content;
 use super::state::{Asker, State, Step};
@@ -103,26 +103,67 @@ fn evictions(keys: usize) -> Vec<usize> {
     steps
 }
 
+/// Of each key something is lent, and what was to be made for stock of it has failed, one after the other.
+struct Failed {
+    rig: Rig,
+    lent: Vec<Key>,
+    tried: Vec<Key>,
+    steps: Vec<usize>,
+}
+
+impl Failed {
+    fn new(keys: usize) -> Failed {
+        let rig = Rig::new(|b| b.min_idle(1).max_total(usize::MAX));
+        let lent = (0..keys).map(|number| rig.lend(rig.key(number))).collect();
+        let mut failed = Failed { rig, lent, tried: Vec::new(), steps: Vec::new() };
+        failed.try_all();
+        failed
+    }
+    /// Each that can be filled up now.
+    fn try_all(&mut self) {
+        self.tried.clear();
+        while let Some(Vacancy { begin: (slot, _), key, id, .. }) = self.next() {
+            self.tried.push(key);
+            self.section(|state, fx| state.added(slot, Content::Nothing, fx));
+            self.section(|state, fx| state.filled(key, id, false, fx));
+            self.rig.clock.advance(Duration::from_nanos(1));
+        }
+    }
+    fn next(&mut self) -> Option<Vacancy<Made>> {
+        loop {
+            match self.section(|state, fx| state.next_to_fill(fx)) {
+                ToFill::This(vacancy) => return Some(vacancy),
+                ToFill::Again => {}
+                ToFill::Nothing => return None,
+            }
+        }
+    }
+    fn section<R>(&mut self, section: impl FnOnce(&mut State<Made>, &mut Fx) -> R) -> R {
+        let (result, made) = self.rig.section(section);
+        self.steps.push(made);
+        result
+    }
+}
+
 /// One leaves while all keys are below their minimum, and none can be filled up yet.
 fn departures(keys: usize) -> Vec<usize> {
-    let rig = Rig::new(|b| b.min_idle(1).max_total(usize::MAX));
-    let lent: Vec<_> = (0..keys).map(|number| rig.lend(rig.key(number))).collect();
-    let mut steps = Vec::new();
-    for _ in 0..keys {
-        let (place, made) = rig.section(|state, fx| state.next_to_fill(fx));
-        let Vacancy { begin: (slot, _), key, id, .. } = place.expect("it is below its minimum");
-        steps.push(made);
-        steps.push(rig.section(|state, fx| state.added(slot, Content::Nothing, fx)).1);
-        steps.push(rig.section(|state, fx| state.filled(key, id, false, fx)).1);
+    let mut failed = Failed::new(keys);
+    for slot in std::mem::take(&mut failed.lent).into_iter().take(5) {
+        failed.section(|state, fx| state.give_back_place(slot, fx));
+        failed.section(|state, _| state.next_due(Duty::Stock));
     }
-    let (none, made) = rig.section(|state, fx| state.next_to_fill(fx).is_none());
-    assert!(none, "all are left alone for a while");
-    steps.push(made);
-    for slot in lent.into_iter().take(5) {
-        steps.push(rig.section(|state, fx| state.give_back_place(slot, fx)).1);
-        steps.push(rig.section(|state, _| state.next_due(Duty::Stock)).1);
-    }
-    steps
+    failed.steps
+}
+
+/// All of them may be tried again: in the order in which they came to that.
+fn back_offs(keys: usize) -> Vec<usize> {
+    let mut failed = Failed::new(keys);
+    let first = failed.tried.clone();
+    assert_eq!(first.len(), keys);
+    failed.rig.clock.advance(SECOND);
+    failed.try_all();
+    assert_eq!(failed.tried, first);
+    failed.steps
 }
 
 /// All that wait are woken in vain, and come back in any order.
@@ -141,7 +182,7 @@ fn retries(waiting: usize) -> Vec<usize> {
 
 #[test]
 fn a_section_makes_no_more_steps_in_a_large_pool() {
-    for run in [evictions, departures, retries] {
+    for run in [evictions, departures, back_offs, retries] {
         let [few, many] = most_steps(run);
         // A heap of 10,000 is ten levels higher than one of ten; each is at most two steps.
         assert!(many <= few + 20, "{few} steps with ten, {many} with ten thousand");
