@@ -114,6 +114,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("resource_create_panic_x_waiter", 28),
     ("resource_creation_cancelled_x_borrow", 1_071),
     ("resource_creation_left_twice_x_waiter", 573),
+    ("resource_creation_left_x_loan", 16),
     ("resource_creation_left_x_refill", 64),
     ("resource_detach_x_waiter", 10),
     ("resource_drop_x_forgotten", 12),

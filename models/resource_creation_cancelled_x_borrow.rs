@@ -233,3 +233,48 @@ fn resource_creation_left_x_refill() {
         assert!(pool.wait_closed(SECOND));
     });
 }
+
+/// A borrower leaves its creation while another takes what is ready: there is less stock than the minimum then, and no
+/// room. The maintenance has looked before, and sleeps.
+///
+/// Guards that a key of which something was left needs no room for it (`State::watch_minimum`). Without it, the
+/// maintenance is not told by a loan that comes after what was left, and nothing else need ever happen. Asserted: it
+/// is told, and makes of what was left what the minimum asks for.
+#[test]
+fn resource_creation_left_x_loan() {
+    let expected = ["after the loan", "before it is seen"];
+    explore_small("resource_creation_left_x_loan", &expected, |outcomes| {
+        let door = Door::default();
+        let gate = Arc::new(Mutex::new((true, None)));
+        let slow = Slow { door: door.clone(), begun: Arc::default(), gate };
+        let pool = ResourcePool::builder(Async(slow.clone()), ());
+        let pool = pool.min_idle(1).max_total(2).build_async().expect("a valid pool");
+        let weak = pool.downgrade();
+        door.open(move || {
+            if let Some(pool) = weak.upgrade() {
+                pool.num_idle();
+            }
+        });
+        let ready = door.block_on(pin!(pool.borrow_async())).expect("a number");
+        slow.gate.lock().0 = false;
+        let theirs = pool.clone();
+        let mut leaves =
+            Box::pin(async move { theirs.borrow_async().await.map(Borrowed::into_owned) });
+        assert!(door.poll_once(leaves.as_mut()).is_pending());
+        drop(ready);
+        assert_eq!(door.block_on(pin!(pool.maintain_async())), None, "nothing is due");
+        slow.gate.lock().0 = true;
+        let giving_up = spawn(move || drop(leaves));
+        let lent = door.block_on(pin!(pool.borrow_async())).expect("what is ready");
+        let left = pool.num_idle() == 1;
+        outcomes.note(if left { "before it is seen" } else { "after the loan" });
+        giving_up.join().expect("no panic");
+        // Every section has asserted that the maintenance is told of what is due.
+        door.block_on(pin!(pool.maintain_async()));
+        assert_eq!(pool.snapshot().keys[0].resources[0].state, ResourceState::Idle);
+        assert_eq!((*lent, pool.num_idle(), slow.begun.load(SeqCst)), (1, 1, 2));
+        drop(lent);
+        pool.close();
+        assert!(pool.wait_closed(SECOND));
+    });
+}

@@ -23,6 +23,7 @@ pub(crate) const SMALL: &[&str] = &[
     "resource_create_panic_x_waiter",
     "resource_creation_cancelled_x_borrow",
     "resource_creation_left_twice_x_waiter",
+    "resource_creation_left_x_loan",
     "resource_creation_left_x_refill",
     "resource_detach_x_waiter",
     "resource_drop_x_forgotten",
