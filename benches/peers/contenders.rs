@@ -4,7 +4,7 @@
 //! still good, or a clock whether it is too old, is off wherever it can be, for cabrank's is off by default.
 //! The resources cost nothing, so that what is measured is the pool.
 
-use crate::rounds::{Asynchronous, Blocking, Contender, Driver, Kind, tasks, threads};
+use crate::rounds::{Asynchronous, Blocking, Contender, Driver, Kind, Order, tasks, threads};
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, ResourceFactory,
     ResourcePool,
@@ -16,24 +16,28 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every row of the table, in its order.
+/// Every row of the table, in its order, and whom each of them serves first: those that have a queue of their
+/// own, or a semaphore that hands over, who came first; a condition variable and a `Notify` wake somebody who then
+/// finds what others have left.
 pub(crate) fn all() -> Vec<Contender> {
+    use Driver::{Alone, Tokio};
+    use Order::{Barging as Barges, FirstCome};
     vec![
-        threads::<TwoLockPairs>(LIMIT, Kind::Limit),
-        threads::<HandMade>(HAND_MADE, Kind::Blocking),
-        threads::<ResourcePool<Free>>(POOL, Kind::Blocking),
-        threads::<Barging>(BARGING, Kind::Blocking),
-        threads::<KeyedResourcePool<u64, Free>>("cabrank, one key", Kind::Blocking),
-        threads::<Timed>("cabrank, timed", Kind::Blocking),
-        tasks::<ResourcePool<Async<Free>>>(TASKS, Driver::Alone),
-        tasks::<BargingTasks>("cabrank, tasks, barging", Driver::Alone),
-        tasks::<ResourcePool<Async<Free>>>("cabrank, tasks on tokio", Driver::Tokio),
-        threads::<r2d2::Pool<Free>>("r2d2", Kind::Blocking),
-        tasks::<deadpool::managed::Pool<Free>>("deadpool, managed", Driver::Alone),
-        tasks::<deadpool::unmanaged::Pool<u64>>("deadpool, unmanaged", Driver::Alone),
-        tasks::<bb8::Pool<Free>>("bb8", Driver::Tokio),
-        tasks::<mobc::Pool<Free>>("mobc", Driver::Tokio),
-        tasks::<Arc<asyncband::pool::bounded::Pool<Free>>>("asyncband", Driver::Alone),
+        threads::<TwoLockPairs>(LIMIT, Kind::Limit, Barges),
+        threads::<HandMade>(HAND_MADE, Kind::Blocking, Barges),
+        threads::<ResourcePool<Free>>(POOL, Kind::Blocking, FirstCome),
+        threads::<Barging>(BARGING, Kind::Blocking, Barges),
+        threads::<KeyedResourcePool<u64, Free>>("cabrank, one key", Kind::Blocking, FirstCome),
+        threads::<Timed>("cabrank, timed", Kind::Blocking, FirstCome),
+        tasks::<ResourcePool<Async<Free>>>(TASKS, Alone, FirstCome),
+        tasks::<BargingTasks>("cabrank, tasks, barging", Alone, Barges),
+        tasks::<ResourcePool<Async<Free>>>("cabrank, tasks on tokio", Tokio, FirstCome),
+        threads::<r2d2::Pool<Free>>("r2d2", Kind::Blocking, Barges),
+        tasks::<deadpool::managed::Pool<Free>>("deadpool, managed", Alone, FirstCome),
+        tasks::<deadpool::unmanaged::Pool<u64>>("deadpool, unmanaged", Alone, FirstCome),
+        tasks::<bb8::Pool<Free>>("bb8", Tokio, Barges),
+        tasks::<mobc::Pool<Free>>("mobc", Tokio, FirstCome),
+        tasks::<Arc<asyncband::pool::bounded::Pool<Free>>>("asyncband", Alone, FirstCome),
     ]
 }
 

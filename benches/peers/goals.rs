@@ -29,9 +29,9 @@ impl Table {
         self.row(name).cells[column].nanoseconds
     }
 
-    /// The fastest of the pools that Rust programs use.
-    fn fastest_peer(&self, column: usize) -> (&'static str, f64) {
-        let peers = self.rows.iter().filter(|row| is_peer(row.name));
+    /// The fastest of the pools that Rust programs use, or of some of them.
+    fn fastest_peer(&self, column: usize, of: impl Fn(&Row) -> bool) -> (&'static str, f64) {
+        let peers = self.rows.iter().filter(|row| is_peer(row.name) && of(row));
         let peers = peers.map(|row| (row.name, row.cells[column].nanoseconds));
         peers.min_by(|(_, one), (_, other)| one.total_cmp(other)).expect("there are peers")
     }
@@ -70,12 +70,22 @@ impl Table {
     }
 
     fn ahead(&self, name: &str, column: usize) -> Goal {
-        let (ours, (peer, theirs)) = (self.time(name, column), self.fastest_peer(column));
-        Goal {
-            what: format!("{name}, {}: ahead of every peer", self.loads[column].name),
-            measured: format!("{}; {peer} {}", figure(ours), figure(theirs)),
-            reached: ours < theirs,
-        }
+        let what = format!("{name}, {}: ahead of every peer", self.loads[column].name);
+        self.ahead_of(what, name, column, |_| true)
+    }
+
+    /// Like with like: those that serve in another order win or lose by that.
+    fn ahead_in_its_order(&self, name: &str, column: usize) -> Goal {
+        let order = self.row(name).order;
+        let (of, load) = (order.name(), self.loads[column].name);
+        let what = format!("{name} ({of}), {load}: ahead of every peer that serves so");
+        self.ahead_of(what, name, column, |peer| peer.order == order)
+    }
+
+    fn ahead_of(&self, what: String, name: &str, column: usize, of: impl Fn(&Row) -> bool) -> Goal {
+        let (ours, (peer, theirs)) = (self.time(name, column), self.fastest_peer(column, of));
+        let measured = format!("{}; {peer} {}", figure(ours), figure(theirs));
+        Goal { what, measured, reached: ours < theirs }
     }
 
     fn goals(&self) -> Vec<Goal> {
@@ -92,7 +102,13 @@ impl Table {
             goals.extend((0..self.loads.len()).map(|column| self.ahead(name, column)));
         }
         goals.push(self.ahead(BARGING, held));
+        goals.extend([POOL, TASKS].map(|name| self.ahead_in_its_order(name, held)));
         goals
+    }
+
+    /// What each of them is, whether reached or not.
+    pub(crate) fn goals_by_name(&self) -> Vec<String> {
+        self.goals().into_iter().map(|goal| goal.what).collect()
     }
 
     pub(crate) fn goals_in_markdown(&self) -> String {

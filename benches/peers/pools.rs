@@ -4,7 +4,7 @@
 //! in turn, in short rounds, because machines are shared and noisy: the table it prints in the end compares
 //! the medians of those rounds. `cargo bench -- --write` puts this table and its plot into `benches/`;
 //! nothing of them is written by hand. `-- --table` leaves criterion's part out. `-- --test` runs each once,
-//! and sees that what is written there has the rows and columns of today.
+//! and sees that what is written there has the rows, columns and goals of today.
 
 mod contenders;
 mod goals;

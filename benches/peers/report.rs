@@ -1,7 +1,7 @@
 //! The table, and its place in `benches/README.md`.
 
 use crate::contenders::{HAND_MADE, LIMIT};
-use crate::rounds::{Contender, Kind, Load, Round};
+use crate::rounds::{Contender, Kind, Load, Order, Round};
 use crate::{goals, median};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ pub(crate) struct Table {
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
+    pub(crate) order: Order,
     /// One for each load.
     pub(crate) cells: Vec<Cell>,
     /// For each operation: when nobody waits, and when nearly all do.
@@ -56,10 +57,22 @@ impl Table {
         let row = |contender: &Contender| Row {
             name: contender.name,
             kind: contender.kind,
+            order: contender.order,
             cells: Vec::new(),
             allocations: Vec::new(),
         };
         Table { loads, limits: Vec::new(), rows: contenders.iter().map(row).collect() }
+    }
+
+    /// With figures that say nothing.
+    fn blank(contenders: &[Contender], loads: &'static [Load]) -> Table {
+        let mut table = Table::new(contenders, loads);
+        table.limits = vec![1.0; loads.len()];
+        for row in &mut table.rows {
+            row.cells =
+                loads.iter().map(|_| Cell { nanoseconds: 1.0, waits: Some((0.0, 0.0)) }).collect();
+        }
+        table
     }
 
     /// What the figures of a column are divided by: the limit; where resources are held, the hand-made pool.
@@ -147,12 +160,18 @@ pub(crate) fn write(table: &Table) {
     std::fs::write(path, text).expect("benches/README.md can be written");
 }
 
-/// That the table in its place has the columns and the rows of today.
-pub(crate) fn check(contenders: &[Contender], loads: &[Load]) {
+/// That the table in its place has the columns and the rows of today, and what is below it the goals.
+pub(crate) fn check(contenders: &[Contender], loads: &'static [Load]) {
     let text = std::fs::read_to_string(beside("README.md")).expect("benches/README.md");
     let (_, table, _) = parts(&text);
     assert!(table.contains(&heading(loads)), "the columns of benches/README.md are not today's");
-    assert!(table.contains(goals::HEADING), "benches/README.md does not say what is reached");
+    let (_, written) = table.split_once(goals::HEADING).expect("it says what is reached");
+    let written: Vec<_> = written.lines().take_while(|goal| !goal.is_empty()).collect();
+    let goals = Table::blank(contenders, loads).goals_by_name();
+    let goals: Vec<_> = goals.iter().map(|what| format!("| {what} | ")).collect();
+    let same = written.len() == goals.len()
+        && written.iter().zip(&goals).all(|(goal, what)| goal.starts_with(what));
+    assert!(same, "the goals of benches/README.md are not today's: {goals:#?}");
     let rows: Vec<_> = table.trim().lines().skip(2).take_while(|row| !row.is_empty()).collect();
     let names = contenders.iter().map(|contender| (contender.name, form(contender.kind)));
     let names: Vec<_> = names.map(|(name, form)| format!("| {name}{form} |")).collect();

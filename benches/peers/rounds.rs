@@ -68,6 +68,24 @@ pub(crate) enum Kind {
     Asynchronous,
 }
 
+/// Who is served next of those who wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// What comes back is handed to who came first.
+    FirstCome,
+    /// Who comes just then may take it before those who wait.
+    Barging,
+}
+
+impl Order {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Order::FirstCome => "first come, first served",
+            Order::Barging => "barging",
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 pub(crate) enum Driver {
     /// The task is polled by its thread, which parks in between.
@@ -97,6 +115,7 @@ impl Driver {
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
+    pub(crate) order: Order,
     prepare: Box<dyn Fn(usize) -> Box<dyn Loaded>>,
 }
 
@@ -112,13 +131,13 @@ pub(crate) trait Loaded {
     fn round(&self, load: &Load, operations: u32) -> Round;
 }
 
-pub(crate) fn threads<P: Blocking>(name: &'static str, kind: Kind) -> Contender {
+pub(crate) fn threads<P: Blocking>(name: &'static str, kind: Kind, order: Order) -> Contender {
     let prepare = |size| {
         let pool = P::of(size);
         drop((0..size).map(|_| pool.borrow()).collect::<Vec<_>>());
         Box::new(Threads(pool)) as Box<dyn Loaded>
     };
-    Contender { name, kind, prepare: Box::new(prepare) }
+    Contender { name, kind, order, prepare: Box::new(prepare) }
 }
 
 struct Threads<P>(P);
@@ -150,7 +169,11 @@ impl<P: Blocking> Loaded for Threads<P> {
     }
 }
 
-pub(crate) fn tasks<P: Asynchronous>(name: &'static str, driver: Driver) -> Contender {
+pub(crate) fn tasks<P: Asynchronous>(
+    name: &'static str,
+    driver: Driver,
+    order: Order,
+) -> Contender {
     let prepare = move |size| {
         let pool = driver.run(async {
             let pool = P::of(size).await;
@@ -163,7 +186,7 @@ pub(crate) fn tasks<P: Asynchronous>(name: &'static str, driver: Driver) -> Cont
         });
         Box::new(Tasks { pool, driver }) as Box<dyn Loaded>
     };
-    Contender { name, kind: Kind::Asynchronous, prepare: Box::new(prepare) }
+    Contender { name, kind: Kind::Asynchronous, order, prepare: Box::new(prepare) }
 }
 
 /// Nothing is closed, a resource is made for nothing, and one is returned in time.
