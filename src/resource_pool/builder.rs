@@ -232,7 +232,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             lent: List::new(),
             turns: List::new(),
             below_minimum: [List::new(), List::new()],
-            backing_off: Soonest::default(),
+            backing_off: [Soonest::default(), Soonest::default()],
             spare: Soonest::default(),
             times_idle: 0,
             limits,

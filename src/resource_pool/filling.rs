@@ -14,8 +14,9 @@
 //! and what is left then is dropped.
 //!
 //! The keys that can be filled up stand in two lists: those of which something was left need no room for it, the
-//! others do. Those that are left alone for a while stand in a heap by the end
-//! of that (O(log n) of them to come and to go: the pauses differ). So who fills up searches for nothing.
+//! others do. Those that are left alone for a while stand in two heaps, likewise, by the end
+//! of that (O(log n) of them to come and to go: the pauses differ). So who fills up searches for nothing, and is
+//! not woken for what there is no room for.
 
 use super::due::Duty;
 use super::effects::Effects;
@@ -29,6 +30,7 @@ use super::slot::{Content, Meta, Place, Sub};
 use super::state::State;
 use crate::clock::Time;
 use crate::slab_list::Key;
+use crate::soonest::Soonest;
 use crate::sync::has_failed;
 use std::hash::Hash;
 use std::time::Duration;
@@ -47,6 +49,15 @@ pub(super) struct Vacancy<F: Form> {
     /// The key's name: with its last resource the key is forgotten, and its number becomes another's.
     pub(super) id: u64,
     meta: Meta<F>,
+}
+
+/// Where a key stands of which there is less stock than the minimum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// Nothing was left of it that could be polled on.
+    needs_room: bool,
+    /// Until then it is left alone.
+    later: Option<Time>,
 }
 
 /// What a section finds for who fills stock up.
@@ -84,30 +95,33 @@ impl<F: Form> State<F> {
     pub(super) fn watch_minimum(&mut self, key: Key, fx: &mut Effects<F>) {
         let sub = &self.subs[key.index()];
         let below = self.is_below_minimum(sub);
-        let later = sub.back_off_until.filter(|_| below);
-        let at_once = below && later.is_none();
-        let needs_room = sub.unfinished.is_empty();
-        // In the heap it is not told from the others.
-        let is_left = if at_once { !needs_room } else { !self.unfinished.is_empty() };
-        self.stand_below_minimum(key, at_once.then_some(needs_room));
-        self.backing_off.set(&mut self.subs, key, later);
+        let (needs_room, later) = (sub.unfinished.is_empty(), sub.back_off_until);
+        self.stand_below_minimum(key, below.then_some(Standing { needs_room, later }));
         // Else there is no room for it: whoever makes some says so (`left`).
-        if below && (is_left || self.has_room()) {
+        if below && (!needs_room || self.has_room()) {
             let now = self.clock.now();
             self.is_due(Duty::Stock, key, Some(later.unwrap_or(now)), now, fx);
         }
     }
 
-    fn stand_below_minimum(&mut self, key: Key, needs_room: Option<bool>) {
-        let stands = std::mem::replace(&mut self.subs[key.index()].needs_room, needs_room);
-        if stands == needs_room {
+    fn stand_below_minimum(&mut self, key: Key, standing: Option<Standing>) {
+        let stood = std::mem::replace(&mut self.subs[key.index()].standing, standing);
+        if stood == standing {
             return;
         }
-        if let Some(among) = stands {
-            self.below_minimum[usize::from(among)].remove(&mut self.subs, key);
+        if let Some(Standing { needs_room, later }) = stood {
+            let among = usize::from(needs_room);
+            match later {
+                None => self.below_minimum[among].remove(&mut self.subs, key),
+                Some(_) => self.backing_off[among].set(&mut self.subs, key, None),
+            }
         }
-        if let Some(among) = needs_room {
-            self.below_minimum[usize::from(among)].push_back(&mut self.subs, key);
+        if let Some(Standing { needs_room, later }) = standing {
+            let among = usize::from(needs_room);
+            match later {
+                None => self.below_minimum[among].push_back(&mut self.subs, key),
+                Some(_) => self.backing_off[among].set(&mut self.subs, key, later),
+            }
         }
     }
 
@@ -118,7 +132,6 @@ impl<F: Form> State<F> {
     /// A key that is forgotten.
     pub(super) fn leave_fillings(&mut self, key: Key) {
         self.stand_below_minimum(key, None);
-        self.backing_off.set(&mut self.subs, key, None);
     }
 
     /// There is room for one more, of whatever key.
@@ -146,7 +159,8 @@ impl<F: Form> State<F> {
         if self.first_in_line().is_some() {
             return ToFill::Nothing;
         }
-        if let Some((until, key)) = self.backing_off.first()
+        let first = self.backing_off.iter().filter_map(Soonest::first);
+        if let Some((until, key)) = first.min_by_key(|(until, _)| *until)
             && self.clock.now() >= until
         {
             self.subs[key.index()].back_off_until = None;
@@ -168,15 +182,15 @@ impl<F: Form> State<F> {
         left.front().or_else(|| needs_room.front().filter(|_| self.has_room()))
     }
 
-    /// When a key can be filled up again, and which. (Of those that are left alone for a while, the first may
-    /// be one that there is no room for. Then this comes for it once, in vain.)
+    /// When a key can be filled up again, and which.
     pub(super) fn next_filling(&self) -> Option<(Time, Key)> {
         if self.first_in_line().is_some() {
             return None;
         }
         let at_once = self.first_below_minimum().map(|key| (self.clock.now(), key));
-        let is_any = self.has_room() || !self.unfinished.is_empty();
-        at_once.or_else(|| self.backing_off.first().filter(|_| is_any))
+        let [left, needs_room] = self.backing_off.each_ref().map(Soonest::first);
+        let later = left.into_iter().chain(needs_room.filter(|_| self.has_room()));
+        at_once.or_else(|| later.min_by_key(|(until, _)| *until))
     }
 
     fn begin_add(
@@ -268,18 +282,21 @@ impl<F: Form> State<F> {
     #[cfg(debug_assertions)]
     pub(super) fn knows_what_is_below_minimum(&self) -> bool {
         let keys = || self.subs.iter().map(|(_, sub)| sub);
-        let now = keys().all(|sub| {
-            let wanted = self.is_below_minimum(sub) && sub.back_off_until.is_none();
-            sub.below_minimum.is_linked() == wanted
-                && sub.needs_room == wanted.then(|| sub.unfinished.is_empty())
+        let right = keys().all(|sub| {
+            let (needs_room, later) = (sub.unfinished.is_empty(), sub.back_off_until);
+            sub.standing == self.is_below_minimum(sub).then_some(Standing { needs_room, later })
+                && sub.below_minimum.is_linked() == sub.standing.is_some_and(|s| s.later.is_none())
         });
-        let right = self.backing_off.iter().filter(|(until, key)| {
-            let sub = &self.subs[key.index()];
-            self.is_below_minimum(sub) && sub.back_off_until == Some(*until)
-        });
-        let later = keys().filter(|sub| self.is_below_minimum(sub) && sub.back_off_until.is_some());
-        let number = self.backing_off.len();
-        now && right.count() == number && later.count() == number
+        let among = |needs_room: bool| {
+            let backing_off = self.backing_off[usize::from(needs_room)].iter();
+            backing_off.filter(move |(until, key)| {
+                let later = Some(*until);
+                self.subs[key.index()].standing == Some(Standing { needs_room, later })
+            })
+        };
+        let number: usize = self.backing_off.iter().map(Soonest::len).sum();
+        let later = keys().filter(|sub| sub.standing.is_some_and(|s| s.later.is_some()));
+        right && among(false).chain(among(true)).count() == number && later.count() == number
     }
 }
 

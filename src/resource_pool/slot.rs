@@ -14,6 +14,7 @@
 //! *: only in pools whose options need that list.
 
 use super::factory::{Creation, Form};
+use super::filling::Standing;
 use super::guard::Loan;
 use crate::clock::Time;
 use crate::foreign::Foreign;
@@ -134,8 +135,8 @@ pub(crate) struct Sub<F: Form> {
     /// The ticket by which it stands in line.
     pub(super) in_line: Option<u64>,
     pub(super) below_minimum: Links,
-    /// In which of the lists of keys below their minimum it stands; none: in neither.
-    pub(super) needs_room: Option<bool>,
+    /// In which of the lists and heaps of keys below their minimum it stands; none: in none.
+    pub(super) standing: Option<Standing>,
     pub(super) backing_off: soonest::Place,
     pub(super) spare: soonest::Place,
     /// After a failure, stock is not filled up before.
@@ -165,7 +166,7 @@ impl<F: Form> Sub<F> {
             retrying: 0,
             in_line: None,
             below_minimum: Links::default(),
-            needs_room: None,
+            standing: None,
             backing_off: soonest::Place::default(),
             spare: soonest::Place::default(),
             back_off_until: None,

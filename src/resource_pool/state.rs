@@ -125,9 +125,10 @@ pub(crate) struct State<F: Form> {
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
-    /// Those that can be filled up without room, by what was left of them; and those that need some.
+    /// Those that can be filled up without room, by what was left of them; and those that need some. So are
+    /// those that are left alone for a while.
     pub(super) below_minimum: [List<BelowMinimum>; 2],
-    pub(super) backing_off: Soonest<Time, BackingOff>,
+    pub(super) backing_off: [Soonest<Time, BackingOff>; 2],
     pub(super) spare: Soonest<u64, Spare>,
     /// How often something became idle, in a pool with keys.
     pub(super) times_idle: u64,

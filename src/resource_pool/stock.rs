@@ -192,10 +192,6 @@ impl<F: Form> State<F> {
         self.trim(key, Some(slot), fx);
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
-            if !self.unfinished.is_empty() {
-                // What was left can be filled up without room: perhaps that of a key that is left alone.
-                self.watch_room(fx);
-            }
         }
         self.is_idle_due(key, fx);
     }

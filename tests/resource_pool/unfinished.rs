@@ -5,6 +5,7 @@ use crate::common::locked;
 use crate::shared::SECOND;
 use crate::shared::task::Task;
 use crate::steps::{Building, Rig, Step, Steps, rig};
+use cabrank::ManualClock;
 use cabrank::resource_pool::{
     AddError, Async, BorrowError, Borrowed, Failure, KeyedResourcePool, ResourceState,
 };
@@ -419,6 +420,40 @@ fn who_adds_fails_with_what_was_left() {
     let added = Task::new(async move { pool.add_async().await }).finish();
     let failed = Err(AddError::Create(Failure::Error("on purpose".to_owned())));
     assert_eq!((added, rig.counts(), rig.steps.begun()), (failed, (0, 0, 0), 1));
+}
+
+/// The key is left alone for a while, and there is no room for it after that: what was left of another is no reason
+/// to come for it.
+#[test]
+fn what_was_left_of_a_key_is_not_due_for_another() {
+    let steps = Steps::default();
+    let pool = KeyedResourcePool::builder(Async(steps.clone()));
+    let pool = pool.min_idle(1).max_total(3).clock(ManualClock::new().clock());
+    let pool = pool.build_async().expect("valid");
+    let borrow = |key: &'static str| {
+        let pool = pool.clone();
+        Task::new(async move { pool.borrow_async(&key).await.map(Borrowed::into_owned) })
+    };
+    let due = || {
+        let pool = pool.clone();
+        Task::new(async move { pool.maintain_async().await }).finish()
+    };
+    let a = borrow("a").finish().expect("made");
+    steps.on("create", Step::Fails);
+    assert_eq!(due(), Some(SECOND / 2));
+    steps.go_on("create");
+    let b = borrow("b").finish().expect("made");
+    steps.on("create", Step::Held);
+    let mut leaves = borrow("b");
+    assert!(leaves.poll().is_none());
+    drop(b);
+    assert_eq!((due(), pool.num_total()), (None, 3));
+    drop(leaves);
+    assert_eq!((due(), pool.num_total(), pool.num_idle_of(&"b")), (None, 3, 2));
+    steps.go_on("create");
+    drop(borrow("b").finish().expect("in stock").detach());
+    assert_eq!((due(), pool.num_idle_of(&"b")), (Some(SECOND / 2), 1), "there is room for it");
+    drop(a);
 }
 
 /// With keys, at the limit of one key and at that of all: of those below their minimum, what was left is of the
