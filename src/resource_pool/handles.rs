@@ -176,7 +176,8 @@ macro_rules! both {
             }
             /// One consistent picture.
             pub fn snapshot(&self) -> PoolSnapshot<F::Metadata> {
-                self.inner().state.lock().snapshot()
+                let copied = self.inner().state.lock().copied();
+                copied.in_order()
             }
             /// Keeps of the idle ones those that `keep` keeps, and destroys the others. Each is looked at
             /// outside the lock, and cannot be lent meanwhile.

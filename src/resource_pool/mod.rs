@@ -81,9 +81,16 @@
 //!   back before it.
 //! - A refill or a test that hangs holds up other refills and tests, and a destruction that hangs other
 //!   evictions and reports; not the one the other.
+//! - A section goes through what it removes or wakes: a borrow through what it comes upon of its key that must not be
+//!   lent any more; `clear`, `clear_key`, `clear_all`, `close` and the setters of limits through what leaves by them,
+//!   and what of it is being tested; whatever frees something through those who are served with it.
 //! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
-//!   the setters of limits, `clear`, `clear_all` and `close` go through as many places as there have been keys at
-//!   a time, and what leaves.
+//!   the setters of limits, `clear`, `clear_all` and `close` go through the places of keys, of which there are up to
+//!   twice as many as there have been keys at a time. A [`ManualClock`](crate::ManualClock) that is moved goes through
+//!   all who wait.
+//! - When there is more of something than ever before, its places are copied to where there is room for more; and the
+//!   table of keys is rebuilt now and then, where keys come and go. On average over all calls that is O(1), but the
+//!   one whose section it is holds the lock for that long.
 //! - If others put broken resources into stock again and again, a borrower without a time limit may go on
 //!   finding one after the other (`PROP-RP-EVERY-DISCARD-ENDS` of the machine is not promised).
 

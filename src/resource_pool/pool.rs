@@ -391,7 +391,8 @@ impl<F: Form> State<F> {
 
 impl<F: Form> Tick for Inner<F> {
     fn tick(&self) {
-        // Under the lock: a thread that has looked at the clock and not yet gone to sleep holds it.
+        // Under the lock: a thread that has looked at the clock and not yet gone to sleep holds it. (No clock but
+        // one that is moved by hand does this.)
         let threads = self.state.lock().waiters.threads();
         for condvar in threads {
             condvar.notify_one();

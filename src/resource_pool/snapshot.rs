@@ -9,7 +9,8 @@ use std::fmt;
 use std::time::Duration;
 
 /// A picture of the whole pool, as it was at one moment. It copies plain numbers of all resources under the
-/// lock: the one section, with those of `clear` and `retain`, whose length depends on how many there are.
+/// lock, and brings them into order after it. (Which other sections take the longer the more there is, the module's
+/// limits say.)
 pub struct PoolSnapshot<M> {
     /// Whether it is closed.
     pub closed: bool,
@@ -89,8 +90,37 @@ pub enum ResourceState {
     Leaving,
 }
 
+/// What is copied under the lock, as it stands there.
+pub(super) struct Copied<M> {
+    pool: PoolSnapshot<M>,
+    /// By what the keys of the above are to be sorted, and where each of them is in the pool.
+    keys: Vec<(u64, usize)>,
+    /// What is not in stock, and where its key is.
+    others: Vec<(usize, ResourceSnapshot)>,
+}
+
+impl<M> Copied<M> {
+    /// In the order in which the keys and their resources were made. The lock is not held.
+    pub(super) fn in_order(self) -> PoolSnapshot<M> {
+        let Copied { mut pool, keys, mut others } = self;
+        others.sort_unstable_by_key(|(_, resource)| resource.id);
+        let mut by_key: HashMap<usize, Vec<ResourceSnapshot>> = HashMap::new();
+        for (key, resource) in others {
+            by_key.entry(key).or_default().push(resource);
+        }
+        let mut all: Vec<_> = keys.into_iter().zip(pool.keys).collect();
+        all.sort_unstable_by_key(|((id, _), _)| *id);
+        let completed = all.into_iter().map(|((_, place), mut key)| {
+            key.resources.extend(by_key.remove(&place).unwrap_or_default());
+            key
+        });
+        pool.keys = completed.collect();
+        pool
+    }
+}
+
 impl<F: Form> State<F> {
-    pub(super) fn snapshot(&self) -> PoolSnapshot<F::Metadata> {
+    pub(super) fn copied(&self) -> Copied<F::Metadata> {
         let now = self.clock.now();
         let picture = |slot: &super::slot::Slot<F>| ResourceSnapshot {
             id: slot.serial,
@@ -107,32 +137,28 @@ impl<F: Form> State<F> {
             age: self.timed.then(|| now.since(slot.created)),
             since: self.timed.then(|| now.since(slot.since)),
         };
-        let mut others: HashMap<usize, Vec<ResourceSnapshot>> = HashMap::new();
-        for (_, slot) in self.slots.iter().filter(|(_, slot)| slot.place != Place::Idle) {
-            others.entry(slot.key.index()).or_default().push(picture(slot));
-        }
-        let mut keys: Vec<_> = self.subs.iter().collect();
-        keys.sort_by_key(|(_, sub)| sub.id);
-        let keys = keys.into_iter().map(|(index, sub)| {
+        let others = self.slots.iter().filter(|(_, slot)| slot.place != Place::Idle);
+        let keys = self.subs.iter().map(|(_, sub)| {
             let idle = sub.unfinished.iter(&self.slots).chain(sub.idle.iter(&self.slots));
-            let idle = idle.map(|slot| picture(&self.slots[slot.index()]));
-            let mut others = others.remove(&index).unwrap_or_default();
-            others.sort_by_key(|resource| resource.id);
             KeySnapshot {
                 metadata: sub.metadata.clone(),
                 total: sub.total,
                 active: sub.active,
                 waiting: sub.queue.len(),
-                resources: idle.chain(others).collect(),
+                resources: idle.map(|slot| picture(&self.slots[slot.index()])).collect(),
             }
         });
-        PoolSnapshot {
-            closed: self.closed,
-            total: self.total,
-            active: self.active,
-            idle: self.idle,
-            waiting: self.waiting,
-            keys: keys.collect(),
+        Copied {
+            pool: PoolSnapshot {
+                closed: self.closed,
+                total: self.total,
+                active: self.active,
+                idle: self.idle,
+                waiting: self.waiting,
+                keys: keys.collect(),
+            },
+            keys: self.subs.iter().map(|(index, sub)| (sub.id, index)).collect(),
+            others: others.map(|(_, slot)| (slot.key.index(), picture(slot))).collect(),
         }
     }
 }
