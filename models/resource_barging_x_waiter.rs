@@ -106,7 +106,7 @@ fn resource_barging_x_clear() {
 fn resource_barging_x_filling() {
     let expected = ["it finds room", "it is to look again"];
     explore_small("resource_barging_x_filling", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_total(1).max_active(2).fair(false));
+        let rig = unkeyed(|b| b.max_total(1).max_active(2).fair(false)).reentrant();
         let lent = rig.lend();
         let mut called = Box::pin(rig.pool.borrow_async());
         let mut in_line = Box::pin(rig.pool.borrow_async());
