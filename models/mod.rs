@@ -8,7 +8,7 @@
 //! In every model, every invariant of the pool but INV-PROCESS-HERE, which would be a step for each process, is
 //! asserted at the end of each critical section, and at each foreign call that its thread holds no lock
 //! (`contained`). Each kind of foreign call re-enters the
-//! pool in some models besides: README.md has a table of them. Models of the application pool in which loom
+//! pool in some models besides: README.md has a table of them. Models of the two pools in which loom
 //! cannot afford it say so.
 //! `faults.py` takes away, one by one, the lines that the models guard, and tells which models notice.
 
