@@ -58,7 +58,7 @@ fn resource_close_x_return() {
 fn resource_close_x_two_keys() {
     let expected = ["closed first", "served", "told of the close"];
     explore("resource_close_x_two_keys", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_total(1));
+        let rig = keyed(|b| b.max_total(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let mut given_up = Box::pin(rig.pool.borrow_async(&Name("b")));
         let mut waiter = pin!(rig.pool.borrow_async(&Name("c")));

@@ -10,7 +10,7 @@ use super::pool_rig::*;
 fn resource_evictor_x_borrow() {
     let expected = ["the new one", "the new one, after a wait", "the old one"];
     explore_small("resource_evictor_x_borrow", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_total(1).soft_max_idle_time(SECOND));
+        let rig = unkeyed(|b| b.max_total(1).soft_max_idle_time(SECOND)).reentrant();
         drop(rig.lend());
         rig.clock.advance(SECOND);
         let waited = Bell::new();
@@ -62,7 +62,7 @@ fn resource_evictor_x_late_borrow() {
 fn resource_evictor_x_impatient_borrow() {
     let expected = ["after it", "in its place", "while it is destroyed"];
     explore_small("resource_evictor_x_impatient_borrow", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_total(1).max_idle_time(SECOND));
+        let rig = unkeyed(|b| b.max_total(1).max_idle_time(SECOND)).reentrant();
         drop(rig.lend());
         rig.clock.advance(SECOND);
         let (mine, me) = (Bell::new(), crate::sync::me());

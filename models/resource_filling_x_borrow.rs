@@ -11,7 +11,7 @@ use super::pool_rig::*;
 fn filling_meets_borrow(name: &str, end: Make) {
     let expected = ["after a wait", "at once"];
     explore_small(name, &expected, move |outcomes| {
-        let rig = unkeyed(|b| b.max_total(1));
+        let rig = unkeyed(|b| b.max_total(1)).reentrant();
         rig.factory.next(&[end]);
         let waited = Bell::new();
         let (theirs, weak) = (waited.clone(), rig.pool.downgrade());

@@ -31,7 +31,7 @@ fn resource_invalidate_x_waiter() {
 fn resource_slow_destruction_x_waiter() {
     let expected = ["came late", "waited"];
     explore("resource_slow_destruction_x_waiter", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_active(1));
+        let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let served = Bell::new();
         let theirs = served.clone();

@@ -27,7 +27,7 @@ fn resource_raise_x_waiter() {
 fn resource_raise_x_keyed_waiter() {
     let expected = ["raised first", "waited"];
     explore_small("resource_raise_x_keyed_waiter", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_active(1));
+        let rig = keyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let pool = rig.pool.clone();
         let waiter = spawn(move || use_one_of(&pool, Name("a")));

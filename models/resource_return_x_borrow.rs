@@ -3,7 +3,8 @@
 //! Guards `State::changed` at the end of `State::stock`: what comes back goes, in the section in which it
 //! comes back, to who waits. Without it, an arrival that lies down beside the return sleeps for ever
 //! (INV-RP-EXACT-WAKE-UP). Asserted: each arrival is lent one of the two, whether it came before the
-//! returns or after; nothing is made anew.
+//! returns or after; nothing is made anew. The factory does not re-enter the pool: with that, loom is not
+//! through in a minute; with one of each it does, below.
 
 use super::pool_rig::*;
 

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 /// or after it, whether it had to wait or not; if the thing fails, the borrower is lent a new one.
 fn test_meets_borrow(name: &str, expected: &[&str], passes: bool) {
     explore_small(name, expected, move |outcomes| {
-        let rig = unkeyed(|b| b.max_total(1).test_while_idle(true).eviction_interval(SECOND));
+        let rig =
+            unkeyed(|b| b.max_total(1).test_while_idle(true).eviction_interval(SECOND)).reentrant();
         drop(rig.lend());
         if !passes {
             rig.factory.spoil(1);
@@ -55,7 +56,8 @@ fn resource_failed_test_x_borrow() {
 fn resource_test_while_idle_x_lower() {
     let expected = ["before or after", "during the test"];
     explore_small("resource_test_while_idle_x_lower", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_active(2).test_while_idle(true).eviction_interval(SECOND));
+        let rig = unkeyed(|b| b.max_active(2).test_while_idle(true).eviction_interval(SECOND))
+            .reentrant();
         let (one, two) = (rig.lend(), rig.lend());
         drop(one);
         rig.clock.advance(SECOND);
