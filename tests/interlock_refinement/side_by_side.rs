@@ -221,8 +221,6 @@ impl SideBySide {
             (None, Block::Load | Block::Unload, _) => (block, how),
             (None, ..) => (Block::Run, how),
             (Some(Block::Run), Block::Run, how) => run(how),
-            // A task holds until it is polled, be it only to see that there is nothing to be done.
-            (Some(Block::Run), Block::UnloadOnce, How::Task) => (block, How::Forever),
             (Some(Block::Run), Block::Permit | Block::Wait | Block::PermitWait, how) => {
                 (block, if how == How::Task { how } else { How::Forever })
             }
@@ -273,9 +271,10 @@ impl SideBySide {
             let is_task = pending.is_some_and(|pending| pending.open.how == How::Task);
             is_task && both.people[i].is_first_polled() && !both.is_done(i)
         };
-        let pend: Vec<_> = (0..self.people.len()).filter(|&i| polled(self, i)).collect();
-        while self.skip_unloads()? {
+        let mut pend: Vec<_> = (0..self.people.len()).filter(|&i| polled(self, i)).collect();
+        while let Some(i) = self.skip_unload()? {
             self.machine.settle()?;
+            pend.extend(Some(i).filter(|&i| polled(self, i)));
         }
         for i in pend {
             let may_pend = self.is_done(i);
@@ -308,25 +307,27 @@ impl SideBySide {
             person.owner = None;
         }
     }
-    /// Who was to unload once, and is granted it after somebody else has, releases at once. Whether there
-    /// is one.
-    fn skip_unloads(&mut self) -> Result<bool, String> {
-        let Some((o, Purpose::Unload)) = self.machine.program.state.holder else {
-            return Ok(false);
-        };
+    /// Who was to unload once, and is granted it after somebody else has, releases as soon as it sees that: a
+    /// thread at once, a task when it is polled. Who that is, if there is one.
+    fn skip_unload(&mut self) -> Result<Option<usize>, String> {
         let s = &self.machine.program.state;
+        let Some((o, Purpose::Unload)) = s.holder else { return Ok(None) };
         let late = s.depth == 1 && s.owners[o].asked != s.generation;
-        let its_own = |p: &&mut Person| p.owner == Some(o);
-        let person = self.people.iter_mut().find(its_own).expect("somebody's");
-        let Some(pending) = &mut person.pending else { return Ok(false) };
-        if !late || !pending.begins || pending.open.block != Block::UnloadOnce {
-            return Ok(false);
+        let i = self.people.iter().position(|p| p.owner == Some(o)).expect("somebody's");
+        let person = &mut self.people[i];
+        let is_polled = person.is_first_polled();
+        let Some(pending) = &mut person.pending else { return Ok(None) };
+        let is_task = pending.open.how == How::Task;
+        let sees = !is_task || is_polled;
+        if !late || !sees || !pending.begins || pending.open.block != Block::UnloadOnce {
+            return Ok(None);
         }
         (pending.begins, pending.skipped) = (false, true);
         self.machine.program.write(o, &[Op::Unload]);
         self.machine.program.next(o)?;
-        self.machine.program.write_end(o, Op::Release);
+        let release = if is_task { Op::ReleaseFor } else { Op::Release };
+        self.machine.program.write_end(o, release);
         self.machine.program.next(o)?;
-        Ok(true)
+        Ok(Some(i))
     }
 }
