@@ -143,25 +143,11 @@ impl SideBySide {
             }
             Operation::Forfeit { nth } => {
                 // As of a token: a child that waits just then the code lets in as the child as which it came.
-                let is_parent = |both: &Self, o: OwnerId| {
-                    both.machine.program.world.scripts[o].parent.is_none()
-                        && !both.machine.lost.contains(&o)
-                        && !both.machine.lets_in(o)
-                };
-                let forfeitable = |both: &Self, p: &Person| {
-                    let top = p.blocks.last().filter(|_| p.pending.is_none());
-                    top.is_some_and(|open| open.waits() || both.is_free(p))
-                        && p.owner.is_some_and(|o| is_parent(both, o))
-                };
+                let forfeitable =
+                    |both: &Self, p: &Person| p.owner.is_some_and(|o| !both.machine.lets_in(o));
                 let Some(i) = self.nth(nth, forfeitable) else { return Ok(None) };
-                let o = self.people[i].owner.expect("it is in an execution");
                 self.say(format!("player {i} is forfeited"));
-                let name = self.names.iter().find(|(_, named)| **named == o);
-                let id = *name.expect("it was seen").0;
-                if !self.interlock.forfeit(id) {
-                    return Err(format!("{id} cannot be forfeited"));
-                }
-                self.machine.forfeits(o)?;
+                self.forfeit(i)?;
             }
             Operation::Deadline => {
                 let waits = |(i, p): (usize, &Person)| {
@@ -250,6 +236,7 @@ impl SideBySide {
         let Some(pending) = person.pending.take() else { return };
         person.expected = Some(match pending {
             Pending { timed_out: true, .. } => Expected::Refused(Why::TimedOut),
+            Pending { forfeited: true, .. } => Expected::Refused(Why::Forfeited),
             Pending { skipped: true, .. } => Expected::Skipped,
             Pending { begins: true, open, .. } => {
                 person.blocks.push(open);
