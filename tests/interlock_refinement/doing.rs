@@ -31,6 +31,7 @@ impl SideBySide {
             return Ok(());
         }
         let refused = match open.block {
+            _ if self.machine.lost.contains(&o) => self.finds_out(o, open),
             Block::Run => {
                 self.enter(o)?;
                 None

@@ -3,8 +3,11 @@
 //! What they have is gone, and their waits are over: a request's is refused, any other ends as if what it waits
 //! for had come. A task finds that out when it is polled. One that was granted what it asked for, and has
 //! not seen it, is inside when it is polled; but then holds nothing any more.
+//!
+//! From then on nothing that they do is a step of the machine's.
 
 use crate::history::Block;
+use crate::people::{Open, Why};
 use crate::side_by_side::SideBySide;
 use cabrank_spec::interlock::state::{OwnerId, Purpose, Sleep};
 
@@ -22,6 +25,16 @@ impl SideBySide {
             self.machine.forfeits(o)?;
         }
         Ok(())
+    }
+    /// One that was forfeited begins something: why it is refused.
+    pub(crate) fn finds_out(&self, o: OwnerId, open: Open) -> Option<Why> {
+        let is_child = self.machine.program.state.has_live_ancestor(o);
+        match (open.block, open.purpose()) {
+            // For these it needs nothing that it has lost.
+            (Block::Run | Block::Wait, _) => None,
+            (_, Some(Purpose::Unload)) if is_child => Some(Why::Child),
+            _ => Some(Why::Forfeited),
+        }
     }
     fn ends_its_wait(&mut self, i: usize, o: OwnerId) {
         let s = &self.machine.program.state;

@@ -42,10 +42,11 @@ pub(crate) enum Operation {
     DropToken {
         nth: usize,
     },
-    /// One is forfeited, whatever it does or waits for. All that it does then is to end what it has begun. Who
-    /// waits to be in an execution has nothing to forfeit.
+    /// One is forfeited, whatever it does; or one that waits for something. It goes on, and finds out. Who waits
+    /// to be in an execution has nothing to forfeit.
     Forfeit {
         nth: usize,
+        waits: bool,
     },
     /// Time passes until the next deadline has.
     Deadline,
@@ -119,6 +120,7 @@ fn in_a_family() -> impl Strategy<Value = Vec<Operation>> {
             vec![Token { nth: parent }, BeginChild { nth: child, token: 0, how: How::Forever }]
         }),
         2 => n().prop_map(|nth| vec![End { nth, dropped: false }]),
+        1 => (n(), any::<bool>()).prop_map(|(nth, waits)| vec![Forfeit { nth, waits }]),
     ]
 }
 
@@ -134,7 +136,7 @@ fn at_a_change() -> impl Strategy<Value = Operation> {
         4 => (n(), any::<bool>()).prop_map(|(nth, dropped)| End { nth, dropped }),
         6 => n().prop_map(|nth| Poll { nth }),
         2 => n().prop_map(|nth| Cancel { nth }),
-        1 => n().prop_map(|nth| Forfeit { nth }),
+        1 => (n(), any::<bool>()).prop_map(|(nth, waits)| Forfeit { nth, waits }),
         1 => Just(Deadline),
     ]
 }
@@ -150,7 +152,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => n().prop_map(|nth| Cancel { nth }),
         8 => n().prop_map(|nth| Token { nth }),
         1 => n().prop_map(|nth| DropToken { nth }),
-        2 => n().prop_map(|nth| Forfeit { nth }),
+        2 => (n(), any::<bool>()).prop_map(|(nth, waits)| Forfeit { nth, waits }),
         3 => Just(Deadline),
     ]
 }

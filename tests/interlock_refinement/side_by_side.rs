@@ -141,10 +141,12 @@ impl SideBySide {
                 self.machine.program.over(o);
                 drop(child);
             }
-            Operation::Forfeit { nth } => {
+            Operation::Forfeit { nth, waits } => {
                 // As of a token: a child that waits just then the code lets in as the child as which it came.
-                let forfeitable =
-                    |both: &Self, p: &Person| p.owner.is_some_and(|o| !both.machine.lets_in(o));
+                let forfeitable = |both: &Self, p: &Person| {
+                    (p.pending.is_some() || !waits)
+                        && p.owner.is_some_and(|o| !both.machine.lets_in(o))
+                };
                 let Some(i) = self.nth(nth, forfeitable) else { return Ok(None) };
                 self.say(format!("player {i} is forfeited"));
                 self.forfeit(i)?;
@@ -192,7 +194,7 @@ impl SideBySide {
     /// Whether it can be told to begin something.
     fn is_free(&self, person: &Person) -> bool {
         let waits = person.blocks.last().is_some_and(|open| open.waits());
-        let is_free = |o| self.machine.is_free(o) && !self.machine.lost.contains(&o);
+        let is_free = |o| self.machine.is_free(o) || self.machine.lost.contains(&o);
         person.pending.is_none() && !waits && person.owner.is_none_or(is_free)
     }
     /// What it can begin where it is, instead of this.
