@@ -311,7 +311,8 @@ impl SideBySide {
         if !late || !sees || !pending.begins || pending.open.block != Block::UnloadOnce {
             return Ok(None);
         }
-        (pending.begins, pending.skipped) = (false, true);
+        // Others go first, however long that takes.
+        (pending.begins, pending.skipped, pending.deadline) = (false, true, None);
         self.machine.program.write(o, &[Op::Unload]);
         self.machine.program.next(o)?;
         let release = if is_task { Op::ReleaseFor } else { Op::Release };
