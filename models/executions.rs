@@ -49,6 +49,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("interlock_enter_x_end_of_writer", 14_534),
     ("interlock_enter_x_writer", 175),
     ("interlock_forfeit_x_leave", 11),
+    ("interlock_forfeit_x_leaving_child", 50),
     ("interlock_forsaken_x_drop", 6_640),
     ("interlock_forsaken_x_release", 23_312),
     ("interlock_forsaken_x_thread", 3_000),

@@ -37,9 +37,10 @@
 //!   meanwhile, and for ever if only this thread polls that, or keeps its guard; so does whatever begins an
 //!   execution of its own there ([`Interlock::enter`], [`Executor::run`] and [`wrap`](Executor::wrap), a child).
 //!   Only [`Interlock::run`] is told of it. Beside such futures, what waits is to be a future, too.
-//! - A body that unloads by its own share lets a reload go first that waits. If that fails, the body goes on, and so
-//!   does what nests in it; what begins then is refused ([`HalfReloaded`]), a [reset](Execution::reset) of this
-//!   very execution, too.
+//! - A body that unloads by its own share lets a reload go first that waits: before its own section, or after it,
+//!   when there is nothing left to be refused; or while it waits, and gives that up. If that reload fails, the body
+//!   goes on, and so does what nests in it; what begins then is refused ([`HalfReloaded`]), a
+//!   [reset](Execution::reset) of this very execution, too.
 //! - An [`Execution`] that is leaked keeps its share: see [`Interlock::forfeit`].
 //! - A permit block whose future is leaked stays open until the share by which it was begun is given back:
 //!   nobody unloads meanwhile, and one that waits for children still does, so that a child's load may be

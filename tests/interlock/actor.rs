@@ -2,8 +2,9 @@
 //! to wait for what the dump shows, without sleeping.
 
 use crate::common::{SOON, before_long};
-use cabrank::Interlock;
-use cabrank::execution::interlock::{Child, OwnerId, OwnerState, Running};
+use cabrank::execution::interlock::OwnerState::{Permitting, WaitingForChildren};
+use cabrank::execution::interlock::{Child, Deadlock, OwnerId, OwnerState, Running};
+use cabrank::{AcquireError, Interlock};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
@@ -120,4 +121,40 @@ pub(crate) fn until(interlock: &Interlock, state: OwnerState, n: usize) {
 }
 pub(crate) fn count(interlock: &Interlock, state: OwnerState) -> usize {
     interlock.dump().owners.iter().filter(|owner| owner.state == state).count()
+}
+
+/// A child of this actor's execution, which loads when it is told to, and says what came of it.
+pub(crate) fn child_that_loads(parent: &Actor) -> (Sender<()>, Doing<Result<(), AcquireError>>) {
+    let child = parent.tell(|r| r.child()).done();
+    let (tell, told) = channel();
+    let loads = start(move || {
+        child.run(|r| {
+            told.recv().expect("it is told");
+            r.load(|_| ())
+        })
+    });
+    (tell, loads)
+}
+
+/// What whoever closed a circle was told.
+#[track_caller]
+pub(crate) fn deadlock<T>(result: Result<T, AcquireError>) -> Box<Deadlock> {
+    match result {
+        Err(AcquireError::Deadlock(deadlock)) => deadlock,
+        Err(other) => panic!("a deadlock, not {other}"),
+        Ok(_) => panic!("a deadlock"),
+    }
+}
+
+/// An actor that waits for its children until it is told that they have ended.
+pub(crate) fn waits(actor: &Actor, permits: bool) -> Sender<()> {
+    let (over, wait) = channel::<()>();
+    let until_told = move || {
+        let _ = wait.recv();
+    };
+    match permits {
+        true => drop(actor.tell_until(Permitting, |r| r.permit_waiting(until_told))),
+        false => drop(actor.tell_until(WaitingForChildren, |r| r.waiting(until_told))),
+    }
+    over
 }

@@ -3,7 +3,7 @@
 
 use crate::actor::{Actor, start, until};
 use cabrank::execution::interlock::OwnerState::{
-    Entering, Permitting, Running, WaitingToLoad, WaitingToUnload,
+    Entering, Permitting, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
 };
 use cabrank::{AcquireError, Interlock};
 use std::sync::mpsc::channel;
@@ -122,6 +122,38 @@ fn d05_a_leaked_share_is_taken_out_by_an_operator() {
     assert!(interlock.forfeit(lost.id));
     assert!(!interlock.forfeit(lost.id), "once");
     unloads.done().expect("no deadlock");
+}
+
+/// It was a child until its guard came: whoever holds was refused to wait for it, and the dump said that others
+/// did wait for it.
+#[test]
+fn d05_nobody_waits_for_a_forfeited_child() {
+    let interlock = Interlock::new();
+    let parent = Actor::enter(&interlock);
+    let waits_in_its_section = || {
+        let inside = interlock.clone();
+        let loads = parent.tell(move |r| r.load(|_| inside.run(|r| r.waiting(|| ()))));
+        loads.done().expect("nobody else has a share")
+    };
+    let lost = parent.tell(|r| r.child().enter()).done();
+    let (end, wait) = channel::<()>();
+    let waits = parent.tell_until(WaitingForChildren, move |r| r.waiting(|| wait.recv()));
+    let waits_for = || interlock.dump().owner(parent.id).expect("it waits").blocked_by.clone();
+    assert_eq!(waits_for(), [lost.id()]);
+    assert!(interlock.forfeit(lost.id()));
+    assert_eq!(waits_for(), []);
+    drop(end);
+    waits.done().expect("it was not told").expect_err("nobody sends");
+    waits_in_its_section().expect("it has no children");
+
+    // Its guard comes after all: then there is one child less, and no more.
+    let next = parent.tell(|r| r.child()).done();
+    drop(lost);
+    assert!(matches!(waits_in_its_section(), Err(AcquireError::Nested)));
+    drop(next);
+    waits_in_its_section().expect("it has no children any more");
+    parent.leave();
+    assert!(interlock.dump().owners.is_empty());
 }
 
 /// The guard comes after all.

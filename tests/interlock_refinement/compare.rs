@@ -143,7 +143,8 @@ impl SideBySide {
             (Why::WouldBlock, AcquireError::WouldBlock)
             | (Why::TimedOut, AcquireError::TimedOut)
             | (Why::Child, AcquireError::Child)
-            | (Why::Nested, AcquireError::Nested) => Ok(()),
+            | (Why::Nested, AcquireError::Nested)
+            | (Why::Forfeited, AcquireError::Forfeited) => Ok(()),
             (Why::Deadlock(o, untold), AcquireError::Deadlock(told)) => {
                 let Untold(world, state) = *untold;
                 let circle: Vec<_> = told.cycle().iter().map(|id| self.names[id]).collect();

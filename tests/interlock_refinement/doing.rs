@@ -31,6 +31,7 @@ impl SideBySide {
             return Ok(());
         }
         let refused = match open.block {
+            _ if self.machine.lost.contains(&o) => self.finds_out(o, open),
             Block::Run => {
                 self.enter(o)?;
                 None
@@ -131,8 +132,14 @@ impl SideBySide {
 
     /// The order is carried out when nothing is in its way any more.
     pub(crate) fn waits(&mut self, i: usize, begins: bool, open: Open, deadline: Option<Duration>) {
-        self.people[i].pending =
-            Some(Pending { begins, open, deadline, timed_out: false, skipped: false });
+        self.people[i].pending = Some(Pending {
+            begins,
+            open,
+            deadline,
+            timed_out: false,
+            skipped: false,
+            forfeited: false,
+        });
     }
 
     pub(crate) fn end_block(&mut self, i: usize, open: Open, dropped: bool) -> Result<(), String> {
@@ -201,6 +208,8 @@ impl SideBySide {
         self.people[i].expected = Some(Expected::GaveUp);
         let program = &mut self.machine.program;
         match (pending.begins, pending.open.purpose(), is_done) {
+            // What it was given is gone already.
+            _ if self.machine.lost.contains(&o) => {}
             (true, None, false) => self.machine.leaves_line(o),
             (true, None, true) => {
                 program.write_end(o, Op::Leave);
@@ -216,7 +225,7 @@ impl SideBySide {
             (false, ..) => {}
         }
         if self.people[i].blocks.is_empty() {
-            self.machine.program.over(o);
+            self.machine.over(o);
             self.people[i].owner = None;
         }
         Ok(())

@@ -42,10 +42,11 @@ pub(crate) enum Operation {
     DropToken {
         nth: usize,
     },
-    /// One that waits for nothing, and is nobody's child, is forfeited. All that it does then is to end what it
-    /// has begun.
+    /// One is forfeited, whatever it does; or one that waits for something. It goes on, and finds out. Who waits
+    /// to be in an execution has nothing to forfeit.
     Forfeit {
         nth: usize,
+        waits: bool,
     },
     /// Time passes until the next deadline has.
     Deadline,
@@ -96,11 +97,13 @@ fn how() -> impl Strategy<Value = How> {
     prop_oneof![5 => Just(Forever), 1 => Just(Try), 2 => Just(For), 4 => Just(Task)]
 }
 
-/// Of all kinds, or of parents, children and waits only: deadlocks are in families.
+/// Of all kinds, or of parents, children and waits only: deadlocks are in families. Or of what is begun when
+/// something has changed: many want to unload at a time, and one of them does.
 pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop_oneof![
-        prop::collection::vec(operation(), 1..=60),
-        prop::collection::vec(in_a_family(), 1..=30).prop_map(|parts| parts.concat()),
+        2 => prop::collection::vec(operation(), 1..=60),
+        2 => prop::collection::vec(in_a_family(), 1..=30).prop_map(|parts| parts.concat()),
+        1 => prop::collection::vec(at_a_change(), 1..=60),
     ]
 }
 
@@ -117,6 +120,24 @@ fn in_a_family() -> impl Strategy<Value = Vec<Operation>> {
             vec![Token { nth: parent }, BeginChild { nth: child, token: 0, how: How::Forever }]
         }),
         2 => n().prop_map(|nth| vec![End { nth, dropped: false }]),
+        1 => (n(), any::<bool>()).prop_map(|(nth, waits)| vec![Forfeit { nth, waits }]),
+    ]
+}
+
+fn at_a_change() -> impl Strategy<Value = Operation> {
+    use Operation::*;
+    let n = || 0..8usize;
+    let block = prop_oneof![
+        8 => Just(Block::UnloadOnce), 1 => Just(Block::Unload), 1 => Just(Block::Load), 1 => Just(Block::Permit),
+    ];
+    let how = prop_oneof![5 => Just(How::Task), 2 => Just(How::Forever), 1 => Just(How::For)];
+    prop_oneof![
+        10 => (n(), block, how).prop_map(|(nth, block, how)| Begin { nth, block, how }),
+        4 => (n(), any::<bool>()).prop_map(|(nth, dropped)| End { nth, dropped }),
+        6 => n().prop_map(|nth| Poll { nth }),
+        2 => n().prop_map(|nth| Cancel { nth }),
+        1 => (n(), any::<bool>()).prop_map(|(nth, waits)| Forfeit { nth, waits }),
+        1 => Just(Deadline),
     ]
 }
 
@@ -131,7 +152,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => n().prop_map(|nth| Cancel { nth }),
         8 => n().prop_map(|nth| Token { nth }),
         1 => n().prop_map(|nth| DropToken { nth }),
-        1 => n().prop_map(|nth| Forfeit { nth }),
+        2 => (n(), any::<bool>()).prop_map(|(nth, waits)| Forfeit { nth, waits }),
         3 => Just(Deadline),
     ]
 }

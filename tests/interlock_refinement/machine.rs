@@ -14,7 +14,7 @@
 use crate::program::Program;
 use cabrank_spec::interlock::guards::after;
 use cabrank_spec::interlock::script::{Op, Step};
-use cabrank_spec::interlock::state::{OwnerId, Purpose, Sleep};
+use cabrank_spec::interlock::state::{Mode, OwnerId, Purpose, Sleep};
 use std::collections::BTreeSet;
 use std::mem::take;
 
@@ -109,7 +109,12 @@ impl Machine {
         Ok(())
     }
 
-    /// What it has is given back, as if it had died. What was unloaded then, nobody knows.
+    /// Whether it is in an execution, or holds: it has something to forfeit, and has not yet.
+    pub(crate) fn has_something(&self, o: OwnerId) -> bool {
+        self.program.state.mode(o) != Mode::Out && !self.lost.contains(&o)
+    }
+    /// What it has is given back, as if it had died, and it waits for nothing. What was unloaded then, nobody
+    /// knows.
     pub(crate) fn forfeits(&mut self, o: OwnerId) -> Result<(), String> {
         let s = &mut self.program.state;
         if s.holder == Some((o, Purpose::Unload)) {
@@ -118,9 +123,9 @@ impl Machine {
             self.program.next(o)?;
         }
         self.declared.remove(&o);
-        self.program.state.owners[o].waits_on.clear();
-        self.program.write(o, &[Op::Die]);
-        self.program.next(o)?;
+        self.asked.retain(|owner| *owner != o);
+        self.coming.retain(|owner| *owner != o);
+        self.program.dies(o);
         self.program.step(o, Step::Forfeit)?;
         self.lost.insert(o);
         Ok(())

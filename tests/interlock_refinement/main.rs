@@ -15,6 +15,7 @@
 
 mod compare;
 mod doing;
+mod forfeiting;
 #[path = "../common/histories.rs"]
 mod histories;
 mod history;

@@ -37,6 +37,8 @@ pub(crate) struct Pending {
     pub(crate) timed_out: bool,
     /// Somebody else had unloaded.
     pub(crate) skipped: bool,
+    /// It had asked to hold, and was forfeited before it was granted that.
+    pub(crate) forfeited: bool,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,7 @@ pub(crate) enum Why {
     TimedOut,
     Child,
     Nested,
+    Forfeited,
     /// With what would be, if nobody were told.
     Deadlock(OwnerId, Box<Untold>),
 }

@@ -313,12 +313,24 @@ impl Inside {
                     Dropped(false) => over(self.poll(guard.finish())),
                 },
             },
+            (Block::UnloadOnce, Limit::Task) => {
+                let seen = self.interlock.generation();
+                match self.poll(r.unload_once_async(seen)) {
+                    None => Answer::GaveUp,
+                    Some(Err(error)) => Answer::Refused(error),
+                    Some(Ok(None)) => Answer::Skipped,
+                    Some(Ok(Some(guard))) => match self.within(Place::Bare) {
+                        Dropped(true) => drop_of(guard),
+                        Dropped(false) => over(self.poll(guard.finish())),
+                    },
+                }
+            }
             (Block::UnloadOnce, _) => {
                 let seen = self.interlock.generation();
                 let unloaded = match limit {
                     Limit::Try => r.try_unload_once(seen, |_| alone()),
                     Limit::For(time) => r.unload_once_timeout(seen, time, |_| alone()),
-                    Limit::Forever | Limit::Task => r.unload_once(seen, |_| alone()),
+                    _ => r.unload_once(seen, |_| alone()),
                 };
                 match unloaded {
                     Ok(Some(())) => Answer::Over,

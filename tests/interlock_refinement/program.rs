@@ -102,6 +102,12 @@ impl Program {
         Ok(self.state.told.clone())
     }
 
+    /// It dies, wherever it is. In the machine's own programs an owner that sleeps does not: what is given back
+    /// then is the same.
+    pub(crate) fn dies(&mut self, o: OwnerId) {
+        self.state.owners[o].dead = true;
+    }
+
     /// The state in which a step that is refused as a deadlock would have been waited for.
     pub(crate) fn if_untold(&self, o: OwnerId) -> (World, Interlock) {
         let rules = Rules::AS_MENDED.with(Planted::NobodyIsTold);

@@ -141,27 +141,15 @@ impl SideBySide {
                 self.machine.program.over(o);
                 drop(child);
             }
-            Operation::Forfeit { nth } => {
+            Operation::Forfeit { nth, waits } => {
                 // As of a token: a child that waits just then the code lets in as the child as which it came.
-                let is_parent = |both: &Self, o: OwnerId| {
-                    both.machine.program.world.scripts[o].parent.is_none()
-                        && !both.machine.lost.contains(&o)
-                        && !both.machine.lets_in(o)
-                };
                 let forfeitable = |both: &Self, p: &Person| {
-                    let top = p.blocks.last().filter(|_| p.pending.is_none());
-                    top.is_some_and(|open| open.waits() || both.is_free(p))
-                        && p.owner.is_some_and(|o| is_parent(both, o))
+                    (p.pending.is_some() || !waits)
+                        && p.owner.is_some_and(|o| !both.machine.lets_in(o))
                 };
                 let Some(i) = self.nth(nth, forfeitable) else { return Ok(None) };
-                let o = self.people[i].owner.expect("it is in an execution");
                 self.say(format!("player {i} is forfeited"));
-                let name = self.names.iter().find(|(_, named)| **named == o);
-                let id = *name.expect("it was seen").0;
-                if !self.interlock.forfeit(id) {
-                    return Err(format!("{id} cannot be forfeited"));
-                }
-                self.machine.forfeits(o)?;
+                self.forfeit(i)?;
             }
             Operation::Deadline => {
                 let waits = |(i, p): (usize, &Person)| {
@@ -206,7 +194,7 @@ impl SideBySide {
     /// Whether it can be told to begin something.
     fn is_free(&self, person: &Person) -> bool {
         let waits = person.blocks.last().is_some_and(|open| open.waits());
-        let is_free = |o| self.machine.is_free(o) && !self.machine.lost.contains(&o);
+        let is_free = |o| self.machine.is_free(o) || self.machine.lost.contains(&o);
         person.pending.is_none() && !waits && person.owner.is_none_or(is_free)
     }
     /// What it can begin where it is, instead of this.
@@ -221,8 +209,6 @@ impl SideBySide {
             (None, Block::Load | Block::Unload, _) => (block, how),
             (None, ..) => (Block::Run, how),
             (Some(Block::Run), Block::Run, how) => run(how),
-            // A task holds until it is polled, be it only to see that there is nothing to be done.
-            (Some(Block::Run), Block::UnloadOnce, How::Task) => (block, How::Forever),
             (Some(Block::Run), Block::Permit | Block::Wait | Block::PermitWait, how) => {
                 (block, if how == How::Task { how } else { How::Forever })
             }
@@ -252,6 +238,7 @@ impl SideBySide {
         let Some(pending) = person.pending.take() else { return };
         person.expected = Some(match pending {
             Pending { timed_out: true, .. } => Expected::Refused(Why::TimedOut),
+            Pending { forfeited: true, .. } => Expected::Refused(Why::Forfeited),
             Pending { skipped: true, .. } => Expected::Skipped,
             Pending { begins: true, open, .. } => {
                 person.blocks.push(open);
@@ -273,9 +260,10 @@ impl SideBySide {
             let is_task = pending.is_some_and(|pending| pending.open.how == How::Task);
             is_task && both.people[i].is_first_polled() && !both.is_done(i)
         };
-        let pend: Vec<_> = (0..self.people.len()).filter(|&i| polled(self, i)).collect();
-        while self.skip_unloads()? {
+        let mut pend: Vec<_> = (0..self.people.len()).filter(|&i| polled(self, i)).collect();
+        while let Some(i) = self.skip_unload()? {
             self.machine.settle()?;
+            pend.extend(Some(i).filter(|&i| polled(self, i)));
         }
         for i in pend {
             let may_pend = self.is_done(i);
@@ -308,25 +296,28 @@ impl SideBySide {
             person.owner = None;
         }
     }
-    /// Who was to unload once, and is granted it after somebody else has, releases at once. Whether there
-    /// is one.
-    fn skip_unloads(&mut self) -> Result<bool, String> {
-        let Some((o, Purpose::Unload)) = self.machine.program.state.holder else {
-            return Ok(false);
-        };
+    /// Who was to unload once, and is granted it after somebody else has, releases as soon as it sees that: a
+    /// thread at once, a task when it is polled. Who that is, if there is one.
+    fn skip_unload(&mut self) -> Result<Option<usize>, String> {
         let s = &self.machine.program.state;
+        let Some((o, Purpose::Unload)) = s.holder else { return Ok(None) };
         let late = s.depth == 1 && s.owners[o].asked != s.generation;
-        let its_own = |p: &&mut Person| p.owner == Some(o);
-        let person = self.people.iter_mut().find(its_own).expect("somebody's");
-        let Some(pending) = &mut person.pending else { return Ok(false) };
-        if !late || !pending.begins || pending.open.block != Block::UnloadOnce {
-            return Ok(false);
+        let i = self.people.iter().position(|p| p.owner == Some(o)).expect("somebody's");
+        let person = &mut self.people[i];
+        let is_polled = person.is_first_polled();
+        let Some(pending) = &mut person.pending else { return Ok(None) };
+        let is_task = pending.open.how == How::Task;
+        let sees = !is_task || is_polled;
+        if !late || !sees || !pending.begins || pending.open.block != Block::UnloadOnce {
+            return Ok(None);
         }
-        (pending.begins, pending.skipped) = (false, true);
+        // Others go first, however long that takes.
+        (pending.begins, pending.skipped, pending.deadline) = (false, true, None);
         self.machine.program.write(o, &[Op::Unload]);
         self.machine.program.next(o)?;
-        self.machine.program.write_end(o, Op::Release);
+        let release = if is_task { Op::ReleaseFor } else { Op::Release };
+        self.machine.program.write_end(o, release);
         self.machine.program.next(o)?;
-        Ok(true)
+        Ok(Some(i))
     }
 }

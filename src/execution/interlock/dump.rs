@@ -148,7 +148,10 @@ impl Seen {
                 }
                 _ => holds,
             },
-            Mode::Running | Mode::Yielded => (o.declared || o.awaits) && self.parent == Some(o.id),
+            Mode::Running | Mode::Yielded => {
+                let lives = self.mode != Mode::Forfeited;
+                (o.declared || o.awaits) && lives && self.parent == Some(o.id)
+            }
             Mode::Out | Mode::Holding | Mode::Forfeited => false,
         }
     }

@@ -144,8 +144,16 @@ pub(super) struct Children {
     pub(super) of: OwnerId,
     /// Tokens, and executions begun with one.
     pub(super) alive: usize,
+    /// Those of them that were forfeited, and whose guard has not come: nobody waits for them.
+    pub(super) lost: usize,
     /// Those that do not go on before their parent has no share, nor whoever that one is a child of.
     pub(super) waiting: usize,
+}
+
+impl Children {
+    pub(super) fn none(of: OwnerId) -> Self {
+        Children { of, alive: 0, lost: 0, waiting: 0 }
+    }
 }
 
 /// Whose child an execution is.
@@ -226,8 +234,8 @@ impl Owner {
     }
     /// Its children that live, and those of them that wait until it has no share.
     pub(super) fn live_children(&self) -> (usize, usize) {
-        let Children { of, alive, waiting } = self.children;
-        if of == self.id() { (alive, waiting) } else { (0, 0) }
+        let Children { of, alive, lost, waiting } = self.children;
+        if of == self.id() { (alive - lost, waiting) } else { (0, 0) }
     }
     /// Its parent, if it is to have no share before this one goes on: this one waits until nobody has, or for
     /// others that do and go first, or in a permit block for a child of its own. Who drains goes on before

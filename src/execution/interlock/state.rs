@@ -92,7 +92,7 @@ impl State {
             permits: 0,
             declared: 0,
             awaits: Vec::new(),
-            children: Children { of: vitals.id(), alive: 0, waiting: 0 },
+            children: Children::none(vitals.id()),
             name: None,
             parent: None,
             queued_at: Time::default(),

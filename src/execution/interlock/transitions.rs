@@ -221,6 +221,7 @@ impl State {
     pub(super) fn leave(&mut self, key: Key) {
         if self.owner(key).mode == Mode::Forfeited {
             self.forfeited -= 1;
+            self.count_lost(key, false);
         }
         self.take_out(key, Mode::Out);
     }
@@ -231,6 +232,18 @@ impl State {
         }
         self.take_out(key, Mode::Forfeited);
         self.forfeited += 1;
+        self.count_lost(key, true);
+    }
+    /// Its parent has one more, or one less, child that was forfeited.
+    fn count_lost(&mut self, key: Key, more: bool) {
+        let owner = self.owner(key);
+        let Some(parent) = owner.parent.filter(|parent| parent.of == owner.id()) else { return };
+        self.change(parent.id.key(), |owner| {
+            if owner.children.of == parent.id {
+                let lost = &mut owner.children.lost;
+                *lost = if more { *lost + 1 } else { *lost - 1 };
+            }
+        });
     }
     fn take_out(&mut self, key: Key, mode: Mode) {
         self.unlink(key);
@@ -246,7 +259,7 @@ impl State {
     pub(super) fn add_child(&mut self, parent: OwnerId) {
         self.change(parent.key(), |owner| {
             if owner.children.of != parent {
-                owner.children = Children { of: parent, alive: 0, waiting: 0 };
+                owner.children = Children::none(parent);
             }
             owner.children.alive += 1;
         });
