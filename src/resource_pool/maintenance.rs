@@ -10,7 +10,8 @@
 //! that hangs holds up neither what is to be evicted nor what is abandoned; it does hold up the other tests
 //! and creations of the maintenance, as the destruction of what is evicted holds up other evictions.
 //!
-//! If there is no thread to be had, or no task, the listener is told, and whatever is due next tries again.
+//! If there is no thread to be had, or no task, the listener is told, and whatever is due half a second later, or
+//! after that, tries again.
 //! A pool that is closed needs none of it any more but for the loans that may come to look abandoned: when
 //! there are none of these left it stops.
 
@@ -70,8 +71,10 @@ impl<F: Form> Inner<F> {
         match (maintainer.open)() {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
-                // No section: it would find the same due, and begin again here.
-                self.state.lock().sleeps_until[duty as usize] = None;
+                // As if it were busy: whoever finds something due tries again once it is overdue. Else a listener
+                // that borrows would begin again here, and be told within itself. (No section: it might find
+                // that overdue already.)
+                self.state.lock().sleeps_until[duty as usize] = Some(self.clock.now());
                 self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
             }
         }

@@ -12,7 +12,7 @@ use cabrank::{BoxFuture, ManualClock, Runtime};
 use std::convert::Infallible;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -238,6 +238,29 @@ fn a_maintenance_that_did_not_begin_is_begun_again() {
         });
         assert_eq!(told.load(SeqCst), expected);
     }
+}
+
+/// A listener that borrows as it is told is not told of the same again, and again: a beginning that fails is
+/// tried once in half a second.
+#[test]
+fn a_listener_that_borrows_when_nobody_maintains() {
+    end_the_run_when_the_library_panics();
+    let (time, told) = (ManualClock::new(), Arc::new(AtomicUsize::new(0)));
+    let runtime = Reluctant { left: AtomicUsize::new(usize::MAX), panics: true };
+    let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
+    let (theirs, in_listener) = (told.clone(), pool.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        assert!(theirs.fetch_add(1, SeqCst) < 10, "told of the same again, and again");
+        drop(block_on(in_listener.get().expect("it is there").borrow_async()));
+    });
+    let pool = pool.get_or_init(|| builder.build_on(runtime).expect("nothing is due yet"));
+    pool.set_min_idle(1).expect("a valid limit");
+    assert_eq!(told.load(SeqCst), 1);
+    time.advance(Duration::from_secs(1));
+    block_on(pool.borrow_async()).expect("one").invalidate();
+    assert_eq!(told.load(SeqCst), 2);
 }
 
 /// A runtime whose tasks the test polls, those that were woken; their timers never end.
