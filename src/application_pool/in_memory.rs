@@ -178,7 +178,8 @@ impl InMemorySpawner {
         *self.0.releases.lock() += 1;
         self.0.changed.notify_all();
     }
-    /// Is called with every call the pool makes, on the same thread; may call the pool back.
+    /// Is called with each [`Call`] that the pool makes, on the same thread; may call the pool back. (What a process is
+    /// asked for when it is made, its number and its concurrency, is none.)
     pub fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
         *open(&self.0.hook) = Some(Arc::new(hook));
     }
