@@ -86,6 +86,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("periodic_shutdown_x_open", 1_090),
     ("periodic_shutdown_x_reopen", 3_602),
     ("periodic_task_wake_x_park", 418),
+    ("periodic_wake_x_panicking_waker", 2_132),
     ("periodic_wake_x_park", 174),
     ("queue_bound_x_close", 252),
     ("reload_now_x_reload", 28_710),

@@ -276,7 +276,7 @@ impl<T: Send + 'static> Run<T> {
 
     fn try_to_end(&mut self, ended: Ended, can_go_on: bool) -> bool {
         let core = &*self.core;
-        release(core.signal.take_waker());
+        drop(core.signal.take_waker());
         let (goes_on, wakes) = {
             let mut guard = core.ending.lock();
             let ending = &mut *guard;

@@ -94,7 +94,8 @@ pub enum Joined {
 pub enum JoinError {
     /// The run has not ended within the time given.
     TimedOut,
-    /// The target panicked; this is what it said. The executor has stopped, and can be opened again.
+    /// The target panicked, or what its task needs of the runtime between two calls: its timer, or the clone of
+    /// a waker. This is what it said. The executor has stopped, and can be opened again.
     Panicked(Arc<str>),
     /// The run has not ended, and the runtime's timer panicked, with this: whoever waits cannot be woken in time.
     NoTimer(String),

@@ -32,10 +32,10 @@
 //! run, and it starts one.
 //!
 //! Close, wake and skip_sleep take no lock and allocate nothing: they change the word and, at most, take
-//! the waker and wake it. A thread's waker unparks; a task's waker is its runtime's.
+//! the waker and wake it. A thread's waker unparks; a task's waker wakes its runtime's (`rouser.rs`). Neither
+//! panics.
 
 use super::outcome::Phase;
-use crate::foreign::contained;
 use crate::sync::{Flags, WakerSlot};
 use std::task::Waker;
 
@@ -102,8 +102,7 @@ impl Signal {
 
     fn rouse(&self) {
         if let Some(waker) = self.sleeper.take() {
-            // A task's waker is foreign code.
-            let _ = contained(|| waker.wake());
+            waker.wake();
         }
     }
 

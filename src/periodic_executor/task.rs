@@ -5,6 +5,7 @@
 
 use super::core::{After, Core, Handle, Inside, Pause, Run};
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
+use super::rouser::Shown;
 use super::{ExecutorBuilder, Tie};
 use crate::clock::Deadline;
 use crate::foreign::{Foreign, contained};
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What an [`AsyncPeriodicExecutor`] needs of a runtime.
+///
+/// What it gives is foreign code. A panic of its timer, or of the clone of a task's waker, ends the run as a panic
+/// of the target does; one of a waker that is woken or dropped goes no further.
 ///
 /// For tokio, for example:
 /// ```
@@ -206,8 +210,8 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
     pub fn open(&self) -> Result<(), OpenError> {
         let runtime = &self.0.runtime;
         self.core().open(|run| {
-            let runtimes = runtime.clone();
-            let task = Task { stage: Stage::Begin, sleep: None, runtime: runtimes, run: Some(run) };
+            let (stage, sleep, shown) = (Stage::Begin, None, Shown::default());
+            let task = Task { stage, sleep, runtime: runtime.clone(), shown, run: Some(run) };
             contained(|| runtime.spawn(Box::pin(task)))
         })
     }
@@ -324,6 +328,7 @@ struct Task<R: Runtime> {
     /// The one timer.
     sleep: Option<Timer<R>>,
     runtime: Arc<Foreign<R>>,
+    shown: Shown,
     /// Absent once it is over.
     run: Option<Run<Target>>,
 }
@@ -348,7 +353,7 @@ impl<R: Runtime> Drop for Task<R> {
 impl<R: Runtime> Task<R> {
     /// Goes on as far as it can: until it has to wait, or the run would end.
     fn poll_until_it_ends(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        let Task { stage, sleep, runtime, run } = self;
+        let Task { stage, sleep, runtime, shown, run } = self;
         let run = run.as_mut().expect("not polled when it is over");
         let core = run.core.clone();
         // In this poll: the next call is for the next poll, or a target without a pause, whose futures are
@@ -381,29 +386,32 @@ impl<R: Runtime> Task<R> {
                     has_called = true;
                     verdict
                 }
-                Stage::Pausing(pause) => match core.sleep(pause, cx.waker()) {
-                    None => {
-                        *sleep = None;
-                        *stage = Stage::Begin;
-                        if has_called {
-                            return yields(cx);
-                        }
-                        continue;
-                    }
-                    Some(Deadline::Never | Deadline::Hands(_)) => return Poll::Pending,
-                    Some(Deadline::Real(at)) => {
-                        let timer = contained(|| poll_timer(sleep, &***runtime, at, cx));
-                        match timer {
-                            Ok(Poll::Pending) => return Poll::Pending,
-                            // A timer that is early has to be set again.
-                            Ok(Poll::Ready(())) => {
-                                *sleep = None;
-                                continue;
+                Stage::Pausing(pause) => {
+                    match shown.by(cx.waker()).map(|own| core.sleep(pause, &own)) {
+                        Err(message) => Err(message),
+                        Ok(None) => {
+                            *sleep = None;
+                            *stage = Stage::Begin;
+                            if has_called {
+                                return yields(cx);
                             }
-                            Err(message) => Err(message),
+                            continue;
+                        }
+                        Ok(Some(Deadline::Never | Deadline::Hands(_))) => return Poll::Pending,
+                        Ok(Some(Deadline::Real(at))) => {
+                            let timer = contained(|| poll_timer(sleep, &***runtime, at, cx));
+                            match timer {
+                                Ok(Poll::Pending) => return Poll::Pending,
+                                // A timer that is early has to be set again.
+                                Ok(Poll::Ready(())) => {
+                                    *sleep = None;
+                                    continue;
+                                }
+                                Err(message) => Err(message),
+                            }
                         }
                     }
-                },
+                }
             };
             *stage = match core.after(verdict) {
                 After::Pause(pause) => Stage::Pausing(pause),
