@@ -81,6 +81,8 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("periodic_join_x_second_waker", 198),
     ("periodic_late_wake_x_wake", 5_809),
     ("periodic_open_x_exit", 108),
+    ("periodic_open_x_failing_open", 1_400),
+    ("periodic_open_x_hopeless_open", 36),
     ("periodic_open_x_open", 1_694),
     ("periodic_panic_x_join", 330),
     ("periodic_shutdown_x_open", 1_090),

@@ -82,7 +82,8 @@ pub enum Joined {
     Finished,
     /// Its target, which it refers to weakly, is no more.
     TargetGone,
-    /// Its thread could not be started, or the runtime has dropped its task.
+    /// Its thread or task could not be started, or the runtime has dropped its task. Whoever was told that it
+    /// is open while another could not start it, and once more could not, is told by this.
     Abandoned,
     /// It is its own thread or task that asks, which cannot wait for itself.
     Itself,

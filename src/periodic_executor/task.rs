@@ -3,7 +3,7 @@
 //! The same word, the same end of a run, the same pauses; see `signal.rs` and `core.rs`. While it pauses
 //! the task has one timer, or none if nothing is due.
 
-use super::core::{After, Core, Handle, Inside, Pause, Run};
+use super::core::{After, Core, Handle, Inside, Pause, Run, Unbegun};
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
 use super::rouser::Shown;
 use super::{ExecutorBuilder, Tie};
@@ -59,7 +59,8 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Runtime: Send + Sync + 'static {
     /// Is ready when its time has come.
     type Sleep: Future<Output = ()> + Send + 'static;
-    /// Runs the task to its end. A panic here is an [`OpenError::NotStarted`].
+    /// Runs the task to its end. A panic here is an [`OpenError::NotStarted`]; the task is then ready when it is
+    /// first polled, and calls nothing.
     fn spawn(&self, task: BoxFuture<()>);
     /// Sleeps until then.
     fn sleep_until(&self, at: Instant) -> Self::Sleep;
@@ -206,12 +207,11 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
     ///
     /// # Errors
     /// [`OpenError::ShutDown`] if its registry has been shut down, [`OpenError::NotStarted`] if the runtime
-    /// panicked.
+    /// panicked; with one more try for those who have opened it meanwhile, as there.
     pub fn open(&self) -> Result<(), OpenError> {
         let runtime = &self.0.runtime;
-        self.core().open(|run| {
-            let (stage, sleep, shown) = (Stage::Begin, None, Shown::default());
-            let task = Task { stage, sleep, runtime: runtime.clone(), shown, run: Some(run) };
+        self.core().open(|unbegun| {
+            let task = Task::new(unbegun, runtime.clone());
             contained(|| runtime.spawn(Box::pin(task)))
         })
     }
@@ -329,7 +329,8 @@ struct Task<R: Runtime> {
     sleep: Option<Timer<R>>,
     runtime: Arc<Foreign<R>>,
     shown: Shown,
-    /// Absent once it is over.
+    unbegun: Unbegun<Target>,
+    /// Absent before it has begun, and once it is over.
     run: Option<Run<Target>>,
 }
 
@@ -351,10 +352,15 @@ impl<R: Runtime> Drop for Task<R> {
 }
 
 impl<R: Runtime> Task<R> {
+    fn new(unbegun: Unbegun<Target>, runtime: Arc<Foreign<R>>) -> Self {
+        let (stage, sleep, shown) = (Stage::Begin, None, Shown::default());
+        Task { stage, sleep, runtime, shown, unbegun, run: None }
+    }
+
     /// Goes on as far as it can: until it has to wait, or the run would end.
     fn poll_until_it_ends(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        let Task { stage, sleep, runtime, shown, run } = self;
-        let run = run.as_mut().expect("not polled when it is over");
+        let Task { stage, sleep, runtime, shown, unbegun: _, run } = self;
+        let run = run.as_mut().expect("it has begun, and is not over");
         let core = run.core.clone();
         // In this poll: the next call is for the next poll, or a target without a pause, whose futures are
         // ready at once, would never let the runtime's other tasks go on.
@@ -448,6 +454,13 @@ fn poll_timer<R: Runtime>(
 impl<R: Runtime> Future for Task<R> {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.run.is_none() {
+            self.run = self.unbegun.begin();
+        }
+        if self.run.is_none() {
+            // Its runtime has told the opener that it does not take it, who has taken it back.
+            return Poll::Ready(());
+        }
         let Poll::Ready(ended) = self.poll_until_it_ends(cx) else { return Poll::Pending };
         if self.run.as_mut().is_some_and(|run| run.end(ended)) {
             // It was opened again meanwhile, perhaps by the target itself.

@@ -251,3 +251,108 @@ fn a_task_that_only_its_waker_keeps_ends_with_it() {
     let ended = soon(move || block_on(executor.join()));
     assert_eq!(ended, Ok(Joined::Abandoned));
 }
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// Takes no task at first, and has each time something done meanwhile.
+#[derive(Clone, Default)]
+struct Full {
+    keeps: Keeps,
+    meanwhile: Arc<Mutex<VecDeque<Act>>>,
+    tries: Arc<AtomicUsize>,
+}
+
+impl Runtime for Full {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.tries.fetch_add(1, SeqCst);
+        let meanwhile = self.meanwhile.lock().expect("no panic").pop_front();
+        match meanwhile {
+            None => self.keeps.spawn(task),
+            Some(meanwhile) => {
+                std::thread::spawn(meanwhile).join().expect("no panic");
+                std::panic::resume_unwind(Box::new("no more tasks"));
+            }
+        }
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// Another was told that it is open, and it was not: nobody opened it.
+#[test]
+fn an_open_beside_one_that_cannot_start_it_is_not_lost() {
+    type Executor = AsyncPeriodicExecutor<Full>;
+    type Meanwhile = fn(&Executor);
+    let nothing: Meanwhile = |_| ();
+    let open: Meanwhile = |executor| executor.open().expect("it is being opened");
+    let close_and_open: Meanwhile = |executor| {
+        executor.close();
+        executor.open().expect("it is being opened");
+    };
+    let open_and_close: Meanwhile = |executor| {
+        executor.open().expect("it is being opened");
+        executor.close();
+    };
+    // What another thread does in each try that fails; whether it opens; how many tries there are.
+    let scenes = [
+        (vec![], true, 1),
+        (vec![nothing], false, 1),
+        (vec![open], true, 2),
+        (vec![close_and_open], true, 2),
+        (vec![open_and_close], false, 1),
+        (vec![open, nothing], false, 2),
+        (vec![open, open], true, 3),
+    ];
+    for (nth, (meanwhile, opens, tries)) in scenes.into_iter().enumerate() {
+        let (runtime, registry) = (Full::default(), Registry::new());
+        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone());
+        let executor = builder.registry(&registry).target(|| std::future::ready(false));
+        for act in meanwhile {
+            let executor = executor.clone();
+            let act = Box::new(move || act(&executor));
+            runtime.meanwhile.lock().expect("no panic").push_back(act);
+        }
+        let opened = executor.open();
+        assert_eq!(runtime.tries.load(SeqCst), tries, "{nth}");
+        assert_eq!((executor.is_open(), registry.len()), (opens, usize::from(opens)), "{nth}");
+        if opens {
+            opened.expect("it is open");
+            block_on(runtime.keeps.take());
+            assert_eq!(block_on(executor.join()), Ok(Joined::Finished), "{nth}");
+        } else {
+            assert!(matches!(opened, Err(OpenError::NotStarted(_))), "{nth}");
+            // And so is who was told that it is open.
+            assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned), "{nth}");
+        }
+    }
+}
+
+/// It has kept the task, and says that it has not: who opens is told so, and the task calls nothing.
+#[test]
+fn a_task_that_a_runtime_keeps_and_refuses_is_over() {
+    struct Unsure(Keeps);
+    impl Runtime for Unsure {
+        type Sleep = std::future::Pending<()>;
+        fn spawn(&self, task: BoxFuture<()>) {
+            self.0.spawn(task);
+            std::panic::resume_unwind(Box::new("no more tasks"));
+        }
+        fn sleep_until(&self, _: Instant) -> Self::Sleep {
+            std::future::pending()
+        }
+    }
+    let keeps = Keeps::default();
+    let builder = AsyncPeriodicExecutor::builder(SECOND, Unsure(keeps.clone())).unregistered();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let executor = builder.target(move || {
+        counted.fetch_add(1, SeqCst);
+        std::future::ready(())
+    });
+    assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
+    let mut late = Task::new(keeps.take());
+    assert_eq!((late.poll(), calls.load(SeqCst)), (Some(()), 0));
+    assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
+}
