@@ -72,6 +72,7 @@ mod periodic_close_x_wake;
 mod periodic_crowd_x_shutdown;
 mod periodic_drop_x_upgrade;
 mod periodic_open_x_exit;
+mod periodic_open_x_failing_open;
 mod periodic_rig;
 mod periodic_shutdown_x_open;
 mod periodic_wake_x_park;

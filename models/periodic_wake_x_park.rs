@@ -4,7 +4,10 @@
 //! waking takes no lock.
 
 use super::periodic_rig::*;
+use crate::foreign::contained;
 use crate::{AsyncPeriodicExecutor, BoxFuture, Runtime};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// Guards the look at `WOKEN` in the step that sets `ASLEEP`, and that the waker is shown before
@@ -34,6 +37,70 @@ fn periodic_task_wake_x_park() {
         let (calls, news) = (Count::default(), Count::default());
         let mut target = until_news(&calls, &news);
         let executor = AsyncPeriodicExecutor::builder(Duration::MAX, OnThreads)
+            .clock(ManualClock::new().clock())
+            .unregistered()
+            .target(move || std::future::ready(target()));
+        executor.open().expect("a thread");
+        assert!(executor.is_open());
+        news.up();
+        executor.wake();
+        assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
+        outcomes.note(ways[calls.get() - 1]);
+    });
+}
+
+/// Polls a task by a waker that wakes nobody, and that panics when it is woken and when the last of it is dropped.
+fn poll_by_bomb(task: &mut BoxFuture<()>) -> Poll<()> {
+    struct Bomb;
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            scripted_panic()
+        }
+        fn wake_by_ref(self: &Arc<Self>) {
+            scripted_panic()
+        }
+    }
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !crate::sync::has_failed() {
+                scripted_panic()
+            }
+        }
+    }
+    let waker = Waker::from(Arc::new(Bomb));
+    let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
+    // If it is not the last: that is whose it is.
+    let _ = contained(|| drop(waker));
+    polled
+}
+
+/// The task is polled by wakers that panic, one after the other, before it is polled by one that wakes it.
+///
+/// Guards that not the runtime's waker is shown, but one of our own (`Shown::by`), which contains its panics
+/// (`Rouser`): without, they come out of the poll in which it is replaced, or out of the wake; and natively the
+/// slot is of no use any more.
+#[test]
+fn periodic_wake_x_panicking_waker() {
+    struct Bombs;
+    impl Runtime for Bombs {
+        type Sleep = std::future::Pending<()>;
+        fn spawn(&self, mut task: BoxFuture<()>) {
+            let carry_out = move || {
+                if (0..2).all(|_| poll_by_bomb(&mut task).is_pending()) {
+                    block_on(task);
+                }
+            };
+            crate::sync::thread::start("task", None, carry_out).expect("a thread");
+        }
+        fn sleep_until(&self, _: Instant) -> Self::Sleep {
+            std::future::pending()
+        }
+    }
+    let ways = ["before the first call", "after it"];
+    explore("periodic_wake_x_panicking_waker", &ways, move |outcomes| {
+        let (calls, news) = (Count::default(), Count::default());
+        let mut target = until_news(&calls, &news);
+        let executor = AsyncPeriodicExecutor::builder(Duration::MAX, Bombs)
             .clock(ManualClock::new().clock())
             .unregistered()
             .target(move || std::future::ready(target()));

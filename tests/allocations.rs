@@ -2,8 +2,9 @@
 //! the drops of its handles and ties. (That they take no lock is shown by the models, `periodic_*`.)
 
 use allocation_counter::{AllocationInfo, measure};
-use cabrank::{PeriodicExecutor, Phase};
-use std::sync::{Arc, OnceLock, Weak};
+use cabrank::{AsyncPeriodicExecutor, BoxFuture, PeriodicExecutor, Phase, Runtime};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 fn asleep() -> PeriodicExecutor {
@@ -68,6 +69,40 @@ fn dropping_the_targets_owner_allocates_nothing() {
     let executor = owner.executor.clone();
     nothing_is_allocated(|| drop(owner));
     executor.join().expect("no panic");
+}
+
+/// Its runtime may poll it whenever it likes.
+#[test]
+fn a_task_that_is_polled_again_in_its_pause_allocates_nothing() {
+    /// Has one task, which the test polls.
+    #[derive(Clone, Default)]
+    struct One(Arc<Mutex<Option<BoxFuture<()>>>>);
+    impl Runtime for One {
+        type Sleep = std::future::Pending<()>;
+        fn spawn(&self, task: BoxFuture<()>) {
+            *self.0.lock().expect("no panic") = Some(task);
+        }
+        fn sleep_until(&self, _: Instant) -> Self::Sleep {
+            std::future::pending()
+        }
+    }
+    struct Nobody;
+    impl Wake for Nobody {
+        fn wake(self: Arc<Self>) {}
+    }
+    let runtime = One::default();
+    let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone()).unregistered();
+    let executor = builder.target(|| async {});
+    executor.open().expect("a task");
+    let mut task = runtime.0.lock().expect("no panic").take().expect("it was spawned");
+    let waker = Waker::from(Arc::new(Nobody));
+    let mut poll = || {
+        assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!(executor.phase(), Phase::Asleep);
+    };
+    poll();
+    nothing_is_allocated(poll);
+    nothing_is_allocated(|| executor.close());
 }
 
 /// Loans and returns of what there is, after a first round.

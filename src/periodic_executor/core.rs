@@ -15,7 +15,7 @@ use crate::sync::{Mutex, has_failed};
 use crate::wait_queue::{Queue, Waiters};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -107,10 +107,10 @@ impl<T: Send + 'static> Core<T> {
         }
     }
 
-    /// Opens; `start` starts a run, or drops it.
+    /// Opens; `start` has a run begun by a thread or task, or drops it.
     pub(super) fn open(
         self: &Arc<Self>,
-        start: impl FnOnce(Run<T>) -> Result<(), String>,
+        start: impl Fn(Unbegun<T>) -> Result<(), String>,
     ) -> Result<(), OpenError> {
         if self.signal.is_settled() {
             return Ok(());
@@ -126,7 +126,19 @@ impl<T: Send + 'static> Core<T> {
             None if self.signal.open() => None,
             None => return Ok(()),
         };
-        start(Run::new(self.clone(), member)).map_err(OpenError::NotStarted)
+        let mut run = Run::new(self.clone(), member);
+        loop {
+            let unbegun = Unbegun::new(run);
+            let Err(why) = start(unbegun.clone()) else { return Ok(()) };
+            // Whoever has begun it all the same goes on.
+            let Some(back) = unbegun.begin() else { return Ok(()) };
+            run = back;
+            // Whoever has opened meanwhile was told that it is open: one try more for all of them. Each
+            // further try uses up an open that came during the last, so there is an end to them.
+            if !run.end(Ended::Joined(Joined::Abandoned)) {
+                return Err(OpenError::NotStarted(why));
+            }
+        }
     }
 
     /// What follows a call of the target that ended like this.
@@ -276,7 +288,7 @@ impl<T: Send + 'static> Run<T> {
 
     fn try_to_end(&mut self, ended: Ended, can_go_on: bool) -> bool {
         let core = &*self.core;
-        release(core.signal.take_waker());
+        drop(core.signal.take_waker());
         let (goes_on, wakes) = {
             let mut guard = core.ending.lock();
             let ending = &mut *guard;
@@ -307,6 +319,29 @@ impl<T: Send + 'static> Run<T> {
             let _ = contained(|| wake.wake());
         }
         goes_on
+    }
+}
+
+/// A run that is to be started. Its opener has it until somebody begins it, and so has it back if nobody
+/// will; if both let go of it, it ends.
+pub(super) struct Unbegun<T: Send + 'static>(
+    /// Locked for as long as it takes to take it.
+    Arc<std::sync::Mutex<Option<Run<T>>>>,
+);
+
+impl<T: Send + 'static> Unbegun<T> {
+    fn new(run: Run<T>) -> Self {
+        Unbegun(Arc::new(std::sync::Mutex::new(Some(run))))
+    }
+    /// The run, for the first who asks.
+    pub(super) fn begin(&self) -> Option<Run<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<T: Send + 'static> Clone for Unbegun<T> {
+    fn clone(&self) -> Self {
+        Unbegun(self.0.clone())
     }
 }
 

@@ -15,6 +15,7 @@
 //! - `signal.rs`: the word, its bits, and why no signal is lost. That file is the argument.
 //! - `core.rs`: the target while nobody runs it, the end of a run, and who waits for it.
 //! - `thread.rs` and `task.rs`: the two flavours, which differ in how they sleep and how they begin.
+//! - `rouser.rs`: a runtime's waker, as it is shown to those who wake a task.
 //! - `registry.rs`: who is open, and the shutdown of all.
 //! - `weak.rs`: calls of a target that may be gone.
 //!
@@ -40,6 +41,7 @@
 mod core;
 mod outcome;
 mod registry;
+mod rouser;
 mod signal;
 mod task;
 mod thread;

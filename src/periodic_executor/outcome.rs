@@ -82,7 +82,8 @@ pub enum Joined {
     Finished,
     /// Its target, which it refers to weakly, is no more.
     TargetGone,
-    /// Its thread could not be started, or the runtime has dropped its task.
+    /// Its thread or task could not be started, or the runtime has dropped its task. Whoever was told that it
+    /// is open while another could not start it, and once more could not, is told by this.
     Abandoned,
     /// It is its own thread or task that asks, which cannot wait for itself.
     Itself,
@@ -94,7 +95,8 @@ pub enum Joined {
 pub enum JoinError {
     /// The run has not ended within the time given.
     TimedOut,
-    /// The target panicked; this is what it said. The executor has stopped, and can be opened again.
+    /// The target panicked, or what its task needs of the runtime between two calls: its timer, or the clone of
+    /// a waker. This is what it said. The executor has stopped, and can be opened again.
     Panicked(Arc<str>),
     /// The run has not ended, and the runtime's timer panicked, with this: whoever waits cannot be woken in time.
     NoTimer(String),

@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | `RUNNING` | by the open that starts a run | by the run, when it ends |
 //! | `CLOSED` | by close | by open |
-//! | `AGAIN` | by an open that finds a run awake, perhaps about to end | when the target is called |
-//! | `FRESH` | by an open that follows a close which the run has not obeyed yet | when the target is called |
+//! | `AGAIN` | by an open that finds a run awake, perhaps about to end | when the target is called; when the run goes on for it |
+//! | `FRESH` | by an open that follows a close which the run has not obeyed yet | when the target is called; when the run goes on for it |
 //! | `WOKEN` | by wake | when the target is called |
 //! | `SKIPS` | by skip_sleep | when a pause begins |
 //! | `ASLEEP` | by the run, before it parks | by whoever will wake it; when the target is called |
@@ -29,13 +29,14 @@
 //! # An open that races with the end is not lost
 //! A run ends by one step on the word ([`Signal::end`]). If an open came before it in the order, it left
 //! `AGAIN` or `FRESH`, and the run goes on as if it had just been started. If it came after, there is no
-//! run, and it starts one.
+//! run, and it starts one. A run that cannot be started ends by the same step: it goes on by being
+//! started once more (`Core::open`).
 //!
 //! Close, wake and skip_sleep take no lock and allocate nothing: they change the word and, at most, take
-//! the waker and wake it. A thread's waker unparks; a task's waker is its runtime's.
+//! the waker and wake it. A thread's waker unparks; a task's waker wakes its runtime's (`rouser.rs`). Neither
+//! panics.
 
 use super::outcome::Phase;
-use crate::foreign::contained;
 use crate::sync::{Flags, WakerSlot};
 use std::task::Waker;
 
@@ -102,8 +103,7 @@ impl Signal {
 
     fn rouse(&self) {
         if let Some(waker) = self.sleeper.take() {
-            // A task's waker is foreign code.
-            let _ = contained(|| waker.wake());
+            waker.wake();
         }
     }
 
@@ -163,10 +163,11 @@ impl Signal {
     }
 
     /// The run would end. Says whether it was opened again meanwhile, and has to go on; unless it
-    /// cannot.
+    /// cannot. What it goes on for is used up by that.
     pub(super) fn end(&self, can_go_on: bool) -> bool {
         let goes_on = |word| can_go_on && word & CLOSED == 0 && word & (AGAIN | FRESH) != 0;
-        let before = self.word.update(|word| if goes_on(word) { word } else { 0 });
+        let before =
+            self.word.update(|word| if goes_on(word) { word & !(AGAIN | FRESH) } else { 0 });
         goes_on(before)
     }
 

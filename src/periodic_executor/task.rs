@@ -3,8 +3,9 @@
 //! The same word, the same end of a run, the same pauses; see `signal.rs` and `core.rs`. While it pauses
 //! the task has one timer, or none if nothing is due.
 
-use super::core::{After, Core, Handle, Inside, Pause, Run};
+use super::core::{After, Core, Handle, Inside, Pause, Run, Unbegun};
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
+use super::rouser::Shown;
 use super::{ExecutorBuilder, Tie};
 use crate::clock::Deadline;
 use crate::foreign::{Foreign, contained};
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What an [`AsyncPeriodicExecutor`] needs of a runtime.
+///
+/// What it gives is foreign code. A panic of its timer, or of the clone of a task's waker, ends the run as a panic
+/// of the target does; one of a waker that is woken or dropped goes no further.
 ///
 /// For tokio, for example:
 /// ```
@@ -55,7 +59,8 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Runtime: Send + Sync + 'static {
     /// Is ready when its time has come.
     type Sleep: Future<Output = ()> + Send + 'static;
-    /// Runs the task to its end. A panic here is an [`OpenError::NotStarted`].
+    /// Runs the task to its end. A panic here is an [`OpenError::NotStarted`]; the task is then ready when it is
+    /// first polled, and calls nothing.
     fn spawn(&self, task: BoxFuture<()>);
     /// Sleeps until then.
     fn sleep_until(&self, at: Instant) -> Self::Sleep;
@@ -202,12 +207,11 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
     ///
     /// # Errors
     /// [`OpenError::ShutDown`] if its registry has been shut down, [`OpenError::NotStarted`] if the runtime
-    /// panicked.
+    /// panicked; with one more try for those who have opened it meanwhile, as there.
     pub fn open(&self) -> Result<(), OpenError> {
         let runtime = &self.0.runtime;
-        self.core().open(|run| {
-            let runtimes = runtime.clone();
-            let task = Task { stage: Stage::Begin, sleep: None, runtime: runtimes, run: Some(run) };
+        self.core().open(|unbegun| {
+            let task = Task::new(unbegun, runtime.clone());
             contained(|| runtime.spawn(Box::pin(task)))
         })
     }
@@ -324,7 +328,9 @@ struct Task<R: Runtime> {
     /// The one timer.
     sleep: Option<Timer<R>>,
     runtime: Arc<Foreign<R>>,
-    /// Absent once it is over.
+    shown: Shown,
+    unbegun: Unbegun<Target>,
+    /// Absent before it has begun, and once it is over.
     run: Option<Run<Target>>,
 }
 
@@ -346,10 +352,15 @@ impl<R: Runtime> Drop for Task<R> {
 }
 
 impl<R: Runtime> Task<R> {
+    fn new(unbegun: Unbegun<Target>, runtime: Arc<Foreign<R>>) -> Self {
+        let (stage, sleep, shown) = (Stage::Begin, None, Shown::default());
+        Task { stage, sleep, runtime, shown, unbegun, run: None }
+    }
+
     /// Goes on as far as it can: until it has to wait, or the run would end.
     fn poll_until_it_ends(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        let Task { stage, sleep, runtime, run } = self;
-        let run = run.as_mut().expect("not polled when it is over");
+        let Task { stage, sleep, runtime, shown, unbegun: _, run } = self;
+        let run = run.as_mut().expect("it has begun, and is not over");
         let core = run.core.clone();
         // In this poll: the next call is for the next poll, or a target without a pause, whose futures are
         // ready at once, would never let the runtime's other tasks go on.
@@ -381,29 +392,32 @@ impl<R: Runtime> Task<R> {
                     has_called = true;
                     verdict
                 }
-                Stage::Pausing(pause) => match core.sleep(pause, cx.waker()) {
-                    None => {
-                        *sleep = None;
-                        *stage = Stage::Begin;
-                        if has_called {
-                            return yields(cx);
-                        }
-                        continue;
-                    }
-                    Some(Deadline::Never | Deadline::Hands(_)) => return Poll::Pending,
-                    Some(Deadline::Real(at)) => {
-                        let timer = contained(|| poll_timer(sleep, &***runtime, at, cx));
-                        match timer {
-                            Ok(Poll::Pending) => return Poll::Pending,
-                            // A timer that is early has to be set again.
-                            Ok(Poll::Ready(())) => {
-                                *sleep = None;
-                                continue;
+                Stage::Pausing(pause) => {
+                    match shown.by(cx.waker()).map(|own| core.sleep(pause, &own)) {
+                        Err(message) => Err(message),
+                        Ok(None) => {
+                            *sleep = None;
+                            *stage = Stage::Begin;
+                            if has_called {
+                                return yields(cx);
                             }
-                            Err(message) => Err(message),
+                            continue;
+                        }
+                        Ok(Some(Deadline::Never | Deadline::Hands(_))) => return Poll::Pending,
+                        Ok(Some(Deadline::Real(at))) => {
+                            let timer = contained(|| poll_timer(sleep, &***runtime, at, cx));
+                            match timer {
+                                Ok(Poll::Pending) => return Poll::Pending,
+                                // A timer that is early has to be set again.
+                                Ok(Poll::Ready(())) => {
+                                    *sleep = None;
+                                    continue;
+                                }
+                                Err(message) => Err(message),
+                            }
                         }
                     }
-                },
+                }
             };
             *stage = match core.after(verdict) {
                 After::Pause(pause) => Stage::Pausing(pause),
@@ -440,6 +454,13 @@ fn poll_timer<R: Runtime>(
 impl<R: Runtime> Future for Task<R> {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.run.is_none() {
+            self.run = self.unbegun.begin();
+        }
+        if self.run.is_none() {
+            // Its runtime has told the opener that it does not take it, who has taken it back.
+            return Poll::Ready(());
+        }
         let Poll::Ready(ended) = self.poll_until_it_ends(cx) else { return Poll::Pending };
         if self.run.as_mut().is_some_and(|run| run.end(ended)) {
             // It was opened again meanwhile, perhaps by the target itself.

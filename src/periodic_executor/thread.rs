@@ -1,6 +1,6 @@
 //! The flavour with a thread of its own.
 
-use super::core::{After, Core, Handle, Inside, Run};
+use super::core::{After, Core, Handle, Inside, Run, Unbegun};
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
 use super::weak::{WeakRef, call};
 use super::{ExecutorBuilder, Tie};
@@ -130,16 +130,16 @@ impl PeriodicExecutor {
     ///
     /// # Errors
     /// [`OpenError::ShutDown`] if its registry has been shut down, [`OpenError::NotStarted`] if the system
-    /// gives no thread, or none of this name.
+    /// gives no thread, or none of this name. If it is opened by others meanwhile, to whom it was open, there is
+    /// one more try for them: if that fails, too, they are told by [`join`](Self::join), by
+    /// [`Joined::Abandoned`].
     pub fn open(&self) -> Result<(), OpenError> {
-        let start = |run: Run<Target>| {
-            let name = run.core.settings.name.clone();
-            // The run is dropped, and so ended, if there is no thread for it. To ask for one by a name that
-            // none can have is a panic.
-            let begin = || thread::start(&name, self.0.stack_size, move || carry_out(run));
+        let (name, stack_size) = (self.name(), self.0.stack_size);
+        self.core().open(|unbegun| {
+            // To ask for a thread by a name that none can have is a panic.
+            let begin = || thread::start(name, stack_size, move || carry_out(&unbegun));
             contained(begin)?.map_err(|e| e.to_string())
-        };
-        self.core().open(start)
+        })
     }
 
     /// Closes it: the target is not called again; a call that is under way is finished. Does not wait
@@ -208,7 +208,8 @@ impl fmt::Debug for PeriodicExecutor {
 }
 
 /// The thread.
-fn carry_out(mut run: Run<Target>) {
+fn carry_out(unbegun: &Unbegun<Target>) {
+    let Some(mut run) = unbegun.begin() else { return };
     let parker = Parker::of_this_thread();
     loop {
         let ended = call_until_it_ends(&mut run, &parker);

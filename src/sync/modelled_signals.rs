@@ -58,6 +58,7 @@ impl Default for Step {
 }
 
 impl WakerSlot {
+    /// A panic of the waker's clone, or of the former one's drop, fails the model.
     #[track_caller]
     pub(crate) fn show(&self, waker: &Waker) {
         about_to("show waker").done();

@@ -40,7 +40,8 @@ impl Flags {
 pub(crate) struct WakerSlot(AtomicWaker);
 
 impl WakerSlot {
-    /// Only the sleeper itself calls this.
+    /// Only the sleeper itself calls this. The waker is of the library's own: a panic of its clone, or of the
+    /// drop of the former one, would leave the slot occupied for good.
     pub(crate) fn show(&self, waker: &Waker) {
         self.0.register(waker);
     }

@@ -3,11 +3,12 @@
 use crate::both::SECOND;
 use crate::common::soon;
 use crate::common::task::{Task, block_on};
-use cabrank::{AsyncPeriodicExecutor, BoxFuture, Joined, OpenError, Registry, Runtime};
+use cabrank::{AsyncPeriodicExecutor, BoxFuture, Joined, OpenError, Phase, Registry, Runtime};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// Keeps its tasks, for the test to poll or drop. Its timers are ready at once.
@@ -70,7 +71,7 @@ fn a_call_that_its_runtime_drops_is_dropped_inside_its_executor() {
     };
     executor.open().expect("a task");
     let mut task = runtime.take();
-    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut cx = Context::from_waker(Waker::noop());
     assert!(task.as_mut().poll(&mut cx).is_pending());
     soon(move || drop(task));
     assert_eq!(told.recv(), Ok(true));
@@ -152,7 +153,206 @@ fn a_task_that_joins_is_woken_by_the_waker_that_polled_it_last() {
     let executor = builder.target(|| async {});
     executor.open().expect("a task");
     let mut join = Task::new(async move { executor.join().await });
-    assert!(join.poll_with(std::task::Waker::noop()).is_none() && join.poll().is_none());
+    assert!(join.poll_with(Waker::noop()).is_none() && join.poll().is_none());
     drop(runtime.take());
     assert_eq!(join.wakes(), 1);
+}
+
+/// A runtime's waker that calls the executor and then panics, when it is woken and when the last of it is dropped.
+struct Meddling(AsyncPeriodicExecutor<Keeps>);
+
+impl Meddling {
+    fn meddle(&self) -> ! {
+        self.0.wake();
+        self.0.skip_sleep();
+        std::panic::resume_unwind(Box::new("scripted panic"))
+    }
+}
+impl Wake for Meddling {
+    fn wake(self: Arc<Self>) {
+        self.meddle()
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.meddle()
+    }
+}
+impl Drop for Meddling {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.meddle()
+        }
+    }
+}
+
+/// Wherever the last of it goes: with another in its place, with a close, with a wake, with the run. As was
+/// found, after the first of these the place where a sleeper shows its waker was occupied for good: nothing
+/// woke the task any more, nor that of a later run.
+#[test]
+fn a_runtimes_waker_may_panic_and_call_the_executor() {
+    type Executor = AsyncPeriodicExecutor<Keeps>;
+    let ways: [fn(&Executor, &mut BoxFuture<()>); 4] = [
+        |_, task| {
+            assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        },
+        |executor, _| executor.close(),
+        |executor, _| executor.wake(),
+        |_, _| (),
+    ];
+    for way in ways {
+        let runtime = Keeps::default();
+        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone());
+        let executor = builder.unregistered().target(|| async {});
+        executor.open().expect("a task");
+        let mut task = runtime.take();
+        {
+            let waker = Waker::from(Arc::new(Meddling(executor.clone())));
+            assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            assert_eq!(executor.phase(), Phase::Asleep);
+        }
+        way(&executor, &mut task);
+        drop(task);
+        assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
+
+        executor.open().expect("a task");
+        let mut task = Task::new(runtime.take());
+        while executor.phase() != Phase::Asleep {
+            assert!(task.poll().is_none());
+        }
+        let wakes = task.wakes();
+        executor.close();
+        assert_eq!(task.wakes(), wakes + 1, "a close wakes it");
+        task.poll().expect("it is closed");
+        assert_eq!(block_on(executor.join()), Ok(Joined::Closed));
+    }
+}
+
+/// It is all that keeps a task, on many a runtime that is gone: who takes it to wake the task has the last of it, and the
+/// task does not keep it.
+#[test]
+fn a_task_that_only_its_waker_keeps_ends_with_it() {
+    struct Keeper(Mutex<Option<BoxFuture<()>>>);
+    impl Wake for Keeper {
+        fn wake(self: Arc<Self>) {}
+    }
+    let runtime = Keeps::default();
+    let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone()).unregistered();
+    let executor = builder.target(|| async {});
+    executor.open().expect("a task");
+    let keeper = Arc::new(Keeper(Mutex::new(Some(runtime.take()))));
+    {
+        let waker = Waker::from(keeper.clone());
+        let mut task = keeper.0.lock().expect("no panic");
+        let task = task.as_mut().expect("it is kept").as_mut();
+        assert!(task.poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    drop(keeper);
+    assert_eq!(executor.phase(), Phase::Asleep);
+    executor.close();
+    let ended = soon(move || block_on(executor.join()));
+    assert_eq!(ended, Ok(Joined::Abandoned));
+}
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// Takes no task at first, and has each time something done meanwhile.
+#[derive(Clone, Default)]
+struct Full {
+    keeps: Keeps,
+    meanwhile: Arc<Mutex<VecDeque<Act>>>,
+    tries: Arc<AtomicUsize>,
+}
+
+impl Runtime for Full {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.tries.fetch_add(1, SeqCst);
+        let meanwhile = self.meanwhile.lock().expect("no panic").pop_front();
+        match meanwhile {
+            None => self.keeps.spawn(task),
+            Some(meanwhile) => {
+                std::thread::spawn(meanwhile).join().expect("no panic");
+                std::panic::resume_unwind(Box::new("no more tasks"));
+            }
+        }
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// Another was told that it is open, and it was not: nobody opened it.
+#[test]
+fn an_open_beside_one_that_cannot_start_it_is_not_lost() {
+    type Executor = AsyncPeriodicExecutor<Full>;
+    type Meanwhile = fn(&Executor);
+    let nothing: Meanwhile = |_| ();
+    let open: Meanwhile = |executor| executor.open().expect("it is being opened");
+    let close_and_open: Meanwhile = |executor| {
+        executor.close();
+        executor.open().expect("it is being opened");
+    };
+    let open_and_close: Meanwhile = |executor| {
+        executor.open().expect("it is being opened");
+        executor.close();
+    };
+    // What another thread does in each try that fails; whether it opens; how many tries there are.
+    let scenes = [
+        (vec![], true, 1),
+        (vec![nothing], false, 1),
+        (vec![open], true, 2),
+        (vec![close_and_open], true, 2),
+        (vec![open_and_close], false, 1),
+        (vec![open, nothing], false, 2),
+        (vec![open, open], true, 3),
+    ];
+    for (nth, (meanwhile, opens, tries)) in scenes.into_iter().enumerate() {
+        let (runtime, registry) = (Full::default(), Registry::new());
+        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone());
+        let executor = builder.registry(&registry).target(|| std::future::ready(false));
+        for act in meanwhile {
+            let executor = executor.clone();
+            let act = Box::new(move || act(&executor));
+            runtime.meanwhile.lock().expect("no panic").push_back(act);
+        }
+        let opened = executor.open();
+        assert_eq!(runtime.tries.load(SeqCst), tries, "{nth}");
+        assert_eq!((executor.is_open(), registry.len()), (opens, usize::from(opens)), "{nth}");
+        if opens {
+            opened.expect("it is open");
+            block_on(runtime.keeps.take());
+            assert_eq!(block_on(executor.join()), Ok(Joined::Finished), "{nth}");
+        } else {
+            assert!(matches!(opened, Err(OpenError::NotStarted(_))), "{nth}");
+            // And so is who was told that it is open.
+            assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned), "{nth}");
+        }
+    }
+}
+
+/// It has kept the task, and says that it has not: who opens is told so, and the task calls nothing.
+#[test]
+fn a_task_that_a_runtime_keeps_and_refuses_is_over() {
+    struct Unsure(Keeps);
+    impl Runtime for Unsure {
+        type Sleep = std::future::Pending<()>;
+        fn spawn(&self, task: BoxFuture<()>) {
+            self.0.spawn(task);
+            std::panic::resume_unwind(Box::new("no more tasks"));
+        }
+        fn sleep_until(&self, _: Instant) -> Self::Sleep {
+            std::future::pending()
+        }
+    }
+    let keeps = Keeps::default();
+    let builder = AsyncPeriodicExecutor::builder(SECOND, Unsure(keeps.clone())).unregistered();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let executor = builder.target(move || {
+        counted.fetch_add(1, SeqCst);
+        std::future::ready(())
+    });
+    assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
+    let mut late = Task::new(keeps.take());
+    assert_eq!((late.poll(), calls.load(SeqCst)), (Some(()), 0));
+    assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
 }
