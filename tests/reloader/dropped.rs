@@ -1,39 +1,40 @@
 //! Futures that are dropped while they wait to reload, and while others that waited have their turn after it.
-//! All of a test is on one thread: whoever blocked it would do so for ever.
+//! Everything is polled by one thread: whoever blocked it would do so for ever.
 
 use crate::common::log::{Log, failed, reporting};
 use crate::noting::{noting, preparing};
+use cabrank::execution::interlock::Purpose;
 use cabrank::execution::{Execution, Executor, HalfReloaded, Interlock, Reloader, ReloaderBuilder};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
+/// One that is nested in none of this thread's.
 fn beside(executor: &Executor) -> Execution<'static> {
-    executor.run().expect("it runs")
+    let executor = executor.clone();
+    thread::spawn(move || executor.run().expect("it runs")).join().expect("no panic")
 }
-/// It waits to unload, does it, and is dropped while another has its turn.
-fn drop_as_it_drains(executor: &Executor, future: impl Future) {
-    let (mut second, third) = (beside(executor), beside(executor));
+/// Asks for it, when it is polled.
+async fn asks(mut execution: Execution<'static>, purpose: Purpose) {
+    let running = execution.running().expect("there is an interlock");
+    match purpose {
+        Purpose::Load => drop(running.load_async().await),
+        Purpose::Unload => drop(running.unload_async().await),
+    }
+}
+/// It waits to load or unload, does it, and is dropped while another that asked for the same has its turn.
+fn drop_as_it_drains(executor: &Executor, purpose: Purpose, future: impl Future) {
+    let (second, third) = (beside(executor), beside(executor));
     let mut future = Box::pin(future);
     assert!(poll(future.as_mut()).is_pending(), "two run beside it");
-    let mut unload = pin!(second.running().expect("there is an interlock").unload_async());
-    assert!(poll(unload.as_mut()).is_pending(), "one runs beside it");
+    let mut other = pin!(asks(second, purpose));
+    assert!(poll(other.as_mut()).is_pending(), "one runs beside it");
     drop(third);
-    assert!(poll(future.as_mut()).is_pending(), "it has unloaded, and the other has its turn");
-    drop(future);
-}
-/// The same with what it loads.
-fn drop_as_it_drains_loads(executor: &Executor, future: impl Future) {
-    let (mut second, third) = (beside(executor), beside(executor));
-    let mut future = Box::pin(future);
-    assert!(poll(future.as_mut()).is_pending(), "two run beside it");
-    let mut load = pin!(second.running().expect("there is an interlock").load_async());
-    assert!(poll(load.as_mut()).is_pending(), "one runs beside it");
-    drop(third);
-    assert!(poll(future.as_mut()).is_pending(), "it has loaded, and the other has its turn");
+    assert!(poll(future.as_mut()).is_pending(), "it was alone, and the other has its turn");
     drop(future);
 }
 /// What is dropped waits to unload.
@@ -42,14 +43,13 @@ fn drop_as_it_waits(executor: &Executor, future: impl Future) {
     assert!(poll(pin!(future)).is_pending(), "somebody runs beside it");
     drop(other);
 }
-/// A reloader that fails to unload as long as it is told to, and notes it.
-fn failing(log: &Log, times: usize) -> ReloaderBuilder {
-    let (log_unload, left) = (log.clone(), AtomicUsize::new(times));
+/// A reloader that notes its unloads, of which the first fails.
+fn failing(log: &Log) -> ReloaderBuilder {
+    let (noted, fails) = (log.clone(), AtomicBool::new(true));
     let executor = reporting(log).interlock(Interlock::new()).build();
     Reloader::builder(executor).unload(move |_| {
-        log_unload.note("unload");
-        let left = left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
-        if left.is_ok() { Err("on purpose".into()) } else { Ok(()) }
+        noted.note("unload");
+        if fails.swap(false, SeqCst) { Err("on purpose".into()) } else { Ok(()) }
     })
 }
 const TOLD: [&str; 2] = ["unload", "handled Error of cabrank: on purpose"];
@@ -57,32 +57,60 @@ const TOLD: [&str; 2] = ["unload", "handled Error of cabrank: on purpose"];
 /// The failure was lost: the world was half reloaded, and nobody was told.
 #[test]
 fn a_failed_reload_is_told_although_its_future_is_dropped() {
-    let begins: [fn(&Reloader) -> Pin<Box<dyn Future<Output = ()> + '_>>; 2] = [
-        |reloader| Box::pin(async { _ = reloader.run_async().await }),
-        |reloader| Box::pin(async { _ = reloader.wrap_async(async |_| Ok(())).await }),
-    ];
-    for begin in begins {
+    for wraps in [false, true] {
         let (log, changed) = (Log::default(), AtomicBool::new(true));
-        let builder = failing(&log, 1).check(move || changed.swap(false, SeqCst));
+        let builder = failing(&log).check(move || changed.swap(false, SeqCst));
         let reloader = builder.build().expect("valid");
-        drop_as_it_drains(reloader.executor(), begin(&reloader));
+        drop_as_it_drains(reloader.executor(), Purpose::Unload, async {
+            match wraps {
+                true => reloader.wrap_async(async |_| Ok(())).await,
+                false => reloader.run_async().await.map(drop),
+            }
+        });
         assert_eq!(log.take(), TOLD);
         reloader.wrap(|_| log.noted("body")).expect("it is tried again");
         assert_eq!(log.take(), ["unload", "body"]);
     }
 }
 
+/// It does not wait for a share that it has no use for.
+#[test]
+fn what_has_failed_is_told_at_once_if_nothing_is_left_to_be_completed() {
+    for completes in [false, true] {
+        let log = Log::default();
+        let executor = reporting(&log).interlock(Interlock::new());
+        let executor = match completes {
+            true => executor.to_complete(log.noting("complete")).build(),
+            false => executor.build(),
+        };
+        let builder = Reloader::builder(executor.clone()).check(|| true);
+        let reloader = builder.unload(|_| Err("on purpose".into())).build().expect("valid");
+        let (second, third) = (beside(&executor), beside(&executor));
+        let mut run = Box::pin(reloader.run_async());
+        let mut other = Box::pin(asks(second, Purpose::Unload));
+        assert!(poll(run.as_mut()).is_pending() && poll(other.as_mut()).is_pending());
+        drop(third);
+        log.take();
+        assert!(poll(run.as_mut()).is_pending(), "it has failed, and the other holds");
+        drop(run);
+        let told = [TOLD[1].to_owned()];
+        assert_eq!(log.take(), if completes { &[] } else { &told[..] });
+        drop(other);
+        assert_eq!(log.take().contains(&told[0]), completes, "told once");
+    }
+}
+
 #[test]
 fn what_fails_in_a_dropped_completion_is_told() {
     let log = Log::default();
-    let reloader = failing(&log, 1).always().build().expect("valid");
+    let reloader = failing(&log).always().build().expect("valid");
     let execution = reloader.run().expect("it runs");
-    drop_as_it_drains(reloader.executor(), execution.complete_async());
+    drop_as_it_drains(reloader.executor(), Purpose::Unload, execution.complete_async());
     assert_eq!(log.take(), TOLD);
 
-    let reloader = failing(&log, 1).always().build().expect("valid");
+    let reloader = failing(&log).always().build().expect("valid");
     let body = async |_: &mut Execution| Err::<(), _>("no such page".into());
-    drop_as_it_drains(reloader.executor(), reloader.wrap_async(body));
+    drop_as_it_drains(reloader.executor(), Purpose::Unload, reloader.wrap_async(body));
     let told = "handled Error of cabrank: no such page";
     assert_eq!(log.take(), ["unload", told], "the reload's failure is attached to the body's");
 }
@@ -100,7 +128,7 @@ fn what_fails_to_prepare_is_told_although_its_future_is_dropped() {
         })
         .build()
         .expect("valid");
-    drop_as_it_drains_loads(reloader.executor(), reloader.run_async());
+    drop_as_it_drains(reloader.executor(), Purpose::Load, reloader.run_async());
     assert_eq!(log.take(), ["handled Error of cabrank: on purpose"]);
 }
 
@@ -128,19 +156,12 @@ fn after_a_reset_that_waits_and_is_dropped_the_next_or_the_end_unloads() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
     let ended = reloader.wrap(|execution| {
-        drop_as_it_waits_elsewhere(&reloader, execution.reset_async());
+        drop_as_it_waits(reloader.executor(), execution.reset_async());
         log.take();
         Ok(())
     });
     ended.expect("nobody is in the way");
     assert_eq!(log.take(), ["before", "unload", "after", "complete", "executor complete"]);
-}
-/// In the body of an execution that thread's are nested.
-fn drop_as_it_waits_elsewhere(reloader: &Reloader, future: impl Future) {
-    let executor = reloader.executor().clone();
-    let other = std::thread::spawn(move || beside(&executor)).join().expect("no panic");
-    assert!(poll(pin!(future)).is_pending(), "somebody runs beside it");
-    drop(other);
 }
 
 /// It would have waited for who goes on.
@@ -163,7 +184,7 @@ fn after_a_reset_that_is_dropped_as_it_drains_the_next_or_the_end_unloads_once_m
         let log = Log::default();
         let reloader = noting(&log).always().build().expect("valid");
         let mut execution = reloader.run().expect("it runs");
-        drop_as_it_drains(reloader.executor(), execution.reset_async());
+        drop_as_it_drains(reloader.executor(), Purpose::Unload, execution.reset_async());
         assert!(log.has("unload", 1) && log.has("complete", 1));
         log.take();
         execution.within(|_| log.note("body"));
@@ -186,7 +207,7 @@ fn a_completion_that_is_dropped_as_it_drains_owes_nothing() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
     let execution = reloader.run().expect("it runs");
-    drop_as_it_drains(reloader.executor(), execution.complete_async());
+    drop_as_it_drains(reloader.executor(), Purpose::Unload, execution.complete_async());
     assert!(log.has("unload", 1) && log.has("complete", 1));
     log.take();
     drop(reloader.run().expect("it runs"));
@@ -197,10 +218,10 @@ fn a_completion_that_is_dropped_as_it_drains_owes_nothing() {
 #[test]
 fn a_reset_that_has_failed_and_is_dropped_is_told_and_tried_again() {
     let log = Log::default();
-    let reloader = failing(&log, 1).always().to_prepare(preparing(log.noting("prepare")));
+    let reloader = failing(&log).always().to_prepare(preparing(log.noting("prepare")));
     let reloader = reloader.build().expect("valid");
     let mut execution = reloader.run().expect("it runs");
-    drop_as_it_drains(reloader.executor(), execution.reset_async());
+    drop_as_it_drains(reloader.executor(), Purpose::Unload, execution.reset_async());
     assert_eq!(log.take(), ["prepare", "unload"], "it is not over yet");
     let nested = execution.within(|_| reloader.executor().wrap(|_| log.noted("body")));
     assert!(failed(nested).cause().is::<HalfReloaded>());

@@ -158,8 +158,15 @@ impl Execution<'_> {
         self.complete_all();
         self.running = None;
     }
+    /// Whether its end does anything under its share.
+    pub(super) fn needs_share(&self) -> bool {
+        self.reloads_last || self.has_completers()
+    }
+    fn has_completers(&self) -> bool {
+        !(self.reload_completers.is_empty() && self.completers.is_empty())
+    }
     fn complete_all(&mut self) {
-        if self.reload_completers.is_empty() && self.completers.is_empty() {
+        if !self.has_completers() {
             return;
         }
         self.assert_share();

@@ -247,7 +247,9 @@ impl Drop for Execution<'_> {
         if has_failed() {
             return;
         }
-        if let Some(returning) = self.running.as_ref().and_then(Running::returning) {
+        // With nothing to be done under its share, it leaves without, and tells at once.
+        let awaits = self.running.as_ref().filter(|_| self.needs_share());
+        if let Some(returning) = awaits.and_then(Running::returning) {
             late::end(self.take(), &returning);
             return;
         }
