@@ -41,7 +41,7 @@ use std::sync::Arc;
 /// Its execution fails without running its body, and the reporter is told. Until a reload has
 /// succeeded, no executor of the interlock begins anything ([`HalfReloaded`]), and each execution of the
 /// reloader tries again first. What a reload itself calls runs all the same; so do the hooks that are still to be
-/// completed, and the rest of a body whose [`Execution::reset`] has failed (see [Limits](super::execution#limits)).
+/// completed, and the rest of a body whose [`Execution::reset`] has failed (see [Limits](super#limits)).
 ///
 /// An interlock has one reloader at a time: there may be another when all clones of the first are
 /// dropped, and its executions are over. What that one has left half reloaded stays so, and what it has
