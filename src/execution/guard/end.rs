@@ -61,7 +61,7 @@ impl Execution<'_> {
     ///
     /// # Cancel safety
     /// Dropped while it waits for its share, or to unload, it has done nothing: the former execution goes on, and
-    /// its end, or another reset, unloads.
+    /// what it was to unload, its end or another reset unloads.
     ///
     /// Dropped after that, while others that waited to load or unload have their turn, the former execution goes on,
     /// too; but in a world that was unloaded, in which nothing was prepared, and the reloader's hooks were
@@ -92,16 +92,16 @@ impl Execution<'_> {
             true => Err(Failure::new(Stage::Enter, HalfReloaded)),
             false => self.run_hooks(),
         };
-        self.failed.first(run)
+        self.failed.first(run)?;
+        // Here, for what prepares may wait, and its future be dropped.
+        self.failed.has_begun_anew();
+        Ok(())
     }
     /// Of one that could not begin, what has run is completed.
     fn is_reset(&mut self, begun: Result<(), Over>) -> Result<(), ExecutionError> {
-        match begun {
-            Ok(()) => self.failed.has_begun_anew(),
-            Err(Over) => {
-                self.owe_last();
-                self.complete_all();
-            }
+        if let Err(Over) = begun {
+            self.owe_last();
+            self.complete_all();
         }
         // Who is told may execute, and has the share: it would wait for itself.
         let _here = self.scope_within().enter();
