@@ -30,6 +30,8 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("dropped_complete_async_x_load", 1_408),
     ("dropped_execution_x_reload", 1_580),
     ("dropped_future_x_reload", 39_574),
+    ("dropped_reset_x_unload", 8_504),
+    ("dropped_run_x_unload", 5_729),
     ("dropped_wrap_async_x_load", 210),
     ("dropped_wrap_async_x_load_in_an_execution", 210),
     ("eviction_x_get", 9_151),

@@ -41,6 +41,7 @@ mod connect_failure_x_close;
 mod crowd;
 mod dropped_execution_x_reload;
 mod dropped_future_x_reload;
+mod dropped_reload_x_unload;
 mod dropped_wrap_async_x_load;
 mod eviction_x_get;
 mod failed_reload_x_execution;

@@ -1,7 +1,7 @@
 //! What the models of executions share: a world that is loaded from a source, in two halves, and
 //! reloaded.
 
-use crate::execution::{ExecutionError, Executor, Interlock, Reloader, ReloaderBuilder};
+use crate::execution::{ExecutionError, Executor, Interlock, Reloader, ReloaderBuilder, Report};
 use crate::sync::Mutex;
 use crate::sync::thread::{JoinHandle, spawn};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ struct State {
     halves: [AtomicU32; 2],
     unloads: AtomicUsize,
     completed: AtomicUsize,
+    told: AtomicUsize,
     /// The last unload has failed: it was not done, whatever is prepared on it.
     broken: AtomicBool,
     /// How many unloads there are until one fails, that one included; 0 for none.
@@ -66,7 +67,12 @@ impl World {
         };
         let (reports, before, after) = (re_enter(), re_enter(), re_enter());
         let executor = Executor::builder().interlock(interlock).hook((|| Ok(()), complete));
-        let executor = executor.reporter(move |_| _ = reports()).build();
+        let told = world.clone();
+        let report = move |_: &Report<'_>| {
+            _ = reports();
+            told.0.told.fetch_add(1, SeqCst);
+        };
+        let executor = executor.reporter(report).build();
         let (watched, unloaded, prepared) = (world.clone(), world.clone(), world.clone());
         let builder = Reloader::builder(executor)
             .before_unload(before)
@@ -147,12 +153,20 @@ impl World {
         assert_eq!(before, halves(), "reloaded under running code");
         before
     }
+    /// The last unload has failed.
+    pub(super) fn is_broken(&self) -> bool {
+        self.0.broken.load(SeqCst)
+    }
     pub(super) fn unloads(&self) -> usize {
         self.0.unloads.load(SeqCst)
     }
     /// Executions that were completed.
     pub(super) fn completed(&self) -> usize {
         self.0.completed.load(SeqCst)
+    }
+    /// Executions of which the reporter was told.
+    pub(super) fn told(&self) -> usize {
+        self.0.told.load(SeqCst)
     }
 }
 

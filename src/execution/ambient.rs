@@ -8,10 +8,19 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 
 crate::sync::thread::thread_local! {
-    /// By their addresses, which are theirs alone while they run; and whether by a reloader.
+    /// By their addresses, which are theirs alone while they run; and how.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
-    static ACTIVE: RefCell<Vec<(usize, bool)>> = RefCell::new(Vec::new());
+    static ACTIVE: RefCell<Vec<(usize, Runs)>> = RefCell::new(Vec::new());
+}
+
+/// How an executor runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    ForExecutor,
+    ForReloader,
+    /// Not: its execution is over, whichever that is inside of.
+    No,
 }
 
 /// Says that an executor is running on this thread, until it is dropped.
@@ -23,26 +32,27 @@ pub(crate) struct Ambient {
 }
 
 impl Ambient {
-    pub(crate) fn enter(executor: usize, reloading: bool) -> Self {
-        let entered = ACTIVE.try_with(|active| active.borrow_mut().push((executor, reloading)));
+    pub(crate) fn enter(executor: usize, runs: Runs) -> Self {
+        let entered = ACTIVE.try_with(|active| active.borrow_mut().push((executor, runs)));
         Ambient { entered: entered.is_ok(), bound: PhantomData }
     }
     /// Whether the executor is running.
     pub(crate) fn is(executor: usize) -> bool {
-        find(executor).is_some()
+        find(executor) != Runs::No
     }
     /// Whether it is running for its reloader.
     pub(crate) fn is_reloading(executor: usize) -> bool {
-        find(executor) == Some(true)
+        find(executor) == Runs::ForReloader
     }
 }
 
-fn find(executor: usize) -> Option<bool> {
+/// As the innermost that says something of it.
+fn find(executor: usize) -> Runs {
     let found = ACTIVE.try_with(|active| {
         let active = active.borrow();
-        active.iter().rev().find(|(id, _)| *id == executor).map(|(_, reloading)| *reloading)
+        active.iter().rev().find(|(id, _)| *id == executor).map(|(_, runs)| *runs)
     });
-    found.ok().flatten()
+    found.ok().flatten().unwrap_or(Runs::No)
 }
 
 impl Drop for Ambient {
@@ -57,16 +67,16 @@ impl Drop for Ambient {
 /// What a thread has to know that is in an execution.
 #[derive(Clone)]
 pub(crate) struct Scope {
-    /// Which executor runs, and whether for its reloader. None inside another execution of the same: that
+    /// Which executor runs, and how. None inside another execution of the same: that
     /// has said so.
-    pub(crate) executor: Option<(usize, bool)>,
+    pub(crate) executor: Option<(usize, Runs)>,
     pub(crate) share: Option<interlock::Scope>,
 }
 
 impl Scope {
     /// This thread is in it, until the value is dropped.
     pub(crate) fn enter(self) -> (Option<Ambient>, Option<interlock::Within>) {
-        let ambient = self.executor.map(|(id, reloading)| Ambient::enter(id, reloading));
+        let ambient = self.executor.map(|(id, runs)| Ambient::enter(id, runs));
         (ambient, self.share.map(interlock::Scope::enter))
     }
 }
@@ -74,7 +84,7 @@ impl Scope {
 /// This thread is in no execution, until the value is dropped: what it does meanwhile belongs to none of
 /// those that are on its stack.
 pub(crate) struct Outside {
-    active: Vec<(usize, bool)>,
+    active: Vec<(usize, Runs)>,
     _shares: interlock::Outside,
 }
 

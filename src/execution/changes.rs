@@ -11,7 +11,7 @@ use super::error::{BoxError, Failure, Panicked, Stage};
 use super::hooks::stage;
 use crate::foreign::{Foreign, contained};
 use std::mem::replace;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How it is found out.
@@ -28,16 +28,22 @@ pub(crate) struct Changes {
     check: Check,
     /// There was a change, and no reload has taken it up.
     pending: AtomicBool,
+    /// How often one has taken it up.
+    taken_up: AtomicUsize,
 }
 
 impl Changes {
     /// `pending`: something has changed before.
     pub(crate) fn new(check: Check, pending: bool) -> Self {
-        Changes { check, pending: AtomicBool::new(pending) }
+        Changes { check, pending: AtomicBool::new(pending), taken_up: AtomicUsize::new(0) }
     }
     /// Whether there was a change that no reload has taken up.
     pub(crate) fn are_pending(&self) -> bool {
         self.pending.load(SeqCst)
+    }
+    /// How often a reload has taken changes up.
+    pub(crate) fn taken_up(&self) -> usize {
+        self.taken_up.load(SeqCst)
     }
     /// As if something had changed. The caller runs, as in [`look`](Self::look).
     pub(crate) fn note(&self) {
@@ -69,6 +75,7 @@ impl Changes {
             });
             looked.inspect_err(|_| self.note())?;
         }
+        self.taken_up.fetch_add(1, SeqCst);
         Ok(true)
     }
 }

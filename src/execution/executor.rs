@@ -191,7 +191,7 @@ impl Executor {
         called.map_err(|failure| self.tell(ExecutionError::new(failure, Vec::new()), false))
     }
 
-    /// Tells the reporter. No lock is held, and the execution is over.
+    /// Tells the reporter. No lock is held, and the execution is over, or this thread is in it.
     pub(crate) fn tell(&self, error: ExecutionError, handled: bool) -> ExecutionError {
         if let Some(reporter) = &self.inner.reporter {
             let severity = match error.stage() {
@@ -270,6 +270,9 @@ impl ExecutorBuilder {
     }
     /// Who is told of each execution that fails: once, when it is over, under no lock. What it
     /// panics with is contained.
+    ///
+    /// What fails in a [reset](Execution::reset) is told within the execution, which keeps its share: what the
+    /// reporter executes then waits for nobody, but to reload is refused to it.
     pub fn reporter(mut self, reporter: impl Fn(&Report<'_>) + Send + Sync + 'static) -> Self {
         self.reporter = Some(Foreign::new(Box::new(reporter)));
         self

@@ -8,7 +8,7 @@
 //! - [`Executor`]: hooks around each execution, with a state from run to complete. Every hook that
 //!   has run is completed, once, in reverse order, whatever fails and wherever the execution ends.
 //! - [`Reloader`]: an executor whose executions find reloaded what has changed. One change is one
-//!   reload; one that fails is retried, and nothing runs before it has succeeded.
+//!   reload; one that fails is retried, and nothing begins before it has succeeded.
 //! - [`interlock`]: the load interlock. Executions share it; whoever loads or unloads has it alone.
 //!   Handles to what is loaded borrow from the share, [`Execution::running`], so the compiler
 //!   refuses one that would survive a reload.
@@ -41,6 +41,8 @@
 //!   when there is nothing left to be refused; or while it waits, and gives that up. If that reload fails, the body
 //!   goes on, and so does what nests in it; what begins then is refused ([`HalfReloaded`]), a
 //!   [reset](Execution::reset) of this very execution, too.
+//! - So does a body whose own reset has failed, and what nests in it. Its execution is over: what would begin
+//!   [within](Execution::within) that is refused.
 //! - An [`Execution`] that is leaked keeps its share: see [`Interlock::forfeit`].
 //! - A permit block whose future is leaked stays open until the share by which it was begun is given back:
 //!   nobody unloads meanwhile, and one that waits for children still does, so that a child's load may be

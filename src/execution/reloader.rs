@@ -39,8 +39,9 @@ use std::sync::Arc;
 ///
 /// # A reload that fails
 /// Its execution fails without running its body, and the reporter is told. Until a reload has
-/// succeeded, no executor of the interlock runs anything ([`HalfReloaded`]), and each execution of the
-/// reloader tries again first. What a reload itself calls runs all the same.
+/// succeeded, no executor of the interlock begins anything ([`HalfReloaded`]), and each execution of the
+/// reloader tries again first. What a reload itself calls runs all the same; so do the hooks that are still to be
+/// completed, and the rest of a body whose [`Execution::reset`] has failed (see [Limits](super#limits)).
 ///
 /// An interlock has one reloader at a time: there may be another when all clones of the first are
 /// dropped, and its executions are over. What that one has left half reloaded stays so, and what it has
@@ -111,8 +112,8 @@ impl Reloader {
     /// Those of `run`.
     ///
     /// # Cancel safety
-    /// Dropped at an await, the hooks that have run are completed; what is to be reloaded, the next execution
-    /// reloads.
+    /// Dropped at an await, the hooks that have run are completed, and what has failed is told to the reporter; what
+    /// is to be reloaded, the next execution reloads.
     pub async fn run_async(&self) -> Result<Execution<'static>, ExecutionError> {
         match self.nested()? {
             true => Ok(Execution::nested(self.executor.clone())),
@@ -131,8 +132,8 @@ impl Reloader {
     /// As [`wrap`](Self::wrap).
     ///
     /// # Cancel safety
-    /// As [`Executor::wrap_async`]. What
-    /// was to be unloaded after the body is unloaded by the next execution.
+    /// As [`Executor::wrap_async`], and what has failed is told to the reporter. What was to be unloaded after the
+    /// body, and was not, is unloaded by the next execution.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
@@ -228,7 +229,7 @@ impl fmt::Display for ReloadRefused {
 
 impl Error for ReloadRefused {}
 
-/// The last reload has failed, and what is loaded is neither old nor new: nothing runs on it.
+/// The last reload has failed, and what is loaded is neither old nor new: nothing begins on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HalfReloaded;
 

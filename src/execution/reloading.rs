@@ -114,6 +114,17 @@ impl Reloading {
     pub(crate) fn owe(&self) {
         self.changes.note();
     }
+    /// How many reloads have begun. Asked by who runs.
+    pub(crate) fn reloads(&self) -> usize {
+        self.changes.taken_up()
+    }
+    /// The same by who may unload now, and has run when there were so many. If there was another since, that has
+    /// unloaded for this one, too.
+    pub(crate) fn owe_since(&self, reloads: usize) {
+        if self.reloads() == reloads {
+            self.owe();
+        }
+    }
 
     /// Before the body, alone. With [`When::Always`] this is what a former execution has left.
     pub(crate) fn reload_first(

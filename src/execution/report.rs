@@ -12,8 +12,8 @@ pub enum Severity {
     Error,
 }
 
-/// A failed execution, as it is told to the error reporter: once, when it is over and no lock is
-/// held.
+/// A failed execution, as it is told to the error reporter: once, when it has left its interlock, and no lock is
+/// held. What fails in a [reset](super::Execution::reset) is told while the share is kept, within the execution.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     pub(crate) error: &'a (dyn Error + Send + Sync + 'static),

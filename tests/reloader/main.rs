@@ -5,6 +5,7 @@ mod common;
 
 mod changes;
 mod conformance;
+mod dropped;
 mod failures;
 mod nesting;
 mod noting;

@@ -1,17 +1,17 @@
 //! Executions of a reloader that are reset: a new one begins where the former ended.
 
-use crate::common::before_long;
 use crate::common::log::{Log, failed};
 use crate::common::task::{Task, block_on};
+use crate::common::{before_long, soon};
 use crate::noting::{ALWAYS, noting, once, preparing};
-use cabrank::execution::interlock::{Interlock, Loaded};
+use cabrank::execution::interlock::{AcquireError, Interlock, Loaded};
 use cabrank::execution::{
     Execution, ExecutionError, Executor, HalfReloaded, ReloadRefused, Reloader, Stage,
 };
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Waker};
 use std::thread;
 
@@ -199,4 +199,135 @@ fn one_that_is_dropped_while_it_prepares_goes_on() {
     execution.within(|_| log.note("body"));
     execution.complete().expect("it reloads");
     assert_eq!(log.take(), ["body", "unload", "complete"]);
+}
+
+/// The reporter of a reset is told while the execution has its share: what it ran queued up behind a reload that
+/// waited for that very share.
+#[test]
+fn the_reporter_of_a_reset_executes_inside_it() {
+    for reset in WAYS {
+        let (interlock, itself) = (Interlock::new(), Arc::new(OnceLock::<Executor>::new()));
+        let (log, told, executes) = (Log::default(), Log::default(), itself.clone());
+        let (noted, nested) = (told.clone(), log.clone());
+        let executor = Executor::builder()
+            .interlock(interlock.clone())
+            .hook(log.hook("a"))
+            .to_complete(|| Err("on purpose".into()))
+            .reporter(move |report| {
+                noted.note(report.error().to_string());
+                let executor = executes.get().expect("it is given before anything fails");
+                executor.wrap(|_| nested.noted("executes")).expect("it is a nested one");
+            })
+            .build();
+        itself.set(executor.clone()).expect("it is given once");
+        let (mut execution, mut other) = (executor.run().expect("it runs"), interlock.enter());
+        let mut unload = pin!(other.unload_async());
+        let waits = unload.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(waits.is_pending(), "the execution runs beside it");
+        let execution = soon(move || {
+            assert_eq!(failed(reset(&mut execution)).stage(), Stage::Complete);
+            execution
+        });
+        assert_eq!(log.take(), ["run a", "complete a", "run a", "executes"]);
+        assert_eq!(told.take(), ["on purpose"]);
+        std::mem::forget(execution); // its reporter would be told once more, and wait
+    }
+}
+
+/// One that could not begin anew is over: what is called in it is no part of it.
+#[test]
+fn nothing_executes_in_one_that_could_not_begin_on_a_half_reloaded_world() {
+    for reset in WAYS {
+        let interlock = Interlock::new();
+        let executor = Executor::builder().interlock(interlock.clone()).build();
+        let broken = Arc::new(AtomicBool::new(true));
+        let breaks = broken.clone();
+        let reloader = Reloader::builder(executor.clone())
+            .always()
+            .unload(move |_| if breaks.load(SeqCst) { Err("broken".into()) } else { Ok(()) })
+            .build()
+            .expect("valid");
+        let mut execution = reloader.run().expect("it runs");
+        assert_eq!(failed(reset(&mut execution)).stage(), Stage::Unload);
+        // One more that waits for the share of what is over.
+        let mut other = interlock.enter();
+        let mut unload = pin!(other.unload_async());
+        let waits = unload.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(waits.is_pending(), "the share is kept");
+        let theirs = (executor.clone(), reloader.clone());
+        let execution = soon(move || {
+            let (executor, reloader) = theirs;
+            execution.within(|execution| {
+                assert!(!executor.is_active());
+                let refused = [
+                    executor.wrap(|_| Ok(())),
+                    executor.run().map(drop),
+                    block_on(executor.wrap_async(async |_| Ok(()))),
+                    execution.child().wrap(|_| Ok(())),
+                ];
+                for refused in refused.map(failed) {
+                    assert!(refused.cause().is::<HalfReloaded>(), "{refused}");
+                }
+                let refused = [
+                    reloader.wrap(|_| Ok(())),
+                    block_on(reloader.wrap_async(async |_| Ok(()))),
+                    reloader.reload_now(),
+                ];
+                for refused in refused.map(failed).map(ExecutionError::into_cause) {
+                    let refused = refused.downcast_ref();
+                    assert_eq!(refused, Some(&ReloadRefused::InsideExecution));
+                }
+                for refused in [reloader.run(), block_on(reloader.run_async())].map(failed) {
+                    let refused = refused.into_cause();
+                    assert!(matches!(refused.downcast_ref(), Some(AcquireError::Child)));
+                }
+            });
+            execution
+        });
+        broken.store(false, SeqCst);
+        drop(execution);
+        let granted = unload.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(granted.is_ready(), "nobody else runs");
+    }
+}
+
+/// Wherever it is called: the body that has reset its execution in vain.
+#[test]
+fn nothing_executes_within_one_that_could_not_begin_although_its_body_goes_on() {
+    for reset in WAYS {
+        let executor = Executor::builder().interlock(Interlock::new()).build();
+        let reloader = Reloader::builder(executor.clone())
+            .always()
+            .unload(|_| Err("broken".into()))
+            .build()
+            .expect("valid");
+        let ended = reloader.wrap(|execution| {
+            assert_eq!(failed(reset(execution)).stage(), Stage::Unload);
+            let refused = execution.within(|_| executor.wrap(|_| Ok(())));
+            assert!(failed(refused).cause().is::<HalfReloaded>());
+            Ok(())
+        });
+        ended.expect("the body goes on");
+    }
+}
+
+/// One that is over may begin anew when the world is whole.
+#[test]
+fn one_that_was_over_counts_as_running_when_it_has_begun_anew() {
+    for reset in WAYS {
+        let (log, fails) = (Log::default(), Arc::new(AtomicBool::new(false)));
+        let breaks = fails.clone();
+        let run = move || if breaks.load(SeqCst) { Err("on purpose".into()) } else { Ok(()) };
+        let executor = Executor::builder().hook(log.hook("a")).to_run(run).build();
+        let mut execution = executor.run().expect("it runs");
+        fails.store(true, SeqCst);
+        assert_eq!(failed(reset(&mut execution)).stage(), Stage::Run);
+        fails.store(false, SeqCst);
+        log.take();
+        execution.within(|_| executor.wrap(|_| log.noted("body"))).expect("one of its own");
+        assert_eq!(log.take(), ["run a", "body", "complete a"]);
+        reset(&mut execution).expect("it begins anew");
+        execution.within(|_| executor.wrap(|_| log.noted("body"))).expect("a nested one");
+        assert_eq!(log.take(), ["run a", "body"]);
+    }
 }

@@ -1,6 +1,7 @@
 //! How an execution begins: it enters, runs its hooks, and reloads if that is due.
 
 use super::Execution;
+use super::failed::{Failed, Over};
 use crate::execution::error::{ExecutionError, Failure, Stage};
 use crate::execution::executor::Executor;
 use crate::execution::interlock::{self, AcquireError, Interlock, Share};
@@ -39,7 +40,7 @@ impl Execution<'static> {
             reload_completers: Completers::default(),
             completers: Completers::default(),
             running: None,
-            failures: Vec::new(),
+            failed: Failed::default(),
         }
     }
     /// One inside another of the same executor: no hook is ever run.
@@ -73,15 +74,18 @@ impl Execution<'static> {
     ) -> Result<Self, ExecutionError> {
         let (reloading, reload) = reloading.unzip();
         let mut execution = Execution::idle(executor, reloading);
-        let begun = execution.enter(entry).and_then(|()| {
-            let mut due = execution.begin(reload)?;
-            while due {
-                execution.reload_first()?;
-                due = execution.is_half_reloaded();
-            }
-            execution.begin_reloaded()
-        });
+        let begun = execution.begin_by(entry, reload);
         execution.begun(begun)
+    }
+    fn begin_by(&mut self, entry: Entry, reload: Option<Reload>) -> Result<(), Over> {
+        let begun = self.enter(entry).and_then(|()| self.begin(reload));
+        let mut due = self.failed.first(begun)?;
+        while due {
+            self.reload_first()?;
+            due = self.is_half_reloaded();
+        }
+        let begun = self.begin_reloaded();
+        self.failed.first(begun)
     }
     /// The same without blocking the thread.
     pub(crate) async fn start_async(
@@ -93,9 +97,10 @@ impl Execution<'static> {
         let begun = execution.begin_async(entry).await;
         execution.begun(begun)
     }
-    async fn begin_async(&mut self, entry: Entry) -> Result<(), Failure> {
-        self.enter_async(entry).await?;
-        let mut due = self.begin(Some(Reload::IfDue))?;
+    async fn begin_async(&mut self, entry: Entry) -> Result<(), Over> {
+        let entered = self.enter_async(entry).await;
+        let begun = entered.and_then(|()| self.begin(Some(Reload::IfDue)));
+        let mut due = self.failed.first(begun)?;
         while due {
             self.reload_first_async().await?;
             due = self.is_half_reloaded();
@@ -134,11 +139,10 @@ impl Execution<'static> {
     }
 
     /// One that could not begin waits for nobody.
-    fn begun(mut self, begun: Result<(), Failure>) -> Result<Self, ExecutionError> {
+    fn begun(mut self, begun: Result<(), Over>) -> Result<Self, ExecutionError> {
         match begun {
             Ok(()) => Ok(self),
-            Err(failure) => {
-                self.failures.push(failure);
+            Err(Over) => {
                 self.end();
                 Err(self.told().expect_err("it has failed"))
             }

@@ -7,20 +7,23 @@
 
 mod begin;
 mod end;
+mod failed;
 mod late;
 mod reload;
 
-use super::ambient::Scope;
+use super::ambient::{Runs, Scope};
 use super::child::Child;
-use super::error::{BoxError, ExecutionError, Failure};
+use super::error::{BoxError, ExecutionError};
 use super::executor::Executor;
 use super::hooks::Completers;
 use super::interlock::{self, Running};
 use super::reloading::Reloading;
 use super::scoped::scoped;
-use crate::foreign::{caught, release};
+use crate::foreign::caught;
 use crate::sync::has_failed;
 pub(crate) use begin::{Entry, Reload};
+use failed::Failed;
+use reload::Then;
 use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
@@ -71,14 +74,13 @@ pub struct Execution<'scope> {
     inside: bool,
     /// Of its reloader, if that has begun it.
     reloading: Option<Arc<Reloading>>,
-    /// To be reloaded before it is completed.
+    /// To be reloaded before it is completed: until it may unload, or leaves that to the next.
     reloads_last: bool,
     reload_completers: Completers,
     completers: Completers,
     /// Its share: entered first and left last.
     running: Option<Running<'scope>>,
-    /// What has failed, and was not told yet.
-    failures: Vec<Failure>,
+    failed: Failed,
 }
 
 /// How a body has ended.
@@ -92,7 +94,15 @@ enum Ended<R> {
 impl<'scope> Execution<'scope> {
     /// What a thread has to know that is in this execution.
     fn scope(&self) -> Scope {
-        let executor = (!self.nested).then(|| (self.executor.id(), self.reloading.is_some()));
+        let by = if self.reloading.is_some() { Runs::ForReloader } else { Runs::ForExecutor };
+        self.scope_as(by)
+    }
+    /// The same for what is called by it from outside: if it is over, that is no part of it.
+    fn scope_within(&self) -> Scope {
+        if self.failed.is_over() { self.scope_as(Runs::No) } else { self.scope() }
+    }
+    fn scope_as(&self, runs: Runs) -> Scope {
+        let executor = (!self.nested).then(|| (self.executor.id(), runs));
         Scope { executor, share: self.running.as_ref().map(Running::scope) }
     }
 
@@ -137,10 +147,13 @@ impl<'scope> Execution<'scope> {
     /// Calls something while the executor counts as running on this thread, so that a
     /// [`wrap`](Executor::wrap) inside is a nested one. If its share was given up, by something that was
     /// then dropped, it waits for that first.
+    ///
+    /// Of one that is over, because it could not [begin anew](Self::reset), the executor does not count as running:
+    /// a `wrap` inside has hooks of its own, and is refused on what is half reloaded.
     pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution<'_>) -> R) -> R {
         self.await_share();
         self.assert_share();
-        let _here = self.scope().enter();
+        let _here = self.scope_within().enter();
         body(self)
     }
 
@@ -152,7 +165,7 @@ impl<'scope> Execution<'scope> {
         let result = caught(|| self.within(body));
         let ended = self.note(result);
         self.await_share();
-        self.reload_last();
+        let _ = self.reload_last();
         self.end();
         self.settle(ended)
     }
@@ -177,7 +190,7 @@ impl<'scope> Execution<'scope> {
         };
         let ended = self.note(result);
         self.await_share_async().await;
-        self.reload_last_async().await;
+        let _ = self.reload_last_async(Then::Ends).await;
         self.end();
         self.settle(ended)
     }
@@ -224,7 +237,7 @@ impl<'scope> Execution<'scope> {
             reload_completers: take(&mut self.reload_completers),
             completers: take(&mut self.completers),
             running: self.running.take().map(Running::out_of_scope),
-            failures: take(&mut self.failures),
+            failed: take(&mut self.failed),
         }
     }
 }
@@ -234,14 +247,14 @@ impl Drop for Execution<'_> {
         if has_failed() {
             return;
         }
-        if let Some(returning) = self.running.as_ref().and_then(Running::returning) {
+        // With nothing to be done under its share, it leaves without, and tells at once.
+        let awaits = self.running.as_ref().filter(|_| self.needs_share());
+        if let Some(returning) = awaits.and_then(Running::returning) {
             late::end(self.take(), &returning);
             return;
         }
         self.end();
-        if let Some(error) = ExecutionError::of(take(&mut self.failures)) {
-            release(self.executor.tell(error, true));
-        }
+        self.tell_rest();
     }
 }
 

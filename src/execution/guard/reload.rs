@@ -1,10 +1,11 @@
 //! How an execution reloads: before its body, or after it.
 
 use super::Execution;
+use super::failed::Over;
 use crate::execution::ReloadRefused;
 use crate::execution::error::{Failure, Stage};
 use crate::execution::hooks::Completers;
-use crate::execution::interlock::{Interlock, Running, Unloading, World};
+use crate::execution::interlock::{Interlock, Running, Unloading, UnloadingGuard, World};
 use crate::execution::preparing::{AtOnce, Preparing};
 use crate::execution::reloading::Reloading;
 use std::mem::take;
@@ -20,106 +21,150 @@ type Alone = fn(
     &mut Vec<Failure>,
 ) -> Result<(), Failure>;
 
+/// What comes after a reload that is made last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Nothing: if its future is dropped, so is the execution.
+    Ends,
+    /// A new one begins; if its future is dropped, this one goes on.
+    BeginsAnew,
+}
+
 impl Execution<'_> {
-    pub(super) fn reload_first(&mut self) -> Result<(), Failure> {
+    pub(super) fn reload_first(&mut self) -> Result<(), Over> {
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
         self.unload(&reloading, Reloading::reload_first)
     }
-    pub(super) async fn reload_first_async(&mut self) -> Result<(), Failure> {
+    pub(super) async fn reload_first_async(&mut self) -> Result<(), Over> {
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
-        self.unload_async(&reloading, Reloading::reload_first).await
+        self.unload_async(&reloading, Reloading::reload_first, Then::Ends).await
     }
-    /// What is to be reloaded last. False if that has failed.
-    pub(super) fn reload_last(&mut self) -> bool {
-        let Some(reloading) = self.last() else { return true };
-        let earlier = self.failures.len();
-        let reloaded = self.unload(&reloading, Reloading::reload_last);
-        self.reloaded(reloaded, earlier)
+    /// What is to be reloaded last.
+    pub(super) fn reload_last(&mut self) -> Result<(), Over> {
+        let Some(reloading) = self.last() else { return Ok(()) };
+        self.unload(&reloading, Reloading::reload_last)
     }
-    pub(super) async fn reload_last_async(&mut self) -> bool {
-        let Some(reloading) = self.last() else { return true };
-        let earlier = self.failures.len();
-        let reloaded = self.unload_async(&reloading, Reloading::reload_last).await;
-        self.reloaded(reloaded, earlier)
+    pub(super) async fn reload_last_async(&mut self, then: Then) -> Result<(), Over> {
+        let Some(reloading) = self.last() else { return Ok(()) };
+        self.unload_async(&reloading, Reloading::reload_last, then).await
     }
-    /// Its failure comes before those of what was completed after it.
-    fn reloaded(&mut self, reloaded: Result<(), Failure>, earlier: usize) -> bool {
-        reloaded.map_err(|failure| self.failures.insert(earlier, failure)).is_ok()
+    /// Its reloader, if there is something to be reloaded last.
+    fn last(&self) -> Option<Arc<Reloading>> {
+        self.reloading.clone().filter(|_| self.reloads_last)
     }
-    /// Its reloader, if there is something to be reloaded last: it is owed from here on.
-    pub(super) fn last(&mut self) -> Option<Arc<Reloading>> {
-        let reloading = self.reloading.clone().filter(|_| take(&mut self.reloads_last))?;
-        reloading.owe();
-        Some(reloading)
+    /// What it has not reloaded last, and will not, the next execution reloads.
+    pub(super) fn owe_last(&mut self) {
+        if take(&mut self.reloads_last)
+            && let Some(reloading) = &self.reloading
+        {
+            reloading.owe();
+        }
     }
 
     /// [`begin_reloaded`](Self::begin_reloaded) without blocking the thread: a step that has to wait to load
     /// is called once more, alone.
-    pub(super) async fn begin_reloaded_async(&mut self) -> Result<(), Failure> {
+    pub(super) async fn begin_reloaded_async(&mut self) -> Result<(), Over> {
         let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
         if self.inside || self.running.is_none() {
             // Inside another execution it may not load, so it does not wait.
-            return self.begin_reloaded();
+            let begun = self.begin_reloaded();
+            return self.failed.first(begun);
         }
         self.assert_share();
         self.reloads_last = true;
         let scope = self.scope();
-        {
+        let run = {
             let _here = scope.clone().enter();
-            reloading.steps.hooks.run(&mut self.reload_completers)?;
-        }
+            reloading.steps.hooks.run(&mut self.reload_completers)
+        };
+        self.failed.first(run)?;
         let mut next = 0;
         loop {
-            let Some(running) = &mut self.running else { return Err(no_share()) };
+            let running = self.failed.first(self.running.as_mut().ok_or_else(no_share))?;
             let mut at_once = AtOnce { running, refused: false };
             let prepared = {
                 let _here = scope.clone().enter();
                 reloading.prepare_from(&mut next, &mut Preparing::new(Some(&mut at_once)))
             };
             if prepared.is_ok() || !at_once.refused {
-                return prepared;
+                return self.failed.first(prepared);
             }
             let loading = at_once.running.load_async().await;
-            let mut loading = loading.map_err(|refused| Failure::new(Stage::Prepare, refused))?;
+            let loading = loading.map_err(|refused| Failure::new(Stage::Prepare, refused));
+            let mut loading = self.failed.first(loading)?;
             let prepared = {
                 let _here = (scope.clone().enter(), loading.scope().enter());
                 let mut alone = loading.loading();
                 reloading.prepare_one(&mut next, &mut Preparing::new(Some(&mut alone)))
             };
+            let prepared = self.failed.first(prepared);
             loading.finish().await;
             prepared?;
         }
     }
 
-    /// Waits until nobody else runs, and reloads.
-    fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
+    /// Waits until nobody else runs, and reloads. Its failure comes before those of what is completed after it.
+    fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Over> {
+        let (place, seen) = (self.failed.place(), reloading.reloads());
         let _here = self.scope().enter();
+        let unloaded = self.unload_as_thread(reloading, seen, alone);
+        self.failed.at(place, unloaded)
+    }
+    fn unload_as_thread(
+        &mut self,
+        reloading: &Reloading,
+        seen: usize,
+        alone: Alone,
+    ) -> Result<(), Failure> {
         let interlock = self.executor.interlock().filter(|_| !self.inside).ok_or_else(no_share)?;
         let running = own(&mut self.running, interlock)?;
-        let world = interlock.world();
-        let completers = &mut self.reload_completers;
-        let failures = &mut self.failures;
         let unloaded = running.unload(|unloading| {
             let _reload = interlock.reload_scope();
-            alone(reloading, unloading, world, completers, failures)
+            if take(&mut self.reloads_last) {
+                reloading.owe_since(seen);
+            }
+            let (completers, failures) = (&mut self.reload_completers, &mut self.failed.failures);
+            alone(reloading, unloading, interlock.world(), completers, failures)
         });
         unloaded.map_err(|refused| Failure::new(Stage::Unload, refused))?
     }
-    async fn unload_async(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Failure> {
-        let scope = self.scope();
-        let interlock = self.executor.interlock().filter(|_| !self.inside).ok_or_else(no_share)?;
-        let running = own(&mut self.running, interlock)?;
-        let world = interlock.world();
-        let completers = &mut self.reload_completers;
-        let unloading = running.unload_async().await;
-        let mut unloading = unloading.map_err(|refused| Failure::new(Stage::Unload, refused))?;
-        let result = {
+    async fn unload_async(
+        &mut self,
+        reloading: &Reloading,
+        alone: Alone,
+        then: Then,
+    ) -> Result<(), Over> {
+        let (scope, place) = (self.scope(), self.failed.place());
+        let seen = reloading.reloads();
+        let interlock = self.executor.interlock().filter(|_| !self.inside).ok_or_else(no_share);
+        let interlock = self.failed.at(place, interlock)?;
+        let unloading = unloading_async(&mut self.running, interlock).await;
+        let mut unloading = self.failed.at(place, unloading)?;
+        let last = take(&mut self.reloads_last);
+        let reloaded = {
             let _here = (scope.enter(), unloading.scope().enter(), interlock.reload_scope());
-            alone(reloading, &mut unloading.unloading(), world, completers, &mut self.failures)
+            if last {
+                reloading.owe_since(seen);
+            }
+            let (completers, failures) = (&mut self.reload_completers, &mut self.failed.failures);
+            let world = interlock.world();
+            alone(reloading, &mut unloading.unloading(), world, completers, failures)
         };
+        let reloaded = self.failed.at(place, reloaded);
+        // Dropped from here on, who goes on may load: that is to be unloaded, too.
+        self.reloads_last = last && then == Then::BeginsAnew;
         unloading.finish().await;
-        result
+        self.reloads_last = false;
+        reloaded
     }
+}
+
+async fn unloading_async<'e>(
+    running: &'e mut Option<Running<'_>>,
+    interlock: &Interlock,
+) -> Result<UnloadingGuard<'e>, Failure> {
+    let unloading = own(running, interlock)?.unload_async().await;
+    unloading.map_err(|refused| Failure::new(Stage::Unload, refused))
 }
 
 /// The share, unless whoever has the execution has swapped it for one of another interlock.
