@@ -8,11 +8,10 @@
 //! In every model, every invariant of the pool but INV-PROCESS-HERE, which would be a step for each process, is
 //! asserted at the end of each critical section, and at each foreign call that its thread holds no lock
 //! (`contained`). Each kind of foreign call re-enters the
-//! pool in some models besides: README.md has a table of them. Models of the application pool in which loom
+//! pool in some models besides: README.md has a table of them. Models of the two pools in which loom
 //! cannot afford it say so.
 //! `faults.py` takes away, one by one, the lines that the models guard, and tells which models notice.
 
-#[cfg(feature = "loom")]
 pub(crate) mod executions;
 mod interlock_rig;
 mod rig;
@@ -22,6 +21,7 @@ mod world;
 mod always_restart_x_waiter;
 mod async_begin_x_failing_reload;
 mod background_spawn_x_get;
+mod calling_back_x_close;
 mod cancel_x_spawn_failure;
 #[cfg(not(feature = "loom"))]
 mod change_x_failing_reload;
@@ -71,6 +71,7 @@ mod periodic_close_x_wake;
 mod periodic_crowd_x_shutdown;
 mod periodic_drop_x_upgrade;
 mod periodic_open_x_exit;
+mod periodic_open_x_failing_open;
 mod periodic_rig;
 mod periodic_shutdown_x_open;
 mod periodic_wake_x_park;
@@ -80,6 +81,7 @@ mod reload_now_x_reload;
 mod reset_x_failing_reload;
 mod resource_abandoned_x_return;
 mod resource_barging_x_waiter;
+mod resource_calling_key_x_forgotten;
 mod resource_cancel_x_next_waiter;
 mod resource_cancel_x_victim;
 mod resource_clear_all_x_return;
