@@ -8,7 +8,7 @@
 //! In every model, every invariant of the pool but INV-PROCESS-HERE, which would be a step for each process, is
 //! asserted at the end of each critical section, and at each foreign call that its thread holds no lock
 //! (`contained`). Each kind of foreign call re-enters the
-//! pool in some models besides: README.md has a table of them. Models of the two pools in which loom
+//! pool in some models besides: README.md has a table of them. Models of the application pool in which loom
 //! cannot afford it say so.
 //! `faults.py` takes away, one by one, the lines that the models guard, and tells which models notice.
 
@@ -21,7 +21,6 @@ mod world;
 mod always_restart_x_waiter;
 mod async_begin_x_failing_reload;
 mod background_spawn_x_get;
-mod calling_back_x_close;
 mod cancel_x_spawn_failure;
 #[cfg(not(feature = "loom"))]
 mod change_x_failing_reload;
@@ -30,6 +29,8 @@ mod change_x_two_executions;
 mod clean_x_get;
 mod clean_x_session_close;
 mod cleaner_x_becoming_idle;
+mod cleaner_x_close;
+mod close_in_foreign_call;
 mod close_x_close;
 mod close_x_disposal;
 mod close_x_waiter;
@@ -71,7 +72,6 @@ mod periodic_close_x_wake;
 mod periodic_crowd_x_shutdown;
 mod periodic_drop_x_upgrade;
 mod periodic_open_x_exit;
-mod periodic_open_x_failing_open;
 mod periodic_rig;
 mod periodic_shutdown_x_open;
 mod periodic_wake_x_park;
@@ -81,7 +81,6 @@ mod reload_now_x_reload;
 mod reset_x_failing_reload;
 mod resource_abandoned_x_return;
 mod resource_barging_x_waiter;
-mod resource_calling_key_x_forgotten;
 mod resource_cancel_x_next_waiter;
 mod resource_cancel_x_victim;
 mod resource_clear_all_x_return;
@@ -115,5 +114,6 @@ mod spawn_x_detach;
 mod spawn_x_new_group;
 mod thread_failure_x_waiter;
 mod two_groups_x_eviction;
+mod wait_closed_x_close;
 mod waiter_x_cancel;
 mod waiter_x_time_out;

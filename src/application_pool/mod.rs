@@ -103,7 +103,7 @@ pub(crate) struct Inner<S: Spawner> {
     observer: Option<Foreign<Observer>>,
     spawner_stack_size: Option<usize>,
     /// Unless the pool was built without it.
-    cleaner: OnceLock<PeriodicExecutor>,
+    pub(crate) cleaner: OnceLock<PeriodicExecutor>,
     /// A closed pool has nothing left.
     closed_signal: Condvar,
 }
