@@ -56,6 +56,17 @@ def unguarded(faults):
     ]
 
 
+def not_run_by(faults, modules, usual):
+    """Models that the tool of their fault does not have."""
+    return [
+        f"{fault['name']}: {model} is no model of {tool}'s; tool = \"shuttle\" is for those that loom has not"
+        for fault in faults
+        for tool in [fault.get("tool", usual)]
+        for model in fault["models"]
+        if model not in modules[tool]
+    ]
+
+
 def reason(output):
     """What the failing model said, in one line."""
     lines = output.splitlines()
@@ -85,7 +96,7 @@ def plant(fault, copy, modules, options):
         missed += lines
     for model in fault["models"] if code == 0 else []:
         begun = time.monotonic()
-        code, output = run(copy, tool, modules[model], "--", "--exact", seconds=options.seconds)
+        code, output = run(copy, tool, modules[tool][model], "--", "--exact", seconds=options.seconds)
         took = f"{time.monotonic() - begun:.1f} s"
         if code is None:
             caught, how = "NO", f"not within {options.seconds} s"
@@ -121,14 +132,16 @@ def main():
         copies.put(copy)
     modules = {}
     first = copies.get()
-    for tool in {fault.get("tool", options.tool) for fault in faults}:
+    for tool in sorted({fault.get("tool", options.tool) for fault in faults}):
         print(f"building for {tool}: from cold, that takes minutes", file=sys.stderr, flush=True)
         code, output = run(first, tool, "--", "--list", seconds=900)
         if code != 0:
             sys.exit(output)
         tests = [line.removesuffix(": test") for line in output.splitlines() if line.endswith(": test")]
-        modules |= {path.rsplit("::", 1)[-1]: path for path in tests}
+        modules[tool] = {path.rsplit("::", 1)[-1]: path for path in tests}
     copies.put(first)
+    if wrong := not_run_by(faults, modules, options.tool):
+        sys.exit("\n".join(wrong))
     for _ in range(copies.qsize()):
         copy = copies.get()
         if not (copy / "target").exists():

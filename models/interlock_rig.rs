@@ -38,7 +38,7 @@ impl World {
         assert_eq!(self.0.alone.load(SeqCst), 0, "somebody is alone while it runs");
         self.0.running.fetch_sub(1, SeqCst);
     }
-    /// The body of a load or an unload.
+    /// The body of a load or an unload: one at a time (S1).
     pub(super) fn alone(&self, what: &'static str) {
         assert_eq!(self.0.alone.fetch_add(1, SeqCst), 0, "two are alone");
         assert_eq!(self.0.running.load(SeqCst), 0, "it is not alone");

@@ -26,7 +26,7 @@ fn interlock_upgrade_x_upgrade() {
 }
 
 /// Guards the second look at the generation in `unload_once`: without it, one change is unloaded
-/// twice.
+/// twice (ONCE).
 #[test]
 fn interlock_one_change_x_two_executions() {
     explore("interlock_one_change_x_two_executions", &["a", "b"], |outcomes| {

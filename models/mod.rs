@@ -12,7 +12,6 @@
 //! cannot afford it say so.
 //! `faults.py` takes away, one by one, the lines that the models guard, and tells which models notice.
 
-#[cfg(feature = "loom")]
 pub(crate) mod executions;
 mod interlock_rig;
 mod rig;
@@ -31,6 +30,8 @@ mod change_x_two_executions;
 mod clean_x_get;
 mod clean_x_session_close;
 mod cleaner_x_becoming_idle;
+mod cleaner_x_close;
+mod close_in_foreign_call;
 mod close_x_close;
 mod close_x_disposal;
 mod close_x_waiter;
@@ -117,5 +118,6 @@ mod spawn_x_detach;
 mod spawn_x_new_group;
 mod thread_failure_x_waiter;
 mod two_groups_x_eviction;
+mod wait_closed_x_close;
 mod waiter_x_cancel;
 mod waiter_x_time_out;

@@ -2,6 +2,9 @@
 
 use super::rig::*;
 use crate::sync::explore::Outcomes;
+use crate::sync::{me, thread};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Guards `State::mutate_max`: whoever can now proceed is served. Without that, the get waits until a
 /// session is closed, which here comes after it. Asserted: it is served by a second process.
@@ -56,6 +59,45 @@ fn lowered_max_per_app_x_spawn() {
     explore("lowered_max_per_app_x_spawn", &["attached", "disposed of"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
         lowered_x_spawn(rig, outcomes, |pool| pool.set_max_per_app(1));
+    });
+}
+
+/// Guards that what is in flight still takes room from a lowered `max` (`reserved` in `State::welcome`): without it, the
+/// first of two to end is attached beside the other in flight, and the two are above the limit until that has ended,
+/// too. Asserted: with the first that ends the pool has sunk to its limit. One of the two runs to its end where it is
+/// started, and `max` is lowered within it: the other ends before that, or after it, or in between. Foreign calls
+/// do not re-enter the pool under loom.
+#[test]
+fn lowered_max_x_two_spawns() {
+    explore("lowered_max_x_two_spawns", &["one ended before", "two in flight"], |outcomes| {
+        let rig = Rig::new(|b| b.max(2));
+        assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
+        let in_flight = Arc::new(AtomicUsize::new(0));
+        let (here, weak, theirs) = (me(), rig.pool.downgrade(), in_flight.clone());
+        rig.on_call(move |call| {
+            if (call, me()) == (Call::Spawn, here)
+                && let Some(pool) = weak.upgrade()
+            {
+                let reserved = pool.inner().critical(|state, fx| {
+                    state.mutate_max(1, fx);
+                    state.reserved
+                });
+                theirs.store(reserved, Ordering::Relaxed);
+            }
+        });
+        assert!(thread::inline(|| rig.pool.try_get(&app("b"))).is_err(), "nor does this");
+        let after = rig.pool.counts();
+        outcomes.note(match in_flight.load(Ordering::Relaxed) {
+            1 => "one ended before",
+            _ => {
+                assert_eq!(after.count + after.spawning, 1, "above the limit");
+                "two in flight"
+            }
+        });
+        // In this order: the end of the pool would go through them in any.
+        for name in ["/a", "/b"] {
+            assert!(rig.pool.detach_group(name));
+        }
     });
 }
 

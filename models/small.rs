@@ -47,4 +47,6 @@ pub(crate) const SMALL: &[&str] = &[
     "session_close_x_pool_drop",
     "set_max_x_waiter",
     "thread_failure_x_waiter",
+    "wait_closed_x_close",
+    "wait_closed_x_time_out",
 ];

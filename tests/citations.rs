@@ -1,6 +1,7 @@
-//! That nothing of the specification is forgotten: every erratum, every invariant and every property is
-//! cited by the code that carries it out and by a test or a model that would notice, and every function of
-//! the text is where the table says.
+//! That nothing of the specification is forgotten: every erratum and defect, every invariant and every
+//! property is cited by the code that carries it out and by a test or a model that would notice, and every
+//! function of the text is where the table says. (What in the code keeps a property of the load interlock is
+//! in the table of its invariants, which `tests/interlock/promises.rs` looks at.)
 //!
 //! Invariants and properties are cited in comments, by their names in `spec/`. The list of assertions,
 //! which names every invariant, is no citation: that it is complete, and that each of its assertions can
@@ -8,8 +9,8 @@
 
 use cabrank_spec::invariants::INVARIANTS;
 use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
-use cabrank_spec::resource_pool;
 use cabrank_spec::rules::Erratum;
+use cabrank_spec::{interlock, resource_pool};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -78,7 +79,9 @@ fn cites(text: &str, item: &str) -> bool {
     text.match_indices(item).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + item.len()..]);
         let is_word = !before.ends_with(part) && !after.starts_with(part);
-        is_word && !before.ends_with(" to ") && !after.starts_with(" to E")
+        let begins_range =
+            after.strip_prefix(" to ").is_some_and(|end| end.starts_with(&item[..1]));
+        is_word && !before.ends_with(" to ") && !begins_range
     })
 }
 
@@ -87,6 +90,9 @@ fn words_are_told_from_parts_of_words() {
     assert!(cites("(errata E1, E12)", "E1") && cites("E1", "E1") && cites("a E12.", "E12"));
     assert!(!cites("(erratum E12)", "E1") && !cites("INV-COUNTER", "INV-COUNT"));
     assert!(!cites("(E1 to E34)", "E1") && !cites("(E1 to E34)", "E34"));
+    assert!(
+        !cites("RP-D1 to RP-D7", "RP-D1") && !cites("(RP-D1)", "D1") && cites("(RP-D1)", "RP-D1")
+    );
 }
 
 #[test]
@@ -102,12 +108,45 @@ fn every_erratum_is_cited_by_code_and_by_a_test() {
     let tests = sources("tests") + &sources("models");
     for erratum in Erratum::ALL {
         let name = erratum.name();
-        // Tests may say it in their names: e07_….
-        let number: u32 = name[1..].parse().expect("a number");
-        let named = format!("fn e{number:02}_");
         assert!(cites(&code, name), "no code cites {name}: {}", erratum.as_ruled());
-        assert!(cites(&tests, name) || tests.contains(&named), "no test cites {name}");
+        // Tests may say it in their names: e07_….
+        assert!(cites(&tests, name) || is_named_after(&tests, name), "no test cites {name}");
     }
+}
+
+/// Whether a test is called after this: after `D1`, `d01_…`.
+fn is_named_after(tests: &str, item: &str) -> bool {
+    let (letter, number) = item.split_at(1);
+    let Ok(number) = number.parse::<u32>() else { return false };
+    tests.contains(&format!("fn {}{number:02}_", letter.to_lowercase()))
+}
+
+/// Of the original of the load interlock, and of that of the resource pool.
+#[test]
+fn every_defect_of_an_original_is_cited_by_code_and_by_a_test() {
+    let code = comments(&sources("src"));
+    let tests = sources("tests") + &sources("models");
+    let cited = comments(&tests);
+    let of_the_interlock = interlock::rules::Defect::ALL.iter().map(|defect| format!("{defect:?}"));
+    let of_the_pool = resource_pool::rules::Defect::ALL.iter().map(|defect| defect.name());
+    for name in of_the_interlock.chain(of_the_pool) {
+        assert!(cites(&code, &name), "no code cites {name}");
+        assert!(cites(&cited, &name) || is_named_after(&tests, &name), "no test cites {name}");
+    }
+}
+
+/// Tests may say it in their names: `r11_…`.
+#[test]
+fn every_property_of_the_interlock_is_cited_by_a_test() {
+    let tests = sources("tests") + &sources("models");
+    let cited = comments(&tests);
+    let states = interlock::properties::PROPERTIES.iter().map(|property| property.name);
+    let steps = interlock::properties::STEP_PROPERTIES.iter().map(|property| property.name);
+    let ends = interlock::properties::LIVENESS.iter().map(|property| property.name);
+    let all = states.chain(steps).chain(ends);
+    let uncited: Vec<_> =
+        all.filter(|name| !cites(&cited, name) && !is_named_after(&tests, name)).collect();
+    assert!(uncited.is_empty(), "no test cites {uncited:?}");
 }
 
 /// What the specification promises by name: the invariants, and the properties of steps and in the end.

@@ -32,15 +32,19 @@ fn executions() -> Vec<usize> {
     numbers.collect()
 }
 
-/// How often the models are explored in this way.
+/// The files of models that loom has not.
+fn for_shuttle_alone() -> Vec<String> {
+    let list = text("models/mod.rs");
+    let (_, lines) = list.split_once("mod always_").expect("the models");
+    let marked = lines.split("#[cfg(not(feature = \"loom\"))]\nmod ").skip(1);
+    marked.map(|rest| format!("{}.rs", rest.split(';').next().expect("a name"))).collect()
+}
+
+/// How often they are explored in this way.
 fn explored_by(function: &str) -> usize {
     let call = format!(" {function}(\"");
-    let entries = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("models"));
-    let paths = entries.expect("the models").map(|entry| entry.expect("it can be read").path());
-    let sources = paths.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    sources
-        .map(|path| std::fs::read_to_string(path).expect("it is text").matches(&call).count())
-        .sum()
+    let sources = for_shuttle_alone().into_iter().map(|file| text(&format!("models/{file}")));
+    sources.map(|source| source.matches(&call).count()).sum()
 }
 
 /// How many schedules CI gives to each model.
@@ -65,9 +69,11 @@ fn the_readmes_have_the_models_and_executions() {
 
 #[test]
 fn the_readmes_have_the_random_schedules() {
-    let (large, each) = (explored_by("explore_large"), schedules());
-    // Whatever loom goes through, shuttle is given, too; what is too large for loom, a tenth as often.
-    let random = executions().len() * each + large * (each / 10);
+    let each = schedules();
+    // Whatever loom goes through, shuttle is given, too; and what is too large for loom, most of that a tenth as
+    // often.
+    let full = executions().len() + explored_by("explore");
+    let random = full * each + explored_by("explore_large") * (each / 10);
     let sentence = format!("{} random schedules", readable(random));
     assert_says("README.md", &sentence);
     assert_says("spec/README.md", &sentence);
@@ -81,4 +87,13 @@ fn the_readmes_have_the_faults() {
     let sentence = format!("{faults} faults, all caught");
     assert_says("README.md", &sentence);
     assert_says("spec/README.md", &sentence);
+}
+
+#[test]
+fn the_models_readme_names_what_is_for_shuttle_alone() {
+    let files = for_shuttle_alone();
+    assert!(files.iter().any(|file| file == "crowd.rs"), "{files:?}");
+    for file in files {
+        assert_says("models/README.md", &format!("`{file}`"));
+    }
 }

@@ -90,7 +90,6 @@ impl<S: Spawner> State<S> {
         self.group_mut(group).draining -= 1;
         self.dispose(key, how, fx);
         self.settle(group, fx);
-        self.notify_if_over(fx);
     }
 
     fn dispose(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {

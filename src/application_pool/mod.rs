@@ -103,7 +103,7 @@ pub(crate) struct Inner<S: Spawner> {
     observer: Option<Foreign<Observer>>,
     spawner_stack_size: Option<usize>,
     /// Unless the pool was built without it.
-    cleaner: OnceLock<PeriodicExecutor>,
+    pub(crate) cleaner: OnceLock<PeriodicExecutor>,
     /// A closed pool has nothing left.
     closed_signal: Condvar,
 }
@@ -117,22 +117,29 @@ crate::sync::thread::thread_local! {
 }
 
 /// Says that this thread works for a pool, until it is dropped.
-struct WorksFor;
+struct WorksFor {
+    entered: bool,
+}
 
 impl WorksFor {
     fn pool<S: Spawner>(pool: &Arc<Inner<S>>) -> Self {
-        WORKS_FOR.with(|pools| pools.borrow_mut().push(Arc::as_ptr(pool) as usize));
-        WorksFor
+        // A thread that ends has no locals any more, and closes what sessions it has kept.
+        let pool = Arc::as_ptr(pool) as usize;
+        WorksFor { entered: WORKS_FOR.try_with(|pools| pools.borrow_mut().push(pool)).is_ok() }
     }
+    /// Whether this thread works for the pool. One that ends does not know any more: it may, and must not
+    /// wait for itself.
     fn is_for<S: Spawner>(pool: &Arc<Inner<S>>) -> bool {
         let pool = Arc::as_ptr(pool) as usize;
-        WORKS_FOR.with(|pools| pools.borrow().contains(&pool))
+        WORKS_FOR.try_with(|pools| pools.borrow().contains(&pool)).unwrap_or(true)
     }
 }
 
 impl Drop for WorksFor {
     fn drop(&mut self) {
-        WORKS_FOR.with(|pools| pools.borrow_mut().pop());
+        if self.entered {
+            let _ = WORKS_FOR.try_with(|pools| pools.borrow_mut().pop());
+        }
     }
 }
 
@@ -487,8 +494,8 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Closes the pool: gets that wait fail with [`GetError::Closed`], idle processes are shut down,
     /// busy ones when their sessions are over, spawns in flight are told to give up. Waits until these
-    /// have ended, unless it is called from within one of them, from `shut_down` or from an observer.
-    /// May be called again.
+    /// have ended, unless it is called from within one of them, from `shut_down`, from an observer, or where
+    /// the locals of a thread that ends are dropped. May be called again.
     ///
     /// Dropping the last handle does the same without waiting.
     pub fn close(&self) {

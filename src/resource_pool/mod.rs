@@ -46,13 +46,17 @@
 //! | a negative limit | [`Limit::None`] |
 //!
 //! # Where it differs from the source
-//! - Stock at or below `min_idle` is lent like any other, and filled up afterwards, in the background.
-//! - A waiter whose resource turns out to be invalid gets another; nobody is left to time out.
+//! - Stock at or below `min_idle` is lent like any other, and filled up afterwards, in the background (defect
+//!   RP-D2). What is over and was kept for the minimum leaves when there are more (RP-D6).
+//! - A waiter whose resource turns out to be invalid gets another; nobody is left to time out (RP-D1). What is
+//!   handed to a waiter that has given up goes to the next, not into stock (RP-D5).
+//! - `max_total` bounds all that exist, active or idle (RP-D3).
 //! - A close serves nobody any more, not even who was handed something and has not come for it; who had begun to
 //!   make a resource before gets it, and it is destroyed when it comes back (ruling 5).
 //! - `clear` destroys idle ones only; [`clear_all`](ResourcePool::clear_all) has those that are lent
-//!   destroyed when they come back.
-//! - What is returned twice, or by somebody else, cannot be: the guard owns it.
+//!   destroyed when they come back (RP-D4).
+//! - What is returned twice, or by somebody else, cannot be: the guard owns it. What a borrower had that
+//!   panics is destroyed, and its place given back (RP-D7).
 //! - A loan comes with activation, then the test; a return with the test, then passivation.
 //!
 //! # Waiting within an execution

@@ -74,6 +74,7 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     expected: &[&str],
     model: Arc<M>,
 ) {
+    assert_is_named_after_its_test(name);
     let outcomes = Outcomes::default();
     let executions = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
@@ -93,9 +94,11 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
         say(&trace::render(name, count));
         #[cfg(not(feature = "loom"))]
         if let Some(schedule) = newest_schedule(name) {
-            let (schedule, test) = (schedule.display(), test_of::<M>());
+            let schedule = schedule.display();
+            let test = test_of(name).map_or(name.to_owned(), |test| format!("--exact {test}"));
+            let doors = if goes_through_all() { "CABRANK_DOORS=shut " } else { "" };
             say(&format!(
-                "replay: CABRANK_REPLAY={schedule} cargo test --features shuttle --lib -- --exact {test}"
+                "replay: {doors}CABRANK_REPLAY={schedule} cargo test --features shuttle --lib -- {test}"
             ));
         }
         resume_unwind(panic);
@@ -115,13 +118,36 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     assert_eq!(reached, wanted, "{name}: outcomes reached, and outcomes there are");
 }
 
-/// The test that a model is written in, as the harness names it: by a part of its name, others would be
-/// run on the schedule, too.
+/// A schedule is replayed by the test that explores the model, which is found by the model's name.
+fn assert_is_named_after_its_test(name: &str) {
+    let thread = std::thread::current();
+    // The harness gives the thread the test's name, unless it runs all on its own.
+    let test = thread.name().filter(|test| *test != "main");
+    let last = test.and_then(|test| test.rsplit("::").next());
+    assert!(last.is_none_or(|last| last == name), "{name} is explored by the test {test:?}");
+}
+
+/// The test that explores the model of this name, as the harness lists it: by a part of its name, others would
+/// be run on the schedule, too; by a name that no test has, none, and nothing would fail.
 #[cfg(not(feature = "loom"))]
-fn test_of<M>() -> &'static str {
-    let model = std::any::type_name::<M>();
-    let path = model.split_once("::").map_or(model, |(_crate, path)| path);
-    path.trim_end_matches("::{{closure}}")
+fn test_of(name: &str) -> Option<String> {
+    let harness = std::env::current_exe().ok()?;
+    let listed = std::process::Command::new(harness).arg("--list").output().ok()?;
+    let listed = String::from_utf8(listed.stdout).ok()?;
+    let ending = format!("::{name}");
+    let mut tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    tests.find(|test| test.starts_with("models::") && test.ends_with(&ending)).map(str::to_owned)
+}
+
+#[cfg(not(feature = "loom"))]
+#[test]
+fn the_test_that_replays_a_model_is_found_by_its_name() {
+    for (name, _) in crate::models::executions::PINNED {
+        let test = test_of(name).unwrap_or_else(|| panic!("no test explores {name}"));
+        assert!(test.ends_with(name), "{test}");
+    }
+    assert_eq!(test_of("crowd").as_deref(), Some("models::crowd::crowd"));
+    assert_eq!(test_of("no_such_model"), None);
 }
 
 /// A bound, a reduction or a step that is new or gone shows in the number of executions, even where all
@@ -166,6 +192,8 @@ fn search(name: &str, run: Run) {
 #[cfg(not(feature = "loom"))]
 fn search_some(name: &str, run: Run, schedules: usize) {
     let run = Arc::new(run);
+    // What was found by going through every schedule is replayed with no more steps than are made there.
+    EVERY_SCHEDULE.set(std::env::var_os("CABRANK_DOORS").is_some_and(|value| value == "shut"));
     if let Some(file) = std::env::var_os("CABRANK_REPLAY") {
         let scheduler = shuttle::scheduler::ReplayScheduler::new_from_file(file);
         let mut scheduler = scheduler.expect("CABRANK_REPLAY is the file of a schedule");
@@ -219,7 +247,6 @@ fn search_all(name: &str, run: Run) {
     // The threads of a model share the one that explores it.
     EVERY_SCHEDULE.set(true);
     shuttle::Runner::new(scheduler, config(name)).run(run);
-    EVERY_SCHEDULE.set(false);
 }
 
 #[cfg(not(feature = "loom"))]

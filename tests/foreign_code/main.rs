@@ -7,6 +7,7 @@ mod common;
 mod errors;
 mod observers;
 mod processes;
+mod threads;
 mod wakers;
 
 use cabrank::Identifier;

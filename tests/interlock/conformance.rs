@@ -10,6 +10,7 @@ use cabrank::{AcquireError, Interlock, ManualClock};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 
+/// The lock is held as often as it was acquired, and after that by nobody (S6).
 #[test]
 fn r01_r32_nested_shares_and_nested_sections_of_one_thread_do_not_wait() {
     let interlock = Interlock::new();
@@ -84,6 +85,7 @@ fn r05_two_exclusives_both_get_through_after_a_sharer() {
     }
 }
 
+/// And has its share again afterwards (S5).
 #[test]
 fn r06_a_lone_sharer_upgrades_at_once() {
     let interlock = Interlock::new();

@@ -122,7 +122,7 @@ fn l05_an_unload_is_granted_under_a_stream_of_sharers() {
     assert_eq!(interlock.generation(), 200);
 }
 
-/// L6, and S4: everybody does everything, for a while, and all end.
+/// L6, ENDS, and S4: everybody does everything, for a while, and all end.
 #[test]
 fn l06_no_wake_up_is_lost_in_a_crowd() {
     let (interlock, world) = (Interlock::new(), Arc::new(World::default()));

@@ -122,7 +122,7 @@ fn l08_add_knows_no_limit_where_there_is_none() {
 
 /// L9: two are idle beside four loans, and the fifth is refused. In the source the borrower makes the
 /// stock, and stock at or below the minimum is never lent. Ruling 10: it is lent, and filled up
-/// afterwards, in the background.
+/// afterwards, in the background (defect RP-D2).
 #[test]
 fn l09_the_minimum_is_kept_beside_the_loans() {
     let rig = pool(|b| b.max_active(4).min_idle(2).when_exhausted(WhenExhausted::Fail));
@@ -140,7 +140,7 @@ fn l09_the_minimum_is_kept_beside_the_loans() {
 }
 
 /// L10: in the source, the waiter to whom an invalid one is handed is left to time out, {1, 0}. Ruling 4:
-/// what an invalid one leaves free is the waiter's, and it gets a new one.
+/// what an invalid one leaves free is the waiter's, and it gets a new one (defect RP-D1).
 #[test]
 fn l10_a_waiter_is_not_left_alone_with_an_invalid_one() {
     let rig = pool(|b| b.max_active(1).max_wait(SECOND).test_on_borrow(true));
@@ -368,7 +368,7 @@ fn l30_what_is_invalid_is_destroyed() {
 }
 
 /// L31: the source's clear destroys active and idle ones. Ruling 6: `clear` takes the idle ones, `clear_all`
-/// marks the active ones, which nobody can take from under their borrowers.
+/// marks the active ones, which nobody can take from under their borrowers (defect RP-D4).
 #[test]
 fn l31_clear_takes_what_is_idle() {
     let rig = pool(|b| b);

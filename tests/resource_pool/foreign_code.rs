@@ -124,7 +124,7 @@ fn a_destruction_that_panics() {
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
 }
 
-/// Ruling 8: what was lent while a panic unwinds is destroyed.
+/// Ruling 8: what was lent while a panic unwinds is destroyed (defect RP-D7).
 #[test]
 fn a_loan_of_a_borrower_that_panics_is_destroyed() {
     let rig = pool(|b| b.max_active(1));

@@ -82,7 +82,7 @@ fn stock_that_is_added_takes_its_key_out_of_the_line() {
     assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
 }
 
-/// PROP-RP-WITHIN.
+/// PROP-RP-WITHIN; without the last of them there may be more than is told (defect RP-D3).
 #[test]
 fn each_key_has_its_own_limits_and_all_have_one() {
     let rig = keyed(|b| b.max_active(2).max_idle(1).max_total(3));
@@ -317,7 +317,7 @@ fn the_oldest_waiter_of_all_keys_is_served_first() {
     assert_eq!(rig.script.most_alive(), 2);
 }
 
-/// A waiter that gives up what it was granted passes it on, to whatever key (PROP-RP-LATE-HAND-OVER).
+/// A waiter that gives up what it was granted passes it on, to whatever key (PROP-RP-LATE-HAND-OVER; defect RP-D5).
 #[test]
 fn a_grant_is_passed_on_to_another_key() {
     let rig = keyed(|b| b.max_total(1));

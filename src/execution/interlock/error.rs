@@ -92,7 +92,8 @@ impl<E: Error + 'static> Error for LoadError<E> {
     }
 }
 
-/// A deadlock: each of the circle waits for the next, the last for the first.
+/// A deadlock: each of the circle waits for the next, the last for the first. Whoever closes the circle is told
+/// (where the original lets all of them wait for ever: its defect D3).
 #[derive(Clone, Debug)]
 pub struct Deadlock {
     picture: Picture,

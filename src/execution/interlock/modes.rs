@@ -2,7 +2,8 @@
 //!
 //! An owner's frames (the shares and the entry that it had before a permit block) are a number: the
 //! interface refuses to permit or to load with more than one share in the innermost frame, and a
-//! permit block always accepts the same, so all frames are alike.
+//! permit block always accepts the same, so all frames are alike: none erases what an outer one permits (defect
+//! D1 of the original).
 
 use super::dump::Accepts;
 use super::owner::{OwnerId, Vitals};
