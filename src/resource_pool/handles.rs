@@ -133,7 +133,8 @@ macro_rules! both {
                 self.inner().critical(|state, fx| state.clear(fx));
             }
             /// Destroys what is idle, and has all that exists otherwise destroyed when it comes back, or as
-            /// soon as it is made: for what all resources depend on and has changed.
+            /// soon as it is made: for what all resources depend on and has changed. Whoever was handed one by
+            /// then, and comes for it later, is lent another.
             pub fn clear_all(&self) {
                 self.inner().critical(|state, fx| state.clear_all(fx));
             }

@@ -97,6 +97,7 @@ mod event;
 mod factory;
 mod filling;
 mod guard;
+mod handed;
 mod handles;
 #[cfg(debug_assertions)]
 mod invariants;

@@ -467,9 +467,9 @@ fn a_grant_with_a_victim_ends_in_every_way() {
                 assert_eq!((lent.number, rig.script.alive()), (2, 1), "{nth}");
             }
             drop(task);
-            // It stays after all, unless all was cleared or closed meanwhile; what came of it is idle.
+            // It stays after all, unless all was cleared or closed meanwhile; what came of it after that is idle.
             let idle = rig.pool.num_idle();
-            let stays = [true, false, false, picked_up, true][nth];
+            let stays = [true, false, picked_up, picked_up, true][nth];
             assert_eq!(idle, usize::from(stays), "{nth}");
             assert_eq!((rig.pool.num_active(), rig.pool.num_total()), (0, idle), "{nth}");
             assert_eq!(rig.script.alive(), idle, "{nth}");
