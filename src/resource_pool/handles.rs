@@ -358,8 +358,8 @@ impl<F: ResourceFactory> ResourcePool<F> {
     ///
     /// # Errors
     /// [`AddError::Full`] at `max_idle` and `max_total`; [`AddError::Closed`], also if the pool is closed while
-    /// the resource is being made, which is destroyed then; [`AddError::Create`] and [`AddError::Invalid`] if none
-    /// could be made.
+    /// the resource is being made, which is destroyed then; [`AddError::Create`], [`AddError::Invalid`] and
+    /// [`AddError::Passivate`] if none could be made, or what was made cannot become stock, and is destroyed.
     pub fn add(&self) -> Result<(), AddError<F::Error>> {
         now(self.inner().add(THE_KEY))
     }

@@ -89,11 +89,23 @@ fn a_passivation_that_fails() {
         let new = waits.end().expect("a new one");
         assert_eq!((new.number, rig.script.alive()), (2, 1));
         assert_eq!(rig.events(), [format!("m: PassivateFailed({told})")]);
-        assert!(matches!(rig.pool.add(), Err(AddError::Create(_))));
+        assert!(matches!(rig.pool.add(), Err(AddError::Passivate(_))));
+        assert_eq!(rig.events(), [""; 0], "that is who adds's to know");
         rig.script.is_well("passivate");
         drop(new);
         assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 1), 1));
     }
+}
+
+/// Where stock is filled up, a failure is told of by the name of the call that failed: by that of the creation,
+/// once.
+#[test]
+fn a_passivation_that_fails_in_a_refill() {
+    let rig = pool(|b| b.min_idle(1));
+    rig.script.fails("passivate");
+    assert_eq!(rig.due().expect("it is tried again").as_millis(), 500);
+    assert_eq!(rig.events(), [r#"m: PassivateFailed(Error("on purpose"))"#]);
+    assert_eq!((rig.counts(), rig.script.made(), rig.script.alive()), ((0, 0), 1, 0));
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub(crate) enum Ended {
     /// Whether by a panic.
     Create(bool),
     Activate(bool),
+    Passivate(bool),
     Invalid,
     Added,
     Full,
@@ -371,7 +372,8 @@ impl Mirror {
                 self.fail_add(adding);
                 return Some(match call {
                     Call::Validate => Ended::Invalid,
-                    _ => Ended::Create(end == End::Panic),
+                    Call::Passivate => Ended::Passivate(end == End::Panic),
+                    Call::Create | Call::Activate => Ended::Create(end == End::Panic),
                 });
             }
             if call == Call::Create {
