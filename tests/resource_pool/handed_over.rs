@@ -7,10 +7,11 @@ use crate::steps::{Step, rig};
 use cabrank::resource_pool::{BorrowError, Failure, ResourcePoolBuilder};
 
 type Builder = ResourcePoolBuilder<Script, Pool>;
+type Configure = fn(Builder) -> Builder;
 type Happens = fn(&Rig<Pool>);
 
 /// What may befall a resource while nobody comes for it, and options for that.
-const BEFALLS: [(fn(Builder) -> Builder, Happens); 4] = [
+const BEFALLS: [(Configure, Happens); 4] = [
     (|b| b, |rig| rig.pool.clear_all()),
     (|b| b.max_lifetime(10 * SECOND), |rig| rig.clock.advance(10 * SECOND)),
     (|b| b.max_idle_time(10 * SECOND), |rig| rig.clock.advance(10 * SECOND)),
