@@ -109,7 +109,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("resource_close_x_creation", 53),
     ("resource_close_x_eviction", 80),
     ("resource_close_x_filling", 37),
-    ("resource_close_x_late_loan", 122),
+    ("resource_close_x_late_loan", 12),
     ("resource_close_x_left_creation", 16),
     ("resource_close_x_making_room", 44),
     ("resource_close_x_raise", 16),

@@ -88,8 +88,9 @@ fn resource_close_x_late_loan() {
         let pool = pool.abandoned_after(SECOND).remove_abandoned(true);
         let pool = pool.build_on(runtime.clone()).expect("a valid pool");
         // For this one it sleeps until a time.
-        block_on(pool.borrow_async()).expect("at once").invalidate();
+        let first = block_on(pool.borrow_async()).expect("at once");
         runtime.run();
+        first.invalidate();
         clock.advance(SECOND / 2);
         let mut begun = Box::pin(pool.borrow_async());
         assert!(poll_once(begun.as_mut()).is_pending());
