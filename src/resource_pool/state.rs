@@ -147,7 +147,7 @@ pub(crate) struct State<F: Form> {
     pub(super) epoch: u64,
     pub(super) serials: u64,
     pub(super) closed: bool,
-    /// What the maintenance sleeps until, by duty; none: without end.
+    /// What the maintenance sleeps until, by duty; none: without end, or it has stopped.
     pub(super) sleeps_until: [Option<Time>; Duty::ALL.len()],
     /// When it looks at idle ones again, if it does so at intervals: what is to leave, what is to be tested.
     pub(super) next_run: [Option<Time>; Duty::ALL.len()],
