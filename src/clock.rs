@@ -222,9 +222,12 @@ impl ManualClock {
     pub fn clock(&self) -> Clock {
         Clock(Kind::Manual(self.0.clone()))
     }
-    /// Moves the hands, and wakes who waited for that.
+    /// Moves the hands, and wakes who waited for that. They stop at the end of the clock's time, some 136 years
+    /// after its beginning.
     pub fn advance(&self, by: Duration) {
-        self.0.ticks_since_beginning.fetch_add(ticks(by), Ordering::SeqCst);
+        let later = |now: u64| Some(now.saturating_add(ticks(by)));
+        let _ =
+            self.0.ticks_since_beginning.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
         let listeners: Vec<_> = self.0.ticks().iter().filter_map(Weak::upgrade).collect();
         for listener in listeners {
             listener.tick();
@@ -252,6 +255,18 @@ mod tests {
         }
         assert_eq!(start.since(start.plus(Duration::from_secs(1))), Duration::ZERO);
         assert!(start.plus(Duration::MAX) > start.plus(Duration::from_secs(1 << 30)));
+    }
+
+    /// They came round to the beginning once.
+    #[test]
+    fn hands_stop_at_the_end_of_time() {
+        let hands = ManualClock::new();
+        let clock = hands.clock();
+        hands.advance(Duration::from_secs(1));
+        hands.advance(Duration::MAX);
+        let end = clock.now();
+        hands.advance(Duration::from_secs(1));
+        assert_eq!((clock.now(), end), (Time(u64::MAX), Time(u64::MAX)));
     }
 
     #[test]

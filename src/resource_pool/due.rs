@@ -200,6 +200,9 @@ impl<F: Form> State<F> {
 
     /// When there is something to do again.
     pub(super) fn next_due(&self, duty: Duty) -> Option<Time> {
+        if self.is_done(duty) {
+            return None;
+        }
         let next_run = self.next_run(duty).filter(|_| self.idle > 0);
         match duty {
             Duty::Sweep => {
@@ -227,7 +230,7 @@ impl<F: Form> State<F> {
         self.next_run[duty as usize].filter(|_| looks)
     }
 
-    /// Nothing will ever be due again.
+    /// Nothing is due any more; but something may be if a loan begins that was prepared before the close.
     pub(super) fn is_done(&self, duty: Duty) -> bool {
         // What is lent when a pool is closed may look abandoned later.
         self.closed && (duty == Duty::Stock || self.lent.is_empty())
@@ -302,7 +305,7 @@ impl<F: Form> State<F> {
         };
         let sweep = lives.chain(lent).chain(idle).min();
         let told = |duty: Duty, due: Option<Time>| {
-            due.is_none_or(|due| {
+            due.filter(|_| !self.is_done(duty)).is_none_or(|due| {
                 let latest = due.max(self.clock.now());
                 self.sleeps_until[duty as usize].is_some_and(|until| until <= latest)
             })

@@ -65,8 +65,10 @@ pub enum AddError<E> {
     /// `max_idle`, `max_total` or `max_total_per_key` is reached. What has been idle for too long counts until it
     /// is evicted. What was left unfinished of the key needs no more room; that of other keys counts for `max_total`.
     Full,
-    /// No resource could be made, or it could not be passivated.
+    /// No resource could be made.
     Create(Failure<E>),
+    /// A resource that had just been made could not be passivated.
+    Passivate(Failure<E>),
     /// The new resource failed its test (`test_on_create`).
     Invalid,
 }
@@ -77,6 +79,9 @@ impl<E: fmt::Display> fmt::Display for AddError<E> {
             AddError::Closed => f.write_str("the pool is closed"),
             AddError::Full => f.write_str("the pool has no room for more stock"),
             AddError::Create(failure) => write!(f, "no resource could be made: {failure}"),
+            AddError::Passivate(failure) => {
+                write!(f, "the new resource could not be passivated: {failure}")
+            }
             AddError::Invalid => f.write_str("the new resource failed its test"),
         }
     }
@@ -85,7 +90,9 @@ impl<E: fmt::Display> fmt::Display for AddError<E> {
 impl<E: Error + 'static> Error for AddError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            AddError::Create(Failure::Error(error)) => error.source(),
+            AddError::Create(Failure::Error(e)) | AddError::Passivate(Failure::Error(e)) => {
+                e.source()
+            }
             _ => None,
         }
     }

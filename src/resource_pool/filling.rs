@@ -354,6 +354,9 @@ impl<F: Form> Inner<F> {
                 Err(AddError::Create(failure)) => {
                     self.tell(&meta, PoolEvent::CreateFailed(failure));
                 }
+                Err(AddError::Passivate(failure)) => {
+                    self.tell(&meta, PoolEvent::PassivateFailed(failure));
+                }
                 Err(AddError::Invalid) => self.tell(&meta, PoolEvent::Invalid),
                 Ok(_) | Err(AddError::Closed | AddError::Full) => {}
             }
@@ -385,7 +388,7 @@ impl<F: Form> Inner<F> {
                 }
             }
         }
-        self.factory.lay_down(metadata, resource).await.map_err(AddError::Create)?;
+        self.factory.lay_down(metadata, resource).await.map_err(AddError::Passivate)?;
         match filling.put() {
             Arrival::InTime => Ok(true),
             Arrival::Over => Ok(false),

@@ -41,6 +41,9 @@ pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
 /// at its own limit keeps no other key waiting; what becomes free goes to the oldest waiter that can
 /// use it, of whatever key.
 ///
+/// A key is hashed, compared and cloned in the call that it is given to, and a panic of its `Hash`, `Eq` or `Clone`
+/// is that call's, as in a `HashMap`. The pool is unharmed: nothing has been reserved by then.
+///
 /// ```
 /// use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory};
 ///
@@ -133,7 +136,8 @@ macro_rules! both {
                 self.inner().critical(|state, fx| state.clear(fx));
             }
             /// Destroys what is idle, and has all that exists otherwise destroyed when it comes back, or as
-            /// soon as it is made: for what all resources depend on and has changed.
+            /// soon as it is made: for what all resources depend on and has changed. Whoever was handed one by
+            /// then, and comes for it later, is lent another.
             pub fn clear_all(&self) {
                 self.inner().critical(|state, fx| state.clear_all(fx));
             }
@@ -358,8 +362,8 @@ impl<F: ResourceFactory> ResourcePool<F> {
     ///
     /// # Errors
     /// [`AddError::Full`] at `max_idle` and `max_total`; [`AddError::Closed`], also if the pool is closed while
-    /// the resource is being made, which is destroyed then; [`AddError::Create`] and [`AddError::Invalid`] if none
-    /// could be made.
+    /// the resource is being made, which is destroyed then; [`AddError::Create`], [`AddError::Invalid`] and
+    /// [`AddError::Passivate`] if none could be made, or what was made cannot become stock, and is destroyed.
     pub fn add(&self) -> Result<(), AddError<F::Error>> {
         now(self.inner().add(THE_KEY))
     }
@@ -398,6 +402,9 @@ where
     ///
     /// # Cancel safety
     /// As there.
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub async fn borrow_async(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let inner = self.inner();
         let (key, step) = inner.with_key(key, |state, key, fx| state.begin(key, Asker::Task, fx));
@@ -408,6 +415,9 @@ where
     ///
     /// # Errors
     /// Those of [`try_borrow`](Self::try_borrow).
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub async fn try_borrow_async(
         &self,
         key: &K,
@@ -427,6 +437,9 @@ where
     /// May be dropped at any await: what had begun to be made is kept, once, for who borrows or makes stock next;
     /// what was being tested or passivated is destroyed. What others had begun, and left, is polled on before
     /// anything is begun here, and dropped if this is dropped, too.
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub async fn add_async(&self, key: &K) -> Result<(), AddError<F::Error>> {
         self.inner().add_to(key).await
     }
@@ -438,6 +451,9 @@ where
     ///
     /// # Cancel safety
     /// That of [`add_async`](Self::add_async): what was added before stays.
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub async fn prefill_async(&self, key: &K, number: usize) -> Result<(), AddError<F::Error>> {
         for _ in 0..number {
             self.add_async(key).await?;
@@ -446,20 +462,32 @@ where
     }
 
     /// Destroys what is idle of the key.
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn clear_key(&self, key: &K) {
         self.inner().with_known_key(key, |state, key, fx| state.clear_key(key, fx));
     }
     /// How many of the key are lent, or reserved for a borrower.
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn num_active_of(&self, key: &K) -> usize {
         let active = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].active);
         active.unwrap_or(0)
     }
     /// How many of the key are in stock.
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn num_idle_of(&self, key: &K) -> usize {
         let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].in_stock());
         idle.unwrap_or(0)
     }
     /// How many borrowers of the key wait for their turn.
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn num_waiting_of(&self, key: &K) -> usize {
         let waiting = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].queue.len());
         waiting.unwrap_or(0)
@@ -479,6 +507,9 @@ where
     ///
     /// # Errors
     /// Those of [`ResourcePool::borrow`].
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         self.borrow_by(key, Asker::Thread, self.inner().options.max_wait)
     }
@@ -488,6 +519,9 @@ where
     ///
     /// # Errors
     /// Those of [`borrow`](Self::borrow).
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn borrow_timeout(
         &self,
         key: &K,
@@ -500,6 +534,9 @@ where
     ///
     /// # Errors
     /// Those of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn try_borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         self.borrow_by(key, Asker::Impatient, None)
     }
@@ -520,6 +557,9 @@ where
     ///
     /// # Errors
     /// Those of [`ResourcePool::add`].
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn add(&self, key: &K) -> Result<(), AddError<F::Error>> {
         now(self.inner().add_to(key))
     }
@@ -528,6 +568,9 @@ where
     ///
     /// # Errors
     /// The first error of [`add`](Self::add): what was added before stays.
+    ///
+    /// # Panics
+    /// If the key's hash, comparison or clone does: see the [type](Self).
     pub fn prefill(&self, key: &K, number: usize) -> Result<(), AddError<F::Error>> {
         (0..number).try_for_each(|_| self.add(key))
     }

@@ -6,7 +6,8 @@
 //! compared is *held*: it is not forgotten, so it is what was compared when a section takes it by its number,
 //! and it keeps its place among those of its hash, so what follows it has not been compared yet. A look-up
 //! therefore begins never again, whatever becomes of other keys; it goes on only past keys that are made
-//! meanwhile with the very same hash. The key is cloned once at most.
+//! meanwhile with the very same hash. The key is cloned once at most. If any of that panics it is the caller's own
+//! value in the caller's own call: the panic goes through it, and the look-up lets go of what it holds.
 //!
 //! A key is there while there is anything of it: resources, lent or idle, being made or destroyed; somebody
 //! who waits; a look-up that holds it. Then it is forgotten, and with it what was to be kept in stock of it

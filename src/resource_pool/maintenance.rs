@@ -13,7 +13,8 @@
 //! If there is no thread to be had, or no task, the listener is told, and whatever is due half a second later, or
 //! after that, tries again.
 //! A pool that is closed needs none of it any more but for the loans that may come to look abandoned: when
-//! there are none of these left it stops.
+//! there are none of these left it stops. Who had begun before the close may be lent something after that, and then
+//! begins it again.
 
 use super::due::Duty;
 use super::event::PoolEvent;
@@ -100,11 +101,12 @@ impl<F: Form> Inner<F> {
     /// and wakes it: also if it has not lain down yet.
     fn after_pass(&self, duty: Duty) -> Verdict {
         self.critical(|state, _| {
+            let due = state.next_due(duty);
+            // Also where it stops: a loan that begins after that has to begin it again.
+            state.sleeps_until[duty as usize] = due;
             if state.is_done(duty) {
                 return Flow::Stop.into();
             }
-            let due = state.next_due(duty);
-            state.sleeps_until[duty as usize] = due;
             due.map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock.deadline_at(due)))
         })
     }

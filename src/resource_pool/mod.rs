@@ -59,6 +59,10 @@
 //!   panics is destroyed, and its place given back (RP-D7).
 //! - A loan comes with activation, then the test; a return with the test, then passivation.
 //!
+//! # Panics
+//! A panic of the factory, of the listener or of a waker goes no further than where it was called: it is an error, or
+//! told. That of a key's `Hash`, `Eq` or `Clone` goes to whoever called the pool with that key; the pool is unharmed.
+//!
 //! # Waiting within an execution
 //! Who waits for a resource in code that runs under the [load interlock](crate::execution) keeps others
 //! from loading, perhaps the very one that has the resource. So wait in a permit section, as for anything
@@ -108,6 +112,7 @@ mod event;
 mod factory;
 mod filling;
 mod guard;
+mod handed;
 mod handles;
 #[cfg(debug_assertions)]
 mod invariants;

@@ -382,7 +382,7 @@ impl<F: Form> State<F> {
                 self.return_grant(grant, fx);
                 Step::Refused(Refusal::Closed)
             }
-            Outcome::Granted(grant) => self.pick_up(grant, fx),
+            Outcome::Granted(grant) => self.come_for(grant, fx),
             Outcome::Retry => self.retry(key, ticket, asker, fx),
             Outcome::Closed => Step::Refused(Refusal::Closed),
         })

@@ -11,6 +11,7 @@ use std::time::Duration;
 /// A picture of the whole pool, as it was at one moment. It copies plain numbers of all resources under the
 /// lock, and brings them into order after it. (Which other sections take the longer the more there is, the module's
 /// limits say.)
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PoolSnapshot<M> {
     /// Whether it is closed.
     pub closed: bool,
@@ -27,8 +28,10 @@ pub struct PoolSnapshot<M> {
     pub keys: Vec<KeySnapshot<M>>,
 }
 
-/// What there is of one key.
+/// What there is of one key. As data it has the key as `key`: none in a pool without keys.
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(bound = "M: serde::Serialize"))]
 pub struct KeySnapshot<M> {
+    #[cfg_attr(feature = "serde", serde(rename = "key", serialize_with = "as_key"))]
     pub(super) metadata: Option<Shared<M>>,
     /// All that exist, or have a place; also what makes room for another key, until it has been destroyed.
     pub total: usize,
@@ -38,6 +41,14 @@ pub struct KeySnapshot<M> {
     pub waiting: usize,
     /// In stock, what is not finished first, then by how long it has been idle; then the others.
     pub resources: Vec<ResourceSnapshot>,
+}
+
+#[cfg(feature = "serde")]
+fn as_key<M: serde::Serialize, S: serde::Serializer>(
+    metadata: &Option<Shared<M>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&metadata.as_deref().map(|metadata| &**metadata), serializer)
 }
 
 impl<M> KeySnapshot<M> {
@@ -69,7 +80,7 @@ pub struct ResourceSnapshot {
 
 /// Where a resource is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ResourceState {
     /// In stock.

@@ -12,7 +12,8 @@
 //! # Why no wake-up is lost
 //! Every section that frees something ends with [`State::settle`], which grants, under the lock, until
 //! nobody in line can be served (INV-RP-EXACT-WAKE-UP). What has been granted is the waiter's: a
-//! newcomer cannot take it; a waiter that gives up passes it on. In a pool that lets newcomers barge, a
+//! newcomer cannot take it; a waiter that gives up passes it on (`handed.rs` has what may befall it until
+//! the waiter comes). In a pool that lets newcomers barge, a
 //! waiter is woken to try again instead; as many are on their way as there are things to be had
 //! (INV-RP-BARGING), and who comes too late goes back to the front of its queue. So every borrow ends
 //! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
@@ -147,7 +148,7 @@ pub(crate) struct State<F: Form> {
     pub(super) epoch: u64,
     pub(super) serials: u64,
     pub(super) closed: bool,
-    /// What the maintenance sleeps until, by duty; none: without end.
+    /// What the maintenance sleeps until, by duty; none: without end, or it has stopped.
     pub(super) sleeps_until: [Option<Time>; Duty::ALL.len()],
     /// When it looks at idle ones again, if it does so at intervals: what is to leave, what is to be tested.
     pub(super) next_run: [Option<Time>; Duty::ALL.len()],
@@ -479,9 +480,10 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// What was granted, and not picked up.
+    /// What was granted, and not picked up: what must not be lent any more leaves.
     pub(super) fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
         let slot = grant.slot;
+        self.slots[slot.index()].expired |= self.is_too_old(slot);
         let content = self.slots[slot.index()].content.take();
         let Some(victim) = grant.victim else {
             return match content {
@@ -523,6 +525,12 @@ impl<F: Form> State<F> {
             self.give_back_place(slot, fx);
             return Step::Refused(Refusal::Closed);
         }
+        self.renew(slot);
+        self.pick_up(Grant { slot, victim: None }, fx)
+    }
+
+    /// What is made in the slot from now on is another, and begins now.
+    pub(super) fn renew(&mut self, slot: Key) {
         self.end_life(slot);
         self.serials += 1;
         let entry = &mut self.slots[slot.index()];
@@ -532,7 +540,6 @@ impl<F: Form> State<F> {
             entry.created = self.clock.now();
         }
         self.begin_life(slot);
-        self.pick_up(Grant { slot, victim: None }, fx)
     }
 
     /// Removes a slot that is in no list of its place.

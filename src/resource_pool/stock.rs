@@ -311,8 +311,8 @@ impl<F: Form> State<F> {
         self.for_all_keys(|state, key| state.clear_key(key, fx));
     }
 
-    /// All idle ones leave, and what else exists will (PROP-RP-CLEAR-ALL). One section, so that none of them is
-    /// lent after it.
+    /// All idle ones leave, and what else exists will when it comes back; what was handed to a waiter, as soon as
+    /// that comes for it (PROP-RP-CLEAR-ALL). One section, so that none of them is taken after it.
     pub(super) fn clear_all(&mut self, fx: &mut Effects<F>) {
         self.epoch += 1;
         self.clear(fx);

@@ -3,7 +3,7 @@
 
 use crate::common::{Outcome, Pool, locked, pool};
 use crate::shared::end_the_run_when_the_library_panics;
-use crate::shared::task::Task;
+use crate::shared::task::{Task, block_on};
 use cabrank::resource_pool::{
     AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool,
     PoolEvent, ResourceFactory, ResourcePool, WeakResourcePool,
@@ -89,11 +89,23 @@ fn a_passivation_that_fails() {
         let new = waits.end().expect("a new one");
         assert_eq!((new.number, rig.script.alive()), (2, 1));
         assert_eq!(rig.events(), [format!("m: PassivateFailed({told})")]);
-        assert!(matches!(rig.pool.add(), Err(AddError::Create(_))));
+        assert!(matches!(rig.pool.add(), Err(AddError::Passivate(_))));
+        assert_eq!(rig.events(), [""; 0], "that is who adds's to know");
         rig.script.is_well("passivate");
         drop(new);
         assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 1), 1));
     }
+}
+
+/// Where stock is filled up, a failure is told of by the name of the call that failed: by that of the creation,
+/// once.
+#[test]
+fn a_passivation_that_fails_in_a_refill() {
+    let rig = pool(|b| b.min_idle(1));
+    rig.script.fails("passivate");
+    assert_eq!(rig.due().expect("it is tried again").as_millis(), 500);
+    assert_eq!(rig.events(), [r#"m: PassivateFailed(Error("on purpose"))"#]);
+    assert_eq!((rig.counts(), rig.script.made(), rig.script.alive()), ((0, 0), 1, 0));
 }
 
 #[test]
@@ -229,12 +241,23 @@ fn a_key_that_panics_is_its_callers() {
     let pool = KeyedResourcePool::builder(OfMoody).max_total(2).build().expect("valid");
     let [known, other] = ["known", "other"].map(|name| Moody(name, mood.clone()));
     drop(pool.borrow(&known));
-    for (step, key) in [(1, &known), (2, &known), (3, &other)] {
-        mood.store(step, SeqCst);
-        let called = catch_unwind(AssertUnwindSafe(|| pool.borrow(key).map(drop)));
-        assert!(called.is_err(), "step {step}");
-        mood.store(0, SeqCst);
-        assert_eq!((pool.num_active(), pool.num_total(), pool.num_keys()), (0, 1, 1));
+    type Pool = KeyedResourcePool<Moody, OfMoody>;
+    let calls: [fn(&Pool, &Moody); 5] = [
+        |pool, key| drop(pool.borrow(key)),
+        |pool, key| drop(block_on(pool.borrow_async(key))),
+        |pool, key| drop(pool.add(key)),
+        |pool, key| pool.clear_key(key),
+        |pool, key| assert!(pool.num_idle_of(key) < 2),
+    ];
+    // Only what is made is cloned.
+    for (step, key, concerned) in [(1, &known, 5), (2, &known, 5), (3, &other, 3)] {
+        for call in &calls[..concerned] {
+            mood.store(step, SeqCst);
+            let called = catch_unwind(AssertUnwindSafe(|| call(&pool, key)));
+            assert!(called.is_err(), "step {step}");
+            mood.store(0, SeqCst);
+            assert_eq!((pool.num_active(), pool.num_total(), pool.num_keys()), (0, 1, 1));
+        }
     }
     // Its drop panics where the key is forgotten.
     mood.store(4, SeqCst);

@@ -13,6 +13,7 @@ mod crowds;
 mod executions;
 mod failures;
 mod foreign_code;
+mod handed_over;
 mod histories;
 mod keyed;
 mod looking_up;

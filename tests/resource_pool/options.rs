@@ -475,6 +475,9 @@ fn errors_say_what_they_are_about_and_have_causes() {
         assert_eq!(chain(&error).concat().matches("refused").count(), 1);
     }
     assert_eq!(chain(&add), ["no resource could be made: refused", "again"]);
+    let again = || Refused(Box::new(std::io::Error::other("again")));
+    let passivate = AddError::Passivate(Failure::Error(again()));
+    assert_eq!(chain(&passivate), ["the new resource could not be passivated: refused", "again"]);
 }
 
 #[derive(Debug)]

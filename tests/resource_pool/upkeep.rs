@@ -4,9 +4,10 @@
 use crate::common::locked;
 use crate::shared::task::{Task, block_on};
 use crate::shared::{Door, SECOND, before_long, end_the_run_when_the_library_panics};
+use crate::steps::{Step, Steps};
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, BorrowError, KeyedResourcePool, PoolEvent, ResourceFactory,
-    ResourcePool,
+    Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, PoolEvent,
+    ResourceFactory, ResourcePool,
 };
 use cabrank::{BoxFuture, ManualClock, Runtime};
 use std::convert::Infallible;
@@ -299,6 +300,43 @@ impl ByHand {
                 return;
             }
         }
+    }
+}
+
+/// Who had begun before the close is handed its resource after it, made or out of stock: that loan may be lost, too.
+/// It was never given up: the sweep had stopped, and what it had slept until was taken for what it does.
+/// PROP-RP-CLOSE-ENDS.
+#[test]
+fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
+    end_the_run_when_the_library_panics();
+    for (held, in_stock) in [("create", false), ("activate", true)] {
+        let (runtime, steps, clock) = (ByHand::default(), Steps::default(), ManualClock::new());
+        let builder = ResourcePool::builder(Async(steps.clone()), "m").clock(clock.clock());
+        let builder = builder.abandoned_after(10 * SECOND).remove_abandoned(true);
+        let pool = builder.build_on(runtime.clone()).expect("a valid pool");
+        let first = block_on(pool.borrow_async()).expect("made at once");
+        runtime.run();
+        if in_stock {
+            drop(first)
+        } else {
+            first.invalidate()
+        }
+        steps.on(held, Step::Held);
+        let theirs = pool.clone();
+        let mut task =
+            Task::new(async move { theirs.borrow_async().await.map(Borrowed::into_owned) });
+        assert!(task.poll().is_none(), "its {held} takes its time");
+        clock.advance(2 * SECOND);
+        pool.close();
+        runtime.run();
+        steps.go_on(held);
+        let lost = task.poll().expect("it goes on").expect("begun before the close");
+        clock.advance(10 * SECOND);
+        runtime.run();
+        assert_eq!((pool.num_active(), pool.num_total()), (0, 0), "{held}");
+        assert!(pool.wait_closed(Duration::ZERO), "nothing is left");
+        drop(lost);
+        assert_eq!(steps.alive(), 0);
     }
 }
 

@@ -58,6 +58,7 @@ const ALL: &[&str] = &[
     "Clear",
     "ClearAll",
     "Close",
+    "Come",
     "Completes",
     "CreateFails",
     "Created",

@@ -20,6 +20,7 @@ pub(crate) enum Ended {
     /// Whether by a panic.
     Create(bool),
     Activate(bool),
+    Passivate(bool),
     Invalid,
     Added,
     Full,
@@ -67,6 +68,8 @@ pub(crate) struct Mirror {
     numbers: BTreeMap<SlotId, u32>,
     created: BTreeMap<SlotId, u64>,
     idle_since: BTreeMap<(SlotId, usize), u64>,
+    /// Of stock that was handed to who has not come for it.
+    handed_since: BTreeMap<SlotId, u64>,
     /// The idle ones in the order in which they are tested.
     turns: Vec<(SlotId, usize)>,
     unclean: BTreeSet<SlotId>,
@@ -74,7 +77,6 @@ pub(crate) struct Mirror {
     completed: BTreeSet<SlotId>,
     /// Of each borrower: the calls that are still to come, once it has begun with them.
     calls: Vec<Option<VecDeque<Call>>>,
-    awake: Vec<bool>,
     ended: Vec<Option<Refusal>>,
     leaving: VecDeque<SlotId>,
     pub(crate) destroyed: Vec<u32>,
@@ -102,6 +104,15 @@ pub(crate) fn limits(bounds: &Bounds) -> Limits {
     }
 }
 
+/// What a waiter was handed out of stock, and has not come for.
+fn handed_stock(at: &At) -> Option<SlotId> {
+    match at {
+        At::Preparing { slot, handed: true, .. } => Some(slot.id),
+        At::Creating { slot, handed: true } if slot.unfinished => Some(slot.id),
+        _ => None,
+    }
+}
+
 impl Mirror {
     pub(crate) fn new(world: &World, keys: usize, clients: usize) -> Mirror {
         let limits = limits(&world.bounds);
@@ -116,11 +127,11 @@ impl Mirror {
             numbers: BTreeMap::new(),
             created: BTreeMap::new(),
             idle_since: BTreeMap::new(),
+            handed_since: BTreeMap::new(),
             turns: vec![],
             unclean: BTreeSet::new(),
             completed: BTreeSet::new(),
             calls: vec![None; clients],
-            awake: vec![false; clients],
             ended: vec![None; clients],
             leaving: VecDeque::new(),
             destroyed: vec![],
@@ -141,21 +152,24 @@ impl Mirror {
         for event in self.spec.told.clone() {
             self.happened.insert(word(&event));
             match event {
-                Event::Waits(client) => self.begins(client, false),
-                Event::Takes(client, _) | Event::Completes(client, _) => self.begins(client, false),
-                Event::Creates(client, ..) => {
-                    let handed = matches!(
-                        self.spec.clients[client],
-                        At::Creating { handed: true, .. } | At::MakingRoom { handed: true, .. }
-                    );
-                    self.begins(client, !handed);
-                }
+                Event::Waits(client)
+                | Event::Takes(client, _)
+                | Event::Completes(client, _)
+                | Event::Creates(client, ..) => self.calls[client] = None,
                 Event::Refused(client, why) => self.ended[client] = Some(why),
                 Event::Leaves(id) => self.leaving.push_back(id),
-                Event::Called(_) | Event::Has(..) | Event::Adds(_) | Event::Idles(_) => {}
+                // And may have been handed to another at once.
+                Event::Idles(id) => drop(self.handed_since.remove(&id)),
+                Event::Called(_) | Event::Has(..) | Event::Adds(_) => {}
             }
         }
         self.created.extend((made + 1..=self.spec.made).map(|id| (id, self.now)));
+        let handed: Vec<_> = self.spec.clients.iter().filter_map(handed_stock).collect();
+        self.handed_since.retain(|id, _| handed.contains(id));
+        for id in handed {
+            let idle = self.idle_since.iter().find(|((of, _), _)| *of == id);
+            self.handed_since.entry(id).or_insert(idle.map_or(self.now, |(_, since)| *since));
+        }
         let name = |idle: &Idle| (idle.slot.id, idle.since);
         // What is to make room may come back to where it was.
         let mut known: Vec<_> = self.spec.idle.iter().map(name).collect();
@@ -172,11 +186,6 @@ impl Mirror {
                 self.turns.push(at);
             }
         }
-    }
-
-    fn begins(&mut self, client: ClientId, awake: bool) {
-        self.calls[client] = None;
-        self.awake[client] = awake;
     }
 
     fn destroy(&mut self) {
@@ -200,13 +209,9 @@ impl Mirror {
     pub(crate) fn run(&mut self, client: ClientId, ends: &mut Ends) -> Option<Ended> {
         loop {
             match self.spec.clients[client] {
-                // It comes for what it was handed after the close.
-                At::MakingRoom { .. } | At::Creating { .. } | At::Preparing { .. }
-                    if self.spec.closed && !self.awake[client] =>
-                {
-                    self.apply(Action::GiveUp { client });
-                    return Some(Ended::Closed);
-                }
+                At::MakingRoom { handed: true, .. }
+                | At::Creating { handed: true, .. }
+                | At::Preparing { handed: true, .. } => self.apply(Action::Come { client }),
                 At::Waiting(_) => return None,
                 At::Called(_) => {
                     self.section(Action::Retry { client });
@@ -220,12 +225,10 @@ impl Mirror {
                 At::Out => return Some(self.refused(client)),
                 At::Lent(slot) => return Some(Ended::Has(self.numbers[&slot.id])),
                 At::MakingRoom { victim, .. } => {
-                    self.awake[client] = true;
                     self.gone(victim.slot.id);
                     self.apply(Action::MadeRoom { client });
                 }
                 At::Creating { slot, .. } => {
-                    self.awake[client] = true;
                     let end = ends.next()?;
                     if end == End::Well {
                         self.create(slot.id);
@@ -241,7 +244,6 @@ impl Mirror {
                     }
                 }
                 At::Preparing { slot, fresh, .. } => {
-                    self.awake[client] = true;
                     let Some(call) = self.next_call(client, slot.id, fresh) else {
                         self.apply(Action::Ready { client });
                         continue;
@@ -317,7 +319,7 @@ impl Mirror {
     pub(crate) fn cancel(&mut self, client: ClientId) {
         match self.spec.clients[client] {
             At::Out => {}
-            At::Creating { .. } | At::Preparing { .. } if self.awake[client] => {
+            At::Creating { handed: false, .. } | At::Preparing { handed: false, .. } => {
                 self.apply(Action::Cancel { client });
             }
             _ => self.apply(Action::GiveUp { client }),
@@ -370,7 +372,8 @@ impl Mirror {
                 self.fail_add(adding);
                 return Some(match call {
                     Call::Validate => Ended::Invalid,
-                    _ => Ended::Create(end == End::Panic),
+                    Call::Passivate => Ended::Passivate(end == End::Panic),
+                    Call::Create | Call::Activate => Ended::Create(end == End::Panic),
                 });
             }
             if call == Call::Create {
@@ -434,7 +437,8 @@ impl Mirror {
         }
         for client in 0..self.spec.clients.len() {
             let slot = self.spec.clients[client].slot().copied();
-            if slot.is_some_and(|slot| !slot.expired && self.has_outlived(slot.id)) {
+            let is_over = |id| self.has_outlived(id) || self.was_handed_long_ago(id);
+            if slot.is_some_and(|slot| !slot.expired && is_over(slot.id)) {
                 self.section(Action::Expire { client });
             }
             if let At::MakingRoom { slot, mut victim, handed } = self.spec.clients[client] {
@@ -452,6 +456,11 @@ impl Mirror {
         for at in 0..self.spec.adding.len() {
             self.spec.adding[at].expired |= self.has_outlived(self.spec.adding[at].id);
         }
+    }
+
+    fn was_handed_long_ago(&self, id: SlotId) -> bool {
+        let end = self.handed_since.get(&id).zip(self.world.max_idle_time);
+        end.is_some_and(|(since, time)| self.now >= since + time * 1_000)
     }
 
     fn has_outlived(&self, id: SlotId) -> bool {

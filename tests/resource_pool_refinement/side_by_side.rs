@@ -65,6 +65,7 @@ fn of_added(added: &Added) -> Ended {
         Err(AddError::Closed) => Ended::Closed,
         Err(AddError::Full) => Ended::Full,
         Err(AddError::Create(failure)) => Ended::Create(of_failure(failure)),
+        Err(AddError::Passivate(failure)) => Ended::Passivate(of_failure(failure)),
         Err(AddError::Invalid) => Ended::Invalid,
         Err(other) => unreachable!("no such error: {other:?}"),
     }

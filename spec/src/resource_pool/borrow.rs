@@ -3,7 +3,7 @@
 use crate::resource_pool::rules::Defect::{D1, D5};
 use crate::resource_pool::rules::Planted::*;
 use crate::resource_pool::state::{
-    At, ClientId, Event, Key, Refusal, ResourcePool, Slot, Waiter, WhenExhausted,
+    At, ClientId, Event, Idle, Key, Refusal, ResourcePool, Slot, Test, Waiter, WhenExhausted,
 };
 
 impl ResourcePool {
@@ -59,6 +59,58 @@ impl ResourcePool {
         }
         self.settle();
         self.trim(waiter.key, None);
+    }
+
+    // Preparing, Creating, MakingRoom, handed over -- its borrower comes for it --> the same, awake
+    // the same, closed --> refused; what it had is passed on
+    // Creating, MakingRoom -- it comes; too old --> the same, awake: it begins now
+    // Preparing, Creating what another had begun -- it comes; too old; the key has stock --> Preparing the next; the old one leaves
+    // the same; there is no stock --> MakingRoom: it destroys the old one, and creates in its place
+    pub(crate) fn come(&mut self, client: ClientId) {
+        if self.closed {
+            return self.pass_on_all(client, Refusal::Closed);
+        }
+        let (At::MakingRoom { handed, .. }
+        | At::Creating { handed, .. }
+        | At::Preparing { handed, .. }) = &mut self.clients[client]
+        else {
+            return;
+        };
+        *handed = false;
+        let at = self.clients[client];
+        let Some(&slot) = at.slot().filter(|slot| slot.old || slot.expired) else { return };
+        if self.planted(LateIsLentAtAnyAge) {
+            return;
+        }
+        if !slot.unfinished && !matches!(at, At::Preparing { .. }) {
+            return self.begin_again(client);
+        }
+        let key = slot.key;
+        self.drop_what_is_over(key, true);
+        match self.stock_of(key) {
+            Some(at) => {
+                self.leave(slot);
+                self.take(client, at, false);
+                self.settle();
+            }
+            None => {
+                self.total[key] -= 1;
+                let new = self.reserve(key);
+                self.told.push(Event::Creates(client, new.id, Some(slot.id)));
+                let (since, test) = (0, Test::No);
+                let victim = Idle { slot, since, test, due: true, over: true, overlooked: false };
+                self.clients[client] = At::MakingRoom { slot: new, victim, handed: false };
+            }
+        }
+    }
+
+    /// Nothing has been made in its place yet: what is, is new.
+    fn begin_again(&mut self, client: ClientId) {
+        self.made += 1;
+        let id = self.made;
+        if let At::MakingRoom { slot, .. } | At::Creating { slot, .. } = &mut self.clients[client] {
+            *slot = Slot { id, old: false, expired: false, ..*slot };
+        }
     }
 
     // MakingRoom -- it has destroyed what makes room --> Creating; of its key there is one less
@@ -167,10 +219,13 @@ impl ResourcePool {
     // Waiting -- gives up --> refused
     // Called -- gives up --> refused; the call is passed on
     // Preparing, Creating, MakingRoom, handed over and not awake -- gives up --> refused; what it had is passed on
-    // Nor does such a one come for it after a close: it gives up, and is told of the close
     pub(crate) fn give_up(&mut self, client: ClientId) {
+        self.pass_on_all(client, Refusal::GaveUp);
+    }
+
+    fn pass_on_all(&mut self, client: ClientId, why: Refusal) {
         let was = std::mem::replace(&mut self.clients[client], At::Out);
-        self.told.push(Event::Refused(client, Refusal::GaveUp));
+        self.told.push(Event::Refused(client, why));
         match was {
             At::Waiting(_) if self.planted(LeavesLineInName) => {}
             At::Waiting(_) => self.line.retain(|waiter| waiter.client != client),

@@ -1,6 +1,7 @@
 //! What is explored: a pool, its borrowers, and what may happen to it.
 
 use crate::checker::{Machine, UNFAIR};
+use crate::resource_pool::rules::Defect::D1;
 use crate::resource_pool::rules::Planted::{DestroysForEver, NobodyRefills};
 use crate::resource_pool::rules::Rules;
 use crate::resource_pool::state::{
@@ -29,7 +30,7 @@ pub enum May {
     Age,
     /// The same, and is evicted though it is the minimum.
     AgeHard,
-    /// What is idle must not be lent any more.
+    /// What is idle, or was handed to who has not come for it, must not be lent any more.
     Outlive,
     Expire,
     Clear,
@@ -70,6 +71,10 @@ pub enum Action {
         waits: bool,
     },
     Retry {
+        client: ClientId,
+    },
+    /// For what it was handed.
+    Come {
         client: ClientId,
     },
     MadeRoom {
@@ -174,7 +179,8 @@ impl Action {
     pub fn kind_and_class(&self, s: &ResourcePool) -> (u8, u8) {
         let of = |group: usize, place: usize| (group * 8 + place) as u8;
         match *self {
-            Action::MadeRoom { client }
+            Action::Come { client }
+            | Action::MadeRoom { client }
             | Action::Created { client }
             | Action::Ready { client }
             | Action::Return { client }
@@ -211,6 +217,7 @@ impl ResourcePool {
         match *action {
             Action::Borrow { client, key, waits } => self.borrow(client, key, waits),
             Action::Retry { client } => self.retry(client),
+            Action::Come { client } => self.come(client),
             Action::MadeRoom { client } => self.made_room(client),
             Action::Created { client } => self.created(client),
             Action::Ready { client } => self.ready(client),
@@ -264,20 +271,26 @@ impl Config {
                 out.extend(able(May::GiveUp, Action::GiveUp { client }));
                 out.push(Action::Retry { client });
             }
-            At::MakingRoom { handed, .. } => {
-                out.extend(able(May::GiveUp, Action::GiveUp { client }).filter(|_| handed));
-                out.push(Action::MadeRoom { client });
+            At::MakingRoom { slot, handed: true, .. }
+            | At::Creating { slot, handed: true, .. }
+            | At::Preparing { slot, handed: true, .. } => {
+                out.extend(able(May::GiveUp, Action::GiveUp { client }));
+                out.extend(able(May::Outlive, Action::Expire { client }).filter(|_| !slot.expired));
+                // In the original, it is looked at when it is handed over.
+                let is_stock = matches!(s.clients[client], At::Preparing { .. });
+                let fails = able(May::PrepareFail, Action::PrepareFails { client });
+                out.extend(fails.filter(|_| is_stock && s.original(D1)));
+                out.push(Action::Come { client });
             }
-            At::Creating { handed, .. } => {
+            At::MakingRoom { .. } => out.push(Action::MadeRoom { client }),
+            At::Creating { .. } => {
                 out.extend(able(May::CreateFail, Action::CreateFails { client }));
-                out.extend(able(May::GiveUp, Action::GiveUp { client }).filter(|_| handed));
                 out.extend(able(May::Cancel, Action::Cancel { client }));
                 out.push(Action::Created { client });
             }
-            At::Preparing { fresh, handed, .. } => {
+            At::Preparing { fresh, .. } => {
                 let fails = if fresh { May::FreshFail } else { May::PrepareFail };
                 out.extend(able(fails, Action::PrepareFails { client }));
-                out.extend(able(May::GiveUp, Action::GiveUp { client }).filter(|_| handed));
                 out.extend(able(May::Cancel, Action::Cancel { client }));
                 out.push(Action::Ready { client });
             }

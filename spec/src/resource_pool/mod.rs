@@ -33,7 +33,8 @@
 //! keys. So a full key blocks nobody. If newcomers may *barge*, that waiter is called instead, to try again.
 //!
 //! Who was served keeps its place: if what it took is broken, it takes the next, and when there is none it creates
-//! one. Who gives up after it was served passes on what it has.
+//! one. Who had waited comes for what it was handed when it is awake. What must not be lent any more by then is not:
+//! its borrower takes the next, or creates one in its place. Who gives up after it was served passes on what it has.
 //!
 //! # What keeps the rules simple
 //! * A newcomer never finds anything that a waiter of its key could have used: nobody waits who could be served

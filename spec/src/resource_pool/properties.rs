@@ -3,7 +3,7 @@
 use crate::resource_pool::invariants::{could_be_served, present, takeable};
 use crate::resource_pool::machine::{Action, Config, kind};
 use crate::resource_pool::state::{
-    At, ClientId, Event, Idle, Key, Limit, ResourcePool, SlotId, Test, Waiter, WhenExhausted,
+    At, ClientId, Event, Idle, Key, Limit, ResourcePool, Slot, SlotId, Test, Waiter, WhenExhausted,
 };
 
 /// Something that every step keeps.
@@ -113,10 +113,13 @@ step_properties! {
             },
             _ => None,
         }));
-    "PROP-RP-FRESH" "what has been idle or has lived for too long is not lent, though nobody has evicted it yet"
-        |before, _, after| each(taken(after).into_iter().map(|(_, id)| {
-            !before.idle.iter().any(|idle| idle.slot.id == id && idle.over)
-        }));
+    "PROP-RP-FRESH" "what has been idle or has lived for too long is not lent, though nobody has evicted it yet: neither to who comes upon it, nor to who was handed it and comes for it later"
+        |before, action, after| {
+            let found = taken(after).into_iter().map(|(_, id)| {
+                !before.idle.iter().any(|idle| idle.slot.id == id && idle.over)
+            });
+            each(found.chain(comes_for(before, action, after).map(|slot| !slot.expired)))
+        };
     "PROP-RP-VICTIM" "what makes room is stock of the borrower's own key that must not be lent any more; else what is not finished, or the least recently used of all that are idle"
         |before, _, after| each(makes_room(after).into_iter().map(|(client, victim)| {
             let was = before.idle.iter().find(|idle| idle.slot.id == victim);
@@ -126,7 +129,7 @@ step_properties! {
             let place = was.map(Idle::place);
             after.idle.iter().filter(takeable).all(|idle| Some(idle.place()) > place)
         }));
-    "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place, and takes or creates another; so does one who completes a creation that fails"
+    "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place, and takes or creates another; so does one who completes a creation that fails, and one who comes for what it was handed"
         |before, action, after| {
             let client = match *action {
                 Action::PrepareFails { client } => match before.clients[client] {
@@ -134,9 +137,13 @@ step_properties! {
                     _ => return None,
                 },
                 Action::CreateFails { client } if before.clients[client].slot()?.unfinished => client,
+                Action::Come { client } => client,
                 _ => return None,
             };
-            let goes_on = matches!(after.clients[client], At::Creating { .. } | At::Preparing { .. });
+            let goes_on = matches!(
+                after.clients[client],
+                At::Creating { .. } | At::Preparing { .. } | At::MakingRoom { .. }
+            );
             (!before.closed).then_some(goes_on)
         };
     "PROP-RP-LATE-HAND-OVER" "a hand-over that comes too late is passed on: the resource goes to another, or is idle again, if there is room"
@@ -155,8 +162,11 @@ step_properties! {
                 present(before).into_iter().filter(|id| !there.contains(id)).collect();
             (!gone.is_empty()).then(|| gone.iter().all(|&id| may_go(before, action, id)))
         };
-    "PROP-RP-CLEAR-ALL" "whatever there is when all is cleared leaves at once, or is too old to become idle again"
-        |_, action, after| {
+    "PROP-RP-CLEAR-ALL" "whatever there is when all is cleared leaves at once, or is too old to become idle again, or to be lent to who comes for it later"
+        |before, action, after| {
+            if let Some(slot) = comes_for(before, action, after) {
+                return Some(!slot.old);
+            }
             let Action::ClearAll = action else { return None };
             let mut slots = after.clients.iter().filter_map(At::slot).chain(&after.adding);
             let mut idle = after.idle.iter();
@@ -237,6 +247,12 @@ fn taken(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
     with.collect()
 }
 
+/// With what somebody goes on who has come for what it was handed: out of stock, or in a place that it has.
+fn comes_for(before: &ResourcePool, action: &Action, after: &ResourcePool) -> Option<Slot> {
+    let Action::Come { client } = *action else { return None };
+    after.clients[client].slot().copied().filter(|_| !before.closed)
+}
+
 /// Who creates in the place of another, and of which.
 fn makes_room(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
     let victims = after.told.iter().filter_map(|event| match event {
@@ -281,7 +297,7 @@ fn may_go(before: &ResourcePool, action: &Action, id: SlotId) -> bool {
             before.clients[client].victim().is_some_and(|victim| victim.slot.id == id)
         }
         Action::Cancel { client } => own(client) && completes(before, client),
-        Action::GiveUp { client } => {
+        Action::Come { client } | Action::GiveUp { client } => {
             own(client) && !matches!(before.clients[client], At::Preparing { .. })
         }
         Action::AddFails { at } => before.adding[at].id == id,

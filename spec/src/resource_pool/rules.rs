@@ -73,6 +73,7 @@ switches! {
     OldComesBack "what was lent when all was cleared becomes idle" "it is destroyed when it comes back";
     ExpiredComesBack "what has outlived its lifetime becomes idle" "it is destroyed when it comes back";
     LendsWhatIsOver "what has been idle for too long is lent if nobody has evicted it yet" "it leaves";
+    LateIsLentAtAnyAge "who comes for what it was handed is lent it, though it must not be lent any more" "it takes the next, or creates one in its place";
     OverMakesNoRoom "what has been idle for too long keeps its place from a borrower of its key" "its place is the borrower's, if there is no other";
     TestedIsTaken "a resource is lent while it is tested" "it is passed over";
     ClearForgetsTested "what is tested survives a clear" "it is destroyed when its test is over";

@@ -283,6 +283,7 @@ impl ResourcePool {
     }
 
     // lent -- its lifetime is over --> lent for the last time; what is idle is evicted
+    // handed over -- its time is over --> not lent any more, to who comes for it or after that
     pub(crate) fn expire(&mut self, client: ClientId) {
         self.clients[client].slots_mut().take(1).for_each(|slot| slot.expired = true);
     }

@@ -60,6 +60,7 @@ fn sentence(s: &ResourcePool, action: &Action) -> String {
             format!("{} tries to borrow{}", name(client), of(key))
         }
         Action::Retry { client } => format!("{} tries again", name(client)),
+        Action::Come { client } => format!("{} comes for what it was handed", name(client)),
         Action::MadeRoom { client } => {
             let victim = s.clients[client].victim().map_or(0, |victim| victim.slot.id);
             format!("{} has destroyed r{victim}, which made room", name(client))

@@ -1,0 +1,63 @@
+//! What was handed to a waiter that comes for it later.
+//!
+//! A waiter is served by whoever frees something, and comes for that when its thread or its task runs next: at
+//! once, most often, but perhaps much later. By then all may have been cleared, a lifetime may have ended, or the
+//! resource may have been nobody's for longer than one may be idle. So who comes looks at what it was handed as a
+//! borrower looks at stock that it comes upon: what must not be lent any more is not lent (PROP-RP-FRESH,
+//! PROP-RP-CLEAR-ALL).
+//!
+//! The waiter keeps its turn (PROP-RP-KEEPS-PLACE). It takes the next in stock; if there is none, the place is its
+//! own, and it makes one there, once it has destroyed what it was handed. A place that it was handed begins
+//! again: nothing has been made in it yet. Who gives up instead passes on only what may be lent.
+
+use super::effects::{Dead, Effects};
+use super::factory::Form;
+use super::slot::{Content, Place};
+use super::state::{Grant, State, Step};
+use crate::slab_list::Key;
+
+impl<F: Form> State<F> {
+    /// A waiter comes for what it was handed.
+    pub(super) fn come_for(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
+        let slot = grant.slot;
+        if !self.is_too_old(slot) {
+            return self.pick_up(grant, fx);
+        }
+        match self.slots[slot.index()].content.take() {
+            Content::Nothing => {
+                self.renew(slot);
+                self.pick_up(grant, fx)
+            }
+            content => self.replace(slot, content, fx),
+        }
+    }
+
+    /// Whether what was handed over must not be lent any more.
+    pub(super) fn is_too_old(&self, slot: Key) -> bool {
+        let entry = &self.slots[slot.index()];
+        let over = match entry.content {
+            Content::Nothing => self.has_outlived(slot),
+            Content::Ready(_) | Content::Unfinished(_) => self.is_stale(slot),
+        };
+        over || entry.expired || entry.epoch != self.epoch
+    }
+
+    /// Another for the same borrower, and the old one leaves.
+    fn replace(&mut self, slot: Key, old: Content<F>, fx: &mut Effects<F>) -> Step<F> {
+        let key = self.slots[slot.index()].key;
+        let Some(next) = self.fresh_stock_of(key, true, fx) else {
+            let meta = self.subs[key.index()].metadata.clone();
+            let victim = Dead { slot: None, content: old, meta: meta.clone() };
+            self.renew(slot);
+            let first = self.asks_what_is_made(slot);
+            return Step::Create { slot, victim: Some(victim), meta, first };
+        };
+        self.leave_stock(next);
+        self.slots[next.index()].place = Place::Lent;
+        let step = self.pick_up(Grant { slot: next, victim: None }, fx);
+        // One loan is as good as the other.
+        self.leave(slot, old, fx);
+        self.changed(key, fx);
+        step
+    }
+}
