@@ -65,8 +65,8 @@ fn periodic_open_x_failing_open() {
     });
 }
 
-/// Guards that a try uses up the open for which it is made (`Signal::end`): otherwise it is made again for as long
-/// as it fails.
+/// Guards that there is one try more for all who open meanwhile (`Core::open`): otherwise it is made again for as
+/// long as it fails.
 #[test]
 fn periodic_open_x_hopeless_open() {
     let ways = ["one is told by the join", "each is told"];

@@ -118,8 +118,8 @@ impl Reloading {
     pub(crate) fn reloads(&self) -> usize {
         self.changes.taken_up()
     }
-    /// The same by who may unload now, and has run when there were so many. If there was another since, that has
-    /// unloaded for this one, too.
+    /// The same by who has run when there were so many, and has loaded nothing since. If there was another
+    /// reload meanwhile, that has unloaded for this one, too.
     pub(crate) fn owe_since(&self, reloads: usize) {
         if self.reloads() == reloads {
             self.owe();

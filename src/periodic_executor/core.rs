@@ -14,6 +14,7 @@ use crate::slab_list::Key;
 use crate::sync::{Mutex, has_failed};
 use crate::wait_queue::{Queue, Waiters};
 use std::cell::RefCell;
+use std::mem::take;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
@@ -127,15 +128,19 @@ impl<T: Send + 'static> Core<T> {
             None => return Ok(()),
         };
         let mut run = Run::new(self.clone(), member);
+        // Whoever opens meanwhile is told that it is open: one try more for all of them. (No third: they may come
+        // again in each.)
+        let mut may_try_again = true;
         loop {
             let unbegun = Unbegun::new(run);
             let Err(why) = start(unbegun.clone()) else { return Ok(()) };
-            // Whoever has begun it all the same goes on.
-            let Some(back) = unbegun.begin() else { return Ok(()) };
-            run = back;
-            // Whoever has opened meanwhile was told that it is open: one try more for all of them. Each
-            // further try uses up an open that came during the last, so there is an end to them.
-            if !run.end(Ended::Joined(Joined::Abandoned)) {
+            match unbegun.begin() {
+                Some(back) => run = back,
+                // Somebody has begun it all the same, and may have ended it.
+                None if self.signal.is_running() => return Ok(()),
+                None => return Err(OpenError::NotStarted(why)),
+            }
+            if !run.try_to_end(Ended::Joined(Joined::Abandoned), take(&mut may_try_again)) {
                 return Err(OpenError::NotStarted(why));
             }
         }
@@ -160,7 +165,7 @@ impl<T: Send + 'static> Core<T> {
     /// Until when a run that pauses has to sleep now; none: the pause is over. The waker is woken when
     /// this must be looked at again.
     pub(super) fn sleep(&self, pause: &mut Pause, waker: &Waker) -> Option<Deadline> {
-        let begins = std::mem::take(&mut pause.begins);
+        let begins = take(&mut pause.begins);
         let limit = match self.signal.lie_down(waker, begins) {
             Bed::GetUp => return None,
             Bed::Woken => pause.earliest,

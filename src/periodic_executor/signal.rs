@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | `RUNNING` | by the open that starts a run | by the run, when it ends |
 //! | `CLOSED` | by close | by open |
-//! | `AGAIN` | by an open that finds a run awake, perhaps about to end | when the target is called; when the run goes on for it |
-//! | `FRESH` | by an open that follows a close which the run has not obeyed yet | when the target is called; when the run goes on for it |
+//! | `AGAIN` | by an open that finds a run awake, perhaps about to end | when the target is called |
+//! | `FRESH` | by an open that follows a close which the run has not obeyed yet | when the target is called |
 //! | `WOKEN` | by wake | when the target is called |
 //! | `SKIPS` | by skip_sleep | when a pause begins |
 //! | `ASLEEP` | by the run, before it parks | by whoever will wake it; when the target is called |
@@ -163,11 +163,10 @@ impl Signal {
     }
 
     /// The run would end. Says whether it was opened again meanwhile, and has to go on; unless it
-    /// cannot. What it goes on for is used up by that.
+    /// cannot.
     pub(super) fn end(&self, can_go_on: bool) -> bool {
         let goes_on = |word| can_go_on && word & CLOSED == 0 && word & (AGAIN | FRESH) != 0;
-        let before =
-            self.word.update(|word| if goes_on(word) { word & !(AGAIN | FRESH) } else { 0 });
+        let before = self.word.update(|word| if goes_on(word) { word } else { 0 });
         goes_on(before)
     }
 

@@ -59,8 +59,8 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Runtime: Send + Sync + 'static {
     /// Is ready when its time has come.
     type Sleep: Future<Output = ()> + Send + 'static;
-    /// Runs the task to its end. A panic here is an [`OpenError::NotStarted`]; the task is then ready when it is
-    /// first polled, and calls nothing.
+    /// Runs the task to its end. A panic here is an [`OpenError::NotStarted`], unless the task has been polled and
+    /// goes on; one that was not polled by then is ready when it is, and calls nothing.
     fn spawn(&self, task: BoxFuture<()>);
     /// Sleeps until then.
     fn sleep_until(&self, at: Instant) -> Self::Sleep;

@@ -37,6 +37,7 @@ impl Execution<'static> {
             inside: false,
             reloading,
             reloads_last: false,
+            ends_since: None,
             reload_completers: Completers::default(),
             completers: Completers::default(),
             running: None,

@@ -158,15 +158,8 @@ impl Execution<'_> {
         self.complete_all();
         self.running = None;
     }
-    /// Whether its end does anything under its share.
-    pub(super) fn needs_share(&self) -> bool {
-        self.reloads_last || self.has_completers()
-    }
-    fn has_completers(&self) -> bool {
-        !(self.reload_completers.is_empty() && self.completers.is_empty())
-    }
     fn complete_all(&mut self) {
-        if !self.has_completers() {
+        if self.reload_completers.is_empty() && self.completers.is_empty() {
             return;
         }
         self.assert_share();

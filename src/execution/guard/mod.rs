@@ -76,6 +76,8 @@ pub struct Execution<'scope> {
     reloading: Option<Arc<Reloading>>,
     /// To be reloaded before it is completed: until it may unload, or leaves that to the next.
     reloads_last: bool,
+    /// How many reloads had begun when its end began to wait to unload: from there on it loads nothing.
+    ends_since: Option<usize>,
     reload_completers: Completers,
     completers: Completers,
     /// Its share: entered first and left last.
@@ -149,7 +151,8 @@ impl<'scope> Execution<'scope> {
     /// then dropped, it waits for that first.
     ///
     /// Of one that is over, because it could not [begin anew](Self::reset), the executor does not count as running:
-    /// a `wrap` inside has hooks of its own, and is refused on what is half reloaded.
+    /// a `wrap` inside has hooks of its own, and is refused on what is half reloaded. So it is to the end of this
+    /// call, also if the body resets it, and that succeeds.
     pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution<'_>) -> R) -> R {
         self.await_share();
         self.assert_share();
@@ -234,6 +237,7 @@ impl<'scope> Execution<'scope> {
             inside: self.inside,
             reloading: self.reloading.take(),
             reloads_last: take(&mut self.reloads_last),
+            ends_since: self.ends_since.take(),
             reload_completers: take(&mut self.reload_completers),
             completers: take(&mut self.completers),
             running: self.running.take().map(Running::out_of_scope),
@@ -247,9 +251,7 @@ impl Drop for Execution<'_> {
         if has_failed() {
             return;
         }
-        // With nothing to be done under its share, it leaves without, and tells at once.
-        let awaits = self.running.as_ref().filter(|_| self.needs_share());
-        if let Some(returning) = awaits.and_then(Running::returning) {
+        if let Some(returning) = self.running.as_ref().and_then(Running::returning) {
             late::end(self.take(), &returning);
             return;
         }

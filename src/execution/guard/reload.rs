@@ -57,7 +57,10 @@ impl Execution<'_> {
         if take(&mut self.reloads_last)
             && let Some(reloading) = &self.reloading
         {
-            reloading.owe();
+            match self.ends_since {
+                Some(reloads) => reloading.owe_since(reloads),
+                None => reloading.owe(),
+            }
         }
     }
 
@@ -136,6 +139,7 @@ impl Execution<'_> {
     ) -> Result<(), Over> {
         let (scope, place) = (self.scope(), self.failed.place());
         let seen = reloading.reloads();
+        self.ends_since = (then == Then::Ends).then_some(seen);
         let interlock = self.executor.interlock().filter(|_| !self.inside).ok_or_else(no_share);
         let interlock = self.failed.at(place, interlock)?;
         let unloading = unloading_async(&mut self.running, interlock).await;
