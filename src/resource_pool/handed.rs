@@ -8,7 +8,8 @@
 //!
 //! The waiter keeps its turn (PROP-RP-KEEPS-PLACE). It takes the next in stock; if there is none, the place is its
 //! own, and it makes one there, once it has destroyed what it was handed. A place that it was handed begins
-//! again: nothing has been made in it yet. Who gives up instead passes on only what may be lent.
+//! again: nothing has been made in it yet. Who gives up instead passes on only what may be lent; if nobody else waits for
+//! it, it becomes idle then, and its time as an idle one begins, as if it had been lent.
 
 use super::effects::{Dead, Effects};
 use super::factory::Form;

@@ -10,8 +10,8 @@
 //! that hangs holds up neither what is to be evicted nor what is abandoned; it does hold up the other tests
 //! and creations of the maintenance, as the destruction of what is evicted holds up other evictions.
 //!
-//! If there is no thread to be had, or no task, the listener is told, and whatever is due half a second later, or
-//! after that, tries again.
+//! If there is no thread to be had, or no task, the listener is told, and whatever is due next tries again; but for
+//! what becomes due by the listener itself, which would be told within itself.
 //! A pool that is closed needs none of it any more but for the loans that may come to look abandoned: when
 //! there are none of these left it stops. Who had begun before the close may be lent something after that, and then
 //! begins it again.
@@ -24,6 +24,8 @@ use super::slot::Meta;
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, BoxFuture, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
+use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -69,14 +71,18 @@ impl<F: Form> Inner<F> {
     /// Something of the key is due.
     pub(super) fn wake_maintenance(&self, duty: Duty, meta: &Meta<F>) {
         let Some(maintainer) = self.maintainer(duty) else { return };
+        // No section: it would find the same due, and begin again here.
+        let next_tries_again = || self.state.lock().sleeps_until[duty as usize] = None;
+        if Telling::is_of(self, duty) {
+            return next_tries_again();
+        }
         match (maintainer.open)() {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
-                // As if it were busy: whoever finds something due tries again once it is overdue. Else a listener
-                // that borrows would begin again here, and be told within itself. (No section: it might find
-                // that overdue already.)
-                self.state.lock().sleeps_until[duty as usize] = Some(self.clock.now());
-                self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
+                next_tries_again();
+                if let Some(_telling) = Telling::begin(self, duty) {
+                    self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
+                }
             }
         }
     }
@@ -160,6 +166,41 @@ impl<F: Form> Inner<F> {
         };
         self.maintenance.get_or_init(|| Duty::ALL.map(maintainer));
     }
+}
+
+crate::sync::thread::thread_local! {
+    /// What this thread tells a listener could not be begun: of which pool, and for which duty.
+    // loom's macro takes no `const` block.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static TELLS: RefCell<Vec<(usize, Duty)>> = RefCell::new(Vec::new());
+}
+
+/// This thread tells a pool's listener that its maintenance could not be begun, until it is dropped.
+struct Telling {
+    /// Of this thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Telling {
+    fn is_of<F: Form>(pool: &Inner<F>, duty: Duty) -> bool {
+        let this = (address(pool), duty);
+        TELLS.try_with(|tells| tells.borrow().contains(&this)).unwrap_or(false)
+    }
+    /// None where a thread has no locals any more: a listener that borrows would be told within itself.
+    fn begin<F: Form>(pool: &Inner<F>, duty: Duty) -> Option<Self> {
+        TELLS.try_with(|tells| tells.borrow_mut().push((address(pool), duty))).ok()?;
+        Some(Telling { here: PhantomData })
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        let _ = TELLS.try_with(|tells| tells.borrow_mut().pop());
+    }
+}
+
+fn address<F: Form>(pool: &Inner<F>) -> usize {
+    std::ptr::from_ref(pool) as usize
 }
 
 /// The runtime of both executors.

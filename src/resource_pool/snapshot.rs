@@ -74,7 +74,8 @@ pub struct ResourceSnapshot {
     pub state: ResourceState,
     /// How long ago it began to be made, if the pool's options need to know.
     pub age: Option<Duration>,
-    /// For how long it has been idle or lent, if the pool's options need to know.
+    /// For how long it has been idle, if the pool's options need to know; of what is lent, for how long it has been, if
+    /// they include [`abandoned_after`](super::ResourcePoolBuilder::abandoned_after), else since when it was last idle or begun.
     pub since: Option<Duration>,
 }
 
@@ -111,7 +112,8 @@ pub(super) struct Copied<M> {
 }
 
 impl<M> Copied<M> {
-    /// In the order in which the keys and their resources were made. The lock is not held.
+    /// Keys in the order in which they came; of each, what is idle, the oldest first, and then the rest, in the order
+    /// in which it was made. The lock is not held.
     pub(super) fn in_order(self) -> PoolSnapshot<M> {
         let Copied { mut pool, keys, mut others } = self;
         others.sort_unstable_by_key(|(_, resource)| resource.id);

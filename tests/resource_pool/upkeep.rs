@@ -12,7 +12,7 @@ use cabrank::resource_pool::{
 use cabrank::{BoxFuture, ManualClock, Runtime};
 use std::convert::Infallible;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -241,8 +241,8 @@ fn a_maintenance_that_did_not_begin_is_begun_again() {
     }
 }
 
-/// A listener that borrows as it is told is not told of the same again, and again: a beginning that fails is
-/// tried once in half a second.
+/// A listener that borrows as it is told is not told within itself, again and again; and whatever is due next tries
+/// again, however soon.
 #[test]
 fn a_listener_that_borrows_when_nobody_maintains() {
     end_the_run_when_the_library_panics();
@@ -259,7 +259,6 @@ fn a_listener_that_borrows_when_nobody_maintains() {
     let pool = pool.get_or_init(|| builder.build_on(runtime).expect("nothing is due yet"));
     pool.set_min_idle(1).expect("a valid limit");
     assert_eq!(told.load(SeqCst), 1);
-    time.advance(Duration::from_secs(1));
     block_on(pool.borrow_async()).expect("one").invalidate();
     assert_eq!(told.load(SeqCst), 2);
 }
@@ -338,6 +337,37 @@ fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
         drop(lost);
         assert_eq!(steps.alive(), 0);
     }
+}
+
+/// It takes no task, until it is told to.
+#[derive(Clone, Default)]
+struct Full(Arc<AtomicBool>, ByHand);
+
+impl Runtime for Full {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        if !self.0.load(SeqCst) {
+            resume_unwind(Box::new("no more tasks"));
+        }
+        self.1.spawn(task);
+    }
+    fn sleep_until(&self, at: Instant) -> Self::Sleep {
+        self.1.sleep_until(at)
+    }
+}
+
+/// A maintenance that could not begin is begun by the next that is due, however soon after.
+#[test]
+fn what_becomes_due_after_a_beginning_that_failed_is_done() {
+    end_the_run_when_the_library_panics();
+    let (time, runtime) = (ManualClock::new(), Full::default());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let pool = builder.build_on(runtime.clone()).expect("nothing is due yet");
+    pool.set_min_idle(1).expect("a valid limit");
+    runtime.0.store(true, SeqCst);
+    pool.set_min_idle(2).expect("a valid limit");
+    runtime.1.run();
+    assert_eq!(pool.num_idle(), 2);
 }
 
 /// A place that waiters were to have, and that all of them leave, is filled up: where newcomers may barge,
