@@ -47,6 +47,28 @@ fn second_failure_x_look() {
     });
 }
 
+/// A success after a failure, beside a look at the pool.
+///
+/// Guards that `State::spawn_has_succeeded` buries the error that it forgets, for the same reason.
+#[test]
+fn success_after_failure_x_look() {
+    explore("success_after_failure_x_look", &["forgotten", "shown"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        rig.spawner.next(Spawn::fail("no database"));
+        let got = crate::sync::thread::inline(|| rig.pool.get(&app("a")).map(drop));
+        assert!(matches!(got, Err(GetError::Spawn(_))));
+        // With the last of it but for the group's own.
+        drop(got);
+        rig.clock.advance(DRAIN);
+        let pool = rig.pool.clone();
+        let look =
+            spawn(move || pool.snapshot().groups.first().is_some_and(|a| a.last_error.is_some()));
+        rig.idle(&app("a"));
+        let shown = look.join().expect("no panic");
+        outcomes.note(if shown { "shown" } else { "forgotten" });
+    });
+}
+
 /// A group is detached while its spawn fails.
 ///
 /// Guards that `State::spawn_has_ended` buries the error of a spawn that was given up. Without that its drop, which

@@ -182,10 +182,11 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("spawn_x_detach", 78_828),
     ("spawn_x_new_group", 1_946),
     ("stale_session_x_reused_key", 10_851),
+    ("success_after_failure_x_look", 765),
     ("thread_failure_x_waiter", 50),
     ("two_groups_x_eviction", 18_401),
     ("wait_closed_x_close", 22),
-    ("wait_closed_x_time_out", 145),
+    ("wait_closed_x_time_out", 8),
     ("waiter_x_cancel", 17_252),
     ("waiter_x_time_out", 20_355),
 ];

@@ -109,8 +109,8 @@ pub(crate) struct Inner<S: Spawner> {
 }
 
 crate::sync::thread::thread_local! {
-    /// The pools for which this thread spawns or carries out effects: what it has still to do for
-    /// them may be what closing one of them waits for.
+    /// The pools for which this thread spawns, carries out effects or tells what it has waited for: what it has
+    /// still to do for them may be what closing one of them waits for.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
     static WORKS_FOR: RefCell<Vec<usize>> = RefCell::new(Vec::new());
@@ -205,7 +205,7 @@ impl<S: Spawner> Inner<S> {
     }
 
     /// Waits for what a closing pool comes to.
-    fn wait_until(&self, deadline: Deadline, over: impl Fn(&State<S>) -> bool) -> bool {
+    pub(crate) fn wait_until(&self, deadline: Deadline, over: impl Fn(&State<S>) -> bool) -> bool {
         let mut state = self.state.lock();
         state.waiting_for_end += 1;
         while !over(&state) && !self.clock.has_passed(deadline) {
@@ -494,8 +494,9 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Closes the pool: gets that wait fail with [`GetError::Closed`], idle processes are shut down,
     /// busy ones when their sessions are over, spawns in flight are told to give up. Waits until these
-    /// have ended, unless it is called from within one of them, from `shut_down`, from an observer, or where
-    /// the locals of a thread that ends are dropped. May be called again.
+    /// have ended, unless it is called from within one of them, from `shut_down` or from an observer. Where the
+    /// locals of a thread that ends are dropped, it may wait or not: not once that thread has forgotten for which
+    /// pools it works. May be called again.
     ///
     /// Dropping the last handle does the same without waiting.
     pub fn close(&self) {
@@ -527,8 +528,9 @@ impl<S: Spawner> fmt::Debug for ApplicationPool<S> {
 }
 
 impl<S: Spawner> Inner<S> {
-    fn tell_waited(&self, options: &PoolOptions, begun: crate::clock::Time) {
+    fn tell_waited(self: &Arc<Self>, options: &PoolOptions, begun: crate::clock::Time) {
         if let Some(observer) = &self.observer {
+            let _works = WorksFor::pool(self);
             let waited = self.clock.now().since(begun);
             let group = options.app_group_name().into();
             let _ = contained(|| observer(&Event::Waited { group, waited }));

@@ -3,11 +3,12 @@
 use crate::common::files::Files;
 use crate::common::{self, Pool, app, soon};
 use crate::{ON_PURPOSE, call_back};
-use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, Event, GetError, WeakPool};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A pool whose observer is called with its handle.
 fn observed(
@@ -72,6 +73,38 @@ fn an_observer_may_close_the_pool() {
     assert!(matches!(evicts, Some(GetError::Closed)), "{evicts:?}");
     let theirs = pool.clone();
     assert!(soon(move || theirs.wait_closed(common::SOON)));
+}
+
+/// Nor is what a get tells of when it has waited: that it is told on the get's own thread, after its turn, makes it
+/// no less an observer.
+#[test]
+fn an_observer_of_a_wait_may_close_the_pool() {
+    let call = |pool: &Pool, event: &Event| {
+        if matches!(event, Event::Waited { .. }) {
+            pool.close();
+        }
+    };
+    let (pool, spawner) = observed(call, 2);
+    let (begin, begun) = channel();
+    let (end, ended) = channel::<()>();
+    // The first spawn, and no other: it hears nothing of being given up until it is let go on.
+    let gate = Mutex::new(Some((begin, ended)));
+    spawner.on_call(move |call| {
+        let first = if call == Call::Spawn { gate.lock().expect("no panic").take() } else { None };
+        if let Some((begin, ended)) = first {
+            begin.send(()).expect("it is waited for");
+            let _ = ended.recv();
+        }
+    });
+    assert!(matches!(pool.try_get(&app("slow")), Err(GetError::WouldBlock)));
+    begun.recv_timeout(common::SOON).expect("a spawn in flight");
+    let theirs = pool.clone();
+    let session = soon(move || theirs.get(&app("x"))).expect("served before the pool was closed");
+    let counts = pool.counts();
+    assert_eq!((pool.snapshot().closed, counts.spawning), (true, 1), "it has not been waited for");
+    end.send(()).expect("it is waited for");
+    drop(session);
+    assert!(soon(move || pool.wait_closed(common::SOON)));
 }
 
 #[test]
