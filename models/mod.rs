@@ -65,6 +65,7 @@ mod interlock_permit_x_unload_x_child;
 mod interlock_upgrade_x_upgrade;
 #[cfg(not(feature = "loom"))]
 mod linearizable;
+mod look_x_session_close;
 mod minimum_x_detach;
 mod nested_wrap_x_load;
 mod newcomer_x_waiters;
@@ -105,6 +106,7 @@ mod resource_handed_x_clear_all;
 mod resource_invalidate_x_waiter;
 mod resource_key_eviction_x_borrow;
 mod resource_key_forgotten_x_borrow;
+mod resource_look_x_return;
 mod resource_resize_x_waiter;
 mod resource_return_x_borrow;
 mod resource_return_x_time_out;

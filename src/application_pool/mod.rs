@@ -78,7 +78,7 @@ use crate::clock::{Clock, Deadline, Span, Tick};
 use crate::foreign;
 use crate::periodic_executor::PeriodicExecutor;
 use crate::slab_list::Key;
-use crate::sync::{Condvar, Mutex, has_failed};
+use crate::sync::{Condvar, Mutex, has_failed, looks_before_sleep};
 use checkout::{Asker, Checkout};
 use effects::Effects;
 use foreign::{Foreign, contained, release};
@@ -183,6 +183,7 @@ impl<S: Spawner> Inner<S> {
         let outcome = {
             let mut state = self.state.lock();
             let condvar = state.waiters.condvar(waiter);
+            let mut looks = looks_before_sleep();
             let outcome = loop {
                 if let Some(outcome) = state.waiters.take(waiter) {
                     break Some(outcome);
@@ -190,6 +191,10 @@ impl<S: Spawner> Inner<S> {
                 if self.clock.has_passed(deadline) {
                     state.leave_queue(group, waiter, &mut fx);
                     break None;
+                }
+                if looks.next().is_some() {
+                    state = self.state.step_aside(state);
+                    continue;
                 }
                 self.clock.wait(&condvar, &mut state, deadline);
             };

@@ -30,6 +30,12 @@ impl<T> Mutex<T> {
         held::taken();
         MutexGuard(Some(guard))
     }
+    /// A step, in which the others may come: neither tool has to be told to let them.
+    #[track_caller]
+    pub(crate) fn step_aside<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        drop(guard);
+        self.lock()
+    }
     /// No step: nobody else has it any more.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -264,6 +270,27 @@ pub(crate) fn lock_free<R>(section: impl FnOnce() -> R) -> R {
     let result = section();
     held::leave();
     result
+}
+
+/// How often a thread steps aside before it sleeps: never, but in the models of just that. It is one more look,
+/// under the lock, and would make many times as many interleavings of every wait.
+pub(crate) fn looks_before_sleep() -> std::ops::Range<u32> {
+    0..looks::ALLOWED.get()
+}
+
+pub(crate) mod looks {
+    std::thread_local! {
+        // By the model's threads, which both tools run on one.
+        pub(super) static ALLOWED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+    /// In this execution, each thread that waits looks so often before it sleeps.
+    pub(crate) fn allow(looks: u32) {
+        ALLOWED.set(looks);
+    }
+    /// An execution begins.
+    pub(crate) fn clear() {
+        ALLOWED.set(0);
+    }
 }
 
 /// Which of the model's threads runs.

@@ -23,6 +23,13 @@ impl<T> Mutex<T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_contended())
     }
 
+    /// Gives the lock up, lets others run, and takes it again.
+    pub(crate) fn step_aside<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        drop(guard);
+        std::thread::yield_now();
+        self.lock()
+    }
+
     /// Without the lock: nobody else has it any more.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
@@ -44,6 +51,16 @@ impl<T> Mutex<T> {
         }
         self.0.lock()
     }
+}
+
+/// How often a thread steps aside and looks again before it sleeps until somebody hands over to it.
+///
+/// To sleep and be woken takes longer than most keep what they borrow for a few microseconds, and meanwhile
+/// what was handed over lies idle, with everybody behind who waits for it. Who has let others run instead is there
+/// to take it. Where it takes long after all, some microseconds more are nothing beside the wait.
+#[inline]
+pub(crate) const fn looks_before_sleep() -> std::ops::Range<u32> {
+    0..16
 }
 
 const LOOKS: u32 = 24;

@@ -1,0 +1,50 @@
+//! A session is closed while a get that waits for its process has stepped aside, to look once more before it
+//! sleeps.
+//!
+//! Guards the look that follows `Mutex::step_aside` in `Inner::wait`: without it, the session that was handed over
+//! meanwhile has woken nobody, and the get sleeps for ever beside it. Natively each wait begins so, with
+//! more looks; in the other models none does, and the get sleeps at once. Asserted: the get is served or
+//! has timed out, and the process is idle in the end.
+
+use super::rig::*;
+use crate::GetError;
+use crate::sync::looks;
+use std::time::Duration;
+
+#[test]
+fn look_x_session_close() {
+    explore("look_x_session_close", &["served"], |outcomes| {
+        looks::allow(1);
+        let rig = Rig::new(|b| b.max(1));
+        let session = rig.session(&app("a"));
+        let pool = rig.pool.clone();
+        let getter = spawn(move || drop(pool.get(&app("a")).expect("served")));
+        session.close();
+        getter.join().expect("no panic");
+        outcomes.note("served");
+        assert_eq!(rig.counts(), (0, 1));
+    });
+}
+
+/// Its time is up meanwhile, or that and the close meet.
+#[test]
+fn look_x_time_out() {
+    explore("look_x_time_out", &["served", "timed out"], |outcomes| {
+        looks::allow(1);
+        let rig = Rig::new(|b| b.max(1));
+        let session = rig.session(&app("a"));
+        let pool = rig.pool.clone();
+        let getter = spawn(move || pool.get_timeout(&app("a"), Duration::from_secs(1)).map(drop));
+        let clock = rig.clock.clone();
+        let time = spawn(move || clock.advance(Duration::from_secs(1)));
+        // The clock may have been moved before the get began: this ends that get's wait.
+        session.close();
+        outcomes.note(match getter.join().expect("no panic") {
+            Ok(()) => "served",
+            Err(GetError::TimedOut) => "timed out",
+            Err(other) => panic!("{other}"),
+        });
+        time.join().expect("no panic");
+        assert_eq!(rig.counts(), (0, 1));
+    });
+}

@@ -1,0 +1,69 @@
+//! What is waited for comes back while the borrower has stepped aside, to look once more before it sleeps.
+//!
+//! Guards the look that follows `Mutex::step_aside` in `Inner::wait`: without it, what was handed over meanwhile
+//! has woken nobody, and the borrower sleeps for ever beside what is its own (INV-RP-EXACT-WAKE-UP). Natively each
+//! wait begins so, with more looks; in the other models none does, and the borrower sleeps at once.
+//! Asserted: the borrower is served, or its time is up, and what it waited for is idle in the end.
+
+use super::pool_rig::*;
+use crate::sync::looks;
+
+#[test]
+fn resource_look_x_return() {
+    explore_small("resource_look_x_return", &["came late", "waited"], |outcomes| {
+        looks::allow(1);
+        let rig = unkeyed(|b| b.max_active(1));
+        let lent = rig.lend();
+        let pool = rig.pool.clone();
+        let arrival = spawn(move || use_one(&pool));
+        let waits = rig.pool.num_waiting() == 1;
+        drop(lent);
+        assert_eq!(arrival.join().expect("no panic"), 1);
+        outcomes.note(if waits { "waited" } else { "came late" });
+        assert_eq!(rig.counts(), (0, 1, 1));
+        assert_eq!(rig.end(), [1]);
+    });
+}
+
+/// Two that look, and the first is served by the return, the second by the first.
+#[test]
+fn resource_two_looks_x_return() {
+    explore("resource_two_looks_x_return", &["served"], |outcomes| {
+        looks::allow(1);
+        let rig = unkeyed(|b| b.max_active(1));
+        let lent = rig.lend();
+        let arrivals = [rig.pool.clone(), rig.pool.clone()];
+        let arrivals = arrivals.map(|pool| spawn(move || use_one(&pool)));
+        drop(lent);
+        for arrival in arrivals {
+            assert_eq!(arrival.join().expect("no panic"), 1);
+        }
+        outcomes.note("served");
+        assert_eq!(rig.counts(), (0, 1, 1));
+        assert_eq!(rig.end(), [1]);
+    });
+}
+
+/// The time is up meanwhile, or what comes back and the end of the time meet.
+#[test]
+fn resource_look_x_time_out() {
+    explore("resource_look_x_time_out", &["served", "timed out"], |outcomes| {
+        looks::allow(1);
+        let rig = unkeyed(|b| b.max_active(1));
+        let lent = rig.lend();
+        let pool = rig.pool.clone();
+        let borrower = spawn(move || match pool.borrow_timeout(SECOND) {
+            Ok(_) => "served",
+            Err(BorrowError::TimedOut) => "timed out",
+            Err(error) => panic!("{error}"),
+        });
+        let clock = rig.clock.clone();
+        let time = spawn(move || clock.advance(SECOND));
+        // The clock may have been moved before the borrower came: this ends that one's wait.
+        drop(lent);
+        outcomes.note(borrower.join().expect("no panic"));
+        time.join().expect("no panic");
+        assert_eq!(rig.counts(), (0, 1, 1));
+        assert_eq!(rig.end(), [1]);
+    });
+}
