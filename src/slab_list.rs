@@ -115,8 +115,14 @@ impl<L> List<L> {
     }
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
-        let Links { prev, next, linked } = std::mem::take(slab[key.index()].links_mut());
-        debug_assert!(linked, "{key:?} is in no such list");
+        let links = std::mem::take(slab[key.index()].links_mut());
+        self.close_gap(slab, links);
+    }
+    /// The other half of a removal, for who has the element at hand: these were its links, and are no more.
+    #[inline]
+    pub(crate) fn close_gap<T: Linked<L>>(&mut self, slab: &mut Slab<T>, links: Links) {
+        let Links { prev, next, linked } = links;
+        debug_assert!(linked, "it is in no such list");
         *self.next_of(slab, prev) = next;
         *self.prev_of(slab, next) = prev;
         self.len -= 1;
@@ -138,6 +144,20 @@ impl<L> List<L> {
         slab: &'a Slab<T>,
     ) -> impl Iterator<Item = Key> + use<'a, L, T> {
         std::iter::successors(self.front, |key| Self::after(slab, *key))
+    }
+
+    /// What the links of an element are to be that is put at the back: for who has it at hand, and goes on with
+    /// [`have_at_back`](Self::have_at_back).
+    #[inline]
+    pub(crate) fn links_at_back(&self) -> Links {
+        Links { prev: self.back, next: None, linked: true }
+    }
+    /// The other half.
+    #[inline]
+    pub(crate) fn have_at_back<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
+        *self.next_of(slab, self.back) = Some(key);
+        self.back = Some(key);
+        self.len += 1;
     }
 
     #[inline]

@@ -255,7 +255,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             sleeps_until: [None; 2],
             next_run: [next_run; 2],
         };
-        let inner = Arc::new(Inner {
+        let inner = Arc::new_cyclic(|me| Inner {
             factory: Arc::new(Foreign::new(factory)),
             metadata: metadata.map(|metadata| Shared::new(Foreign::new(metadata))),
             state: Mutex::new(state),
@@ -264,6 +264,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             listener: listener.map(Foreign::new),
             hasher: foldhash::fast::RandomState::default(),
             maintenance: OnceLock::new(),
+            me: me.clone(),
         });
         let tick: Weak<dyn Tick> = Arc::downgrade(&inner) as Weak<dyn Tick>;
         clock.tell(tick);

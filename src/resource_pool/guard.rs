@@ -27,7 +27,7 @@ impl<F: Form> Loan<F> {
     }
 
     /// Parts the loan from the pool, which would own itself otherwise.
-    fn leave_home<'p>(&mut self, pool: Option<&'p Arc<Inner<F>>>) -> Home<'p, F> {
+    fn leave_home<'p>(&mut self, pool: Option<&'p Inner<F>>) -> Home<'p, F> {
         match (pool, self.home.take()) {
             (Some(pool), _) => Home::At(pool),
             (None, Some(pool)) => Home::Owned(pool),
@@ -45,14 +45,14 @@ impl<F: Form> Loan<F> {
 #[must_use = "dropping it returns the resource"]
 pub struct Borrowed<'p, F: Form> {
     /// A reference is enough for most, and costs nothing; absent if the loan has the pool.
-    pool: Option<&'p Arc<Inner<F>>>,
+    pool: Option<&'p Inner<F>>,
     /// Absent once it has been given back.
     loan: Option<Box<Loan<F>>>,
 }
 
 impl<'p, F: Form> Borrowed<'p, F> {
     #[inline]
-    pub(super) fn new(pool: &'p Arc<Inner<F>>, loan: Box<Loan<F>>) -> Self {
+    pub(super) fn new(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
         Borrowed { pool: Some(pool), loan: Some(loan) }
     }
 
@@ -61,7 +61,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
     pub fn into_owned(mut self) -> Borrowed<'static, F> {
         let mut loan = self.loan.take();
         if let (Some(pool), Some(loan)) = (self.pool, &mut loan) {
-            loan.home = Some(pool.clone());
+            loan.home = Some(pool.me.upgrade().expect("it is borrowed from"));
         }
         Borrowed { pool: None, loan }
     }
@@ -103,13 +103,13 @@ impl<'p, F: Form> Borrowed<'p, F> {
 
 /// The pool of a loan.
 pub(super) enum Home<'p, F: Form> {
-    At(&'p Arc<Inner<F>>),
+    At(&'p Inner<F>),
     Owned(Arc<Inner<F>>),
 }
 
 impl<F: Form> Home<'_, F> {
     #[inline]
-    fn pool(&self) -> &Arc<Inner<F>> {
+    fn pool(&self) -> &Inner<F> {
         match self {
             Home::At(pool) => pool,
             Home::Owned(pool) => pool,
@@ -135,7 +135,7 @@ impl<F: Form> Drop for Borrowed<'_, F> {
 /// is small.
 #[cold]
 #[inline(never)]
-fn end_slowly<F: Form>(pool: Option<&Arc<Inner<F>>>, mut loan: Box<Loan<F>>) {
+fn end_slowly<F: Form>(pool: Option<&Inner<F>>, mut loan: Box<Loan<F>>) {
     let home = loan.leave_home(pool);
     match std::thread::panicking() {
         false => home.pool().give_back(loan),
@@ -170,7 +170,7 @@ where
 /// A place that is reserved for a resource that is being made, tested or activated. Given back when it is
 /// dropped, on whatever path: an error, a panic or a cancelled future (rule 5).
 pub(crate) struct Reserved<'p, F: Form> {
-    pool: &'p Arc<Inner<F>>,
+    pool: &'p Inner<F>,
     /// As long as there is no resource; one of the two is absent, and both once it has been handed on.
     place: Option<(Key, Meta<F>)>,
     /// What is there is destroyed with the reservation, for it is half activated at best.
@@ -179,15 +179,15 @@ pub(crate) struct Reserved<'p, F: Form> {
 
 impl<'p, F: Form> Reserved<'p, F> {
     /// Nothing is there yet.
-    pub(super) fn new(pool: &'p Arc<Inner<F>>, slot: Key, meta: Meta<F>) -> Self {
+    pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>) -> Self {
         Reserved { pool, place: Some((slot, meta)), loan: None }
     }
     /// With what is there.
     #[inline]
-    pub(super) fn of(pool: &'p Arc<Inner<F>>, loan: Box<Loan<F>>) -> Self {
+    pub(super) fn of(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
         Reserved { pool, place: None, loan: Some(loan) }
     }
-    pub(super) fn pool(&self) -> &'p Arc<Inner<F>> {
+    pub(super) fn pool(&self) -> &'p Inner<F> {
         self.pool
     }
     pub(super) fn meta(&self) -> &Meta<F> {
@@ -259,13 +259,13 @@ impl<F: Form> Drop for Reserved<'_, F> {
 /// A loan that is prepared for its borrower: a [`Reserved`] that always has its resource, so that the compiler
 /// sees that nothing is left of it once that has been taken.
 pub(crate) struct InPreparation<'p, F: Form> {
-    pool: &'p Arc<Inner<F>>,
+    pool: &'p Inner<F>,
     loan: Option<Box<Loan<F>>>,
 }
 
 impl<'p, F: Form> InPreparation<'p, F> {
     #[inline]
-    pub(super) fn of(pool: &'p Arc<Inner<F>>, loan: Box<Loan<F>>) -> Self {
+    pub(super) fn of(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
         InPreparation { pool, loan: Some(loan) }
     }
     #[inline]

@@ -21,7 +21,7 @@ use crate::sync::{Mutex, MutexGuard, has_failed, looks_before_sleep};
 use crate::wait_queue::Queue;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub(crate) struct Inner<F: Form> {
     pub(super) listener: Option<Foreign<Listener<F>>>,
     pub(super) hasher: foldhash::fast::RandomState,
     pub(super) maintenance: OnceLock<Maintenance>,
+    /// For a loan that outlives the reference it was borrowed by.
+    pub(super) me: Weak<Self>,
 }
 
 impl<F: Form> Inner<F> {
@@ -135,7 +137,7 @@ impl<F: Form> Inner<F> {
         self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
     }
 
-    pub(super) async fn put_back(self: &Arc<Self>, loan: Box<Loan<F>>) {
+    pub(super) async fn put_back(&self, loan: Box<Loan<F>>) {
         let mut reserved = Reserved::of(self, loan);
         // If it fails, the reservation destroys it.
         if self.cleaned(&mut reserved).await {
@@ -204,7 +206,7 @@ impl<F: Form> Inner<F> {
     /// From what the pool said to the resource. Who has been served keeps its turn: if a resource
     /// fails, it gets the next one in stock, and in the end one that is made for it (ruling 3).
     pub(super) async fn lend<'p>(
-        self: &'p Arc<Self>,
+        &'p self,
         key: Key,
         mut step: Step<F>,
         patience: Patience,
@@ -280,7 +282,7 @@ impl<F: Form> Inner<F> {
     }
 
     async fn make<'p>(
-        self: &'p Arc<Self>,
+        &'p self,
         reserved: Reserved<'p, F>,
         first: bool,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
@@ -464,7 +466,7 @@ impl Patience {
 
 /// A place in the queue. None: the time is up.
 struct Turn<'a, F: Form> {
-    pool: &'a Arc<Inner<F>>,
+    pool: &'a Inner<F>,
     key: Key,
     /// Absent once the outcome has been taken.
     waiter: Option<Key>,

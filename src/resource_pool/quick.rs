@@ -20,7 +20,6 @@ use crate::slab_list::Key;
 use crate::sync::MutexGuard;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -43,36 +42,38 @@ impl<F: Form> State<F> {
         }
         let Content::Ready(loan) = entry.content.take() else { return None };
         entry.place = Place::Lent;
+        let links = std::mem::take(&mut entry.idle);
+        sub.idle.close_gap(&mut self.slots, links);
         sub.active += 1;
         self.active += 1;
         self.idle -= 1;
-        sub.idle.remove(&mut self.slots, slot);
         Some(loan)
     }
 
-    /// Whether what comes back need only be put into stock.
+    /// Puts what comes back into stock, if no more than that need be done.
     #[inline]
-    fn may_just_be_stocked(&self, slot: Key) -> bool {
-        self.plain
+    fn just_stock(&mut self, loan: Box<Loan<F>>) -> Result<(), Box<Loan<F>>> {
+        let slot = loan.slot;
+        let entry = &mut self.slots[slot.index()];
+        let simple = self.plain
             && self.waiting == 0
             && !self.closed
             && self.idle < self.limits.max_idle()
             && self.total - self.leaving <= self.limits.max_total
-            && self.slots[slot.index()].epoch == self.epoch
-    }
-
-    #[inline]
-    fn just_stock(&mut self, loan: Box<Loan<F>>) {
-        let slot = loan.slot;
+            && entry.epoch == self.epoch;
+        if !simple {
+            return Err(loan);
+        }
         let sub = &mut self.subs[THE_KEY.index()];
-        let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;
         // Nothing was in it: so there is nothing to drop.
         std::mem::forget(std::mem::replace(&mut entry.content, Content::Ready(loan)));
+        entry.idle = sub.idle.links_at_back();
+        sub.idle.have_at_back(&mut self.slots, slot);
         sub.active -= 1;
         self.active -= 1;
         self.idle += 1;
-        sub.idle.push_back(&mut self.slots, slot);
+        Ok(())
     }
 }
 
@@ -80,7 +81,7 @@ impl<F: Form> Inner<F> {
     /// Lends without keys, to a thread.
     #[inline(always)] // Else its result is copied, see above.
     pub(super) fn borrow<'p>(
-        self: &'p Arc<Self>,
+        &'p self,
         asker: Asker,
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
@@ -96,7 +97,7 @@ impl<F: Form> Inner<F> {
 
     #[inline(never)]
     fn borrow_slowly(
-        self: &Arc<Self>,
+        &self,
         state: MutexGuard<'_, State<F>>,
         asker: Asker,
         patience: Patience,
@@ -108,7 +109,7 @@ impl<F: Form> Inner<F> {
     /// What the pool said, to a thread.
     #[inline]
     pub(super) fn lend_now(
-        self: &Arc<Self>,
+        &self,
         key: Key,
         step: Step<F>,
         patience: Patience,
@@ -121,7 +122,7 @@ impl<F: Form> Inner<F> {
 
     #[inline(always)] // As above.
     fn hand_over(
-        self: &Arc<Self>,
+        &self,
         key: Key,
         mut loan: Box<Loan<F>>,
         patience: Patience,
@@ -137,7 +138,7 @@ impl<F: Form> Inner<F> {
 
     #[cold]
     fn borrow_another(
-        self: &Arc<Self>,
+        &self,
         key: Key,
         loan: Box<Loan<F>>,
         event: PoolEvent<F::Error>,
@@ -150,7 +151,7 @@ impl<F: Form> Inner<F> {
     /// One that could not be lent is told of, and another taken in its place.
     #[cold]
     fn another_after(
-        self: &Arc<Self>,
+        &self,
         loan: Box<Loan<F>>,
         event: PoolEvent<F::Error>,
         patience: &Patience,
@@ -162,7 +163,7 @@ impl<F: Form> Inner<F> {
 
     #[cold]
     fn lend_slowly(
-        self: &Arc<Self>,
+        &self,
         key: Key,
         step: Step<F>,
         patience: Patience,
@@ -173,7 +174,7 @@ impl<F: Form> Inner<F> {
     /// Lends without keys, to a task.
     #[inline]
     pub(super) async fn borrow_async<'p>(
-        self: &'p Arc<Self>,
+        &'p self,
         asker: Asker,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let step = match self.ask(asker) {
@@ -211,11 +212,9 @@ impl<F: Form> Inner<F> {
     #[inline]
     pub(super) fn stock(&self, loan: Box<Loan<F>>) {
         let mut state = self.state.lock();
-        if state.may_just_be_stocked(loan.slot) {
-            state.just_stock(loan);
-            state.end_section();
-        } else {
-            self.stock_slowly(state, loan);
+        match state.just_stock(loan) {
+            Ok(()) => state.end_section(),
+            Err(loan) => self.stock_slowly(state, loan),
         }
     }
 
