@@ -34,19 +34,24 @@ fn periodic_wake_x_park() {
 fn periodic_task_wake_x_park() {
     let ways = ["before the first call", "after it"];
     explore("periodic_task_wake_x_park", &ways, move |outcomes| {
-        let (calls, news) = (Count::default(), Count::default());
-        let mut target = until_news(&calls, &news);
-        let executor = AsyncPeriodicExecutor::builder(Duration::MAX, OnThreads)
-            .clock(ManualClock::new().clock())
-            .unregistered()
-            .target(move || std::future::ready(target()));
-        executor.open().expect("a thread");
-        assert!(executor.is_open());
-        news.up();
-        executor.wake();
-        assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
-        outcomes.note(ways[calls.get() - 1]);
+        outcomes.note(ways[calls_until_news(OnThreads) - 1]);
     });
+}
+
+/// How often a task of this runtime is called until it finds news, of which it is woken while it may be asleep.
+fn calls_until_news(runtime: impl Runtime) -> usize {
+    let (calls, news) = (Count::default(), Count::default());
+    let mut target = until_news(&calls, &news);
+    let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime)
+        .clock(ManualClock::new().clock())
+        .unregistered()
+        .target(move || std::future::ready(target()));
+    executor.open().expect("a thread");
+    assert!(executor.is_open());
+    news.up();
+    executor.wake();
+    assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
+    calls.get()
 }
 
 /// Polls a task by a waker that wakes nobody, and that panics when it is woken and when the last of it is dropped.
@@ -98,18 +103,7 @@ fn periodic_wake_x_panicking_waker() {
     }
     let ways = ["before the first call", "after it"];
     explore("periodic_wake_x_panicking_waker", &ways, move |outcomes| {
-        let (calls, news) = (Count::default(), Count::default());
-        let mut target = until_news(&calls, &news);
-        let executor = AsyncPeriodicExecutor::builder(Duration::MAX, Bombs)
-            .clock(ManualClock::new().clock())
-            .unregistered()
-            .target(move || std::future::ready(target()));
-        executor.open().expect("a thread");
-        assert!(executor.is_open());
-        news.up();
-        executor.wake();
-        assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
-        outcomes.note(ways[calls.get() - 1]);
+        outcomes.note(ways[calls_until_news(Bombs) - 1]);
     });
 }
 

@@ -35,10 +35,8 @@ fn a_session_may_be_closed_by_the_end_of_its_thread() {
     assert_usable(&rig);
 }
 
-/// Who waits is served all the same, and by a process that is spawned for him.
-#[test]
-fn the_end_of_a_thread_makes_room_for_who_waits() {
-    let rig = Rig::new(|b| b.max(1));
+/// What a get of another group is told that waits when the thread ends whose session has the only process.
+fn what_a_waiter_gets(rig: &Rig) -> Result<(), cabrank::GetError> {
     let (ask, asked) = std::sync::mpsc::channel();
     let theirs = rig.pool.clone();
     keep_session_and(&rig.pool, move |pool, _| {
@@ -47,7 +45,14 @@ fn the_end_of_a_thread_makes_room_for_who_waits() {
         ask.send(waiting).expect("it is wanted");
     });
     let waiting = asked.recv().expect("it was sent");
-    soon(move || waiting.join()).expect("no panic").expect("served");
+    soon(move || waiting.join()).expect("no panic")
+}
+
+/// Who waits is served all the same, and by a process that is spawned for him.
+#[test]
+fn the_end_of_a_thread_makes_room_for_who_waits() {
+    let rig = Rig::new(|b| b.max(1));
+    what_a_waiter_gets(&rig).expect("served");
     assert_eq!(rig.gone(), [1]);
     assert_usable(&rig);
 }
@@ -65,15 +70,7 @@ fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {
             pool.close();
         }
     });
-    let (ask, asked) = std::sync::mpsc::channel();
-    let theirs = rig.pool.clone();
-    keep_session_and(&rig.pool, move |pool, _| {
-        let waiting = std::thread::spawn(move || theirs.get(&app("y")).map(drop));
-        crate::before_long(|| pool.counts().waiting == 1);
-        ask.send(waiting).expect("it is wanted");
-    });
-    let waiting = asked.recv().expect("it was sent");
-    let told = soon(move || waiting.join()).expect("no panic");
+    let told = what_a_waiter_gets(&rig);
     assert!(matches!(told, Err(cabrank::GetError::Closed)), "{told:?}");
     let pool = rig.pool.clone();
     assert!(soon(move || pool.wait_closed(SECOND)));
