@@ -2,19 +2,19 @@
 //! sleeps.
 //!
 //! Guards the look that follows `Mutex::step_aside` in `Inner::wait`: without it, the session that was handed over
-//! meanwhile has woken nobody, and the get sleeps for ever beside it. Natively each wait begins so, with
-//! more looks; in the other models none does, and the get sleeps at once. Asserted: the get is served or
+//! meanwhile has woken nobody, and the get sleeps for ever beside it. Natively nearly each wait begins so;
+//! in the other models none does, and the get sleeps at once. Asserted: the get is served or
 //! has timed out, and the process is idle in the end.
 
 use super::rig::*;
 use crate::GetError;
-use crate::sync::looks;
+use crate::sync::aside;
 use std::time::Duration;
 
 #[test]
 fn look_x_session_close() {
     explore("look_x_session_close", &["served"], |outcomes| {
-        looks::allow(1);
+        aside::allow();
         let rig = Rig::new(|b| b.max(1));
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();
@@ -30,7 +30,7 @@ fn look_x_session_close() {
 #[test]
 fn look_x_time_out() {
     explore("look_x_time_out", &["served", "timed out"], |outcomes| {
-        looks::allow(1);
+        aside::allow();
         let rig = Rig::new(|b| b.max(1));
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();

@@ -1,17 +1,17 @@
 //! What is waited for comes back while the borrower has stepped aside, to look once more before it sleeps.
 //!
 //! Guards the look that follows `Mutex::step_aside` in `Inner::wait`: without it, what was handed over meanwhile
-//! has woken nobody, and the borrower sleeps for ever beside what is its own (INV-RP-EXACT-WAKE-UP). Natively each
-//! wait begins so, with more looks; in the other models none does, and the borrower sleeps at once.
+//! has woken nobody, and the borrower sleeps for ever beside what is its own (INV-RP-EXACT-WAKE-UP). Natively nearly
+//! each wait begins so; in the other models none does, and the borrower sleeps at once.
 //! Asserted: the borrower is served, or its time is up, and what it waited for is idle in the end.
 
 use super::pool_rig::*;
-use crate::sync::looks;
+use crate::sync::aside;
 
 #[test]
 fn resource_look_x_return() {
     explore_small("resource_look_x_return", &["came late", "waited"], |outcomes| {
-        looks::allow(1);
+        aside::allow();
         let rig = unkeyed(|b| b.max_active(1));
         let lent = rig.lend();
         let pool = rig.pool.clone();
@@ -29,7 +29,7 @@ fn resource_look_x_return() {
 #[test]
 fn resource_two_looks_x_return() {
     explore("resource_two_looks_x_return", &["served"], |outcomes| {
-        looks::allow(1);
+        aside::allow();
         let rig = unkeyed(|b| b.max_active(1));
         let lent = rig.lend();
         let arrivals = [rig.pool.clone(), rig.pool.clone()];
@@ -48,7 +48,7 @@ fn resource_two_looks_x_return() {
 #[test]
 fn resource_look_x_time_out() {
     explore("resource_look_x_time_out", &["served", "timed out"], |outcomes| {
-        looks::allow(1);
+        aside::allow();
         let rig = unkeyed(|b| b.max_active(1));
         let lent = rig.lend();
         let pool = rig.pool.clone();

@@ -153,6 +153,17 @@ impl Clock {
         }
     }
 
+    /// Whether a wait until then may begin with a step aside, which may take some milliseconds: not if they would
+    /// make it late, nor if the clock is moved by hand, for whoever moves it waits for those who sleep.
+    pub(crate) fn leaves_time_to_step_aside(&self, deadline: Deadline) -> bool {
+        const ENOUGH: Duration = Duration::from_millis(20);
+        match deadline {
+            Deadline::Never => !self.is_manual(),
+            Deadline::Real(at) => at.saturating_duration_since(Instant::now()) >= ENOUGH,
+            Deadline::Hands(_) => false,
+        }
+    }
+
     /// Tells `tick` whenever the hands have been moved. A clock that runs by itself tells nobody.
     pub(crate) fn tell(&self, tick: Weak<dyn Tick>) {
         if let Kind::Manual(hands) = &self.0 {

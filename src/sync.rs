@@ -18,7 +18,9 @@ mod native;
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod native_signals;
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
-pub(crate) use {native::*, native_signals::*};
+mod native_waiting;
+#[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
+pub(crate) use {native::*, native_signals::*, native_waiting::*};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 mod modelled;

@@ -78,7 +78,7 @@ use crate::clock::{Clock, Deadline, Span, Tick};
 use crate::foreign;
 use crate::periodic_executor::PeriodicExecutor;
 use crate::slab_list::Key;
-use crate::sync::{Condvar, Mutex, has_failed, looks_before_sleep};
+use crate::sync::{Condvar, Mutex, has_failed, may_step_aside};
 use checkout::{Asker, Checkout};
 use effects::Effects;
 use foreign::{Foreign, contained, release};
@@ -183,7 +183,7 @@ impl<S: Spawner> Inner<S> {
         let outcome = {
             let mut state = self.state.lock();
             let condvar = state.waiters.condvar(waiter);
-            let mut looks = looks_before_sleep();
+            let mut steps_aside = may_step_aside(self.clock.leaves_time_to_step_aside(deadline));
             let outcome = loop {
                 if let Some(outcome) = state.waiters.take(waiter) {
                     break Some(outcome);
@@ -192,8 +192,8 @@ impl<S: Spawner> Inner<S> {
                     state.leave_queue(group, waiter, &mut fx);
                     break None;
                 }
-                if looks.next().is_some() {
-                    state = self.state.step_aside(state);
+                if std::mem::take(&mut steps_aside) {
+                    state = self.state.step_aside(state, &condvar);
                     continue;
                 }
                 self.clock.wait(&condvar, &mut state, deadline);

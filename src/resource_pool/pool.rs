@@ -17,7 +17,7 @@ use super::state::{Asker, Outcome, Refusal, State, Step};
 use crate::clock::{Clock, Deadline, Tick};
 use crate::foreign::{Foreign, contained, release};
 use crate::slab_list::Key;
-use crate::sync::{Mutex, MutexGuard, has_failed, looks_before_sleep};
+use crate::sync::{Mutex, MutexGuard, has_failed, may_step_aside};
 use crate::wait_queue::Queue;
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -342,7 +342,7 @@ impl<F: Form> Inner<F> {
         let step = {
             let mut state = self.state.lock();
             let condvar = state.waiters.condvar(waiter);
-            let mut looks = looks_before_sleep();
+            let mut steps_aside = may_step_aside(self.clock.leaves_time_to_step_aside(deadline));
             let step = loop {
                 if let Some(step) = state.turn(key, waiter, Asker::Thread, &mut fx) {
                     break Some(step);
@@ -351,8 +351,8 @@ impl<F: Form> Inner<F> {
                     state.give_up(key, waiter, &mut fx);
                     break None;
                 }
-                if looks.next().is_some() {
-                    state = self.state.step_aside(state);
+                if std::mem::take(&mut steps_aside) {
+                    state = self.state.step_aside(state, &condvar);
                     continue;
                 }
                 self.clock.wait(&condvar, &mut state, deadline);

@@ -84,7 +84,7 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
             trace::clear();
             super::held::clear();
             super::thread::clear();
-            super::looks::clear();
+            super::aside::clear();
             executions.fetch_add(1, Ordering::Relaxed);
             model(&outcomes);
         })

@@ -32,7 +32,11 @@ impl<T> Mutex<T> {
     }
     /// A step, in which the others may come: neither tool has to be told to let them.
     #[track_caller]
-    pub(crate) fn step_aside<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    pub(crate) fn step_aside<'a>(
+        &'a self,
+        guard: MutexGuard<'a, T>,
+        _: &Condvar,
+    ) -> MutexGuard<'a, T> {
         drop(guard);
         self.lock()
     }
@@ -272,24 +276,25 @@ pub(crate) fn lock_free<R>(section: impl FnOnce() -> R) -> R {
     result
 }
 
-/// How often a thread steps aside before it sleeps: never, but in the models of just that. It is one more look,
-/// under the lock, and would make many times as many interleavings of every wait.
-pub(crate) fn looks_before_sleep() -> std::ops::Range<u32> {
-    0..looks::ALLOWED.get()
+/// Whether a thread steps aside before it sleeps: never, but in the models of just that. It is one more look,
+/// under the lock, and would make many times as many interleavings of every wait. (A model's clock never leaves time
+/// for it.)
+pub(crate) fn may_step_aside(_: bool) -> bool {
+    aside::ALLOWED.get()
 }
 
-pub(crate) mod looks {
+pub(crate) mod aside {
     std::thread_local! {
         // By the model's threads, which both tools run on one.
-        pub(super) static ALLOWED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+        pub(super) static ALLOWED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     }
-    /// In this execution, each thread that waits looks so often before it sleeps.
-    pub(crate) fn allow(looks: u32) {
-        ALLOWED.set(looks);
+    /// In this execution, each thread that waits steps aside before it sleeps.
+    pub(crate) fn allow() {
+        ALLOWED.set(true);
     }
     /// An execution begins.
     pub(crate) fn clear() {
-        ALLOWED.set(0);
+        ALLOWED.set(false);
     }
 }
 

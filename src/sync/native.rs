@@ -1,6 +1,6 @@
 //! The real thing: parking_lot's locks and the operating system's threads.
 
-pub(crate) use parking_lot::{Condvar, MutexGuard};
+pub(crate) use parking_lot::MutexGuard;
 pub(crate) use std::sync::{Arc, Weak};
 
 /// parking_lot's lock, for which a thread spins longer before it gives its processor away.
@@ -21,13 +21,6 @@ impl<T> Mutex<T> {
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.try_lock().unwrap_or_else(|| self.lock_contended())
-    }
-
-    /// Gives the lock up, lets others run, and takes it again.
-    pub(crate) fn step_aside<'a>(&'a self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        drop(guard);
-        std::thread::yield_now();
-        self.lock()
     }
 
     /// Without the lock: nobody else has it any more.
@@ -51,16 +44,6 @@ impl<T> Mutex<T> {
         }
         self.0.lock()
     }
-}
-
-/// How often a thread steps aside and looks again before it sleeps until somebody hands over to it.
-///
-/// To sleep and be woken takes longer than most keep what they borrow for a few microseconds, and meanwhile
-/// what was handed over lies idle, with everybody behind who waits for it. Who has let others run instead is there
-/// to take it. Where it takes long after all, some microseconds more are nothing beside the wait.
-#[inline]
-pub(crate) const fn looks_before_sleep() -> std::ops::Range<u32> {
-    0..16
 }
 
 const LOOKS: u32 = 24;
