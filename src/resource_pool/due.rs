@@ -47,9 +47,17 @@ enum Over {
 }
 
 impl<F: Form> State<F> {
+    /// The time; in a pool that does nothing at a time, none that means anything.
+    #[inline]
+    pub(super) fn now_if_timed(&self) -> Time {
+        if self.timed { self.clock.now() } else { Time::default() }
+    }
     /// The end of its lifetime has come.
     pub(super) fn has_outlived(&self, slot: Key) -> bool {
-        self.ends_at(slot).is_some_and(|end| self.clock.now() >= end)
+        self.lifetimes.is_some() && self.has_outlived_at(slot, self.clock.now())
+    }
+    pub(super) fn has_outlived_at(&self, slot: Key, now: Time) -> bool {
+        self.ends_at(slot).is_some_and(|end| now >= end)
     }
     pub(super) fn ends_at(&self, slot: Key) -> Option<Time> {
         let entry = &self.slots[slot.index()];
@@ -58,8 +66,9 @@ impl<F: Form> State<F> {
     }
     /// An idle one that must not be lent any more (PROP-RP-FRESH).
     pub(super) fn is_stale(&self, slot: Key) -> bool {
-        self.idle_after(slot, self.max_idle_time).is_some_and(|at| self.clock.now() >= at)
-            || self.has_outlived(slot)
+        let now = self.now_if_timed();
+        self.idle_after(slot, self.max_idle_time).is_some_and(|at| now >= at)
+            || self.has_outlived_at(slot, now)
     }
     pub(super) fn abandoned_at(&self, slot: Key) -> Option<Time> {
         self.idle_after(slot, self.abandoned_after)

@@ -269,7 +269,7 @@ impl<F: Form> State<F> {
     /// (PROP-RP-WITHIN).
     pub(super) fn reserve(&mut self, key: Key, place: Place) -> Key {
         self.serials += 1;
-        let now = if self.timed { self.clock.now() } else { Time::default() };
+        let now = self.now_if_timed();
         let slot = Slot {
             place,
             key,

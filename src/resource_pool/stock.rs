@@ -5,6 +5,7 @@ use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
 use super::slot::{Content, Place, Slot, Sub};
 use super::state::{CLASSES, Outcome, State};
+use crate::clock::Time;
 use crate::slab_list::{Key, List};
 
 impl<F: Form> State<F> {
@@ -144,15 +145,14 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn stock(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
-        if self.must_leave(slot) {
+        let now = self.now_if_timed();
+        if self.must_leave_at(slot, now) {
             self.leave(slot, content, fx);
             return self.changed(key, fx);
         }
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;
-        if self.timed {
-            entry.since = self.clock.now();
-        }
+        entry.since = now;
         if self.keyed {
             self.times_idle += 1;
             entry.nth_idle = self.times_idle;
@@ -178,9 +178,13 @@ impl<F: Form> State<F> {
     /// Whether it may not be lent again, or there is no room for it.
     #[inline]
     pub(super) fn must_leave(&self, slot: Key) -> bool {
+        self.must_leave_at(slot, self.now_if_timed())
+    }
+    #[inline]
+    fn must_leave_at(&self, slot: Key, now: Time) -> bool {
         let entry = &self.slots[slot.index()];
         let old = entry.epoch != self.epoch || entry.expired;
-        self.closed || old || self.has_too_many(entry.key) || self.timed && self.has_outlived(slot)
+        self.closed || old || self.has_too_many(entry.key) || self.has_outlived_at(slot, now)
     }
 
     /// What has become idle goes on to who waits; if nobody does, and there are too many, it leaves.
