@@ -1,7 +1,7 @@
 //! Wrong input: one clear error that names the thing and the remedy, the documented exit code, and
 //! nothing left running.
 
-use crate::agent::{Agent, LONG, app, command, wsgi};
+use crate::agent::{Agent, LONG, app, command, eventually, wsgi};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -117,6 +117,49 @@ fn a_bad_value_is_answered_with_what_is_valid() {
     fails_everywhere(dir.path(), "log-level", "loud", "\"loud\"", &["error", "debug", "trace"]);
     fails_everywhere(dir.path(), "log-format", "xml", "3", &["text"]);
     fails(dir.path(), &["--rolling-restarts=perhaps"], 2, &["true, false"]);
+}
+
+#[test]
+fn a_minimum_above_the_maximum_is_refused_and_both_are_named_with_their_places() {
+    let dir = wsgi("", "");
+    let remedy = "Lower --min-instances, or raise --max-pool-size.";
+    let start = |variables: &[(&str, &str)], options: &[&str], file: &str| {
+        fs::write(dir.path().join("cabrank.toml"), file).unwrap();
+        let runtime = tempfile::tempdir().unwrap();
+        let mut start = command(runtime.path(), &["start", dir.path().to_str().unwrap()]);
+        let out = in_time(start.args(options).envs(variables.iter().copied()));
+        assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0, "a directory was left");
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        said
+    };
+    let said = start(&[], &["--min-instances", "7"], "");
+    let what = "--min-instances 7 is more processes than --max-pool-size 6 (the default) allows";
+    assert!(said.contains(what) && said.contains(remedy), "{said}");
+    let said = start(&[("CABRANK_MIN_INSTANCES", "3")], &[], "max_pool_size = 2");
+    let what = "CABRANK_MIN_INSTANCES=3 is more processes than max_pool_size = 2 in ";
+    assert!(said.contains(what) && said.contains("cabrank.toml allows"), "{said}");
+    let said = start(&[("CABRANK_MAX_POOL_SIZE", "2")], &[], "min_instances = 3");
+    assert!(said.contains("min_instances = 3 in ") && said.contains("cabrank.toml is"), "{said}");
+    assert!(said.contains("CABRANK_MAX_POOL_SIZE=2 allows"), "{said}");
+    // The command line wins over the environment: what lost is not named.
+    let variables = [("CABRANK_MIN_INSTANCES", "1"), ("CABRANK_MAX_POOL_SIZE", "9")];
+    let said = start(&variables, &["--min-instances", "5", "--max-pool-size", "4"], "");
+    assert!(said.contains("--min-instances 5 is more processes than --max-pool-size 4"), "{said}");
+    assert!(!said.contains("CABRANK"), "{said}");
+    // Of two limits that it is above, the lower.
+    let said = start(&[], &["--min-instances", "7", "--max-instances-per-app", "2"], "");
+    assert!(said.contains("--max-instances-per-app 2 allows"), "{said}");
+    assert!(said.contains("or raise --max-instances-per-app."), "{said}");
+}
+
+#[test]
+fn a_minimum_may_be_the_maximum() {
+    let dir = wsgi("", "return answer('served')");
+    // No limit for the application is none that a minimum could be above.
+    let options = ["--min-instances", "2", "--max-pool-size", "2", "--max-instances-per-app", "0"];
+    let agent = Agent::start(dir.path(), &options);
+    eventually("two processes", || (agent.pids().len() == 2).then_some(()));
 }
 
 #[test]
