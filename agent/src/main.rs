@@ -9,6 +9,7 @@
 //! - [`front`]: the HTTP server, one request through the pool, and the two protocols to the processes;
 //! - [`app`]: application processes: the handshake, the spawner, a process's life and end;
 //! - [`instance_dir`]: the agent's directory, by which tools find it;
+//! - [`regular_file`]: what is looked at before a file of the user's is opened;
 //! - [`admin`]: what the running agent tells `cabrank status` and its like;
 //! - [`logging`]: events on their way to standard error, through a queue ([`log_queue`]).
 
@@ -20,6 +21,7 @@ mod front;
 mod instance_dir;
 mod log_queue;
 mod logging;
+mod regular_file;
 mod signals;
 mod start;
 

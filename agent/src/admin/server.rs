@@ -8,6 +8,7 @@ use super::{Reply, Request};
 use crate::app::Pool;
 use crate::app::connections::Connections;
 use crate::config::Settings;
+use crate::regular_file;
 use cabrank::{Identifier, PoolOptions};
 use std::fs::Permissions;
 use std::io;
@@ -101,9 +102,10 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
 fn restart(admin: &Arc<Admin>) -> Reply {
     let dir = admin.options.restart_dir();
     let file = dir.join("restart.txt");
-    if let Err(e) = std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&file, "")) {
+    if let Err(e) = touch(&dir, &file) {
         return Reply::Refused(format!(
-            "{} cannot be written: {e}. Set --restart-dir to a directory that this user may write to.",
+            "{} cannot be written: {e}. Move away what is there, or set --restart-dir to a directory \
+             that this user may write to.",
             file.display()
         ));
     }
@@ -114,6 +116,14 @@ fn restart(admin: &Arc<Admin>) -> Reply {
         let _ = admin.pool.get_async(&admin.options).await;
     });
     Reply::Done("The application is being restarted.".into())
+}
+
+fn touch(dir: &Path, file: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    match regular_file::check(file) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => std::fs::write(file, ""),
+    }
 }
 
 fn detach(pool: &Pool, pid: u32) -> Reply {

@@ -6,7 +6,8 @@ use super::values::{
 };
 use crate::failure::EXIT_CODES;
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -22,7 +23,17 @@ impl Cli {
     /// From the command line and the environment; ends the program if there is something wrong.
     pub(crate) fn read() -> Cli {
         let matches = Cli::declaration().try_get_matches();
-        matches.and_then(|m| Cli::from_arg_matches(&m)).unwrap_or_else(|e| with_origin(e).exit())
+        matches.and_then(|m| Cli::of(&m)).unwrap_or_else(|e| with_origin(e).exit())
+    }
+
+    fn of(matches: &ArgMatches) -> Result<Cli, clap::Error> {
+        let mut cli = Cli::from_arg_matches(matches)?;
+        if let (Command::Start(args), Some((_, start))) = (&mut cli.command, matches.subcommand()) {
+            let is_variable = |id: &str| start.value_source(id) == Some(ValueSource::EnvVariable);
+            let variables = start.ids().map(|id| id.as_str()).filter(|id| is_variable(id));
+            args.from_environment = variables.map(str::to_owned).collect();
+        }
+        Ok(cli)
     }
 
     fn declaration() -> clap::Command {
@@ -90,6 +101,9 @@ pub(crate) struct StartArgs {
     /// Replace all processes at once on a restart (the default in other environments)
     #[arg(long, conflicts_with = "rolling_restarts", help_heading = "Restarts")]
     pub(crate) no_rolling_restarts: bool,
+    /// Which of the options are from the environment, by their names in the file.
+    #[arg(skip)]
+    pub(crate) from_environment: Vec<String>,
 }
 
 /// What may be said about an agent; what is left out has a default in
@@ -110,7 +124,7 @@ pub(crate) struct Options {
     /// How many application processes there may be [default: 6]
     #[arg(long, env = "CABRANK_MAX_POOL_SIZE", value_name = "N", help_heading = "Pool")]
     pub(crate) max_pool_size: Option<AtLeastOne>,
-    /// How many processes are kept even if idle [default: 1]
+    /// How many processes are kept even if idle; no more than there may be [default: 1]
     #[arg(long, env = "CABRANK_MIN_INSTANCES", value_name = "N", help_heading = "Pool")]
     pub(crate) min_instances: Option<Count>,
     /// How many processes one application may have; 0: no limit [default: 0]

@@ -2,6 +2,7 @@
 
 use super::cli::Options;
 use crate::failure::Failure;
+use crate::regular_file;
 use std::io;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ pub(crate) const NAME: &str = "cabrank.toml";
 /// Reads the file in `dir`; without one, nothing is set.
 pub(crate) fn read(dir: &Path) -> Result<Options, Failure> {
     let path = dir.join(NAME);
-    match std::fs::read_to_string(&path) {
+    match regular_file::check(&path).and_then(|()| std::fs::read_to_string(&path)) {
         Ok(text) => parse(&text).map_err(|e| Failure::usage(format!("{}:{e}", path.display()))),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Options::default()),
         Err(e) => Err(Failure::usage(format!(

@@ -4,6 +4,7 @@
 use super::app_type::{self, App, Interpreter};
 use super::cli::{Options, StartArgs};
 use super::file;
+use super::origin::{self, Origins};
 use super::values::{LogFormat, LogLevel};
 use crate::failure::Failure;
 use cabrank::{PoolOptions, RestartMode};
@@ -51,10 +52,42 @@ impl Settings {
         if args.no_rolling_restarts {
             from_line.rolling_restarts = Some(false);
         }
-        let options = over(from_line, file::read(&root)?);
+        let from_file = file::read(&root)?;
+        let options = over(from_line.clone(), from_file.clone());
         let app =
             app_type::find(&root, options.app_type.as_deref(), options.startup_file.as_deref())?;
-        Settings::resolve(app, options)
+        let settings = Settings::resolve(app, options)?;
+        settings.check_minimum(&Origins {
+            given: &from_line,
+            environment: &args.from_environment,
+            in_file: &from_file,
+            file: &root.join(file::NAME),
+        })?;
+        Ok(settings)
+    }
+
+    /// The pool never has more processes than its maximum, whatever the minimum: an agent that serves one
+    /// application only could never have what it was asked for, and would not say so.
+    fn check_minimum(&self, origins: &Origins<'_>) -> Result<(), Failure> {
+        type IsSet = fn(&Options) -> bool;
+        let maxima: [(&str, usize, IsSet); 2] = [
+            ("max_pool_size", self.max_pool_size, |o| o.max_pool_size.is_some()),
+            ("max_instances_per_app", self.max_instances_per_app, |o| {
+                o.max_instances_per_app.is_some()
+            }),
+        ];
+        let limits = maxima.into_iter().filter(|(_, max, _)| *max > 0);
+        let Some((name, max, is_set)) =
+            limits.min_by_key(|(_, max, _)| *max).filter(|(_, max, _)| self.min_instances > *max)
+        else {
+            return Ok(());
+        };
+        Err(Failure::usage(format!(
+            "{} is more processes than {} allows. Lower --min-instances, or raise {}.",
+            origins.of("min_instances", self.min_instances, |o| o.min_instances.is_some()),
+            origins.of(name, max, is_set),
+            origin::option(name),
+        )))
     }
 
     fn resolve(app: App, o: Options) -> Result<Settings, Failure> {

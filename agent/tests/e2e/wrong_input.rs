@@ -1,10 +1,22 @@
 //! Wrong input: one clear error that names the thing and the remedy, the documented exit code, and
 //! nothing left running.
 
-use crate::agent::{app, command, wsgi};
+use crate::agent::{Agent, LONG, app, command, eventually, wsgi};
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+/// Runs a command that has to end by itself; one that hangs is killed, and has no exit code.
+fn in_time(command: &mut Command) -> Output {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + LONG;
+    while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    child.wait_with_output().unwrap()
+}
 
 /// Runs `cabrank start` and checks how it fails.
 #[track_caller]
@@ -12,7 +24,7 @@ fn fails(dir: &Path, options: &[&str], code: i32, parts: &[&str]) -> String {
     let runtime = tempfile::tempdir().unwrap();
     let mut arguments = vec!["start", dir.to_str().unwrap(), "--port", "0"];
     arguments.extend(options);
-    let out = command(runtime.path(), &arguments).output().unwrap();
+    let out = in_time(&mut command(runtime.path(), &arguments));
     let said = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(code), "{said}");
     for part in parts {
@@ -108,6 +120,49 @@ fn a_bad_value_is_answered_with_what_is_valid() {
 }
 
 #[test]
+fn a_minimum_above_the_maximum_is_refused_and_both_are_named_with_their_places() {
+    let dir = wsgi("", "");
+    let remedy = "Lower --min-instances, or raise --max-pool-size.";
+    let start = |variables: &[(&str, &str)], options: &[&str], file: &str| {
+        fs::write(dir.path().join("cabrank.toml"), file).unwrap();
+        let runtime = tempfile::tempdir().unwrap();
+        let mut start = command(runtime.path(), &["start", dir.path().to_str().unwrap()]);
+        let out = in_time(start.args(options).envs(variables.iter().copied()));
+        assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0, "a directory was left");
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        said
+    };
+    let said = start(&[], &["--min-instances", "7"], "");
+    let what = "--min-instances 7 is more processes than --max-pool-size 6 (the default) allows";
+    assert!(said.contains(what) && said.contains(remedy), "{said}");
+    let said = start(&[("CABRANK_MIN_INSTANCES", "3")], &[], "max_pool_size = 2");
+    let what = "CABRANK_MIN_INSTANCES=3 is more processes than max_pool_size = 2 in ";
+    assert!(said.contains(what) && said.contains("cabrank.toml allows"), "{said}");
+    let said = start(&[("CABRANK_MAX_POOL_SIZE", "2")], &[], "min_instances = 3");
+    assert!(said.contains("min_instances = 3 in ") && said.contains("cabrank.toml is"), "{said}");
+    assert!(said.contains("CABRANK_MAX_POOL_SIZE=2 allows"), "{said}");
+    // The command line wins over the environment: what lost is not named.
+    let variables = [("CABRANK_MIN_INSTANCES", "1"), ("CABRANK_MAX_POOL_SIZE", "9")];
+    let said = start(&variables, &["--min-instances", "5", "--max-pool-size", "4"], "");
+    assert!(said.contains("--min-instances 5 is more processes than --max-pool-size 4"), "{said}");
+    assert!(!said.contains("CABRANK"), "{said}");
+    // Of two limits that it is above, the lower.
+    let said = start(&[], &["--min-instances", "7", "--max-instances-per-app", "2"], "");
+    assert!(said.contains("--max-instances-per-app 2 allows"), "{said}");
+    assert!(said.contains("or raise --max-instances-per-app."), "{said}");
+}
+
+#[test]
+fn a_minimum_may_be_the_maximum() {
+    let dir = wsgi("", "return answer('served')");
+    // No limit for the application is none that a minimum could be above.
+    let options = ["--min-instances", "2", "--max-pool-size", "2", "--max-instances-per-app", "0"];
+    let agent = Agent::start(dir.path(), &options);
+    eventually("two processes", || (agent.pids().len() == 2).then_some(()));
+}
+
+#[test]
 fn what_is_wrong_in_the_file_is_said_in_its_words() {
     let dir = wsgi("", "");
     for (text, parts) in [
@@ -129,6 +184,46 @@ fn what_is_wrong_in_the_file_is_said_in_its_words() {
         let said = fails(dir.path(), &[], 2, parts);
         assert!(!said.contains("expected"), "{said}");
     }
+}
+
+fn mkfifo(path: &Path) {
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, 0o600.into()).unwrap();
+}
+
+/// To open a FIFO is to wait for somebody at its other end, and /dev/zero is never read to its end.
+#[test]
+fn what_is_no_regular_file_is_refused_and_not_opened() {
+    let dir = wsgi("", "");
+    let file = dir.path().join("cabrank.toml");
+    let advice = "Make it readable text";
+    mkfifo(&file);
+    fails(dir.path(), &[], 2, &["cabrank.toml cannot be read: it is a FIFO", advice]);
+    fs::remove_file(&file).unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(&file).unwrap();
+    fails(dir.path(), &[], 2, &["cabrank.toml cannot be read: it is a socket", advice]);
+    drop(socket);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    fails(dir.path(), &[], 2, &["cabrank.toml cannot be read: it is a directory", advice]);
+    fs::remove_dir(&file).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    fails(dir.path(), &[], 2, &["cabrank.toml cannot be read: it is a device", advice]);
+
+    let dir = tempfile::tempdir().unwrap();
+    mkfifo(&dir.path().join("app.js"));
+    fails(dir.path(), &[], 3, &["no startup file", "app.js"]);
+}
+
+#[test]
+fn a_restart_file_that_is_no_regular_file_does_not_hold_the_agent_up() {
+    let dir = wsgi("", "return answer('served')");
+    let agent = Agent::start(dir.path(), &[]);
+    mkfifo(&dir.path().join("tmp/restart.txt"));
+    let out = in_time(&mut command(agent.runtime.path(), &["restart"]));
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("restart.txt cannot be written: it is a FIFO"), "{said}");
+    assert_eq!(agent.get("/"), "served");
 }
 
 #[test]
