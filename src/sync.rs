@@ -11,6 +11,8 @@
 //!   plain sharing uses `std::sync::Arc` everywhere.
 //! - atomics are read by a read-modify-write, because a load can end loom's search early.
 //! - a timed wait never times out: models move a hand-driven clock instead.
+//! - a thread that waits for a session or a resource sleeps at once, but in the models of just that: natively it first
+//!   steps aside for a moment, and looks again under the lock (`may_step_aside`).
 //! - every operation is noted, so that a failing execution can be read ([`trace`]).
 
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]

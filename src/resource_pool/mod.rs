@@ -27,6 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The `F: Form` of the types is the factory: every [`ResourceFactory`] is one, and [`Async`] of every
+//! [`AsyncResourceFactory`] ([`AsyncResourcePool`] has an example), and nothing else can be.
+//!
 //! # How it works
 //! One lock, and under it only arithmetic and the moving of one address, for a resource is boxed when it is
 //! made and stays where it is, however large. The calls of the factory, of wakers and of the listener come
