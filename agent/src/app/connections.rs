@@ -17,7 +17,7 @@ use crate::front::session_codec::{MAX_HEAD, MAX_HEADERS};
 use crate::front::upload::Upload;
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool, Limit,
-    PoolBuildError, ResourcePoolBuilder,
+    PoolBuildError, ResourcePoolBuilder, ResourceSnapshot, ResourceState,
 };
 use cabrank::{BoxFuture, ConnectError, Identifier, Runtime};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -151,10 +151,17 @@ impl Connections {
         self.0.clear_key(process);
     }
 
-    /// How many are kept to each process that has any.
+    /// How many are kept to each process that has any. Stock that is still being opened, for a client that has
+    /// left, is no connection yet.
     pub(crate) fn kept(&self) -> HashMap<Identifier, usize> {
+        let is_kept = |one: &&ResourceSnapshot| {
+            matches!(one.state, ResourceState::Idle | ResourceState::Tested)
+        };
         let keys = self.0.snapshot().keys;
-        keys.iter().filter_map(|of| Some((of.key()?.identifier, of.idle()))).collect()
+        let kept = keys.iter().filter_map(|of| {
+            Some((of.key()?.identifier, of.resources.iter().filter(is_kept).count()))
+        });
+        kept.collect()
     }
 }
 

@@ -3,6 +3,8 @@
 use super::*;
 use crate::app::handshake::Protocol;
 use cabrank::ManualClock;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -165,6 +167,21 @@ async fn no_more_are_kept_than_are_worth_it() {
     let (lent, _connections): (Vec<_>, Vec<_>) = all.into_iter().unzip();
     lent.into_iter().for_each(Lent::keep);
     assert_eq!(app.kept(), MAX_KEPT);
+}
+
+/// Its client has left.
+#[tokio::test]
+async fn one_that_is_still_being_opened_is_not_kept_yet() {
+    let app = App::start();
+    rustix::net::listen(&app.listener, 0).unwrap(); // one fills its queue
+    let _one = app.borrow().await;
+    {
+        let leaves = pin!(app.info.connections.borrow(&app.info, false));
+        let polled = leaves.poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+    }
+    let pool = &app.info.connections.0;
+    assert_eq!((app.kept(), pool.num_idle(), pool.num_total()), (0, 1, 2));
 }
 
 #[tokio::test]
