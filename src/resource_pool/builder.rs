@@ -201,10 +201,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         let ResourcePoolBuilder { factory, metadata, limits, options, listener, clock, .. } = self;
         limits.check()?;
         options.check()?;
-        let timed = options.max_idle_time.is_some()
-            || options.soft_max_idle_time.is_some()
-            || options.max_lifetime.is_some()
-            || options.abandoned_after.is_some();
+        let timed = options.keep_times();
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
         let mut subs = Slab::new();
         if !keyed {

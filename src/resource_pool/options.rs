@@ -142,6 +142,14 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Whether anything is done at a time, so that times have to be kept.
+    pub(super) fn keep_times(&self) -> bool {
+        self.max_idle_time.is_some()
+            || self.soft_max_idle_time.is_some()
+            || self.max_lifetime.is_some()
+            || self.abandoned_after.is_some()
+    }
+
     pub(super) fn check(&self) -> Result<(), PoolBuildError> {
         let durations = [
             ("max_idle_time", self.max_idle_time),
