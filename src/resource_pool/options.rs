@@ -79,8 +79,10 @@ impl Limits {
                 return Err(PoolBuildError::Zero(name));
             }
         }
+        // The one that was set: `max_idle` follows `max_active` else.
+        let max_idle = if self.max_idle.is_some() { "max_idle" } else { "max_active" };
         let pairs = [
-            ("min_idle", self.min_idle, "max_idle", self.max_idle()),
+            ("min_idle", self.min_idle, max_idle, self.max_idle()),
             ("min_idle", self.min_idle, "max_total", self.max_total),
             ("min_idle", self.min_idle, "max_total_per_key", self.max_total_per_key),
         ];
