@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 pub(crate) struct Time(u64);
 
 impl Time {
+    /// The end of a clock's time: what is due then, or later, never is.
+    pub(crate) const END: Time = Time(u64::MAX);
+
     /// For what keeps it in an atomic.
     #[inline]
     pub(crate) const fn ticks(self) -> u64 {
@@ -37,6 +40,15 @@ impl Time {
     /// How long after `earlier` this is; zero if it is not after it.
     pub(crate) fn since(self, earlier: Time) -> Duration {
         coarsetime::Duration::from_ticks(self.0.saturating_sub(earlier.0)).into()
+    }
+    /// How long it is until `later`: the shortest time that is not too short, after which it has come. Zero if
+    /// it is not after this.
+    pub(crate) fn until(self, later: Time) -> Duration {
+        let ticks = later.0.saturating_sub(self.0);
+        let (whole, part) = (ticks >> 32, ticks & u64::from(u32::MAX));
+        // As many ticks as that are begun by the last of its nanoseconds.
+        let nanos = part.checked_sub(1).map_or(0, |part| ((part * 1_000_000_000) >> 32) + 1);
+        Duration::from_secs(whole) + Duration::from_nanos(nanos)
     }
 }
 
@@ -266,6 +278,24 @@ mod tests {
         }
         assert_eq!(start.since(start.plus(Duration::from_secs(1))), Duration::ZERO);
         assert!(start.plus(Duration::MAX) > start.plus(Duration::from_secs(1 << 30)));
+    }
+
+    /// Whoever is told how long it is until a time, and lets as much pass, is there, and not a nanosecond late.
+    #[test]
+    fn until_a_time_is_never_too_short() {
+        let begin = Time::default().plus(Duration::from_millis(300));
+        for ticks in (0..20).chain([u64::from(u32::MAX) - 1, 1 << 32, (1 << 32) + 1, 123 << 25]) {
+            let end = Time(begin.0 + ticks);
+            let wait = begin.until(end);
+            assert!(begin.plus(wait) >= end, "{ticks}");
+            let shorter = wait.checked_sub(Duration::from_nanos(1));
+            assert!(shorter.is_none_or(|shorter| begin.plus(shorter) < end), "{ticks}");
+        }
+        for ms in [1, 5, 999, 1000, 1001, 300_000] {
+            let wait = Duration::from_millis(ms);
+            assert_eq!(begin.until(begin.plus(wait)), wait);
+        }
+        assert_eq!(begin.until(Time::default()), Duration::ZERO);
     }
 
     /// They came round to the beginning once.

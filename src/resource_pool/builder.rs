@@ -113,7 +113,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// Whether borrowers are served in the order of their arrival. If not, a newcomer may take what is
-    /// free before who was woken for it gets there: more is lent per second, and some wait for long.
+    /// free before who was woken for it gets there: more is lent per second, and some wait for long. And a
+    /// task that is woken and not polled keeps the next one waiting: see the [limits](super#limits).
     /// Default: yes.
     pub fn fair(mut self, fair: bool) -> Self {
         self.options.fair = fair;
@@ -201,10 +202,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         let ResourcePoolBuilder { factory, metadata, limits, options, listener, clock, .. } = self;
         limits.check()?;
         options.check()?;
-        let timed = options.max_idle_time.is_some()
-            || options.soft_max_idle_time.is_some()
-            || options.max_lifetime.is_some()
-            || options.abandoned_after.is_some();
+        let timed = options.keep_times();
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
         let mut subs = Slab::new();
         if !keyed {

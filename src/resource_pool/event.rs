@@ -11,7 +11,8 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PoolEvent<E> {
-    /// No resource could be made for stock.
+    /// No resource could be made for stock; or a borrower had taken over what another had begun to make, and that
+    /// failed: it then makes one itself.
     CreateFailed(Failure<E>),
     /// A resource could not be activated, and is destroyed; its borrower gets another.
     ActivateFailed(Failure<E>),

@@ -47,7 +47,8 @@ pub trait ResourceFactory: Send + Sync + 'static {
     /// The resource goes from the idle ones to a borrower; one that has just been made does, too.
     ///
     /// # Errors
-    /// The resource is destroyed, and the borrower gets another.
+    /// The resource is destroyed. The borrower gets another; but if this one was made for it, the error
+    /// ([`BorrowError::Activate`](super::BorrowError::Activate)).
     fn activate(
         &self,
         metadata: &Self::Metadata,
@@ -76,8 +77,10 @@ pub trait ResourceFactory: Send + Sync + 'static {
 ///
 /// What is to be done when a guard is dropped cannot be awaited there. So `validate` (for
 /// `test_on_return`) and `passivate` are then awaited by the next borrower of the resource, before its
-/// own `activate`; [`Borrowed::put_back`](super::Borrowed::put_back) awaits them at once. And `destroy`
-/// is no future: what takes its time is for a task that it spawns.
+/// own `activate`; [`Borrowed::put_back`](super::Borrowed::put_back) awaits them at once. Whoever comes upon it
+/// before that finds it as its borrower left it, active and not tested: the `validate` of `test_while_idle`, what
+/// [`retain`](super::ResourcePool::retain) asks, and `destroy`. And `destroy` is no future: what takes its time is
+/// for a task that it spawns.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// What is lent.
     type Resource: Send + 'static;

@@ -372,7 +372,10 @@ impl<F: Form> Inner<F> {
     ) -> Result<bool, AddError<F::Error>> {
         let (creation, begun) = match left {
             Some(creation) => (creation, Begun::ByAnother),
-            None => (self.creation(&meta), Begun::Here),
+            None => {
+                self.begins(slot);
+                (self.creation(&meta), Begun::Here)
+            }
         };
         let filling = Filling { pool: self, slot: Some(slot), resource: None, meta };
         let (mut filling, made) = Making::new(filling, creation, begun).await;

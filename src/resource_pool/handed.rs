@@ -7,8 +7,8 @@
 //! PROP-RP-CLEAR-ALL).
 //!
 //! The waiter keeps its turn (PROP-RP-KEEPS-PLACE). It takes the next in stock; if there is none, the place is its
-//! own, and it makes one there, once it has destroyed what it was handed. A place that it was handed begins
-//! again: nothing has been made in it yet. Who gives up instead passes on only what may be lent; if nobody else waits for
+//! own, and it makes one there, once it has destroyed what it was handed. A place that it was handed is
+//! never too old, for nothing has been made in it yet; after a clear of all it is another one. Who gives up instead passes on only what may be lent; if nobody else waits for
 //! it, it becomes idle then, and its time as an idle one begins, as if it had been lent.
 
 use super::effects::{Dead, Effects};
@@ -37,10 +37,11 @@ impl<F: Form> State<F> {
     pub(super) fn is_too_old(&self, slot: Key) -> bool {
         let entry = &self.slots[slot.index()];
         let over = match entry.content {
-            Content::Nothing => self.has_outlived(slot),
-            Content::Ready(_) | Content::Unfinished(_) => self.is_stale(slot),
+            // Its life begins with what is made in it.
+            Content::Nothing => false,
+            Content::Ready(_) | Content::Unfinished(_) => entry.expired || self.is_stale(slot),
         };
-        over || entry.expired || entry.epoch != self.epoch
+        over || entry.epoch != self.epoch
     }
 
     /// Another for the same borrower, and the old one leaves.

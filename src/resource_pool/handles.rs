@@ -169,9 +169,10 @@ macro_rules! both {
             pub fn clear(&self) {
                 self.inner().critical(|state, fx| state.clear(fx));
             }
-            /// Destroys what is idle, and has all that exists otherwise destroyed when it comes back, or as
-            /// soon as it is made: for what all resources depend on and has changed. Whoever was handed one by
-            /// then, and comes for it later, is lent another.
+            /// Destroys what is idle, and has all that exists otherwise destroyed: what is lent, or being made for
+            /// a borrower, when it comes back; what is being made for stock, as soon as it is made. For what all
+            /// resources depend on and has changed. Whoever was handed one by then, and comes for it later, is
+            /// lent another.
             pub fn clear_all(&self) {
                 self.inner().critical(|state, fx| state.clear_all(fx));
             }
@@ -218,7 +219,9 @@ macro_rules! both {
                 copied.in_order()
             }
             /// Keeps of the idle ones those that `keep` keeps, and destroys the others. Each is looked at
-            /// outside the lock, and cannot be lent meanwhile.
+            /// outside the lock, and cannot be lent meanwhile. Those that are being tested just then are passed
+            /// over, and stay if they pass; so is what another call of this looks at just then: of two at a time
+            /// neither is asked about all. [`clear`](Self::clear) passes over none.
             ///
             /// # Panics
             /// If `keep` does; the one that it looked at is then destroyed.

@@ -21,6 +21,7 @@ use super::event::PoolEvent;
 use super::factory::Form;
 use super::pool::Inner;
 use super::slot::Meta;
+use crate::clock::Time;
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, BoxFuture, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
@@ -117,11 +118,12 @@ impl<F: Form> Inner<F> {
         })
     }
 
-    /// How long until something is due.
+    /// How long until something is due; none: nothing ever is, if nothing happens.
     pub(super) fn due_in(&self) -> Option<Duration> {
         self.critical(|state, _| {
             let next = Duty::ALL.into_iter().filter_map(|duty| state.next_due(duty)).min();
-            Some(next?.since(state.clock.now()))
+            let next = next.filter(|next| *next < Time::END)?;
+            Some(state.clock.now().until(next))
         })
     }
 

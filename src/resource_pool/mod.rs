@@ -102,6 +102,11 @@
 //! - When there is more of something than ever before, its places are copied to where there is room for more; and the
 //!   table of keys is rebuilt now and then, where keys come and go. On average over all calls that is O(1), but the
 //!   one whose section it is holds the lock for that long.
+//! - [`ResourcePool::retain`] passes over what is being tested just then; and of two calls at a time each passes over
+//!   what the other looks at, so that some of what is idle one of them never sees.
+//! - In a pool that is not [`fair`](ResourcePoolBuilder::fair), a task that was woken to try again, and is not polled,
+//!   keeps the next waiter asleep beside idle stock, until it is polled or dropped. (A newcomer may take that.)
+//! - The line of keys is a tree: with a dozen keys in it, or more, a section in which one comes or goes may allocate.
 //! - If others put broken resources into stock again and again, a borrower without a time limit may go on
 //!   finding one after the other (`PROP-RP-EVERY-DISCARD-ENDS` of the machine is not promised).
 

@@ -79,8 +79,10 @@ impl Limits {
                 return Err(PoolBuildError::Zero(name));
             }
         }
+        // The one that was set: `max_idle` follows `max_active` else.
+        let max_idle = if self.max_idle.is_some() { "max_idle" } else { "max_active" };
         let pairs = [
-            ("min_idle", self.min_idle, "max_idle", self.max_idle()),
+            ("min_idle", self.min_idle, max_idle, self.max_idle()),
             ("min_idle", self.min_idle, "max_total", self.max_total),
             ("min_idle", self.min_idle, "max_total_per_key", self.max_total_per_key),
         ];
@@ -142,6 +144,14 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Whether anything is done at a time, so that times have to be kept.
+    pub(super) fn keep_times(&self) -> bool {
+        self.max_idle_time.is_some()
+            || self.soft_max_idle_time.is_some()
+            || self.max_lifetime.is_some()
+            || self.abandoned_after.is_some()
+    }
+
     pub(super) fn check(&self) -> Result<(), PoolBuildError> {
         let durations = [
             ("max_idle_time", self.max_idle_time),

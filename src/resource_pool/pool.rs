@@ -251,6 +251,7 @@ impl<F: Form> Inner<F> {
                     if let Some(victim) = victim {
                         self.destroy(victim);
                     }
+                    self.begins(slot);
                     return self.make(reserved, first).await;
                 }
             };
@@ -304,6 +305,12 @@ impl<F: Form> Inner<F> {
         passed && self.prepared(reserved).await
     }
 
+    /// Ahead of a creation. What keeps no times has nothing to note.
+    pub(super) fn begins(&self, slot: Key) {
+        if self.options.keep_times() {
+            self.critical(|state, _| state.begins(slot));
+        }
+    }
     pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
         let metadata = meta.as_ref().or(self.metadata.as_ref());
         let metadata = metadata.expect("a pool without keys has its metadata").clone();

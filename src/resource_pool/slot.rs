@@ -63,6 +63,7 @@ pub(crate) struct Slot<F: Form> {
     pub(super) tested: bool,
     /// Not to be lent again.
     pub(super) expired: bool,
+    /// When it began to be made; before that, when its place was reserved.
     pub(super) created: Time,
     /// Idle, or lent, since.
     pub(super) since: Time,

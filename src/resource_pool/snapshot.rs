@@ -72,7 +72,8 @@ pub struct ResourceSnapshot {
     pub id: u64,
     /// Where it is.
     pub state: ResourceState,
-    /// How long ago it began to be made, if the pool's options need to know.
+    /// How long ago it began to be made, if the pool's options need to know; of a place in which nothing has been
+    /// begun yet, how long ago that was reserved.
     pub age: Option<Duration>,
     /// For how long it has been idle, if the pool's options need to know; of what is lent, for how long it has been, if
     /// they include [`abandoned_after`](super::ResourcePoolBuilder::abandoned_after), else since when it was last idle or begun.

@@ -531,14 +531,23 @@ impl<F: Form> State<F> {
 
     /// What is made in the slot from now on is another, and begins now.
     pub(super) fn renew(&mut self, slot: Key) {
-        self.end_life(slot);
         self.serials += 1;
         let entry = &mut self.slots[slot.index()];
         (entry.serial, entry.epoch) = (self.serials, self.epoch);
-        entry.expired = false;
         if self.timed {
-            entry.created = self.clock.now();
+            self.begins(slot);
         }
+    }
+
+    /// What is made in the slot begins to be made, and its life with it: not when its place was reserved, for that
+    /// may have been handed to who came much later, or something was destroyed first that took its time.
+    pub(super) fn begins(&mut self, slot: Key) {
+        self.end_life(slot);
+        let now = self.clock.now();
+        let entry = &mut self.slots[slot.index()];
+        (entry.created, entry.since) = (now, now);
+        // Nothing but a lifetime ends before there is anything.
+        entry.expired = false;
         self.begin_life(slot);
     }
 

@@ -1,10 +1,11 @@
 //! What was handed to a waiter that comes for it later, when it must not be lent any more (PROP-RP-FRESH,
 //! PROP-RP-CLEAR-ALL).
 
-use crate::common::{Pool, Rig, Script, pool};
+use crate::common::{Lent, Outcome, Pool, Rig, Script, pool};
 use crate::shared::SECOND;
 use crate::steps::{Step, rig};
 use cabrank::resource_pool::{BorrowError, Failure, ResourcePoolBuilder};
+use std::time::Duration;
 
 type Builder = ResourcePoolBuilder<Script, Pool>;
 type Configure = fn(Builder) -> Builder;
@@ -98,6 +99,66 @@ fn what_is_made_after_a_clear_of_all_stays() {
     rig.clock.advance(3600 * SECOND);
     drop(waits.finish().expect("a new one"));
     assert_eq!((rig.counts(), rig.due()), ((0, 1), Some(10 * SECOND)));
+}
+
+/// Its life begins when it begins to be made: not when its place was handed over, nor before what has to leave
+/// first was destroyed.
+#[test]
+fn a_life_begins_with_the_making() {
+    type Case = (Configure, fn(&Rig<Pool>) -> Lent);
+    let cases: [Case; 3] = [
+        // It comes late for its place.
+        (
+            |b| b,
+            |rig| {
+                let lent = rig.lend();
+                let waits = rig.task();
+                lent.invalidate();
+                rig.clock.advance(9 * SECOND);
+                waits.finish().expect("a new one")
+            },
+        ),
+        // It makes one in the place of stock that was idle for too long.
+        (
+            |b| b.max_idle_time(SECOND),
+            |rig| {
+                drop(rig.lend());
+                rig.clock.advance(SECOND);
+                rig.lend()
+            },
+        ),
+        // It makes one instead of what was handed to it.
+        (
+            |b| b,
+            |rig| {
+                let lent = rig.lend();
+                let waits = rig.task();
+                drop(lent);
+                rig.pool.clear_all();
+                waits.finish().expect("a new one")
+            },
+        ),
+    ];
+    for (configure, gets) in cases {
+        // A destruction takes longer than a life.
+        let rig = pool(|b| configure(b.max_active(1).max_total(1).max_lifetime(5 * SECOND)));
+        let (clock, maintains) = (rig.clock.clone(), rig.pool.downgrade());
+        rig.script.on("destroy", move |_| {
+            clock.advance(9 * SECOND);
+            maintains.upgrade().expect("it is there").maintain();
+            Outcome::Well
+        });
+        let lent = gets(&rig);
+        let snapshot = rig.pool.snapshot();
+        let of_it = &snapshot.keys[0].resources[0];
+        assert_eq!((of_it.age, of_it.since), (Some(Duration::ZERO), Some(Duration::ZERO)));
+        assert_eq!(lent.number, 2);
+        drop(lent);
+        assert_eq!((rig.counts(), rig.lend().number), ((0, 1), 2));
+        rig.clock.advance(5 * SECOND);
+        rig.script.is_well("destroy");
+        assert_eq!((rig.due(), rig.counts()), (None, (0, 0)), "it ends as late");
+    }
 }
 
 /// What it makes instead fails: that is its error, and its place is free.

@@ -8,6 +8,7 @@ use cabrank::resource_pool::{
 };
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A key of which there never was anything has no stock to be kept.
 #[test]
@@ -235,6 +236,23 @@ fn what_is_over_makes_room_for_its_own_key() {
     assert_eq!(rig.pool.try_borrow(&"a").expect("its place").number, 3);
     assert_eq!(rig.script.calls(), "destroy 2 create activate 3 passivate 3");
     assert_eq!((rig.pool.num_idle_of(&"other"), rig.script.most_alive()), (1, 2));
+}
+
+/// The life of what is made in its place begins when it has been destroyed, however long that took.
+#[test]
+fn what_makes_room_takes_nothing_off_the_life_of_the_next() {
+    let rig = keyed(|b| b.max_total(1).max_lifetime(10 * SECOND));
+    let clock = rig.clock.clone();
+    rig.script.on("destroy", move |_| {
+        clock.advance(9 * SECOND);
+        Outcome::Well
+    });
+    drop(rig.lend("a"));
+    drop(rig.lend("b"));
+    let of_b = &rig.pool.snapshot().keys[0].resources[0];
+    assert_eq!((of_b.id, of_b.age), (2, Some(Duration::ZERO)));
+    rig.clock.advance(9 * SECOND);
+    assert_eq!(rig.lend("b").number, 2);
 }
 
 /// Its own stock first, then room, and only then another's (PROP-RP-STOCK-FIRST).

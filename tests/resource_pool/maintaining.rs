@@ -289,6 +289,27 @@ fn each_is_due_when_its_own_time_has_come() {
     assert_eq!((rig.due(), rig.counts()), (None, (0, 0)));
 }
 
+/// Whoever lets as much time pass as it says finds it due: a time between two nanoseconds was cut short.
+#[test]
+fn what_is_due_is_due_when_it_says() {
+    let rig = pool(|b| b.max_idle_time(SECOND));
+    drop(rig.lend());
+    rig.clock.advance(SECOND * 3 / 10);
+    let wait = rig.due().expect("one is idle");
+    assert_eq!(wait.as_millis(), 700);
+    rig.clock.advance(wait);
+    assert_eq!((rig.due(), rig.counts()), (None, (0, 0)));
+}
+
+/// What is due at the end of the clock's time never is.
+#[test]
+fn nothing_is_due_at_the_end_of_time() {
+    let rig = pool(|b| b.max_idle_time(SECOND));
+    rig.clock.advance(Duration::MAX);
+    drop(rig.lend());
+    assert_eq!((rig.due(), rig.counts()), (None, (0, 1)));
+}
+
 /// The hard time counts for all, the soft one for those that no minimum protects.
 #[test]
 fn the_hard_time_minds_no_minimum() {

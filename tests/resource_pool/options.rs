@@ -45,7 +45,7 @@ fn what_contradicts_each_other_is_refused_by_both_names() {
     type Case = (&'static str, &'static str, fn(B) -> B);
     let cases: [Case; 11] = [
         ("min_idle (3)", "max_idle (2)", |b| b.max_idle(2).min_idle(3)),
-        ("min_idle (3)", "max_idle (2)", |b| b.max_active(2).min_idle(3)),
+        ("min_idle (3)", "max_active (2)", |b| b.max_active(2).min_idle(3)),
         ("min_idle (3)", "max_total (2)", |b| b.max_total(2).min_idle(3)),
         ("max_wait", "when_exhausted(Fail)", |b| {
             b.max_wait(SECOND).when_exhausted(WhenExhausted::Fail)
@@ -204,10 +204,10 @@ impl Runtime for Unused {
 fn a_setter_refuses_what_the_builder_does() {
     let rig = pool(|b| b.max_active(2).max_total(4).min_idle(2));
     let above = |option, limit| Err(PoolBuildError::Above { option, limit });
-    assert_eq!(rig.pool.set_min_idle(3), above(("min_idle", 3), ("max_idle", 2)));
+    assert_eq!(rig.pool.set_min_idle(3), above(("min_idle", 3), ("max_active", 2)));
     assert_eq!(rig.pool.set_max_idle(1), above(("min_idle", 2), ("max_idle", 1)));
     assert_eq!(rig.pool.set_max_total(1), above(("min_idle", 2), ("max_total", 1)));
-    assert_eq!(rig.pool.set_max_active(1), above(("min_idle", 2), ("max_idle", 1)));
+    assert_eq!(rig.pool.set_max_active(1), above(("min_idle", 2), ("max_active", 1)));
     assert_eq!(rig.pool.set_max_active(0), Err(PoolBuildError::Zero("max_active")));
     assert_eq!(rig.pool.set_max_total(0), Err(PoolBuildError::Zero("max_total")));
     rig.pool.maintain();

@@ -263,6 +263,44 @@ fn a_listener_that_borrows_when_nobody_maintains() {
     assert_eq!(told.load(SeqCst), 2);
 }
 
+/// A runtime that takes so many tasks, and no more.
+struct AtMost(AtomicUsize);
+
+impl Runtime for AtMost {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        if self.0.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_err() {
+            resume_unwind(Box::new("on purpose"));
+        }
+        drop(task);
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// A listener takes its time when it is told that nobody fills stock up. That is before what is added begins to be
+/// made, and nothing of its life.
+#[test]
+fn the_life_of_what_is_added_begins_with_its_making() {
+    end_the_run_when_the_library_panics();
+    let (time, takes_its_time) = (ManualClock::new(), Arc::new(AtomicBool::new(false)));
+    let (theirs, hands) = (takes_its_time.clone(), time.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.max_lifetime(10 * SECOND).listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        if theirs.swap(false, SeqCst) {
+            hands.advance(9 * SECOND);
+        }
+    });
+    let pool = builder.build_on(AtMost(AtomicUsize::new(1))).expect("one task evicts");
+    pool.set_min_idle(2).expect("a valid limit");
+    takes_its_time.store(true, SeqCst);
+    block_on(pool.add_async()).expect("there is room");
+    assert!(!takes_its_time.load(SeqCst), "it was told");
+    assert_eq!(pool.snapshot().keys[0].resources[0].age, Some(Duration::ZERO));
+}
+
 /// A runtime whose tasks the test polls, those that were woken; their timers never end.
 #[derive(Clone, Default)]
 struct ByHand(Arc<Mutex<Vec<Polled>>>);

@@ -10,8 +10,9 @@
 //!
 //! Compared are the snapshot (for each key what is active, idle and in which order, all that exists, and who
 //! waits), how each call ended, and which resources were destroyed. A failing history is shrunk to the
-//! shortest that proptest finds. Left out are loans that look abandoned, jitter, and minima of several keys:
-//! in which order these are filled up is the real pool's own.
+//! shortest that proptest finds. Left out are loans that look abandoned, jitter, runs that evict or test so many
+//! at most, or evict at intervals where nothing is tested, and minima of several keys: in which order these are
+//! filled up is the real pool's own.
 //!
 //! `CABRANK_CASES=10000 cargo test --test resource_pool_refinement` for more histories than the usual 1,000.
 

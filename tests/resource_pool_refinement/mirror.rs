@@ -113,6 +113,15 @@ fn handed_stock(at: &At) -> Option<SlotId> {
     }
 }
 
+/// The place that a waiter was handed, and has not come for: the life of what is made there has not begun.
+fn handed_place(at: &At) -> Option<SlotId> {
+    match at {
+        At::MakingRoom { slot, handed: true, .. } => Some(slot.id),
+        At::Creating { slot, handed: true } if !slot.unfinished => Some(slot.id),
+        _ => None,
+    }
+}
+
 impl Mirror {
     pub(crate) fn new(world: &World, keys: usize, clients: usize) -> Mirror {
         let limits = limits(&world.bounds);
@@ -427,6 +436,8 @@ impl Mirror {
     /// Time passes. What has been idle for too long, or has outlived its lifetime, is not lent any more.
     pub(crate) fn pass(&mut self, seconds: u64) {
         self.now += seconds * 1_000;
+        let places = self.spec.clients.iter().filter_map(handed_place);
+        self.created.extend(places.map(|id| (id, self.now)));
         for at in 0..self.spec.idle.len() {
             let idle = &self.spec.idle[at];
             let age = self.now - self.idle_since[&(idle.slot.id, idle.since)];
