@@ -148,6 +148,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("resource_evictor_x_impatient_borrow", 667),
     ("resource_evictor_x_late_borrow", 2_856),
     ("resource_failed_filling_x_borrow", 43),
+    ("resource_failed_refill_x_maintenance", 4_144),
     ("resource_failed_test_x_borrow", 1_580),
     ("resource_filling_x_borrow", 77),
     ("resource_handed_x_clear_all", 26),
