@@ -8,6 +8,7 @@ pub(crate) const SMALL: &[&str] = &[
     "close_x_disposal",
     "get_x_session_close",
     "resource_abandoned_x_hand_over",
+    "resource_abandoned_x_passivation",
     "resource_abandoned_x_return",
     "resource_add_cancelled_x_borrow",
     "resource_barging_x_filling",

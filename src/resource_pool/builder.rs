@@ -154,7 +154,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// After what time the listener is told that a resource is still lent: its borrower's time, which begins when
-    /// it is handed the resource, not that in which it was made or tested. Default: never.
+    /// it is handed the resource and ends when it gives it back, not that in which it was made or tested, or is made
+    /// ready to be lent again. Default: never.
     pub fn abandoned_after(mut self, time: Duration) -> Self {
         self.options.abandoned_after = Some(time);
         self
