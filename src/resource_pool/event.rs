@@ -24,7 +24,8 @@ pub enum PoolEvent<E> {
     /// The destruction panicked with this message. The resource counts as destroyed.
     DestroyPanicked(String),
     /// What is due cannot be done, for this reason: no thread could be started, or the runtime took no task.
-    /// That is tried again when something is due again; but not by what a listener does that is told of it.
+    /// That is tried again when something is due again, also by what a listener does that is told of it; but it is not
+    /// told of this within itself.
     MaintenanceNotStarted(String),
     /// A resource has been lent for longer than `abandoned_after`.
     Abandoned {

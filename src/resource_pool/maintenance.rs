@@ -10,8 +10,9 @@
 //! that hangs holds up neither what is to be evicted nor what is abandoned; it does hold up the other tests
 //! and creations of the maintenance, as the destruction of what is evicted holds up other evictions.
 //!
-//! If there is no thread to be had, or no task, the listener is told, and whatever is due next tries again; but for
-//! what becomes due by the listener itself, which would be told within itself.
+//! If there is no thread to be had, or no task, the listener is told, and whatever is due next tries again, for
+//! either of them. So does what becomes due by the listener itself; but if that is in vain, too, nothing is told, for
+//! it would be told within itself.
 //! A pool that is closed needs none of it any more but for the loans that may come to look abandoned: when
 //! there are none of these left it stops. Who had begun before the close may be lent something after that, and then
 //! begins it again.
@@ -71,16 +72,12 @@ impl<F: Form> Inner<F> {
     /// Something of the key is due.
     pub(super) fn wake_maintenance(&self, duty: Duty, meta: &Meta<F>) {
         let Some(maintainer) = self.maintainer(duty) else { return };
-        // No section: it would find the same due, and begin again here.
-        let next_tries_again = || self.state.lock().sleeps_until[duty as usize] = None;
-        if Telling::is_of(self, duty) {
-            return next_tries_again();
-        }
         match (maintainer.open)() {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
-                next_tries_again();
-                if let Some(_telling) = Telling::begin(self, duty) {
+                // The next tries again. No section: it would find the same due, and begin again here.
+                self.state.lock().sleeps_until[duty as usize] = None;
+                if let Some(_telling) = Telling::begin(self) {
                     self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
                 }
             }
@@ -169,10 +166,10 @@ impl<F: Form> Inner<F> {
 }
 
 crate::sync::thread::thread_local! {
-    /// What this thread tells a listener could not be begun: of which pool, and for which duty.
+    /// Of which pools this thread tells a listener that something could not be begun.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
-    static TELLS: RefCell<Vec<(usize, Duty)>> = RefCell::new(Vec::new());
+    static TELLS: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 
 /// This thread tells a pool's listener that its maintenance could not be begun, until it is dropped.
@@ -182,14 +179,19 @@ struct Telling {
 }
 
 impl Telling {
-    fn is_of<F: Form>(pool: &Inner<F>, duty: Duty) -> bool {
-        let this = (address(pool), duty);
-        TELLS.try_with(|tells| tells.borrow().contains(&this)).unwrap_or(false)
-    }
-    /// None where a thread has no locals any more: a listener that borrows would be told within itself.
-    fn begin<F: Form>(pool: &Inner<F>, duty: Duty) -> Option<Self> {
-        TELLS.try_with(|tells| tells.borrow_mut().push((address(pool), duty))).ok()?;
-        Some(Telling { here: PhantomData })
+    /// None if it does already, whatever the duty: the listener would be told within itself. None, too, where a
+    /// thread has no locals any more: a listener that borrows would be.
+    fn begin<F: Form>(pool: &Inner<F>) -> Option<Self> {
+        let this = std::ptr::from_ref(pool) as usize;
+        let begins = TELLS.try_with(|tells| {
+            let mut tells = tells.borrow_mut();
+            let tells_already = tells.contains(&this);
+            if !tells_already {
+                tells.push(this);
+            }
+            !tells_already
+        });
+        begins.is_ok_and(|begins| begins).then(|| Telling { here: PhantomData })
     }
 }
 
@@ -197,10 +199,6 @@ impl Drop for Telling {
     fn drop(&mut self) {
         let _ = TELLS.try_with(|tells| tells.borrow_mut().pop());
     }
-}
-
-fn address<F: Form>(pool: &Inner<F>) -> usize {
-    std::ptr::from_ref(pool) as usize
 }
 
 /// The runtime of both executors.

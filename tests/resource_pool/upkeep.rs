@@ -1,7 +1,7 @@
 //! The maintenance runs by itself: on a thread from when there is something for it, on a runtime as a task.
 //! By the real clock: what is waited for is that something comes about.
 
-use crate::common::locked;
+use crate::common::{Background, locked};
 use crate::shared::task::{Task, block_on};
 use crate::shared::{Door, SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
@@ -368,6 +368,62 @@ fn what_becomes_due_after_a_beginning_that_failed_is_done() {
     pool.set_min_idle(2).expect("a valid limit");
     runtime.1.run();
     assert_eq!(pool.num_idle(), 2);
+}
+
+/// A listener that is told of the one maintenance is not told within itself of the other, and nothing is lost by that:
+/// what is due next begins both.
+#[test]
+fn a_listener_is_told_of_one_maintenance_at_a_time() {
+    end_the_run_when_the_library_panics();
+    let (time, runtime) = (ManualClock::new(), Full::default());
+    let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
+    let (told, inside) = (Arc::new(AtomicUsize::new(0)), Mutex::new(()));
+    let (theirs, in_listener) = (told.clone(), pool.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.max_idle_time(SECOND).listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        theirs.fetch_add(1, SeqCst);
+        let _alone = inside.try_lock().expect("told within itself");
+        drop(block_on(in_listener.get().expect("it is there").borrow_async()));
+    });
+    runtime.0.store(true, SeqCst);
+    let pool =
+        pool.get_or_init(|| builder.build_on(runtime.clone()).expect("a task for evictions"));
+    locked(&runtime.1.0).clear();
+    runtime.0.store(false, SeqCst);
+    pool.set_min_idle(2).expect("a valid limit");
+    assert_eq!((told.load(SeqCst), pool.num_idle()), (1, 1));
+    runtime.0.store(true, SeqCst);
+    drop(block_on(pool.borrow_async()).expect("one"));
+    assert_eq!((told.load(SeqCst), locked(&runtime.1.0).len()), (1, 2));
+    runtime.1.run();
+    assert_eq!(pool.num_idle(), 2);
+}
+
+/// What a listener makes due is not lost, if somebody else could begin by then.
+#[test]
+fn a_listener_wakes_a_maintenance_that_was_begun_by_another() {
+    end_the_run_when_the_library_panics();
+    let (time, runtime) = (ManualClock::new(), Full::default());
+    let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
+    let (theirs, in_listener) = (runtime.clone(), pool.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        theirs.0.store(true, SeqCst);
+        let (pool, runtime) = (in_listener.clone(), theirs.1.clone());
+        Background::start(move || {
+            pool.get().expect("it is there").set_min_idle(2).expect("a valid limit");
+            runtime.run();
+        })
+        .end();
+        in_listener.get().expect("it is there").set_min_idle(3).expect("a valid limit");
+    });
+    let pool = pool.get_or_init(|| builder.build_on(runtime.clone()).expect("nothing is due yet"));
+    pool.set_min_idle(1).expect("a valid limit");
+    assert_eq!(pool.num_idle(), 2);
+    runtime.1.run();
+    assert_eq!(pool.num_idle(), 3);
 }
 
 /// A place that waiters were to have, and that all of them leave, is filled up: where newcomers may barge,
