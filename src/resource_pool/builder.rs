@@ -367,7 +367,8 @@ where
     pub fn build_async(self) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
         self.build_inner_async(false).map(ResourcePool::of)
     }
-    /// The pool. What is due at a time is done by a task of its own on `runtime`.
+    /// The pool. What is due at a time is done by a task of its own on `runtime`. If the timer of that panics, the
+    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when the pool is used next.
     ///
     /// # Errors
     /// [`PoolBuildError`] names the options that contradict each other.
@@ -400,7 +401,8 @@ where
     ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
         self.build_inner_async(true).map(KeyedResourcePool::of)
     }
-    /// The pool. What is due at a time is done by a task of its own on `runtime`.
+    /// The pool. What is due at a time is done by a task of its own on `runtime`. If the timer of that panics, the
+    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when the pool is used next.
     ///
     /// # Errors
     /// [`PoolBuildError`] names the options that contradict each other.

@@ -12,7 +12,8 @@
 //!
 //! If there is no thread to be had, or no task, the listener is told, and whatever is due next tries again, for
 //! either of them. So does what becomes due by the listener itself; but if that is in vain, too, nothing is told, for
-//! it would be told within itself.
+//! it would be told within itself. The same if a runtime's timer panics: what is due is then done with whatever comes
+//! to be due next.
 //! A pool that is closed needs none of it any more but for the loans that may come to look abandoned: when
 //! there are none of these left it stops. Who had begun before the close may be lent something after that, and then
 //! begins it again.
@@ -22,12 +23,16 @@ use super::event::PoolEvent;
 use super::factory::Form;
 use super::pool::Inner;
 use super::slot::Meta;
+use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, BoxFuture, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
 use std::cell::RefCell;
+use std::future::{Future, pending, poll_fn};
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// The executor of a duty, of either flavour. It ends when this is dropped.
@@ -145,9 +150,11 @@ impl<F: Form> Inner<F> {
 
     /// Has it done by tasks.
     pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: R) {
-        let runtime = OfBoth(Arc::new(runtime));
+        let runtime = Arc::new(runtime);
         let maintainer = |duty| {
-            let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone())
+            let (runtime, pool) = (runtime.clone(), Arc::downgrade(self));
+            let timed = Arc::new(Timed { runtime, pool, duty, told: AtomicBool::new(false) });
+            let executor = AsyncPeriodicExecutor::builder(Duration::MAX, timed)
                 .name(name(duty))
                 .clock(self.clock.clone())
                 .unregistered()
@@ -201,22 +208,61 @@ impl Drop for Telling {
     }
 }
 
-/// The runtime of both executors.
-struct OfBoth<R>(Arc<R>);
+/// The runtime, as the executor of a duty has it. If its timer panics, the listener is told, and the executor
+/// sleeps without end: so whoever makes something due wakes it as ever, and no wake comes to one that is about to end.
+struct Timed<R, F: Form> {
+    runtime: Arc<R>,
+    pool: Weak<Inner<F>>,
+    duty: Duty,
+    /// The last timer panicked: that is told once, or a listener that uses the pool would be told for ever.
+    told: AtomicBool,
+}
 
-impl<R> Clone for OfBoth<R> {
-    fn clone(&self) -> Self {
-        OfBoth(self.0.clone())
+impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.runtime.spawn(task);
+    }
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
+        let this = self.clone();
+        Box::pin(async move {
+            if let Err(message) = this.sleeps(at).await {
+                this.has_panicked(message);
+                pending().await
+            }
+        })
     }
 }
 
-impl<R: Runtime> Runtime for OfBoth<R> {
-    type Sleep = R::Sleep;
-    fn spawn(&self, task: BoxFuture<()>) {
-        self.0.spawn(task);
+impl<R: Runtime, F: Form> Timed<R, F> {
+    async fn sleeps(&self, at: Instant) -> Result<(), String> {
+        let sleep = contained(|| Box::pin(self.runtime.sleep_until(at)))?;
+        let mut sleep = Foreign::new(sleep);
+        poll_fn(|cx| match contained(|| sleep.as_mut().poll(cx)) {
+            Ok(poll) => {
+                self.told.store(false, SeqCst);
+                poll.map(Ok)
+            }
+            Err(message) => Poll::Ready(Err(message)),
+        })
+        .await
     }
-    fn sleep_until(&self, at: Instant) -> R::Sleep {
-        self.0.sleep_until(at)
+
+    fn has_panicked(&self, message: String) {
+        let Some(pool) = self.pool.upgrade() else { return };
+        let concerned = {
+            let mut state = pool.state.lock();
+            // As above, the next tries again.
+            state.sleeps_until[self.duty as usize] = None;
+            state.concerned(self.duty)
+        };
+        if let Some(meta) = concerned
+            && let Some(_telling) = Telling::begin(&*pool)
+            && !self.told.swap(true, SeqCst)
+        {
+            let why = format!("the runtime's timer panicked: {message}");
+            pool.tell(&meta, PoolEvent::MaintenanceNotStarted(why));
+        }
     }
 }
 

@@ -11,12 +11,15 @@ use cabrank::resource_pool::{
 };
 use cabrank::{BoxFuture, ManualClock, Runtime};
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 const MOMENT: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
 
 struct Numbers;
 
@@ -424,6 +427,78 @@ fn a_listener_wakes_a_maintenance_that_was_begun_by_another() {
     assert_eq!(pool.num_idle(), 2);
     runtime.1.run();
     assert_eq!(pool.num_idle(), 3);
+}
+
+/// A runtime whose timers panic, when they are set or when they are polled, until they are mended.
+#[derive(Clone, Default)]
+struct NoTimers(Arc<AtomicBool>, bool, ByHand);
+
+impl Runtime for NoTimers {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.2.spawn(task);
+    }
+    fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+        let (mended, late) = (self.0.load(SeqCst), self.1);
+        if !mended && !late {
+            resume_unwind(Box::new("no timers"));
+        }
+        Box::pin(poll_fn(move |_| match mended {
+            true => Poll::Pending,
+            false => resume_unwind(Box::new("no timers")),
+        }))
+    }
+}
+
+/// A runtime's timer that panics is told, to a listener that uses the pool, too, and once; what is due is done when
+/// the pool is used next.
+#[test]
+fn a_timer_that_panics_is_told() {
+    end_the_run_when_the_library_panics();
+    for late in [false, true] {
+        let runtime = NoTimers(Arc::default(), late, ByHand::default());
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let pool = Arc::new(OnceLock::<KeyedResourcePool<&'static str, Async<Names>>>::new());
+        let (theirs, in_listener) = (told.clone(), pool.clone());
+        let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(HOUR);
+        let builder = builder.abandoned_after(HOUR / 2).listener(move |key, event| {
+            locked(&theirs).push(format!("{key}: {event:?}"));
+            drop(block_on(in_listener.get().expect("it is there").borrow_async(&"b")));
+        });
+        let pool = pool.get_or_init(|| builder.build_on(runtime.clone()).expect("a task"));
+        let message = r#"a: MaintenanceNotStarted("the runtime's timer panicked: no timers")"#;
+        for _ in 0..3 {
+            drop(block_on(pool.borrow_async(&"a")).expect("one"));
+            runtime.2.run();
+            assert_eq!(*locked(&told), [message]);
+        }
+        // Timers work again, and then do not: that is told again.
+        runtime.0.store(true, SeqCst);
+        drop(block_on(pool.borrow_async(&"a")).expect("one"));
+        runtime.2.run();
+        runtime.0.store(false, SeqCst);
+        // This one looks abandoned before anything idle is due.
+        let lent = block_on(pool.borrow_async(&"a")).expect("one");
+        runtime.2.run();
+        assert_eq!(*locked(&told), [message, message]);
+        drop(lent);
+    }
+}
+
+/// By the real clock: what lies idle for a moment is evicted by the next use, though no timer says so.
+#[test]
+fn a_pool_whose_timer_panics_is_maintained_by_its_use() {
+    end_the_run_when_the_library_panics();
+    let runtime = NoTimers::default();
+    let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(MOMENT);
+    let pool = builder.build_on(runtime.clone()).expect("a task");
+    drop(block_on(pool.borrow_async(&"a")).expect("one"));
+    runtime.2.run();
+    before_long(|| {
+        drop(block_on(pool.borrow_async(&"b")).expect("one"));
+        runtime.2.run();
+        pool.num_keys() == 1
+    });
 }
 
 /// A place that waiters were to have, and that all of them leave, is filled up: where newcomers may barge,
