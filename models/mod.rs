@@ -101,6 +101,7 @@ mod resource_creation_cancelled_x_borrow;
 mod resource_crowd;
 mod resource_detach_x_waiter;
 mod resource_evictor_x_borrow;
+mod resource_failed_refill_x_maintenance;
 mod resource_filling_x_borrow;
 mod resource_handed_x_clear_all;
 mod resource_invalidate_x_waiter;

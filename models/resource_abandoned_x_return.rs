@@ -2,6 +2,8 @@
 
 use super::pool_rig::*;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// Guards `State::end_loan`, which says whether the loan was taken back before, and `State::give_back_late`.
 /// Without them, its place is given twice; what comes back late would be lent beside what replaced it.
@@ -26,6 +28,37 @@ fn resource_abandoned_x_return() {
         assert_eq!(rig.counts(), (0, 1, 1));
         assert_eq!(rig.factory.gone().len() as u32, number - 1);
         assert_eq!(rig.end(), (1..=number).collect::<Vec<_>>());
+    });
+}
+
+/// The thing comes back in time, and takes the factory long. Guards `Inner::has_come_back`: the loan is over when its
+/// borrower gives it back. Without that, its place is given to others while it is passivated, and it is destroyed
+/// though nobody has abandoned it. Asserted: it is in stock, whenever the maintenance looks.
+#[test]
+fn resource_abandoned_x_passivation() {
+    let expected = ["looked after", "looked before", "looked during it"];
+    explore_small("resource_abandoned_x_passivation", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
+        let lent = rig.lend();
+        let phase = Arc::new(AtomicU32::new(0));
+        let (clock, theirs) = (rig.clock.clone(), phase.clone());
+        rig.factory.on_call(move |call| {
+            if call == Call::Passivate(1) {
+                clock.advance(SECOND);
+                theirs.store(1, SeqCst);
+            }
+        });
+        let (pool, theirs) = (rig.pool.clone(), phase.clone());
+        let maintenance = spawn(move || {
+            pool.maintain();
+            theirs.load(SeqCst)
+        });
+        drop(lent);
+        phase.store(2, SeqCst);
+        let looked = maintenance.join().expect("no panic") as usize;
+        outcomes.note(["looked before", "looked during it", "looked after"][looked]);
+        assert_eq!((rig.counts(), rig.factory.gone().len()), ((0, 1, 1), 0));
+        assert_eq!(rig.end(), [1]);
     });
 }
 

@@ -155,7 +155,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// After what time the listener is told that a resource is still lent: its borrower's time, which begins when
-    /// it is handed the resource, not that in which it was made or tested. Default: never.
+    /// it is handed the resource and ends when it gives it back, not that in which it was made or tested, or is made
+    /// ready to be lent again. Default: never.
     pub fn abandoned_after(mut self, time: Duration) -> Self {
         self.options.abandoned_after = Some(time);
         self
@@ -364,7 +365,8 @@ where
     pub fn build_async(self) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
         self.build_inner_async(false).map(ResourcePool::of)
     }
-    /// The pool. What is due at a time is done by a task of its own on `runtime`.
+    /// The pool. What is due at a time is done by a task of its own on `runtime`. If the timer of that panics, the
+    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when the pool is used next.
     ///
     /// # Errors
     /// [`PoolBuildError`] names the options that contradict each other.
@@ -397,7 +399,8 @@ where
     ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
         self.build_inner_async(true).map(KeyedResourcePool::of)
     }
-    /// The pool. What is due at a time is done by a task of its own on `runtime`.
+    /// The pool. What is due at a time is done by a task of its own on `runtime`. If the timer of that panics, the
+    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when the pool is used next.
     ///
     /// # Errors
     /// [`PoolBuildError`] names the options that contradict each other.

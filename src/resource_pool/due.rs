@@ -11,7 +11,7 @@
 use super::effects::{Effect, Effects};
 use super::event::PoolEvent;
 use super::factory::Form;
-use super::slot::{InAge, InIdle, Place};
+use super::slot::{InAge, InIdle, Meta, Place};
 use super::state::State;
 use crate::clock::{Span, Time};
 use crate::slab_list::{Key, List};
@@ -228,6 +228,16 @@ impl<F: Form> State<F> {
                 next_run.into_iter().chain(filling).min()
             }
         }
+    }
+
+    /// A key of which something is due at a time; none: nothing is, of any.
+    pub(super) fn concerned(&self, duty: Duty) -> Option<Meta<F>> {
+        self.next_due(duty)?;
+        let lives = self.lives.iter().filter_map(List::front).chain(self.lent.front());
+        let mut slots = lives.chain(self.oldest_idle()).chain(self.unfinished.front());
+        let of_slot = || slots.next().map(|slot| self.slots[slot.index()].key);
+        let filling = self.next_filling().filter(|_| duty == Duty::Stock).map(|(_, key)| key);
+        filling.or_else(of_slot).map(|key| self.subs[key.index()].metadata.clone())
     }
 
     /// When the idle ones are looked at again, if they are at intervals.

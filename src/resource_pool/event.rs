@@ -24,8 +24,10 @@ pub enum PoolEvent<E> {
     Invalid,
     /// The destruction panicked with this message. The resource counts as destroyed.
     DestroyPanicked(String),
-    /// What is due cannot be done, for this reason: no thread could be started, or the runtime took no task.
-    /// That is tried again when something is due again; but not by what a listener does that is told of it.
+    /// What is due cannot be done, for this reason: no thread could be started, the runtime took no task,
+    /// or its timer panicked, which is told once, until a timer works again.
+    /// That is tried again when something is due again, also by what a listener does that is told of it; but it is not
+    /// told of this within itself.
     MaintenanceNotStarted(String),
     /// A resource has been lent for longer than `abandoned_after`.
     Abandoned {

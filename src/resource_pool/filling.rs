@@ -46,8 +46,6 @@ pub(super) type Begin<F> = (Key, Option<Creation<F>>);
 pub(super) struct Vacancy<F: Form> {
     pub(super) begin: Begin<F>,
     pub(super) key: Key,
-    /// The key's name: with its last resource the key is forgotten, and its number becomes another's.
-    pub(super) id: u64,
     meta: Meta<F>,
 }
 
@@ -174,7 +172,7 @@ impl<F: Form> State<F> {
     fn vacancy(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
         let begin = self.begin_stock(key, fx)?;
         let sub = &self.subs[key.index()];
-        Some(Vacancy { begin, key, id: sub.id, meta: sub.metadata.clone() })
+        Some(Vacancy { begin, key, meta: sub.metadata.clone() })
     }
 
     fn first_below_minimum(&self) -> Option<Key> {
@@ -251,9 +249,10 @@ impl<F: Form> State<F> {
         arrival
     }
 
-    /// Stock could be made for the key, or not: if the key is there still.
-    pub(super) fn filled(&mut self, key: Key, id: u64, made: bool, fx: &mut Effects<F>) {
-        let Some(sub) = self.subs.get_mut(key.index()).filter(|sub| sub.id == id) else { return };
+    /// Stock could be made for the key, or not. Noted while the place that was taken for it is there: so nobody
+    /// finds that free, and tries again at once, and the key is there still.
+    pub(super) fn filled(&mut self, key: Key, made: bool, fx: &mut Effects<F>) {
+        let sub = &mut self.subs[key.index()];
         if made {
             (sub.failures, sub.back_off_until) = (0, None);
         } else {
@@ -306,14 +305,29 @@ struct Filling<'p, F: Form> {
     slot: Option<Key>,
     resource: Option<F::Resource>,
     meta: Meta<F>,
+    /// The key whose minimum it is for, of which it is noted how this ends; none if somebody adds.
+    refills: Option<Key>,
 }
 
 impl<F: Form> Filling<'_, F> {
+    /// It cannot be used. Said before anything is destroyed or told: what is called for that may maintain the pool.
+    fn failed(&mut self, error: AddError<F::Error>) -> AddError<F::Error> {
+        if let Some(key) = self.refills {
+            self.pool.critical(|state, fx| state.filled(key, false, fx));
+        }
+        error
+    }
     fn put(mut self) -> Arrival {
         let slot = self.take_slot();
         let resource = self.resource.take().expect("it has been made");
         let loan = Loan::new(slot, self.meta.take(), resource);
-        self.pool.critical(|state, fx| state.added(slot, Content::Ready(loan), fx))
+        self.pool.critical(|state, fx| {
+            let arrival = state.added(slot, Content::Ready(loan), fx);
+            if let Some(key) = self.refills {
+                state.filled(key, arrival == Arrival::InTime, fx);
+            }
+            arrival
+        })
     }
     /// The place, for somebody else to take care of.
     fn take_slot(&mut self) -> Key {
@@ -347,10 +361,8 @@ impl<F: Form> Inner<F> {
                 ToFill::Again => continue,
                 ToFill::Nothing => return,
             };
-            let Vacancy { begin, key, id, meta } = vacancy;
-            let filled = self.fill(begin, meta.clone()).await;
-            let made = matches!(filled, Ok(true));
-            match filled {
+            let Vacancy { begin, key, meta } = vacancy;
+            match self.fill(begin, meta.clone(), Some(key)).await {
                 Err(AddError::Create(failure)) => {
                     self.tell(&meta, PoolEvent::CreateFailed(failure));
                 }
@@ -358,18 +370,18 @@ impl<F: Form> Inner<F> {
                     self.tell(&meta, PoolEvent::PassivateFailed(failure));
                 }
                 Err(AddError::Invalid) => self.tell(&meta, PoolEvent::Invalid),
-                Ok(_) | Err(AddError::Closed | AddError::Full) => {}
+                Ok(()) | Err(AddError::Closed | AddError::Full) => {}
             }
-            self.critical(|state, fx| state.filled(key, id, made, fx));
         }
     }
 
-    /// Makes a resource for stock. Gives back whether it could be used: its lifetime may have ended meanwhile.
+    /// Makes a resource for stock. Its lifetime may have ended by the time it is there.
     async fn fill(
         &self,
         (slot, left): Begin<F>,
         meta: Meta<F>,
-    ) -> Result<bool, AddError<F::Error>> {
+        refills: Option<Key>,
+    ) -> Result<(), AddError<F::Error>> {
         let (creation, begun) = match left {
             Some(creation) => (creation, Begun::ByAnother),
             None => {
@@ -377,31 +389,36 @@ impl<F: Form> Inner<F> {
                 (self.creation(&meta), Begun::Here)
             }
         };
-        let filling = Filling { pool: self, slot: Some(slot), resource: None, meta };
+        let filling = Filling { pool: self, slot: Some(slot), resource: None, meta, refills };
         let (mut filling, made) = Making::new(filling, creation, begun).await;
         let metadata = self.metadata(&filling.meta);
-        let resource = filling.resource.insert(made.map_err(AddError::Create)?);
+        let resource = match made {
+            Ok(resource) => filling.resource.insert(resource),
+            Err(failure) => return Err(filling.failed(AddError::Create(failure))),
+        };
         if self.options.test_on_create {
             match self.factory.test(metadata, resource).await {
                 Ok(true) => {}
-                Ok(false) => return Err(AddError::Invalid),
+                Ok(false) => return Err(filling.failed(AddError::Invalid)),
                 Err(message) => {
+                    let error = filling.failed(AddError::Invalid);
                     self.tell(&filling.meta, PoolEvent::ValidatePanicked(message));
-                    return Err(AddError::Invalid);
+                    return Err(error);
                 }
             }
         }
-        self.factory.lay_down(metadata, resource).await.map_err(AddError::Passivate)?;
+        if let Err(failure) = self.factory.lay_down(metadata, resource).await {
+            return Err(filling.failed(AddError::Passivate(failure)));
+        }
         match filling.put() {
-            Arrival::InTime => Ok(true),
-            Arrival::Over => Ok(false),
+            Arrival::InTime | Arrival::Over => Ok(()),
             Arrival::Closed => Err(AddError::Closed),
         }
     }
 
     pub(super) async fn add(&self, key: Key) -> Result<(), AddError<F::Error>> {
         let Vacancy { begin, meta, .. } = self.critical(|state, fx| state.begin_add(key, fx))?;
-        self.fill(begin, meta).await.map(|_| ())
+        self.fill(begin, meta, None).await
     }
     pub(super) async fn add_to(&self, metadata: &F::Metadata) -> Result<(), AddError<F::Error>>
     where
@@ -409,6 +426,6 @@ impl<F: Form> Inner<F> {
     {
         let (_, begun) = self.with_key(metadata, |state, key, fx| state.begin_add(key, fx));
         let Vacancy { begin, meta, .. } = begun?;
-        self.fill(begin, meta).await.map(|_| ())
+        self.fill(begin, meta, None).await
     }
 }

@@ -10,8 +10,10 @@
 //! that hangs holds up neither what is to be evicted nor what is abandoned; it does hold up the other tests
 //! and creations of the maintenance, as the destruction of what is evicted holds up other evictions.
 //!
-//! If there is no thread to be had, or no task, the listener is told, and whatever is due next tries again; but for
-//! what becomes due by the listener itself, which would be told within itself.
+//! If there is no thread to be had, or no task, the listener is told, and whatever is due next tries again, for
+//! either of them. So does what becomes due by the listener itself; but if that is in vain, too, nothing is told, for
+//! it would be told within itself. The same if a runtime's timer panics: what is due is then done with whatever comes
+//! to be due next.
 //! A pool that is closed needs none of it any more but for the loans that may come to look abandoned: when
 //! there are none of these left it stops. Who had begun before the close may be lent something after that, and then
 //! begins it again.
@@ -22,12 +24,16 @@ use super::factory::Form;
 use super::pool::Inner;
 use super::slot::Meta;
 use crate::clock::Time;
+use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, BoxFuture, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
 use std::cell::RefCell;
+use std::future::{Future, pending, poll_fn};
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Weak};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// The executor of a duty, of either flavour. It ends when this is dropped.
@@ -72,16 +78,12 @@ impl<F: Form> Inner<F> {
     /// Something of the key is due.
     pub(super) fn wake_maintenance(&self, duty: Duty, meta: &Meta<F>) {
         let Some(maintainer) = self.maintainer(duty) else { return };
-        // No section: it would find the same due, and begin again here.
-        let next_tries_again = || self.state.lock().sleeps_until[duty as usize] = None;
-        if Telling::is_of(self, duty) {
-            return next_tries_again();
-        }
         match (maintainer.open)() {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
-                next_tries_again();
-                if let Some(_telling) = Telling::begin(self, duty) {
+                // The next tries again. No section: it would find the same due, and begin again here.
+                self.state.lock().sleeps_until[duty as usize] = None;
+                if let Some(_telling) = Telling::begin(self) {
                     self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
                 }
             }
@@ -150,9 +152,11 @@ impl<F: Form> Inner<F> {
 
     /// Has it done by tasks.
     pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: R) {
-        let runtime = OfBoth(Arc::new(runtime));
+        let runtime = Arc::new(runtime);
         let maintainer = |duty| {
-            let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone())
+            let (runtime, pool) = (runtime.clone(), Arc::downgrade(self));
+            let timed = Arc::new(Timed { runtime, pool, duty, told: AtomicBool::new(false) });
+            let executor = AsyncPeriodicExecutor::builder(Duration::MAX, timed)
                 .name(name(duty))
                 .clock(self.clock.clone())
                 .unregistered()
@@ -171,10 +175,10 @@ impl<F: Form> Inner<F> {
 }
 
 crate::sync::thread::thread_local! {
-    /// What this thread tells a listener could not be begun: of which pool, and for which duty.
+    /// Of which pools this thread tells a listener that something could not be begun.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
-    static TELLS: RefCell<Vec<(usize, Duty)>> = RefCell::new(Vec::new());
+    static TELLS: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 
 /// This thread tells a pool's listener that its maintenance could not be begun, until it is dropped.
@@ -184,14 +188,19 @@ struct Telling {
 }
 
 impl Telling {
-    fn is_of<F: Form>(pool: &Inner<F>, duty: Duty) -> bool {
-        let this = (address(pool), duty);
-        TELLS.try_with(|tells| tells.borrow().contains(&this)).unwrap_or(false)
-    }
-    /// None where a thread has no locals any more: a listener that borrows would be told within itself.
-    fn begin<F: Form>(pool: &Inner<F>, duty: Duty) -> Option<Self> {
-        TELLS.try_with(|tells| tells.borrow_mut().push((address(pool), duty))).ok()?;
-        Some(Telling { here: PhantomData })
+    /// None if it does already, whatever the duty: the listener would be told within itself. None, too, where a
+    /// thread has no locals any more: a listener that borrows would be.
+    fn begin<F: Form>(pool: &Inner<F>) -> Option<Self> {
+        let this = std::ptr::from_ref(pool) as usize;
+        let begins = TELLS.try_with(|tells| {
+            let mut tells = tells.borrow_mut();
+            let tells_already = tells.contains(&this);
+            if !tells_already {
+                tells.push(this);
+            }
+            !tells_already
+        });
+        begins.is_ok_and(|begins| begins).then(|| Telling { here: PhantomData })
     }
 }
 
@@ -201,26 +210,61 @@ impl Drop for Telling {
     }
 }
 
-fn address<F: Form>(pool: &Inner<F>) -> usize {
-    std::ptr::from_ref(pool) as usize
+/// The runtime, as the executor of a duty has it. If its timer panics, the listener is told, and the executor
+/// sleeps without end: so whoever makes something due wakes it as ever, and no wake comes to one that is about to end.
+struct Timed<R, F: Form> {
+    runtime: Arc<R>,
+    pool: Weak<Inner<F>>,
+    duty: Duty,
+    /// The last timer panicked: that is told once, or a listener that uses the pool would be told for ever.
+    told: AtomicBool,
 }
 
-/// The runtime of both executors.
-struct OfBoth<R>(Arc<R>);
-
-impl<R> Clone for OfBoth<R> {
-    fn clone(&self) -> Self {
-        OfBoth(self.0.clone())
-    }
-}
-
-impl<R: Runtime> Runtime for OfBoth<R> {
-    type Sleep = R::Sleep;
+impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
+    type Sleep = BoxFuture<()>;
     fn spawn(&self, task: BoxFuture<()>) {
-        self.0.spawn(task);
+        self.runtime.spawn(task);
     }
-    fn sleep_until(&self, at: Instant) -> R::Sleep {
-        self.0.sleep_until(at)
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
+        let this = self.clone();
+        Box::pin(async move {
+            if let Err(message) = this.sleeps(at).await {
+                this.has_panicked(message);
+                pending().await
+            }
+        })
+    }
+}
+
+impl<R: Runtime, F: Form> Timed<R, F> {
+    async fn sleeps(&self, at: Instant) -> Result<(), String> {
+        let sleep = contained(|| Box::pin(self.runtime.sleep_until(at)))?;
+        let mut sleep = Foreign::new(sleep);
+        poll_fn(|cx| match contained(|| sleep.as_mut().poll(cx)) {
+            Ok(poll) => {
+                self.told.store(false, SeqCst);
+                poll.map(Ok)
+            }
+            Err(message) => Poll::Ready(Err(message)),
+        })
+        .await
+    }
+
+    fn has_panicked(&self, message: String) {
+        let Some(pool) = self.pool.upgrade() else { return };
+        let concerned = {
+            let mut state = pool.state.lock();
+            // As above, the next tries again.
+            state.sleeps_until[self.duty as usize] = None;
+            state.concerned(self.duty)
+        };
+        if let Some(meta) = concerned
+            && let Some(_telling) = Telling::begin(&*pool)
+            && !self.told.swap(true, SeqCst)
+        {
+            let why = format!("the runtime's timer panicked: {message}");
+            pool.tell(&meta, PoolEvent::MaintenanceNotStarted(why));
+        }
     }
 }
 

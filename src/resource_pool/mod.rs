@@ -83,7 +83,8 @@
 //!   or fills up stock. If it never ends, it costs whoever takes it over its patience, or holds up refills until
 //!   the task of the maintenance is dropped; then it is dropped (`unfinished.rs`). As many are kept as may be idle.
 //! - A loan begins when it is handed out: a waiter that was served, and never comes for it, keeps its place, and
-//!   what is to make room for it, until its future is dropped.
+//!   what is to make room for it, until its future is dropped. It ends when it is given back: a return whose test or
+//!   passivation hangs keeps its place, too.
 //! - What makes room for another key counts as one of its own key, too, until the borrower that takes its place
 //!   has destroyed it. So the totals of all keys may come to more than that of the pool.
 //! - Stock that must not be lent any more, and was not evicted yet, leaves or makes room when it is come upon by a

@@ -109,6 +109,7 @@ impl<F: Form> Inner<F> {
     /// A guard is dropped.
     #[inline]
     pub(super) fn give_back(&self, mut loan: Box<Loan<F>>) {
+        self.has_come_back(loan.slot);
         let test = self.options.test_on_return;
         let Loan { meta, resource, .. } = &mut *loan;
         loan.unclean = match self.factory.clean(self.metadata(meta), resource, test) {
@@ -120,6 +121,20 @@ impl<F: Form> Inner<F> {
             }
         };
         self.stock(loan);
+    }
+
+    /// The borrower has done its part: what the factory does from now on is not its time, as what it did before the
+    /// loan was not.
+    #[inline]
+    fn has_come_back(&self, slot: Key) {
+        if self.options.abandoned_after.is_some() {
+            self.note_return(slot);
+        }
+    }
+    #[cold]
+    #[inline(never)]
+    fn note_return(&self, slot: Key) {
+        self.critical(|state, _| state.end_borrowers_time(slot));
     }
 
     /// Another in the place of one that could not be lent, if there is time left.
@@ -138,6 +153,7 @@ impl<F: Form> Inner<F> {
     }
 
     pub(super) async fn put_back(&self, loan: Box<Loan<F>>) {
+        self.has_come_back(loan.slot);
         let mut reserved = Reserved::of(self, loan);
         // If it fails, the reservation destroys it.
         if self.cleaned(&mut reserved).await {

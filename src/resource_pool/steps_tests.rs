@@ -122,10 +122,10 @@ impl Failed {
     /// Each that can be filled up now.
     fn try_all(&mut self) {
         self.tried.clear();
-        while let Some(Vacancy { begin: (slot, _), key, id, .. }) = self.next() {
+        while let Some(Vacancy { begin: (slot, _), key, .. }) = self.next() {
             self.tried.push(key);
+            self.section(|state, fx| state.filled(key, false, fx));
             self.section(|state, fx| state.added(slot, Content::Nothing, fx));
-            self.section(|state, fx| state.filled(key, id, false, fx));
             self.rig.clock.advance(Duration::from_nanos(1));
         }
     }

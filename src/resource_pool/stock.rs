@@ -78,6 +78,14 @@ impl<F: Form> State<F> {
         self.watch_spare(key);
     }
 
+    /// It cannot come to look abandoned any more.
+    #[inline]
+    pub(super) fn end_borrowers_time(&mut self, slot: Key) {
+        if self.abandoned_after.is_some() && self.slots[slot.index()].lent.is_linked() {
+            self.lent.remove(&mut self.slots, slot);
+        }
+    }
+
     /// The loan is over; false if it had been taken back before.
     #[inline]
     pub(super) fn end_loan(&mut self, slot: Key) -> bool {
@@ -86,9 +94,7 @@ impl<F: Form> State<F> {
             return false;
         }
         let key = entry.key;
-        if self.abandoned_after.is_some() && entry.lent.is_linked() {
-            self.lent.remove(&mut self.slots, slot);
-        }
+        self.end_borrowers_time(slot);
         self.subs[key.index()].active -= 1;
         self.active -= 1;
         true

@@ -1,7 +1,9 @@
 //! Loans that look abandoned: when they do, who is told, and what becomes of them.
 
-use crate::common::{Lent, Outcome, pool};
+use crate::common::{Lent, Outcome, locked, pool};
 use crate::shared::SECOND;
+use crate::shared::task::{Task, block_on};
+use crate::steps::{self, Step};
 use cabrank::resource_pool::{Borrowed, ResourceState};
 use std::time::Duration;
 
@@ -118,4 +120,52 @@ fn the_factorys_time_is_not_the_borrowers() {
     assert_eq!((rig.counts(), rig.script.made()), ((0, 0), 1));
     drop(lent);
     assert_eq!(rig.script.alive(), 0);
+}
+
+/// Nor is what it takes the factory to take it back: what was given back in time is not told of, nor destroyed.
+#[test]
+fn the_factorys_time_on_return_is_not_the_borrowers() {
+    for call in ["validate", "passivate"] {
+        let rig =
+            pool(|b| b.test_on_return(true).abandoned_after(10 * SECOND).remove_abandoned(true));
+        let lent = rig.lend();
+        rig.clock.advance(SECOND);
+        assert_eq!(rig.due(), Some(9 * SECOND));
+        let (clock, theirs) = (rig.clock.clone(), rig.pool.clone());
+        rig.script.on(call, move |_| {
+            clock.advance(10 * SECOND);
+            theirs.maintain();
+            assert_eq!((theirs.num_active(), theirs.num_total()), (1, 1));
+            Outcome::Well
+        });
+        drop(lent);
+        assert_eq!((rig.events(), rig.counts()), (vec![], (0, 1)), "{call}");
+        assert_eq!((rig.lend().number, rig.script.alive()), (1, 1));
+    }
+}
+
+/// The same where it is awaited; and who is cut short there leaves nothing behind.
+#[test]
+fn what_is_put_back_is_no_loan() {
+    for (call, ends) in [("validate", true), ("passivate", true), ("passivate", false)] {
+        let rig = steps::rig(|b| {
+            b.test_on_return(true).abandoned_after(10 * SECOND).remove_abandoned(true)
+        });
+        let lent = rig.lend();
+        rig.steps.on(call, Step::Held);
+        let mut returns = Task::new(lent.put_back());
+        assert!(returns.poll().is_none());
+        rig.clock.advance(10 * SECOND);
+        block_on(rig.pool.maintain_async());
+        assert_eq!(rig.counts(), (1, 0, 1), "{call}");
+        if ends {
+            rig.steps.go_on(call);
+            returns.finish();
+        } else {
+            drop(returns);
+        }
+        let stays = usize::from(ends);
+        assert_eq!((rig.counts(), rig.steps.alive()), ((0, stays, stays), stays));
+        assert!(locked(&rig.events).is_empty());
+    }
 }

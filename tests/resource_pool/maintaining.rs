@@ -2,11 +2,13 @@
 
 use crate::common::{Background, Got, Lent, Outcome, Pool, Script, keyed, locked, pool};
 use crate::shared::task::Task;
-use crate::shared::{Door, SECOND};
+use crate::shared::{Door, SECOND, end_the_run_when_the_library_panics};
+use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    AddError, BorrowError, Borrowed, Limit, PoolEvent, ResourcePoolBuilder, ResourceState,
-    WeakKeyedResourcePool, WhenExhausted,
+    AddError, BorrowError, Borrowed, Limit, PoolEvent, ResourcePool, ResourcePoolBuilder,
+    ResourceState, WeakKeyedResourcePool, WeakResourcePool, WhenExhausted,
 };
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -539,6 +541,55 @@ fn filling_up_backs_off() {
     rig.script.fails("create");
     rig.pool.clear();
     assert_eq!(rig.due().expect("again").as_millis(), 500);
+}
+
+/// The same while the listener is told, and what failed is destroyed: whoever maintains the pool then, there or
+/// elsewhere, finds that it is left alone.
+#[test]
+fn filling_up_has_backed_off_when_the_listener_is_told() {
+    end_the_run_when_the_library_panics();
+    for (call, calls) in [
+        ("create", "create"),
+        ("validate", "create validate 1 destroy 1"),
+        ("passivate", "create validate 1 passivate 1 destroy 1"),
+    ] {
+        for panics in [false, true] {
+            let (script, clock) = (Script::default(), ManualClock::new());
+            let told = Arc::new(AtomicUsize::new(0));
+            let pool = Arc::new(OnceLock::<WeakResourcePool<Script>>::new());
+            let maintain = {
+                let (pool, script, told) = (pool.clone(), script.clone(), told.clone());
+                move || {
+                    told.fetch_add(1, SeqCst);
+                    // What is tried again is seen.
+                    script.is_well(call);
+                    let pool = pool.get().and_then(WeakResourcePool::upgrade).expect("it is open");
+                    pool.maintain();
+                    Background::start(move || pool.maintain()).end();
+                }
+            };
+            let destroyed = maintain.clone();
+            script.on("destroy", move |_| {
+                destroyed();
+                Outcome::Well
+            });
+            let builder = ResourcePool::builder(script.clone(), "m").clock(clock.clock());
+            let builder = builder.maintenance(false).min_idle(3).test_on_create(true);
+            let built = builder.listener(move |_, _| maintain()).build().expect("valid");
+            assert!(pool.set(built.downgrade()).is_ok());
+            if panics {
+                script.panics(call);
+            } else {
+                script.fails(call);
+            }
+            built.maintain();
+            assert_eq!(script.calls(), calls);
+            assert!(told.load(SeqCst) > 0);
+            clock.advance(SECOND / 2);
+            built.maintain();
+            assert_eq!((built.num_idle(), built.num_total()), (3, 3));
+        }
+    }
 }
 
 /// Bounded by what may exist (PROP-RP-REFILLED).

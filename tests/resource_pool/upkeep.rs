@@ -1,7 +1,7 @@
 //! The maintenance runs by itself: on a thread from when there is something for it, on a runtime as a task.
 //! By the real clock: what is waited for is that something comes about.
 
-use crate::common::locked;
+use crate::common::{Background, locked};
 use crate::shared::task::{Task, block_on};
 use crate::shared::{Door, SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
@@ -11,12 +11,15 @@ use cabrank::resource_pool::{
 };
 use cabrank::{BoxFuture, ManualClock, Runtime};
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 const MOMENT: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
 
 struct Numbers;
 
@@ -406,6 +409,134 @@ fn what_becomes_due_after_a_beginning_that_failed_is_done() {
     pool.set_min_idle(2).expect("a valid limit");
     runtime.1.run();
     assert_eq!(pool.num_idle(), 2);
+}
+
+/// A listener that is told of the one maintenance is not told within itself of the other, and nothing is lost by that:
+/// what is due next begins both.
+#[test]
+fn a_listener_is_told_of_one_maintenance_at_a_time() {
+    end_the_run_when_the_library_panics();
+    let (time, runtime) = (ManualClock::new(), Full::default());
+    let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
+    let (told, inside) = (Arc::new(AtomicUsize::new(0)), Mutex::new(()));
+    let (theirs, in_listener) = (told.clone(), pool.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.max_idle_time(SECOND).listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        theirs.fetch_add(1, SeqCst);
+        let _alone = inside.try_lock().expect("told within itself");
+        drop(block_on(in_listener.get().expect("it is there").borrow_async()));
+    });
+    runtime.0.store(true, SeqCst);
+    let pool =
+        pool.get_or_init(|| builder.build_on(runtime.clone()).expect("a task for evictions"));
+    locked(&runtime.1.0).clear();
+    runtime.0.store(false, SeqCst);
+    pool.set_min_idle(2).expect("a valid limit");
+    assert_eq!((told.load(SeqCst), pool.num_idle()), (1, 1));
+    runtime.0.store(true, SeqCst);
+    drop(block_on(pool.borrow_async()).expect("one"));
+    assert_eq!((told.load(SeqCst), locked(&runtime.1.0).len()), (1, 2));
+    runtime.1.run();
+    assert_eq!(pool.num_idle(), 2);
+}
+
+/// What a listener makes due is not lost, if somebody else could begin by then.
+#[test]
+fn a_listener_wakes_a_maintenance_that_was_begun_by_another() {
+    end_the_run_when_the_library_panics();
+    let (time, runtime) = (ManualClock::new(), Full::default());
+    let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
+    let (theirs, in_listener) = (runtime.clone(), pool.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        theirs.0.store(true, SeqCst);
+        let (pool, runtime) = (in_listener.clone(), theirs.1.clone());
+        Background::start(move || {
+            pool.get().expect("it is there").set_min_idle(2).expect("a valid limit");
+            runtime.run();
+        })
+        .end();
+        in_listener.get().expect("it is there").set_min_idle(3).expect("a valid limit");
+    });
+    let pool = pool.get_or_init(|| builder.build_on(runtime.clone()).expect("nothing is due yet"));
+    pool.set_min_idle(1).expect("a valid limit");
+    assert_eq!(pool.num_idle(), 2);
+    runtime.1.run();
+    assert_eq!(pool.num_idle(), 3);
+}
+
+/// A runtime whose timers panic, when they are set or when they are polled, until they are mended.
+#[derive(Clone, Default)]
+struct NoTimers(Arc<AtomicBool>, bool, ByHand);
+
+impl Runtime for NoTimers {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.2.spawn(task);
+    }
+    fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+        let (mended, late) = (self.0.load(SeqCst), self.1);
+        if !mended && !late {
+            resume_unwind(Box::new("no timers"));
+        }
+        Box::pin(poll_fn(move |_| match mended {
+            true => Poll::Pending,
+            false => resume_unwind(Box::new("no timers")),
+        }))
+    }
+}
+
+/// A runtime's timer that panics is told, to a listener that uses the pool, too, and once; what is due is done when
+/// the pool is used next.
+#[test]
+fn a_timer_that_panics_is_told() {
+    end_the_run_when_the_library_panics();
+    for late in [false, true] {
+        let runtime = NoTimers(Arc::default(), late, ByHand::default());
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let pool = Arc::new(OnceLock::<KeyedResourcePool<&'static str, Async<Names>>>::new());
+        let (theirs, in_listener) = (told.clone(), pool.clone());
+        let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(HOUR);
+        let builder = builder.abandoned_after(HOUR / 2).listener(move |key, event| {
+            locked(&theirs).push(format!("{key}: {event:?}"));
+            drop(block_on(in_listener.get().expect("it is there").borrow_async(&"b")));
+        });
+        let pool = pool.get_or_init(|| builder.build_on(runtime.clone()).expect("a task"));
+        let message = r#"a: MaintenanceNotStarted("the runtime's timer panicked: no timers")"#;
+        for _ in 0..3 {
+            drop(block_on(pool.borrow_async(&"a")).expect("one"));
+            runtime.2.run();
+            assert_eq!(*locked(&told), [message]);
+        }
+        // Timers work again, and then do not: that is told again.
+        runtime.0.store(true, SeqCst);
+        drop(block_on(pool.borrow_async(&"a")).expect("one"));
+        runtime.2.run();
+        runtime.0.store(false, SeqCst);
+        // This one looks abandoned before anything idle is due.
+        let lent = block_on(pool.borrow_async(&"a")).expect("one");
+        runtime.2.run();
+        assert_eq!(*locked(&told), [message, message]);
+        drop(lent);
+    }
+}
+
+/// By the real clock: what lies idle for a moment is evicted by the next use, though no timer says so.
+#[test]
+fn a_pool_whose_timer_panics_is_maintained_by_its_use() {
+    end_the_run_when_the_library_panics();
+    let runtime = NoTimers::default();
+    let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(MOMENT);
+    let pool = builder.build_on(runtime.clone()).expect("a task");
+    drop(block_on(pool.borrow_async(&"a")).expect("one"));
+    runtime.2.run();
+    before_long(|| {
+        drop(block_on(pool.borrow_async(&"b")).expect("one"));
+        runtime.2.run();
+        pool.num_keys() == 1
+    });
 }
 
 /// A place that waiters were to have, and that all of them leave, is filled up: where newcomers may barge,
