@@ -107,7 +107,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("reset_x_failing_reload", 97_074),
     ("resource_abandoned_x_hand_over", 3_343),
     ("resource_abandoned_x_passivation", 77),
-    ("resource_abandoned_x_return", 40_677),
+    ("resource_abandoned_x_return", 55_433),
     ("resource_add_cancelled_x_borrow", 458),
     ("resource_barging_x_clear", 228),
     ("resource_barging_x_filling", 43),
