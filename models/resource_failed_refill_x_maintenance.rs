@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 #[test]
 fn resource_failed_refill_x_maintenance() {
     let expected = ["this one failed", "the other failed"];
-    explore_small("resource_failed_refill_x_maintenance", &expected, |outcomes| {
+    explore("resource_failed_refill_x_maintenance", &expected, |outcomes| {
         let rig = unkeyed(|b| b.min_idle(1)).reentrant();
         rig.factory.next(&[Make::Fail]);
         let me = crate::sync::me();

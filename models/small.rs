@@ -42,7 +42,6 @@ pub(crate) const SMALL: &[&str] = &[
     "resource_evictor_x_borrow",
     "resource_evictor_x_impatient_borrow",
     "resource_failed_filling_x_borrow",
-    "resource_failed_refill_x_maintenance",
     "resource_failed_test_x_borrow",
     "resource_filling_x_borrow",
     "resource_handed_x_clear_all",
