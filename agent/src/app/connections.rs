@@ -79,7 +79,7 @@ impl AsyncResourceFactory for Connector {
 
     /// Closed by the process, or with bytes on it that nobody asked for: not to be used.
     async fn validate(&self, _: &ProcessKey, connection: &mut HttpConnection) -> bool {
-        connection.sender.is_ready() && connection.stream.is_quiet()
+        !connection.sender.is_closed() && connection.stream.is_quiet()
     }
 
     /// It may have to put the last bytes of an exchange behind it.

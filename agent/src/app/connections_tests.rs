@@ -182,6 +182,10 @@ async fn one_that_is_still_being_opened_is_not_kept_yet() {
     }
     let pool = &app.info.connections.0;
     assert_eq!((app.kept(), pool.num_idle(), pool.num_total()), (0, 1, 2));
+    // Whoever comes next goes on with it.
+    let _first = app.accept().await;
+    app.borrow().await.keep();
+    assert_eq!((app.kept(), pool.num_total()), (1, 2));
 }
 
 #[tokio::test]
