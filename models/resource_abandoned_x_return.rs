@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 #[test]
 fn resource_abandoned_x_return() {
     let expected = ["came back in time", "came back late"];
-    explore_small("resource_abandoned_x_return", &expected, |outcomes| {
+    explore("resource_abandoned_x_return", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
         let rig = rig.reentrant();
         let lent = rig.lend();
@@ -68,7 +68,7 @@ fn resource_abandoned_x_passivation() {
 #[test]
 fn resource_abandoned_x_hand_over() {
     let expected = ["handed over after", "handed over before"];
-    explore_small("resource_abandoned_x_hand_over", &expected, |outcomes| {
+    explore("resource_abandoned_x_hand_over", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
         let rig = rig.reentrant();
         let lent = rig.lend();
