@@ -135,6 +135,39 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
 }
 
 /// An asynchronous factory, as a pool is given it.
+///
+/// ```
+/// use cabrank::resource_pool::{Async, AsyncResourceFactory, AsyncResourcePool};
+/// use tokio::task::yield_now; // as if for the answer of the other side
+///
+/// struct Connection { in_transaction: bool }
+/// struct Connections;
+/// impl AsyncResourceFactory for Connections {
+///     type Resource = Connection;
+///     type Metadata = String; // where to connect to
+///     type Error = std::io::Error;
+///     async fn create(&self, _address: &String) -> std::io::Result<Connection> {
+///         yield_now().await;
+///         Ok(Connection { in_transaction: false })
+///     }
+///     async fn passivate(&self, _: &String, connection: &mut Connection) -> std::io::Result<()> {
+///         yield_now().await;
+///         connection.in_transaction = false; // rolled back
+///         Ok(())
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let pool = AsyncResourcePool::builder(Async(Connections), "db.example".to_owned()).build_async()?;
+/// let mut connection = pool.borrow_async().await?;
+/// connection.in_transaction = true;
+/// connection.put_back().await; // a drop would leave its passivation to the next borrower
+/// pool.retain(|_, idle| !idle.in_transaction); // it has been rolled back, and stays
+/// assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Async<F>(pub F);
 

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! The `F: Form` of the types is the factory: every [`ResourceFactory`] is one, and [`Async`] of every
-//! [`AsyncResourceFactory`] ([`AsyncResourcePool`] has an example), and nothing else can be.
+//! [`AsyncResourceFactory`], and nothing else can be.
 //!
 //! # How it works
 //! One lock, and under it only arithmetic and the moving of one address, for a resource is boxed when it is

@@ -24,4 +24,5 @@ mod resizing;
 mod steps;
 mod stress;
 mod unfinished;
+mod unwilling;
 mod upkeep;

@@ -1,0 +1,319 @@
+//! Runtimes that take no task, drop it, or have no timers: the listener is told, once at a time, and nothing that is
+//! due is lost.
+
+use crate::common::{Background, locked};
+use crate::shared::task::{Task, block_on};
+use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
+use crate::upkeep::{HOUR, MOMENT, Names, Numbers, Threads};
+use cabrank::resource_pool::{Async, KeyedResourcePool, PoolEvent, ResourcePool};
+use cabrank::{BoxFuture, ManualClock, Runtime};
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// A runtime that does not take its first tasks, or drops them.
+struct Reluctant {
+    left: AtomicUsize,
+    panics: bool,
+}
+
+impl Runtime for Reluctant {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        let refuses = self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok();
+        match (refuses, self.panics) {
+            (false, _) => Threads.spawn(task),
+            (true, false) => drop(task),
+            (true, true) => resume_unwind(Box::new("on purpose")),
+        }
+    }
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
+        Threads.sleep_until(at)
+    }
+}
+
+/// The listener is told that nobody will do it, and the next change finds somebody who does.
+#[test]
+fn a_maintenance_that_did_not_begin_is_begun_again() {
+    end_the_run_when_the_library_panics();
+    for (panics, expected) in [(true, 2), (false, 0)] {
+        let told = Arc::new(AtomicUsize::new(0));
+        let theirs = told.clone();
+        let runtime = Reluctant { left: AtomicUsize::new(2), panics };
+        let pool = ResourcePool::builder(Async(Numbers), ()).listener(move |(), event| {
+            assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+            theirs.fetch_add(1, SeqCst);
+        });
+        let pool = pool.build_on(runtime).expect("nothing is due yet");
+        pool.set_min_idle(1).expect("a valid limit");
+        // Each loan of what may be there is a change.
+        before_long(|| {
+            let lent = block_on(pool.borrow_async()).expect("one");
+            let filled = pool.num_idle() > 0;
+            lent.invalidate();
+            filled
+        });
+        assert_eq!(told.load(SeqCst), expected);
+    }
+}
+
+/// A listener that borrows as it is told is not told within itself, again and again; and whatever is due next tries
+/// again, however soon.
+#[test]
+fn a_listener_that_borrows_when_nobody_maintains() {
+    end_the_run_when_the_library_panics();
+    let (time, told) = (ManualClock::new(), Arc::new(AtomicUsize::new(0)));
+    let runtime = Reluctant { left: AtomicUsize::new(usize::MAX), panics: true };
+    let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
+    let (theirs, in_listener) = (told.clone(), pool.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        assert!(theirs.fetch_add(1, SeqCst) < 10, "told of the same again, and again");
+        drop(block_on(in_listener.get().expect("it is there").borrow_async()));
+    });
+    let pool = pool.get_or_init(|| builder.build_on(runtime).expect("nothing is due yet"));
+    pool.set_min_idle(1).expect("a valid limit");
+    assert_eq!(told.load(SeqCst), 1);
+    block_on(pool.borrow_async()).expect("one").invalidate();
+    assert_eq!(told.load(SeqCst), 2);
+}
+
+/// A runtime that takes so many tasks, and no more.
+struct AtMost(AtomicUsize);
+
+impl Runtime for AtMost {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        if self.0.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_err() {
+            resume_unwind(Box::new("on purpose"));
+        }
+        drop(task);
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// A listener takes its time when it is told that nobody fills stock up. That is before what is added begins to be
+/// made, and nothing of its life.
+#[test]
+fn the_life_of_what_is_added_begins_with_its_making() {
+    end_the_run_when_the_library_panics();
+    let (time, takes_its_time) = (ManualClock::new(), Arc::new(AtomicBool::new(false)));
+    let (theirs, hands) = (takes_its_time.clone(), time.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.max_lifetime(10 * SECOND).listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        if theirs.swap(false, SeqCst) {
+            hands.advance(9 * SECOND);
+        }
+    });
+    let pool = builder.build_on(AtMost(AtomicUsize::new(1))).expect("one task evicts");
+    pool.set_min_idle(2).expect("a valid limit");
+    takes_its_time.store(true, SeqCst);
+    block_on(pool.add_async()).expect("there is room");
+    assert!(!takes_its_time.load(SeqCst), "it was told");
+    assert_eq!(pool.snapshot().keys[0].resources[0].age, Some(Duration::ZERO));
+}
+
+/// A runtime whose tasks the test polls, those that were woken; their timers never end.
+#[derive(Clone, Default)]
+pub(crate) struct ByHand(Arc<Mutex<Vec<Polled>>>);
+
+/// A task, and by how many wakes it was polled.
+type Polled = (Task<()>, usize);
+
+impl Runtime for ByHand {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        locked(&self.0).push((Task::new(task), 0));
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+impl ByHand {
+    /// Until each that has not ended waits, and is not woken.
+    pub(crate) fn run(&self) {
+        loop {
+            let mut tasks = std::mem::take(&mut *locked(&self.0));
+            let mut waits = true;
+            tasks.retain_mut(|(task, polled)| {
+                let woken = task.wakes() + 1;
+                if std::mem::replace(polled, woken) == woken {
+                    return true;
+                }
+                waits = false;
+                task.poll().is_none()
+            });
+            locked(&self.0).append(&mut tasks);
+            if waits {
+                return;
+            }
+        }
+    }
+}
+
+/// It takes no task, until it is told to.
+#[derive(Clone, Default)]
+struct Full(Arc<AtomicBool>, ByHand);
+
+impl Runtime for Full {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        if !self.0.load(SeqCst) {
+            resume_unwind(Box::new("no more tasks"));
+        }
+        self.1.spawn(task);
+    }
+    fn sleep_until(&self, at: Instant) -> Self::Sleep {
+        self.1.sleep_until(at)
+    }
+}
+
+/// A maintenance that could not begin is begun by the next that is due, however soon after.
+#[test]
+fn what_becomes_due_after_a_beginning_that_failed_is_done() {
+    end_the_run_when_the_library_panics();
+    let (time, runtime) = (ManualClock::new(), Full::default());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let pool = builder.build_on(runtime.clone()).expect("nothing is due yet");
+    pool.set_min_idle(1).expect("a valid limit");
+    runtime.0.store(true, SeqCst);
+    pool.set_min_idle(2).expect("a valid limit");
+    runtime.1.run();
+    assert_eq!(pool.num_idle(), 2);
+}
+
+/// A listener that is told of the one maintenance is not told within itself of the other, and nothing is lost by that:
+/// what is due next begins both.
+#[test]
+fn a_listener_is_told_of_one_maintenance_at_a_time() {
+    end_the_run_when_the_library_panics();
+    let (time, runtime) = (ManualClock::new(), Full::default());
+    let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
+    let (told, inside) = (Arc::new(AtomicUsize::new(0)), Mutex::new(()));
+    let (theirs, in_listener) = (told.clone(), pool.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.max_idle_time(SECOND).listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        theirs.fetch_add(1, SeqCst);
+        let _alone = inside.try_lock().expect("told within itself");
+        drop(block_on(in_listener.get().expect("it is there").borrow_async()));
+    });
+    runtime.0.store(true, SeqCst);
+    let pool =
+        pool.get_or_init(|| builder.build_on(runtime.clone()).expect("a task for evictions"));
+    locked(&runtime.1.0).clear();
+    runtime.0.store(false, SeqCst);
+    pool.set_min_idle(2).expect("a valid limit");
+    assert_eq!((told.load(SeqCst), pool.num_idle()), (1, 1));
+    runtime.0.store(true, SeqCst);
+    drop(block_on(pool.borrow_async()).expect("one"));
+    assert_eq!((told.load(SeqCst), locked(&runtime.1.0).len()), (1, 2));
+    runtime.1.run();
+    assert_eq!(pool.num_idle(), 2);
+}
+
+/// What a listener makes due is not lost, if somebody else could begin by then.
+#[test]
+fn a_listener_wakes_a_maintenance_that_was_begun_by_another() {
+    end_the_run_when_the_library_panics();
+    let (time, runtime) = (ManualClock::new(), Full::default());
+    let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
+    let (theirs, in_listener) = (runtime.clone(), pool.clone());
+    let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
+    let builder = builder.listener(move |(), event| {
+        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        theirs.0.store(true, SeqCst);
+        let (pool, runtime) = (in_listener.clone(), theirs.1.clone());
+        Background::start(move || {
+            pool.get().expect("it is there").set_min_idle(2).expect("a valid limit");
+            runtime.run();
+        })
+        .end();
+        in_listener.get().expect("it is there").set_min_idle(3).expect("a valid limit");
+    });
+    let pool = pool.get_or_init(|| builder.build_on(runtime.clone()).expect("nothing is due yet"));
+    pool.set_min_idle(1).expect("a valid limit");
+    assert_eq!(pool.num_idle(), 2);
+    runtime.1.run();
+    assert_eq!(pool.num_idle(), 3);
+}
+
+/// A runtime whose timers panic, when they are set or when they are polled, until they are mended.
+#[derive(Clone, Default)]
+struct NoTimers(Arc<AtomicBool>, bool, ByHand);
+
+impl Runtime for NoTimers {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.2.spawn(task);
+    }
+    fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+        let (mended, late) = (self.0.load(SeqCst), self.1);
+        if !mended && !late {
+            resume_unwind(Box::new("no timers"));
+        }
+        Box::pin(poll_fn(move |_| match mended {
+            true => Poll::Pending,
+            false => resume_unwind(Box::new("no timers")),
+        }))
+    }
+}
+
+/// A runtime's timer that panics is told, to a listener that uses the pool, too, and once; what is due is done when
+/// the pool is used next.
+#[test]
+fn a_timer_that_panics_is_told() {
+    end_the_run_when_the_library_panics();
+    for late in [false, true] {
+        let runtime = NoTimers(Arc::default(), late, ByHand::default());
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let pool = Arc::new(OnceLock::<KeyedResourcePool<&'static str, Async<Names>>>::new());
+        let (theirs, in_listener) = (told.clone(), pool.clone());
+        let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(HOUR);
+        let builder = builder.abandoned_after(HOUR / 2).listener(move |key, event| {
+            locked(&theirs).push(format!("{key}: {event:?}"));
+            drop(block_on(in_listener.get().expect("it is there").borrow_async(&"b")));
+        });
+        let pool = pool.get_or_init(|| builder.build_on(runtime.clone()).expect("a task"));
+        let message = r#"a: MaintenanceNotStarted("the runtime's timer panicked: no timers")"#;
+        for _ in 0..3 {
+            drop(block_on(pool.borrow_async(&"a")).expect("one"));
+            runtime.2.run();
+            assert_eq!(*locked(&told), [message]);
+        }
+        // Timers work again, and then do not: that is told again.
+        runtime.0.store(true, SeqCst);
+        drop(block_on(pool.borrow_async(&"a")).expect("one"));
+        runtime.2.run();
+        runtime.0.store(false, SeqCst);
+        // This one looks abandoned before anything idle is due.
+        let lent = block_on(pool.borrow_async(&"a")).expect("one");
+        runtime.2.run();
+        assert_eq!(*locked(&told), [message, message]);
+        drop(lent);
+    }
+}
+
+/// By the real clock: what lies idle for a moment is evicted by the next use, though no timer says so.
+#[test]
+fn a_pool_whose_timer_panics_is_maintained_by_its_use() {
+    end_the_run_when_the_library_panics();
+    let runtime = NoTimers::default();
+    let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(MOMENT);
+    let pool = builder.build_on(runtime.clone()).expect("a task");
+    drop(block_on(pool.borrow_async(&"a")).expect("one"));
+    runtime.2.run();
+    before_long(|| {
+        drop(block_on(pool.borrow_async(&"b")).expect("one"));
+        runtime.2.run();
+        pool.num_keys() == 1
+    });
+}
