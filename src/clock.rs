@@ -165,8 +165,8 @@ impl Clock {
         }
     }
 
-    /// Whether a wait until then may begin with a step aside, which may take some milliseconds: not if they would
-    /// make it late, nor if the clock is moved by hand, for whoever moves it waits for those who sleep.
+    /// Whether a wait until then may begin with a step aside, which takes some milliseconds at times: not if they
+    /// would make it late, nor if the clock is moved by hand, for whoever moves it waits for those who sleep.
     pub(crate) fn leaves_time_to_step_aside(&self, deadline: Deadline) -> bool {
         const ENOUGH: Duration = Duration::from_millis(20);
         match deadline {

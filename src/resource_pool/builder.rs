@@ -366,7 +366,7 @@ where
         self.build_inner_async(false).map(ResourcePool::of)
     }
     /// The pool. What is due at a time is done by a task of its own on `runtime`. If the timer of that panics, the
-    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when the pool is used next.
+    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when something else comes to be due.
     ///
     /// # Errors
     /// [`PoolBuildError`] names the options that contradict each other.
@@ -400,7 +400,7 @@ where
         self.build_inner_async(true).map(KeyedResourcePool::of)
     }
     /// The pool. What is due at a time is done by a task of its own on `runtime`. If the timer of that panics, the
-    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when the pool is used next.
+    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when something else comes to be due.
     ///
     /// # Errors
     /// [`PoolBuildError`] names the options that contradict each other.

@@ -230,7 +230,8 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// A key of which something is due at a time; none: nothing is, of any.
+    /// A key of which something is there that is done at a time, for whom it is to be told that nobody does it. Not
+    /// always the one that is due first: that would be looked for. None: nothing is due, or only what is being tested.
     pub(super) fn concerned(&self, duty: Duty) -> Option<Meta<F>> {
         self.next_due(duty)?;
         let lives = self.lives.iter().filter_map(List::front).chain(self.lent.front());

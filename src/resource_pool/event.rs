@@ -25,7 +25,7 @@ pub enum PoolEvent<E> {
     /// The destruction panicked with this message. The resource counts as destroyed.
     DestroyPanicked(String),
     /// What is due cannot be done, for this reason: no thread could be started, the runtime took no task,
-    /// or its timer panicked, which is told once, until a timer works again.
+    /// or its timer panicked, which is told once of evictions and once of stock, until one of their timers works again.
     /// That is tried again when something is due again, also by what a listener does that is told of it; but it is not
     /// told of this within itself.
     MaintenanceNotStarted(String),

@@ -241,9 +241,10 @@ impl<R: Runtime, F: Form> Timed<R, F> {
         let sleep = contained(|| Box::pin(self.runtime.sleep_until(at)))?;
         let mut sleep = Foreign::new(sleep);
         poll_fn(|cx| match contained(|| sleep.as_mut().poll(cx)) {
-            Ok(poll) => {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(())) => {
                 self.told.store(false, SeqCst);
-                poll.map(Ok)
+                Poll::Ready(Ok(()))
             }
             Err(message) => Poll::Ready(Err(message)),
         })

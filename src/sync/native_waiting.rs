@@ -168,11 +168,29 @@ mod tests {
         assert_eq!(asleep(&lately), FEWEST);
     }
     #[test]
-    fn a_thread_that_has_stepped_aside_is_back_when_it_is_told_or_soon() {
-        let (lock, condvar) = (Mutex::new(1), Condvar::new());
-        let guard = lock.step_aside(lock.lock(), &condvar);
-        assert_eq!(*guard, 1);
-        drop(guard);
-        assert!(!step_aside_until(|| true));
+    fn a_thread_steps_aside_until_it_is_told_or_so_often() {
+        let looks_until = |told: u32| {
+            let looks = std::cell::Cell::new(0);
+            let took_long = step_aside_until(|| {
+                looks.set(looks.get() + 1);
+                looks.get() == told
+            });
+            // Others may have kept the processor.
+            if took_long { None } else { Some(looks.get()) }
+        };
+        let seen = |told| (0..1000).find_map(|_| looks_until(told));
+        assert_eq!(seen(3), Some(3));
+        assert_eq!(seen(u32::MAX), Some(TIMES));
+    }
+    #[test]
+    fn who_steps_aside_sees_that_it_is_notified_and_not_that_it_was() {
+        let (lock, condvar) = (Mutex::new(()), Condvar::new());
+        let notified = || condvar.notified.load(Relaxed);
+        condvar.notify_one();
+        assert!(notified());
+        drop(lock.step_aside(lock.lock(), &condvar));
+        assert!(!notified());
+        condvar.notify_all();
+        assert!(notified());
     }
 }
