@@ -7,9 +7,8 @@
 //! has timed out, and the process is idle in the end.
 
 use super::rig::*;
-use crate::GetError;
+use super::waiter_x_time_out::served_or_timed_out;
 use crate::sync::aside;
-use std::time::Duration;
 
 #[test]
 fn look_x_session_close() {
@@ -32,19 +31,6 @@ fn look_x_time_out() {
     explore("look_x_time_out", &["served", "timed out"], |outcomes| {
         aside::allow();
         let rig = Rig::new(|b| b.max(1));
-        let session = rig.session(&app("a"));
-        let pool = rig.pool.clone();
-        let getter = spawn(move || pool.get_timeout(&app("a"), Duration::from_secs(1)).map(drop));
-        let clock = rig.clock.clone();
-        let time = spawn(move || clock.advance(Duration::from_secs(1)));
-        // The clock may have been moved before the get began: this ends that get's wait.
-        session.close();
-        outcomes.note(match getter.join().expect("no panic") {
-            Ok(()) => "served",
-            Err(GetError::TimedOut) => "timed out",
-            Err(other) => panic!("{other}"),
-        });
-        time.join().expect("no panic");
-        assert_eq!(rig.counts(), (0, 1));
+        served_or_timed_out(&rig, outcomes);
     });
 }

@@ -6,6 +6,8 @@
 //! Asserted: the borrower is served, or its time is up, and what it waited for is idle in the end.
 
 use super::pool_rig::*;
+use super::resource_return_x_borrow::came_late_or_waited;
+use super::resource_return_x_time_out::served_or_timed_out;
 use crate::sync::aside;
 
 #[test]
@@ -13,15 +15,7 @@ fn resource_look_x_return() {
     explore_small("resource_look_x_return", &["came late", "waited"], |outcomes| {
         aside::allow();
         let rig = unkeyed(|b| b.max_active(1));
-        let lent = rig.lend();
-        let pool = rig.pool.clone();
-        let arrival = spawn(move || use_one(&pool));
-        let waits = rig.pool.num_waiting() == 1;
-        drop(lent);
-        assert_eq!(arrival.join().expect("no panic"), 1);
-        outcomes.note(if waits { "waited" } else { "came late" });
-        assert_eq!(rig.counts(), (0, 1, 1));
-        assert_eq!(rig.end(), [1]);
+        came_late_or_waited(&rig, outcomes);
     });
 }
 
@@ -50,20 +44,6 @@ fn resource_look_x_time_out() {
     explore("resource_look_x_time_out", &["served", "timed out"], |outcomes| {
         aside::allow();
         let rig = unkeyed(|b| b.max_active(1));
-        let lent = rig.lend();
-        let pool = rig.pool.clone();
-        let borrower = spawn(move || match pool.borrow_timeout(SECOND) {
-            Ok(_) => "served",
-            Err(BorrowError::TimedOut) => "timed out",
-            Err(error) => panic!("{error}"),
-        });
-        let clock = rig.clock.clone();
-        let time = spawn(move || clock.advance(SECOND));
-        // The clock may have been moved before the borrower came: this ends that one's wait.
-        drop(lent);
-        outcomes.note(borrower.join().expect("no panic"));
-        time.join().expect("no panic");
-        assert_eq!(rig.counts(), (0, 1, 1));
-        assert_eq!(rig.end(), [1]);
+        served_or_timed_out(&rig, outcomes);
     });
 }

@@ -7,6 +7,7 @@
 //! through in a minute; with one of each it does, below.
 
 use super::pool_rig::*;
+use crate::sync::explore::Outcomes;
 
 #[test]
 fn resource_return_x_borrow() {
@@ -33,14 +34,19 @@ fn resource_return_x_borrow() {
 fn resource_return_x_one_borrow() {
     explore_small("resource_return_x_one_borrow", &["came late", "waited"], |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
-        let lent = rig.lend();
-        let pool = rig.pool.clone();
-        let arrival = spawn(move || use_one(&pool));
-        let waits = rig.pool.num_waiting() == 1;
-        drop(lent);
-        assert_eq!(arrival.join().expect("no panic"), 1);
-        outcomes.note(if waits { "waited" } else { "came late" });
-        assert_eq!(rig.counts(), (0, 1, 1));
-        assert_eq!(rig.end(), [1]);
+        came_late_or_waited(&rig, outcomes);
     });
+}
+
+/// Lends the one thing there is, and takes it back beside an arrival.
+pub(super) fn came_late_or_waited(rig: &Things<Unkeyed>, outcomes: &Outcomes) {
+    let lent = rig.lend();
+    let pool = rig.pool.clone();
+    let arrival = spawn(move || use_one(&pool));
+    let waits = rig.pool.num_waiting() == 1;
+    drop(lent);
+    assert_eq!(arrival.join().expect("no panic"), 1);
+    outcomes.note(if waits { "waited" } else { "came late" });
+    assert_eq!(rig.counts(), (0, 1, 1));
+    assert_eq!(rig.end(), [1]);
 }

@@ -6,25 +6,31 @@
 
 use super::rig::*;
 use crate::GetError;
+use crate::sync::explore::Outcomes;
 use std::time::Duration;
 
 #[test]
 fn waiter_x_time_out() {
     explore("waiter_x_time_out", &["served", "timed out"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
-        let session = rig.session(&app("a"));
-        let pool = rig.pool.clone();
-        let getter = spawn(move || pool.get_timeout(&app("a"), Duration::from_secs(1)).map(drop));
-        let clock = rig.clock.clone();
-        let time = spawn(move || clock.advance(Duration::from_secs(1)));
-        // The clock may have been moved before the get began: this ends that get's wait.
-        session.close();
-        outcomes.note(match getter.join().expect("no panic") {
-            Ok(()) => "served",
-            Err(GetError::TimedOut) => "timed out",
-            Err(other) => panic!("{other}"),
-        });
-        time.join().expect("no panic");
-        assert_eq!(rig.counts(), (0, 1));
+        served_or_timed_out(&rig, outcomes);
     });
+}
+
+/// Closes the session of the one process there is while a get waits whose time comes to its end.
+pub(super) fn served_or_timed_out(rig: &Rig, outcomes: &Outcomes) {
+    let session = rig.session(&app("a"));
+    let pool = rig.pool.clone();
+    let getter = spawn(move || pool.get_timeout(&app("a"), Duration::from_secs(1)).map(drop));
+    let clock = rig.clock.clone();
+    let time = spawn(move || clock.advance(Duration::from_secs(1)));
+    // The clock may have been moved before the get began: this ends that get's wait.
+    session.close();
+    outcomes.note(match getter.join().expect("no panic") {
+        Ok(()) => "served",
+        Err(GetError::TimedOut) => "timed out",
+        Err(other) => panic!("{other}"),
+    });
+    time.join().expect("no panic");
+    assert_eq!(rig.counts(), (0, 1));
 }
