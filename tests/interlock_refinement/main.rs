@@ -26,9 +26,41 @@ mod player;
 mod program;
 mod side_by_side;
 
+use history::{Block, How, Operation};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use side_by_side::SideBySide;
+
+fn play(players: usize, operations: &[Operation]) -> Result<(), TestCaseError> {
+    let mut both = SideBySide::new(players);
+    histories::play(operations, |operation| {
+        let agree = both.step(operation);
+        (both.said.take(), agree)
+    })?;
+    both.end().map_err(TestCaseError::fail)
+}
+
+/// A future is polled inside the poll of another; it is woken, and dropped. The other is not woken by that:
+/// once a player was taken for woken here that was not.
+#[test]
+fn a_task_is_not_woken_by_what_woke_another_inside_it() {
+    let begin = |nth, block, how| Operation::Begin { nth, block, how };
+    let end = |nth| Operation::End { nth, dropped: false };
+    let history = [
+        begin(0, Block::Run, How::Forever),
+        begin(1, Block::Run, How::Forever),
+        begin(1, Block::Permit, How::Task),
+        begin(1, Block::Run, How::Forever),
+        begin(1, Block::Load, How::Task),
+        end(0),
+        Operation::Cancel { nth: 0 },
+        end(0),
+        begin(0, Block::Load, How::Forever),
+        end(1),
+        end(0),
+    ];
+    play(2, &history).unwrap_or_else(|failed| panic!("{failed}"));
+}
 
 proptest! {
     #![proptest_config(histories::config())]
@@ -38,13 +70,7 @@ proptest! {
         players in 2..=5usize,
         operations in history::operations(),
     ) {
-        let mut both = SideBySide::new(players);
-        histories::play(&operations, |operation| {
-            let agree = both.step(operation);
-            (both.said.take(), agree)
-        })
         // What is left when it has been made shorter may be another difference.
-        .inspect_err(|failed| eprintln!("{failed}\n"))?;
-        both.end().map_err(TestCaseError::fail)?;
+        play(players, &operations).inspect_err(|failed| eprintln!("{failed}\n"))?;
     }
 }

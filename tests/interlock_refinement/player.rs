@@ -68,22 +68,27 @@ pub(crate) enum Answer {
 struct Port {
     desk: Mutex<Desk>,
     changed: Condvar,
-    /// Whether the task was woken since it was last polled.
-    woken: AtomicBool,
 }
 
 #[derive(Default)]
 struct Desk {
     order: Option<Order>,
     answer: Option<Answer>,
+    /// What would wake the task that was polled last and is pending.
+    pends: Option<Arc<Woken>>,
     /// All is over: whatever was begun is ended.
     closing: bool,
     gone: bool,
 }
 
-impl Wake for Port {
+/// Whether a task was woken since it was polled: one for each poll, for a future may be polled inside the
+/// poll of another, and what wakes the one does not wake the other.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
     fn wake(self: Arc<Self>) {
-        self.woken.store(true, SeqCst);
+        self.0.store(true, SeqCst);
     }
 }
 
@@ -117,7 +122,7 @@ impl Player {
         drop(self.port.wait_while(until, silent));
     }
     pub(crate) fn was_woken(&self) -> bool {
-        self.port.woken.load(SeqCst)
+        self.port.on_desk(|desk| desk.pends.as_ref().is_some_and(|task| task.0.load(SeqCst)))
     }
     /// From now on it ends whatever it is in.
     pub(crate) fn close(&self) {
@@ -364,16 +369,14 @@ impl Inside {
     /// Polls a future whenever it is told to. None: it was told to drop it.
     fn poll<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
-        let waker = Waker::from(self.port.clone());
         loop {
-            self.port.woken.store(false, SeqCst);
+            let woken = Arc::new(Woken::default());
+            let waker = Waker::from(woken.clone());
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(output) => return Some(output),
-                Poll::Pending => match self.next(Some(Answer::Pends)) {
-                    Order::Poll => {}
-                    _ => return None,
-                },
+                Poll::Pending => self.port.on_desk(|desk| desk.pends = Some(woken)),
             }
+            let Order::Poll = self.next(Some(Answer::Pends)) else { return None };
         }
     }
 }
