@@ -206,8 +206,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         let timed = options.keep_times();
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
         let mut subs = Slab::new();
-        if !keyed {
-            subs.insert(Sub::new(0, None, 0));
+        if let Some(metadata) = metadata {
+            subs.insert(Sub::new(0, Shared::new(Foreign::new(metadata)), 0));
         }
         let state = State {
             plain: !keyed && !timed && limits.min_idle == 0 && !options.test_while_idle,
@@ -256,7 +256,6 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         };
         let inner = Arc::new_cyclic(|me| Inner {
             factory: Arc::new(Foreign::new(factory)),
-            metadata: metadata.map(|metadata| Shared::new(Foreign::new(metadata))),
             state: Mutex::new(state),
             clock: clock.clone(),
             options,

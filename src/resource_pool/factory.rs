@@ -382,7 +382,7 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
         let unclean = loan.unclean;
         let mut all = Preparation {
             factory: &pool.factory.0,
-            metadata: pool.metadata(&loan.meta),
+            metadata: &loan.meta,
             resource: &mut loan.resource,
         };
         if unclean {
@@ -429,7 +429,7 @@ fn prepare_now<F: ResourceFactory>(
 ) -> Result<(), PoolEvent<F::Error>> {
     let factory = &**pool.factory;
     let Loan { meta, resource, .. } = loan;
-    let metadata = pool.metadata(meta);
+    let metadata = &**meta;
     let activated = contained(|| factory.activate(metadata, resource));
     Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
     if !pool.options.test_on_borrow {

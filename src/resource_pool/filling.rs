@@ -320,7 +320,7 @@ impl<F: Form> Filling<'_, F> {
     fn put(mut self) -> Arrival {
         let slot = self.take_slot();
         let resource = self.resource.take().expect("it has been made");
-        let loan = Loan::new(slot, self.meta.take(), resource);
+        let loan = Loan::new(slot, self.meta.clone(), resource);
         self.pool.critical(|state, fx| {
             let arrival = state.added(slot, Content::Ready(loan), fx);
             if let Some(key) = self.refills {
@@ -391,7 +391,7 @@ impl<F: Form> Inner<F> {
         };
         let filling = Filling { pool: self, slot: Some(slot), resource: None, meta, refills };
         let (mut filling, made) = Making::new(filling, creation, begun).await;
-        let metadata = self.metadata(&filling.meta);
+        let metadata = &*filling.meta;
         let resource = match made {
             Ok(resource) => filling.resource.insert(resource),
             Err(failure) => return Err(filling.failed(AddError::Create(failure))),

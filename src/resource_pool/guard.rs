@@ -202,9 +202,8 @@ impl<'p, F: Form> Reserved<'p, F> {
         self.loan.as_mut().expect("it has been made")
     }
     pub(super) fn parts(&mut self) -> (&F::Metadata, &mut F::Resource) {
-        let pool = self.pool;
         let Loan { meta, resource, .. } = self.loan_mut();
-        (pool.metadata(meta), resource)
+        (meta, resource)
     }
     pub(super) fn made(&mut self, resource: F::Resource) {
         let (slot, meta) = self.place.take().expect("it is made once");

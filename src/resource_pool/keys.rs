@@ -135,7 +135,7 @@ impl<F: Form> State<F> {
         let next = self.next_of_hash(hash, held)?;
         let sub = &mut self.subs[next.index()];
         sub.held += 1;
-        let metadata = sub.metadata.clone().expect("a key has its metadata");
+        let metadata = sub.metadata.clone();
         if let Some(held) = held {
             self.let_go(held, fx);
         }
@@ -158,7 +158,7 @@ impl<F: Form> State<F> {
             return None;
         }
         self.keys_made += 1;
-        let sub = Sub::new(self.keys_made, Some(metadata.clone()), hash);
+        let sub = Sub::new(self.keys_made, metadata.clone(), hash);
         let key = Key::new(self.subs.insert(sub));
         self.keys.entry(hash).or_default().push_back(&mut self.subs, key);
         Some(key)

@@ -4,7 +4,7 @@
 //! once, for with a synchronous factory nothing in it is ever pending but the wait, and a thread waits
 //! within that one poll.
 
-use super::effects::{Dead, Effects, Shared};
+use super::effects::{Dead, Effects};
 use super::error::BorrowError;
 use super::event::PoolEvent;
 use super::factory::{Creation, Failure, Form, Handled};
@@ -31,8 +31,6 @@ pub(crate) type Listener<F> =
 /// The pool.
 pub(crate) struct Inner<F: Form> {
     pub(super) factory: Arc<Foreign<F>>,
-    /// What describes all resources; none in a keyed pool.
-    pub(super) metadata: Option<Shared<F::Metadata>>,
     pub(super) state: Mutex<State<F>>,
     pub(super) clock: Clock,
     pub(super) options: Options,
@@ -75,22 +73,16 @@ impl<F: Form> Inner<F> {
         result
     }
 
-    #[inline]
-    pub(super) fn metadata<'a>(&'a self, meta: &'a Meta<F>) -> &'a F::Metadata {
-        let metadata = meta.as_ref().or(self.metadata.as_ref());
-        metadata.expect("a pool without keys has its metadata")
-    }
-
     pub(super) fn tell(&self, meta: &Meta<F>, event: PoolEvent<F::Error>) {
         if let Some(listener) = &self.listener {
-            let _ = contained(|| listener(self.metadata(meta), &event));
+            let _ = contained(|| listener(meta, &event));
         }
         release(event);
     }
 
     /// Destroys a resource.
     pub(super) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
-        if let Err(message) = contained(|| self.factory.dispose(self.metadata(meta), resource)) {
+        if let Err(message) = contained(|| self.factory.dispose(meta, resource)) {
             self.tell(meta, PoolEvent::DestroyPanicked(message));
         }
     }
@@ -112,7 +104,7 @@ impl<F: Form> Inner<F> {
         self.has_come_back(loan.slot);
         let test = self.options.test_on_return;
         let Loan { meta, resource, .. } = &mut *loan;
-        loan.unclean = match self.factory.clean(self.metadata(meta), resource, test) {
+        loan.unclean = match self.factory.clean(meta, resource, test) {
             Handled::Yes => false,
             Handled::NotYet => true,
             Handled::No(event) => {
@@ -328,9 +320,7 @@ impl<F: Form> Inner<F> {
         }
     }
     pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
-        let metadata = meta.as_ref().or(self.metadata.as_ref());
-        let metadata = metadata.expect("a pool without keys has its metadata").clone();
-        F::creation(self.factory.clone(), metadata)
+        F::creation(self.factory.clone(), meta.clone())
     }
 
     pub(super) fn close(&self) {

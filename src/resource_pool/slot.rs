@@ -13,18 +13,17 @@
 //!
 //! *: only in pools whose options need that list.
 
+use super::effects::Shared;
 use super::factory::{Creation, Form};
 use super::filling::Standing;
 use super::guard::Loan;
 use crate::clock::Time;
-use crate::foreign::Foreign;
 use crate::slab_list::{Key, Links, List, linked};
 use crate::soonest::{self, Placed};
 use crate::wait_queue::Queue;
-use std::sync::Arc;
 
-/// What describes a key's resources; none in a pool with one description, which keeps it itself.
-pub(crate) type Meta<F> = Option<Arc<Foreign<<F as Form>::Metadata>>>;
+/// What describes a key's resources; in a pool without keys, all of them.
+pub(crate) type Meta<F> = Shared<<F as Form>::Metadata>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {

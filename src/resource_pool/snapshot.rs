@@ -155,7 +155,7 @@ impl<F: Form> State<F> {
         let keys = self.subs.iter().map(|(_, sub)| {
             let idle = sub.unfinished.iter(&self.slots).chain(sub.idle.iter(&self.slots));
             KeySnapshot {
-                metadata: sub.metadata.clone(),
+                metadata: self.keyed.then(|| sub.metadata.clone()),
                 total: sub.total,
                 active: sub.active,
                 waiting: sub.queue.len(),

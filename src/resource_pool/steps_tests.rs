@@ -71,7 +71,8 @@ impl Rig {
         lent.0
     }
     fn give_back(&self, slot: Key) -> usize {
-        let loan = Loan::new(slot, None, ());
+        let meta = Shared::new(Foreign::new(0));
+        let loan = Loan::new(slot, meta, ());
         self.section(|state, fx| state.give_back(slot, Content::Ready(loan), fx)).1
     }
 }

@@ -121,7 +121,7 @@ impl<F: Form> Inner<F> {
     async fn test_idle(&self, slot: Key, loan: Box<Loan<F>>, meta: Meta<F>) {
         let mut test = Testing { pool: self, slot, loan: Some(loan), meta };
         let resource = &mut test.loan.as_mut().expect("put back below").resource;
-        let tested = self.factory.test(self.metadata(&test.meta), resource).await;
+        let tested = self.factory.test(&test.meta, resource).await;
         let passed = match tested {
             Ok(true) => true,
             Ok(false) => {
@@ -152,7 +152,7 @@ impl<F: Form> Inner<F> {
             let mut test = Testing { pool: self, slot, loan: Some(loan), meta };
             let resource = &mut test.loan.as_mut().expect("put back below").resource;
             // A panic is the caller's: the guard destroys what it was about.
-            let kept = keep(self.metadata(&test.meta), resource);
+            let kept = keep(&test.meta, resource);
             test.end(kept);
         }
     }
