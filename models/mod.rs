@@ -84,6 +84,7 @@ mod queue_bound_x_close;
 mod reload_now_x_reload;
 mod reset_x_failing_reload;
 mod resource_abandoned_x_return;
+mod resource_at_hand;
 mod resource_barging_x_waiter;
 mod resource_calling_key_x_forgotten;
 mod resource_cancel_x_next_waiter;

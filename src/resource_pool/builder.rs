@@ -8,7 +8,7 @@ use super::pool::{Inner, Listener};
 use super::slot::Sub;
 use super::state::{CLASSES, State};
 use super::{KeyedResourcePool, ResourcePool};
-use crate::clock::{Clock, Span, Tick};
+use crate::clock::{Clock, Span, Tick, Time};
 use crate::foreign::Foreign;
 use crate::periodic_executor::Runtime;
 use crate::slab_list::List;
@@ -209,8 +209,12 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         if let Some(metadata) = metadata {
             subs.insert(Sub::new(0, Shared::new(Foreign::new(metadata)), 0));
         }
-        let state = State {
-            plain: !keyed && !timed && limits.min_idle == 0 && !options.test_while_idle,
+        let mut state = State {
+            plain: false,
+            keeps: false,
+            just_keep: false,
+            at_hand: None,
+            fresh_until: Time::default(),
             slots: Slab::new(),
             subs,
             keys: HashMap::default(),
@@ -254,6 +258,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             sleeps_until: [None; 2],
             next_run: [next_run; 2],
         };
+        state.look_at_options();
         let inner = Arc::new_cyclic(|me| Inner {
             factory: Arc::new(Foreign::new(factory)),
             state: Mutex::new(state),

@@ -96,15 +96,22 @@ impl<F: Form> State<F> {
         now: Time,
         fx: &mut Effects<F>,
     ) {
-        let until = &mut self.sleeps_until[duty as usize];
-        let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
         if let Some(at) = at
-            && (overdue || until.is_none_or(|until| at < until))
+            && !self.wakes_by(duty, at, now)
         {
+            let until = &mut self.sleeps_until[duty as usize];
+            let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
             // For what it is overdue it is woken as of now.
             *until = Some(if overdue { at.min(now) } else { at });
             fx.wake_maintenance(duty, self.subs[key.index()].metadata.clone());
         }
+    }
+
+    /// Whether whoever does what is due wakes by then, as far as is known: the other side of the above.
+    #[inline]
+    pub(super) fn wakes_by(&self, duty: Duty, at: Time, now: Time) -> bool {
+        let wakes = |until: Time| until <= at && until.plus(OVERDUE) >= now;
+        self.sleeps_until[duty as usize].is_some_and(wakes)
     }
 
     /// After one of the key has become idle: the oldest may be above the minimum now.

@@ -325,7 +325,7 @@ impl<F: ResourceFactory> Form for F {
             Err(failure) => Handled::No(PoolEvent::PassivateFailed(failure)),
         }
     }
-    #[inline]
+    #[inline(always)] // Else its result, which may be an error, is handed on in memory.
     #[allow(private_interfaces)] // As in the trait.
     fn prepare(
         pool: &Inner<F>,
@@ -422,7 +422,7 @@ impl<F: AsyncResourceFactory> Preparation<'_, F> {
 }
 
 /// The preparation by a factory that need not be awaited: nothing has been left undone.
-#[inline]
+#[inline(always)] // As above.
 fn prepare_now<F: ResourceFactory>(
     pool: &Inner<F>,
     loan: &mut Loan<F>,

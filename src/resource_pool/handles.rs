@@ -91,8 +91,7 @@ macro_rules! both {
                     limits.check()?;
                     state.limits = limits;
                     state.resized = true;
-                    let untimed = !state.timed && !state.options.test_while_idle;
-                    state.plain = !state.keyed && untimed && limits.min_idle == 0;
+                    state.look_at_options();
                     state.fit(fx);
                     Ok(())
                 })
@@ -151,7 +150,7 @@ macro_rules! both {
             }
             /// Whether it is closed.
             pub fn is_closed(&self) -> bool {
-                self.inner().state.lock().closed
+                self.inner().lock().closed
             }
             /// Waits until a pool that is closed has nothing left; false if it has after `timeout`.
             pub fn wait_closed(&self, timeout: Duration) -> bool {
@@ -165,24 +164,24 @@ macro_rules! both {
 
             /// How many are lent, or reserved for a borrower: the source's `get_num_active`.
             pub fn num_active(&self) -> usize {
-                self.inner().state.lock().active
+                self.inner().lock().active
             }
             /// How many are in stock: the source's `get_num_idle`.
             pub fn num_idle(&self) -> usize {
-                self.inner().state.lock().idle
+                self.inner().lock().idle
             }
             /// How many exist or have a place, being made and being destroyed ones included: the source's
             /// `get_number`.
             pub fn num_total(&self) -> usize {
-                self.inner().state.lock().total
+                self.inner().lock().total
             }
             /// How many borrowers wait for their turn.
             pub fn num_waiting(&self) -> usize {
-                self.inner().state.lock().waiting
+                self.inner().lock().waiting
             }
             /// One consistent picture.
             pub fn snapshot(&self) -> PoolSnapshot<F::Metadata> {
-                let copied = self.inner().state.lock().copied();
+                let copied = self.inner().lock().copied();
                 copied.in_order()
             }
             /// Keeps of the idle ones those that `keep` keeps, and destroys the others. Each is looked at
@@ -498,7 +497,7 @@ where
     }
     /// How many keys there is anything of: resources, or somebody who waits for one.
     pub fn num_keys(&self) -> usize {
-        self.inner().state.lock().subs.len()
+        self.inner().lock().subs.len()
     }
 }
 

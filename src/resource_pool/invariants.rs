@@ -20,8 +20,24 @@ impl<F: Form> State<F> {
         self.assert_places();
         self.assert_order();
         self.assert_waiters();
-        // No invariant of the machine, which looks at all keys where the pool has a list of them.
+        // No invariants of the machine, which looks at all keys where the pool has a list of them, and in whose
+        // stock everything idle is.
         debug_assert!(self.knows_what_is_below_minimum(), "a key is filled up, or not, wrongly");
+        debug_assert!(
+            self.is_kept_rightly(),
+            "what is at hand is to be lent to whoever comes next"
+        );
+    }
+
+    /// What is at hand may be lent, and nobody waits for it.
+    fn is_kept_rightly(&self) -> bool {
+        self.at_hand.as_ref().is_none_or(|loan| {
+            let slot = &self.slots[loan.slot.index()];
+            let here = slot.place == Place::Lent && matches!(slot.content, Content::Nothing);
+            let may_be_lent = slot.epoch == self.epoch && self.active <= self.limits.max_active;
+            let newest_first = self.keeps && !self.options.fifo;
+            here && may_be_lent && newest_first && !self.closed && self.waiting == 0
+        })
     }
 
     fn count(&self, of: Option<Key>, is: impl Fn(Place) -> bool) -> usize {
@@ -72,8 +88,9 @@ impl<F: Form> State<F> {
             let (total, most) = (sub.total, self.limits.max_total_per_key);
             let within = !exact || total <= most;
             holds!("INV-RP-MAX-TOTAL-PER-KEY", within, "key {index}: {total} of {most}");
+            let at_hand = usize::from(self.at_hand.is_some());
             // Who was woken to try again is on its way to one.
-            let idle = (sub.in_stock() - sub.tested).saturating_sub(sub.retrying);
+            let idle = (sub.in_stock() + at_hand - sub.tested).saturating_sub(sub.retrying);
             let most = self.limits.max_idle();
             holds!("INV-RP-MAX-IDLE", idle <= most, "key {index}: {idle} of {most}");
         }
@@ -89,7 +106,7 @@ impl<F: Form> State<F> {
                 Place::Idle => here != slot.tested,
                 Place::Replaced => here,
                 Place::Adding | Place::Leaving => !here,
-                // With the borrower, or granted and not picked up yet.
+                // With the borrower, or granted and not picked up yet, or at hand.
                 Place::Lent | Place::Reclaimed | Place::Condemned => true,
             };
             holds!("INV-RP-ONE-PLACE", right, "slot {index} is {:?}", slot.place);

@@ -82,7 +82,7 @@ impl<F: Form> Inner<F> {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
                 // The next tries again. No section: it would find the same due, and begin again here.
-                self.state.lock().sleeps_until[duty as usize] = None;
+                self.lock().sleeps_until[duty as usize] = None;
                 if let Some(_telling) = Telling::begin(self) {
                     self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
                 }
@@ -254,7 +254,7 @@ impl<R: Runtime, F: Form> Timed<R, F> {
     fn has_panicked(&self, message: String) {
         let Some(pool) = self.pool.upgrade() else { return };
         let concerned = {
-            let mut state = pool.state.lock();
+            let mut state = pool.lock();
             // As above, the next tries again.
             state.sleeps_until[self.duty as usize] = None;
             state.concerned(self.duty)

@@ -52,6 +52,14 @@ impl<F: Form> Inner<F> {
         self.section(self.state.lock(), section)
     }
 
+    /// Takes the lock, for all but the short way: everything is in its place.
+    #[inline]
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<F>> {
+        let mut state = self.state.lock();
+        state.put_away();
+        state
+    }
+
     /// The same, when it has been locked already.
     #[inline]
     pub(super) fn section<R>(
@@ -59,6 +67,7 @@ impl<F: Form> Inner<F> {
         mut state: MutexGuard<'_, State<F>>,
         section: impl FnOnce(&mut State<F>, &mut Effects<F>) -> R,
     ) -> R {
+        state.put_away();
         let mut fx = Effects::new();
         let result = section(&mut state, &mut fx);
         state.watch_line(&mut fx);
@@ -329,7 +338,7 @@ impl<F: Form> Inner<F> {
 
     /// Waits until a closed pool has nothing left.
     pub(super) fn wait_closed(&self, deadline: Deadline) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if state.is_over() {
             return true;
         }
@@ -353,10 +362,11 @@ impl<F: Form> Inner<F> {
     fn wait(&self, key: Key, waiter: Key, deadline: Deadline) -> Option<Step<F>> {
         let mut fx = Effects::new();
         let step = {
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             let condvar = state.waiters.condvar(waiter);
             let mut steps_aside = may_step_aside(self.clock.leaves_time_to_step_aside(deadline));
             let step = loop {
+                state.put_away();
                 if let Some(step) = state.turn(key, waiter, Asker::Thread, &mut fx) {
                     break Some(step);
                 }
@@ -383,6 +393,13 @@ impl<F: Form> State<F> {
     /// What every critical section ends with.
     #[inline]
     pub(super) fn end_section(&mut self) {
+        self.look_whether_kept();
+        debug_assert!(self.at_hand.is_none(), "it was put away when the section began");
+        self.end_short_section();
+    }
+    /// The same of the short way.
+    #[inline]
+    pub(super) fn end_short_section(&mut self) {
         #[cfg(debug_assertions)]
         self.assert_invariants();
     }
@@ -428,6 +445,7 @@ impl<F: Form> Drop for Inner<F> {
             return;
         }
         let state = self.state.get_mut();
+        debug_assert!(state.at_hand.is_none(), "it was put away when the pool was closed");
         let slots = std::mem::take(&mut state.slots);
         let left = slots.into_iter().map(|(_, slot)| {
             let meta = state.subs[slot.key.index()].metadata.clone();

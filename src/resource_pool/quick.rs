@@ -1,21 +1,30 @@
 //! The short way: what is in stock is lent, and comes back to a pool in which nobody waits.
 //!
-//! In a pool without keys, minimum and times this is nearly every borrow and return, and all that there is
+//! In a pool without keys and minimum this is nearly every borrow and return, and all that there is
 //! to do is to move one resource between its slot and its borrower. So that is done here by itself, in one
 //! section each; whatever is not that simple is left to `state.rs` and `stock.rs`, in the same section: they
 //! do the same and everything else. The invariants are asserted here as there.
+//!
+//! The resource that came back last stays *at hand*, and is lent next: so a return and the borrow after it move
+//! one address, and neither looks at a slot's links or at a count. For everybody else it is in stock: every other
+//! section begins with putting it there ([`State::put_away`]), so that nobody who looks for something misses it.
+//! That takes as long as a return. Until then its slot says that it is lent. In a pool that keeps times this is all
+//! there is of the short way.
 //!
 //! What goes from hand to hand is one address, in a register: a result of several words that also the general
 //! way may give is kept in memory, and reading there as a whole what was just written in parts costs more than
 //! all the rest.
 
+use super::due::Duty;
 use super::error::BorrowError;
 use super::event::PoolEvent;
 use super::factory::Form;
 use super::guard::{Borrowed, InPreparation, Loan, Reserved};
+use super::options::Options;
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
 use super::state::{Asker, State, Step};
+use crate::clock::Time;
 use crate::slab_list::Key;
 use crate::sync::MutexGuard;
 use std::future::{Future, poll_fn};
@@ -27,9 +36,44 @@ use std::time::Duration;
 pub(super) const THE_KEY: Key = Key::FIRST;
 
 impl<F: Form> State<F> {
-    /// The next one in stock, if it is finished.
+    /// Whether what comes back may just be kept. Looked at when a section ends that may have changed that: those
+    /// of the short way change none of it.
+    #[inline]
+    pub(super) fn look_whether_kept(&mut self) {
+        let too_many = self.total - self.leaving > self.limits.max_total;
+        self.just_keep = self.keeps && !self.closed && self.waiting == 0 && !too_many;
+    }
+
+    /// Which short ways there are, by the options, and by the only limit of which that depends.
+    pub(super) fn look_at_options(&mut self) {
+        let Options { test_while_idle, abandoned_after, .. } = self.options;
+        let simple = !self.keyed && self.limits.min_idle == 0 && !test_while_idle;
+        self.plain = simple && !self.timed;
+        self.keeps = simple && abandoned_after.is_none();
+    }
+
+    /// What is at hand joins the others in stock, as the newest.
+    #[inline]
+    pub(super) fn put_away(&mut self) {
+        if let Some(loan) = self.at_hand.take() {
+            self.put_into_stock(loan);
+        }
+    }
+
+    /// What is at hand, else the next one in stock, if it is finished.
     #[inline]
     fn just_lend(&mut self) -> Option<Box<Loan<F>>> {
+        if self.timed {
+            return self.at_hand.take_if(|_| self.clock.now() < self.fresh_until);
+        }
+        match self.at_hand.take() {
+            Some(loan) => Some(loan),
+            None => self.just_lend_from_stock(),
+        }
+    }
+
+    #[inline]
+    fn just_lend_from_stock(&mut self) -> Option<Box<Loan<F>>> {
         let sub = &mut self.subs[THE_KEY.index()];
         let turn = self.waiting == 0 || !self.options.fair;
         if !self.plain || self.closed || !turn || sub.active >= self.limits.max_active {
@@ -50,20 +94,47 @@ impl<F: Form> State<F> {
         Some(loan)
     }
 
-    /// Puts what comes back into stock, if no more than that need be done.
+    /// Keeps what comes back at hand, and puts what was there into stock; if no more than that need be done.
     #[inline]
     fn just_stock(&mut self, loan: Box<Loan<F>>) -> Result<(), Box<Loan<F>>> {
-        let slot = loan.slot;
-        let entry = &mut self.slots[slot.index()];
-        let simple = self.plain
-            && self.waiting == 0
-            && !self.closed
-            && self.idle < self.limits.max_idle()
-            && self.total - self.leaving <= self.limits.max_total
-            && entry.epoch == self.epoch;
+        let simple = self.just_keep
+            && self.idle + usize::from(self.at_hand.is_some()) < self.limits.max_idle()
+            // Else what is at hand would be lent beyond a limit that was lowered.
+            && self.active <= self.limits.max_active
+            && self.slots[loan.slot.index()].epoch == self.epoch
+            && (!self.timed || self.stays_fresh(loan.slot));
         if !simple {
             return Err(loan);
         }
+        let older = match self.options.fifo {
+            true => Some(loan), // It is the last to be lent.
+            false => self.at_hand.replace(loan),
+        };
+        if let Some(older) = older {
+            self.put_into_stock(older);
+        }
+        Ok(())
+    }
+
+    /// From now on it is idle: whether it may be lent again for a while, and whoever has it leave when that is over
+    /// wakes by then. (If idle ones are looked at at intervals, not every such look is told of: until then there is
+    /// nothing for it.)
+    fn stays_fresh(&mut self, slot: Key) -> bool {
+        let now = self.clock.now();
+        let entry = &mut self.slots[slot.index()];
+        entry.since = now;
+        let idle = [self.soft_max_idle_time, self.max_idle_time].into_iter().flatten();
+        let leaves = idle.map(|time| now.plus_span(time)).chain(self.ends_at(slot));
+        let until = leaves.min().unwrap_or(Time::END);
+        self.fresh_until = until;
+        // If its life was found to be over while it was lent, this finds it, too.
+        now < until && self.wakes_by(Duty::Sweep, until, now)
+    }
+
+    #[inline]
+    fn put_into_stock(&mut self, loan: Box<Loan<F>>) {
+        let slot = loan.slot;
+        let entry = &mut self.slots[slot.index()];
         let sub = &mut self.subs[THE_KEY.index()];
         entry.place = Place::Idle;
         // Nothing was in it: so there is nothing to drop.
@@ -73,7 +144,6 @@ impl<F: Form> State<F> {
         sub.active -= 1;
         self.active -= 1;
         self.idle += 1;
-        Ok(())
     }
 }
 
@@ -90,7 +160,7 @@ impl<F: Form> Inner<F> {
         let Some(loan) = state.just_lend() else {
             return self.borrow_slowly(state, asker, patience);
         };
-        state.end_section();
+        state.end_short_section();
         drop(state);
         self.hand_over(THE_KEY, loan, patience)
     }
@@ -197,7 +267,7 @@ impl<F: Form> Inner<F> {
     fn ask(&self, asker: Asker) -> Result<Box<Loan<F>>, Step<F>> {
         let mut state = self.state.lock();
         if let Some(loan) = state.just_lend() {
-            state.end_section();
+            state.end_short_section();
             return Ok(loan);
         }
         Err(self.ask_slowly(state, asker))
@@ -213,7 +283,7 @@ impl<F: Form> Inner<F> {
     pub(super) fn stock(&self, loan: Box<Loan<F>>) {
         let mut state = self.state.lock();
         match state.just_stock(loan) {
-            Ok(()) => state.end_section(),
+            Ok(()) => state.end_short_section(),
             Err(loan) => self.stock_slowly(state, loan),
         }
     }

@@ -100,6 +100,14 @@ pub(crate) struct State<F: Form> {
     /// No keys, and nothing that is kept in a further list or done at a time: what is in stock is lent and
     /// taken back by a shorter way (`quick.rs`).
     pub(super) plain: bool,
+    /// The same but for times, which may end what is idle: what comes back may just be kept.
+    pub(super) keeps: bool,
+    /// And at this moment it is.
+    pub(super) just_keep: bool,
+    /// What came back last, and has not been put away.
+    pub(super) at_hand: Option<Box<Loan<F>>>,
+    /// And when it must not be lent any more, in a pool that keeps times.
+    pub(super) fresh_until: Time,
     pub(super) slots: Slab<Slot<F>>,
     pub(super) subs: Slab<Sub<F>>,
     /// The keys by hash.

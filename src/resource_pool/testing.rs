@@ -139,7 +139,7 @@ impl<F: Form> Inner<F> {
     /// Keeps of the idle ones those that `keep` keeps, each looked at outside the lock.
     pub(super) fn retain(&self, mut keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
         let serials: Vec<(Key, u64)> = {
-            let state = self.state.lock();
+            let state = self.lock();
             state.by_age().map(|slot| (slot, state.slots[slot.index()].serial)).collect()
         };
         for (slot, serial) in serials {

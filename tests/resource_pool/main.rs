@@ -6,6 +6,7 @@ mod shared;
 
 mod abandoned;
 mod asynchronous;
+mod at_hand;
 mod clearing;
 mod common;
 mod conformance;
