@@ -4,6 +4,7 @@
 //! factory's own, and no text is told twice.
 
 use super::factory::Failure;
+use super::state::Refusal;
 use std::error::Error;
 use std::fmt;
 
@@ -41,6 +42,45 @@ impl<E: fmt::Display> fmt::Display for BorrowError<E> {
                 write!(f, "the new resource could not be activated: {failure}")
             }
             BorrowError::Invalid => f.write_str("the new resource failed its test"),
+        }
+    }
+}
+
+/// The same, no larger than what is lent: with something larger beside it, whoever borrows keeps either in memory
+/// (`quick.rs`).
+pub(super) enum Declined<E> {
+    Refused(Refusal),
+    Failed(Box<BorrowError<E>>),
+}
+
+impl<E> Declined<E> {
+    pub(super) fn of(error: BorrowError<E>) -> Self {
+        Declined::Refused(match error {
+            BorrowError::Closed => Refusal::Closed,
+            BorrowError::Exhausted => Refusal::Exhausted,
+            BorrowError::WouldBlock => Refusal::WouldBlock,
+            BorrowError::TimedOut => Refusal::TooLate,
+            error => return Declined::Failed(Box::new(error)),
+        })
+    }
+}
+
+impl<E> From<Declined<E>> for BorrowError<E> {
+    fn from(declined: Declined<E>) -> Self {
+        match declined {
+            Declined::Refused(refusal) => refusal.into(),
+            Declined::Failed(error) => *error,
+        }
+    }
+}
+
+impl<E> From<Refusal> for BorrowError<E> {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Closed => BorrowError::Closed,
+            Refusal::Exhausted => BorrowError::Exhausted,
+            Refusal::WouldBlock => BorrowError::WouldBlock,
+            Refusal::TooLate => BorrowError::TimedOut,
         }
     }
 }

@@ -458,17 +458,6 @@ impl<F: Form> Drop for Inner<F> {
     }
 }
 
-impl<E> From<Refusal> for BorrowError<E> {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Closed => BorrowError::Closed,
-            Refusal::Exhausted => BorrowError::Exhausted,
-            Refusal::WouldBlock => BorrowError::WouldBlock,
-            Refusal::TooLate => BorrowError::TimedOut,
-        }
-    }
-}
-
 /// Whether a resource is out of stock, or made for the borrower that has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stocked {

@@ -16,7 +16,7 @@
 //! all the rest.
 
 use super::due::Duty;
-use super::error::BorrowError;
+use super::error::{BorrowError, Declined};
 use super::event::PoolEvent;
 use super::factory::Form;
 use super::guard::{Borrowed, InPreparation, Loan, Reserved};
@@ -147,6 +147,9 @@ impl<F: Form> State<F> {
     }
 }
 
+/// What comes by the general way.
+type Slowly<'p, F> = Result<Borrowed<'p, F>, Declined<<F as Form>::Error>>;
+
 impl<F: Form> Inner<F> {
     /// Lends without keys, to a thread.
     #[inline(always)] // Else its result is copied, see above.
@@ -158,7 +161,7 @@ impl<F: Form> Inner<F> {
         let patience = Patience::of_a_thread(&self.clock, timeout);
         let mut state = self.state.lock();
         let Some(loan) = state.just_lend() else {
-            return self.borrow_slowly(state, asker, patience);
+            return self.borrow_slowly(state, asker, patience).map_err(BorrowError::from);
         };
         state.end_short_section();
         drop(state);
@@ -171,9 +174,9 @@ impl<F: Form> Inner<F> {
         state: MutexGuard<'_, State<F>>,
         asker: Asker,
         patience: Patience,
-    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+    ) -> Slowly<'_, F> {
         let step = self.section(state, |state, fx| state.begin(THE_KEY, asker, fx));
-        self.lend_now(THE_KEY, step, patience)
+        self.lend_now(THE_KEY, step, patience).map_err(Declined::of)
     }
 
     /// What the pool said, to a thread.
@@ -186,7 +189,7 @@ impl<F: Form> Inner<F> {
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         match step {
             Step::Take(loan) => self.hand_over(key, loan, patience),
-            step => self.lend_slowly(key, step, patience),
+            step => self.lend_slowly(key, step, patience).map_err(BorrowError::from),
         }
     }
 
@@ -202,7 +205,9 @@ impl<F: Form> Inner<F> {
                 self.begin_loan(loan.slot, false);
                 Ok(Borrowed::new(self, loan))
             }
-            Err(event) => self.borrow_another(key, loan, event, patience),
+            Err(event) => {
+                self.borrow_another(key, loan, event, patience).map_err(BorrowError::from)
+            }
         }
     }
 
@@ -213,7 +218,7 @@ impl<F: Form> Inner<F> {
         loan: Box<Loan<F>>,
         event: PoolEvent<F::Error>,
         patience: Patience,
-    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+    ) -> Slowly<'_, F> {
         let step = self.another_after(loan, event, &patience);
         self.lend_slowly(key, step, patience)
     }
@@ -232,13 +237,8 @@ impl<F: Form> Inner<F> {
     }
 
     #[cold]
-    fn lend_slowly(
-        &self,
-        key: Key,
-        step: Step<F>,
-        patience: Patience,
-    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.lend(key, step, patience))
+    fn lend_slowly(&self, key: Key, step: Step<F>, patience: Patience) -> Slowly<'_, F> {
+        now(self.lend(key, step, patience)).map_err(Declined::of)
     }
 
     /// Lends without keys, to a task.
