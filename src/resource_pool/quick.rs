@@ -61,18 +61,21 @@ impl<F: Form> State<F> {
     }
 
     /// What is at hand, else the next one in stock, if it is finished.
-    #[inline]
+    #[inline(always)] // What is done under the lock is done without a call, where nothing but this is done.
     fn just_lend(&mut self) -> Option<Box<Loan<F>>> {
-        if self.timed {
-            return self.at_hand.take_if(|_| self.clock.now() < self.fresh_until);
-        }
-        match self.at_hand.take() {
-            Some(loan) => Some(loan),
+        match &self.at_hand {
+            Some(_) if self.timed && !self.is_fresh() => None,
+            Some(_) => self.at_hand.take(),
             None => self.just_lend_from_stock(),
         }
     }
 
-    #[inline]
+    /// Whether what is at hand may still be lent, in a pool that keeps times.
+    fn is_fresh(&self) -> bool {
+        self.clock.now() < self.fresh_until
+    }
+
+    #[inline(never)]
     fn just_lend_from_stock(&mut self) -> Option<Box<Loan<F>>> {
         let sub = &mut self.subs[THE_KEY.index()];
         let turn = self.waiting == 0 || !self.options.fair;
@@ -95,7 +98,7 @@ impl<F: Form> State<F> {
     }
 
     /// Keeps what comes back at hand, and puts what was there into stock; if no more than that need be done.
-    #[inline]
+    #[inline(always)] // As above.
     fn just_stock(&mut self, loan: Box<Loan<F>>) -> Result<(), Box<Loan<F>>> {
         let simple = self.just_keep
             && self.idle + usize::from(self.at_hand.is_some()) < self.limits.max_idle()
@@ -131,7 +134,7 @@ impl<F: Form> State<F> {
         now < until && self.wakes_by(Duty::Sweep, until, now)
     }
 
-    #[inline]
+    #[inline(never)]
     fn put_into_stock(&mut self, loan: Box<Loan<F>>) {
         let slot = loan.slot;
         let entry = &mut self.slots[slot.index()];
