@@ -211,7 +211,6 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         }
         let mut state = State {
             plain: false,
-            keeps: false,
             just_keep: false,
             at_hand: None,
             fresh_until: Time::default(),

@@ -35,7 +35,7 @@ impl<F: Form> State<F> {
             let slot = &self.slots[loan.slot.index()];
             let here = slot.place == Place::Lent && matches!(slot.content, Content::Nothing);
             let may_be_lent = slot.epoch == self.epoch && self.active <= self.limits.max_active;
-            let newest_first = self.keeps && !self.options.fifo;
+            let newest_first = self.plain && !self.options.fifo;
             here && may_be_lent && newest_first && !self.closed && self.waiting == 0
         })
     }

@@ -8,8 +8,7 @@
 //! The resource that came back last stays *at hand*, and is lent next: so a return and the borrow after it move
 //! one address, and neither looks at a slot's links or at a count. For everybody else it is in stock: every other
 //! section begins with putting it there ([`State::put_away`]), so that nobody who looks for something misses it.
-//! That takes as long as a return. Until then its slot says that it is lent. In a pool that keeps times this is all
-//! there is of the short way.
+//! That takes as long as a return. Until then its slot says that it is lent.
 //!
 //! What goes from hand to hand is one address, in a register: a result of several words that also the general
 //! way may give is kept in memory, and reading there as a whole what was just written in parts costs more than
@@ -41,15 +40,14 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn look_whether_kept(&mut self) {
         let too_many = self.total - self.leaving > self.limits.max_total;
-        self.just_keep = self.keeps && !self.closed && self.waiting == 0 && !too_many;
+        self.just_keep = self.plain && !self.closed && self.waiting == 0 && !too_many;
     }
 
-    /// Which short ways there are, by the options, and by the only limit of which that depends.
+    /// Whether there is a short way: by the options, and by the only limit of which that depends.
     pub(super) fn look_at_options(&mut self) {
         let Options { test_while_idle, abandoned_after, .. } = self.options;
-        let simple = !self.keyed && self.limits.min_idle == 0 && !test_while_idle;
-        self.plain = simple && !self.timed;
-        self.keeps = simple && abandoned_after.is_none();
+        let listed = self.keyed || test_while_idle || abandoned_after.is_some();
+        self.plain = !listed && self.limits.min_idle == 0;
     }
 
     /// What is at hand joins the others in stock, as the newest.
@@ -77,19 +75,21 @@ impl<F: Form> State<F> {
 
     #[inline(never)]
     fn just_lend_from_stock(&mut self) -> Option<Box<Loan<F>>> {
-        let sub = &mut self.subs[THE_KEY.index()];
+        let sub = &self.subs[THE_KEY.index()];
         let turn = self.waiting == 0 || !self.options.fair;
         if !self.plain || self.closed || !turn || sub.active >= self.limits.max_active {
             return None;
         }
         let slot = if self.options.fifo { sub.idle.front() } else { sub.idle.back() }?;
-        let entry = &mut self.slots[slot.index()];
-        if !matches!(entry.content, Content::Ready(_)) {
+        let entry = &self.slots[slot.index()];
+        if !matches!(entry.content, Content::Ready(_)) || self.timed && self.is_stale(slot) {
             return None;
         }
+        let entry = &mut self.slots[slot.index()];
         let Content::Ready(loan) = entry.content.take() else { return None };
         entry.place = Place::Lent;
         let links = std::mem::take(&mut entry.idle);
+        let sub = &mut self.subs[THE_KEY.index()];
         sub.idle.close_gap(&mut self.slots, links);
         sub.active += 1;
         self.active += 1;

@@ -97,12 +97,10 @@ pub(crate) enum Refusal {
 // What every borrow looks at is in the same lines of the cache, wherever the pool comes to be.
 #[repr(align(64))]
 pub(crate) struct State<F: Form> {
-    /// No keys, and nothing that is kept in a further list or done at a time: what is in stock is lent and
+    /// No keys, no minimum, and no further list that what is lent or idle is in: what is in stock is lent and
     /// taken back by a shorter way (`quick.rs`).
     pub(super) plain: bool,
-    /// The same but for times, which may end what is idle: what comes back may just be kept.
-    pub(super) keeps: bool,
-    /// And at this moment it is.
+    /// And at this moment what comes back may just be kept.
     pub(super) just_keep: bool,
     /// What came back last, and has not been put away.
     pub(super) at_hand: Option<Box<Loan<F>>>,
