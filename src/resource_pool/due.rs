@@ -249,7 +249,7 @@ impl<F: Form> State<F> {
     }
 
     /// When the idle ones are looked at again, if they are at intervals.
-    fn next_run(&self, duty: Duty) -> Option<Time> {
+    pub(super) fn next_run(&self, duty: Duty) -> Option<Time> {
         let looks = match duty {
             Duty::Sweep => self.max_idle_time.is_some() || self.soft_max_idle_time.is_some(),
             Duty::Stock => self.options.test_while_idle,

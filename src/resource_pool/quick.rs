@@ -1,14 +1,14 @@
 //! The short way: what is in stock is lent, and comes back to a pool in which nobody waits.
 //!
-//! In a pool without keys and minimum this is nearly every borrow and return, and all that there is
-//! to do is to move one resource between its slot and its borrower. So that is done here by itself, in one
-//! section each; whatever is not that simple is left to `state.rs` and `stock.rs`, in the same section: they
-//! do the same and everything else. The invariants are asserted here as there.
+//! In a pool without keys and minimum, tests of what is idle and reports of abandoned loans this is nearly every
+//! borrow and return, and all that there is to do is to move one resource between its slot and its borrower. So that
+//! is done here by itself, in one section each; whatever is not that simple is left to `state.rs` and `stock.rs`, in
+//! the same section: they do the same and everything else. The invariants are asserted here as there.
 //!
-//! The resource that came back last stays *at hand*, and is lent next: so a return and the borrow after it move
-//! one address, and neither looks at a slot's links or at a count. For everybody else it is in stock: every other
-//! section begins with putting it there ([`State::put_away`]), so that nobody who looks for something misses it.
-//! That takes as long as a return. Until then its slot says that it is lent.
+//! Unless the oldest is lent first, the resource that came back last stays *at hand*, and is lent next: so most
+//! returns and the borrows after them move one address, and change no link and no count. For everybody else it is
+//! in stock: every section but these begins with putting it there ([`State::put_away`]), so that nobody who looks for
+//! something misses it. That takes as long as a return did. Until then its slot says that it is lent.
 //!
 //! What goes from hand to hand is one address, in a register: a result of several words that also the general
 //! way may give is kept in memory, and reading there as a whole what was just written in parts costs more than
@@ -120,8 +120,7 @@ impl<F: Form> State<F> {
     }
 
     /// From now on it is idle: whether it may be lent again for a while, and whoever has it leave when that is over
-    /// wakes by then. (If idle ones are looked at at intervals, not every such look is told of: until then there is
-    /// nothing for it.)
+    /// wakes by then, or by the next look at what is idle.
     fn stays_fresh(&mut self, slot: Key) -> bool {
         let now = self.clock.now();
         let entry = &mut self.slots[slot.index()];
@@ -131,7 +130,8 @@ impl<F: Form> State<F> {
         let until = leaves.min().unwrap_or(Time::END);
         self.fresh_until = until;
         // If its life was found to be over while it was lent, this finds it, too.
-        now < until && self.wakes_by(Duty::Sweep, until, now)
+        let looks = self.next_run(Duty::Sweep).map_or(until, |looks| looks.min(until));
+        now < until && self.wakes_by(Duty::Sweep, looks, now)
     }
 
     #[inline(never)]
@@ -302,4 +302,74 @@ impl<F: Form> Inner<F> {
 #[inline(never)]
 fn poll_slowly<T>(future: Pin<&mut impl Future<Output = T>>, cx: &mut Context<'_>) -> Poll<T> {
     future.poll(cx)
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::super::{Limit, ResourceFactory, ResourcePool, ResourcePoolBuilder};
+    use super::*;
+
+    struct Made;
+    impl ResourceFactory for Made {
+        type Resource = ();
+        type Metadata = ();
+        type Error = ();
+        fn create(&self, (): &()) -> Result<(), ()> {
+            Ok(())
+        }
+    }
+    type Building = ResourcePoolBuilder<Made, ResourcePool<Made>>;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// What comes of the short way where something has come back.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Goes {
+        at_hand: bool,
+        kept: bool,
+        from_stock: bool,
+    }
+
+    fn goes(configure: fn(Building) -> Building) -> Goes {
+        let builder = ResourcePool::builder(Made, ()).maintenance(false).max_total(1);
+        let pool = configure(builder).build().expect("valid");
+        // Of the first what is due is told.
+        (0..2).for_each(|_| drop(pool.borrow().expect("made")));
+        let mut state = pool.inner().state.lock();
+        let at_hand = state.at_hand.is_some();
+        let kept = state.just_lend().is_some_and(|loan| state.just_stock(loan).is_ok());
+        state.put_away();
+        Goes { at_hand, kept, from_stock: state.just_lend().is_some() }
+    }
+
+    /// Else all would come to the same, by the long way.
+    #[test]
+    fn it_is_gone_where_it_can_be() {
+        let short: [fn(Building) -> Building; 6] = [
+            |b| b,
+            |b| b.fair(false),
+            |b| b.max_active(Limit::None),
+            |b| b.test_on_borrow(true).test_on_return(true),
+            |b| b.max_idle_time(HOUR),
+            |b| b.soft_max_idle_time(HOUR).max_lifetime(HOUR).eviction_interval(HOUR),
+        ];
+        for (number, configure) in short.into_iter().enumerate() {
+            let expected = Goes { at_hand: true, kept: true, from_stock: true };
+            assert_eq!(goes(configure), expected, "number {number}");
+        }
+        // The oldest is lent first, so none is kept at hand.
+        let expected = Goes { at_hand: false, kept: true, from_stock: true };
+        assert_eq!(goes(|b| b.fifo(true)), expected);
+        assert_eq!(goes(|b| b.fifo(true).max_idle_time(HOUR)), expected);
+
+        let long: [fn(Building) -> Building; 3] = [
+            |b| b.min_idle(1),
+            |b| b.test_while_idle(true).eviction_interval(HOUR),
+            |b| b.abandoned_after(HOUR),
+        ];
+        for (number, configure) in long.into_iter().enumerate() {
+            let expected = Goes { at_hand: false, kept: false, from_stock: false };
+            assert_eq!(goes(configure), expected, "number {number}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! | place | content | in the lists | counts as |
 //! |---|---|---|---|
 //! | `Lent` | with its borrower; none while it is made | `lent`*, `lives`* | active |
+//! | `Lent`, at hand | in `State::at_hand`, until it is put away | `lives`* | active, and is idle to everybody |
 //! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`*, `lives`* | idle |
 //! | `Idle`, not finished | here | both named `unfinished`, `lives`* | idle |
 //! | `Adding` | none yet | `lives`* | adding |

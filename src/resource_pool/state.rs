@@ -104,7 +104,7 @@ pub(crate) struct State<F: Form> {
     pub(super) just_keep: bool,
     /// What came back last, and has not been put away.
     pub(super) at_hand: Option<Box<Loan<F>>>,
-    /// And when it must not be lent any more, in a pool that keeps times.
+    /// And until when it may be lent without a further look, in a pool that keeps times.
     pub(super) fresh_until: Time,
     pub(super) slots: Slab<Slot<F>>,
     pub(super) subs: Slab<Sub<F>>,

@@ -144,6 +144,25 @@ fn what_has_outlived_its_time_is_not_kept() {
     assert_eq!(rig.script.calls(), "passivate 1 destroy 1");
 }
 
+/// Where idle ones are looked at at intervals, whoever looks is told of the next look when there is something for it,
+/// though nothing is due before that. (Once what came back was kept without, and a look left out.)
+#[test]
+fn a_look_at_what_is_idle_is_told_of() {
+    for fifo in [false, true] {
+        let rig = pool(|b| {
+            let b = b.max_lifetime(60 * SECOND).max_idle_time(10 * SECOND);
+            b.eviction_interval(SECOND).fifo(fifo)
+        });
+        let lent = rig.lend();
+        rig.clock.advance(55 * SECOND);
+        rig.pool.maintain();
+        rig.clock.advance(SECOND);
+        drop(lent);
+        rig.pool.maintain();
+        assert_eq!(rig.due(), Some(SECOND));
+    }
+}
+
 /// Who waits is served by what is at hand, not by what comes back after it.
 #[test]
 fn who_comes_when_nobody_else_may_be_served_gets_it() {
