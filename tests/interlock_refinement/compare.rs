@@ -88,6 +88,7 @@ impl SideBySide {
         for i in 0..self.people.len() {
             let answer = self.people[i].player.take_answer();
             let mut expected = self.people[i].expected.take();
+            let may_be_early = matches!(expected, Some(Expected::MayPend));
             if let Some(Expected::MayPend) = expected {
                 if let Some(Answer::Pends) = answer {
                     expected = Some(Expected::Pends);
@@ -106,6 +107,9 @@ impl SideBySide {
             if is_task && person.player.was_woken() != self.is_done(i) {
                 let woken = person.player.was_woken();
                 return Err(format!("player {i}: its task was woken: {woken}"));
+            }
+            if person.player.was_woken_in_vain(may_be_early) {
+                return Err(format!("player {i}: what it polls no more was woken"));
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use cabrank::{AcquireError, Interlock};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
@@ -74,21 +74,23 @@ struct Port {
 struct Desk {
     order: Option<Order>,
     answer: Option<Answer>,
-    /// What would wake the task that was polled last and is pending.
+    /// What is to wake the task that was polled last, if it pends.
     pends: Option<Arc<Woken>>,
+    /// What was given to earlier polls, or to futures that are gone; and how often each had been woken by then.
+    former: Vec<(Arc<Woken>, usize)>,
     /// All is over: whatever was begun is ended.
     closing: bool,
     gone: bool,
 }
 
-/// Whether a task was woken since it was polled: one for each poll, for a future may be polled inside the
+/// How often a task was woken since it was polled: one for each poll, for a future may be polled inside the
 /// poll of another, and what wakes the one does not wake the other.
 #[derive(Default)]
-struct Woken(AtomicBool);
+struct Woken(AtomicUsize);
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
-        self.0.store(true, SeqCst);
+        self.0.fetch_add(1, SeqCst);
     }
 }
 
@@ -122,7 +124,19 @@ impl Player {
         drop(self.port.wait_while(until, silent));
     }
     pub(crate) fn was_woken(&self) -> bool {
-        self.port.on_desk(|desk| desk.pends.as_ref().is_some_and(|task| task.0.load(SeqCst)))
+        self.port.on_desk(|desk| desk.pends.as_ref().is_some_and(|task| task.0.load(SeqCst) > 0))
+    }
+    /// Whether something was woken that nobody polls any more. Forgiven where a future was polled just as somebody
+    /// else had it woken.
+    pub(crate) fn was_woken_in_vain(&self, forgiven: bool) -> bool {
+        self.port.on_desk(|desk| {
+            let mut in_vain = false;
+            for (woken, before) in &mut desk.former {
+                let times = woken.0.load(SeqCst);
+                in_vain |= times != std::mem::replace(before, times);
+            }
+            in_vain && !forgiven
+        })
     }
     /// From now on it ends whatever it is in.
     pub(crate) fn close(&self) {
@@ -372,11 +386,19 @@ impl Inside {
         loop {
             let woken = Arc::new(Woken::default());
             let waker = Waker::from(woken.clone());
-            match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                Poll::Ready(output) => return Some(output),
-                Poll::Pending => self.port.on_desk(|desk| desk.pends = Some(woken)),
+            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+            let is_former = |desk: &mut Desk, woken: Arc<Woken>| {
+                let times = woken.0.load(SeqCst);
+                desk.former.push((woken, times));
+            };
+            if let Poll::Ready(output) = polled {
+                self.port.on_desk(|desk| is_former(desk, woken));
+                return Some(output);
             }
-            let Order::Poll = self.next(Some(Answer::Pends)) else { return None };
+            self.port.on_desk(|desk| desk.pends = Some(woken.clone()));
+            let order = self.next(Some(Answer::Pends));
+            self.port.on_desk(|desk| is_former(desk, woken));
+            let Order::Poll = order else { return None };
         }
     }
 }
