@@ -66,7 +66,8 @@ fn resource_at_hand_x_eviction() {
 
 /// A waiter is told to try again, and overtaken; what overtook it comes back before it has woken. Guards
 /// `State::put_away` where a thread wakes (`Inner::wait`), which is within a section that others have interrupted.
-/// Without it, it finds nothing, and sleeps for ever beside what is at hand. Asserted: it is lent the one thing.
+/// Without it, it finds nothing, and lies down again beside what is at hand, as the assertion at the end of its section
+/// finds. Asserted: it is lent the one thing.
 #[test]
 fn resource_at_hand_x_retry() {
     let expected = ["it came late", "it was first", "it was overtaken"];

@@ -170,6 +170,25 @@ fn every_invariant_has_its_break() {
     assert_eq!(broken, asserted);
 }
 
+/// What is at hand is in no list: that it may be there is asserted apart.
+#[test]
+fn what_is_at_hand_wrongly_is_told() {
+    let breaks: [Break; 5] = [
+        |s| s.closed = true,
+        |s| s.options.fifo = true,
+        |s| s.plain = false,
+        |s| s.epoch += 1,
+        |s| (s.resized, s.limits.max_active) = (true, 0),
+    ];
+    for (nth, spoil) in breaks.into_iter().enumerate() {
+        let pool = ResourcePool::builder(Made, "m").max_idle(1).build();
+        let pool = ManuallyDrop::new(pool.expect("valid"));
+        drop(pool.borrow().expect("made"));
+        let said = look(&mut pool.inner().state.lock(), spoil);
+        assert!(said.as_ref().is_some_and(|s| s.starts_with("what is at hand")), "{nth}: {said:?}");
+    }
+}
+
 #[test]
 #[should_panic(expected = "INV-RP-COUNTS does not hold")]
 fn a_critical_section_that_breaks_one_panics_with_its_name() {

@@ -52,7 +52,7 @@ impl<F: Form> Inner<F> {
         self.section(self.state.lock(), section)
     }
 
-    /// Takes the lock, for all but the short way: everything is in its place.
+    /// Takes the lock, for who looks at what there is: everything is in its place.
     #[inline]
     pub(super) fn lock(&self) -> MutexGuard<'_, State<F>> {
         let mut state = self.state.lock();

@@ -23,7 +23,7 @@ use super::options::Options;
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
 use super::state::{Asker, State, Step};
-use crate::clock::Time;
+use crate::clock::{Span, Time};
 use crate::slab_list::Key;
 use crate::sync::MutexGuard;
 use std::future::{Future, poll_fn};
@@ -43,7 +43,7 @@ impl<F: Form> State<F> {
         self.just_keep = self.plain && !self.closed && self.waiting == 0 && !too_many;
     }
 
-    /// Whether there is a short way: by the options, and by the only limit of which that depends.
+    /// Whether there is a short way: by the options, and by the only limit on which that depends.
     pub(super) fn look_at_options(&mut self) {
         let Options { test_while_idle, abandoned_after, .. } = self.options;
         let listed = self.keyed || test_while_idle || abandoned_after.is_some();
@@ -120,18 +120,18 @@ impl<F: Form> State<F> {
     }
 
     /// From now on it is idle: whether it may be lent again for a while, and whoever has it leave when that is over
-    /// wakes by then, or by the next look at what is idle.
+    /// wakes by then, or is awake for each look at what is idle, where that is done at intervals (`is_idle_due`).
     fn stays_fresh(&mut self, slot: Key) -> bool {
         let now = self.clock.now();
-        let entry = &mut self.slots[slot.index()];
-        entry.since = now;
-        let idle = [self.soft_max_idle_time, self.max_idle_time].into_iter().flatten();
-        let leaves = idle.map(|time| now.plus_span(time)).chain(self.ends_at(slot));
-        let until = leaves.min().unwrap_or(Time::END);
-        self.fresh_until = until;
+        self.slots[slot.index()].since = now;
         // If its life was found to be over while it was lent, this finds it, too.
-        let looks = self.next_run(Duty::Sweep).map_or(until, |looks| looks.min(until));
-        now < until && self.wakes_by(Duty::Sweep, looks, now)
+        let life = self.ends_at(slot);
+        let first = |one: Option<Time>| one.into_iter().chain(life).min().unwrap_or(Time::END);
+        let after = |time: Option<Span>| time.map(|time| now.plus_span(time));
+        self.fresh_until = first(after(self.max_idle_time));
+        let leaves = || after(self.soft_max_idle_time.or(self.max_idle_time));
+        let due = first(self.next_run(Duty::Sweep).or_else(leaves));
+        now < self.fresh_until && self.wakes_by(Duty::Sweep, due, now)
     }
 
     #[inline(never)]
@@ -308,6 +308,7 @@ fn poll_slowly<T>(future: Pin<&mut impl Future<Output = T>>, cx: &mut Context<'_
 mod tests {
     use super::super::{Limit, ResourceFactory, ResourcePool, ResourcePoolBuilder};
     use super::*;
+    use crate::ManualClock;
 
     struct Made;
     impl ResourceFactory for Made {
@@ -344,14 +345,15 @@ mod tests {
 
     /// Else all would come to the same, by the long way.
     #[test]
-    fn it_is_gone_where_it_can_be() {
-        let short: [fn(Building) -> Building; 6] = [
+    fn it_is_taken_where_it_can_be() {
+        let short: [fn(Building) -> Building; 7] = [
             |b| b,
             |b| b.fair(false),
             |b| b.max_active(Limit::None),
             |b| b.test_on_borrow(true).test_on_return(true),
             |b| b.max_idle_time(HOUR),
             |b| b.soft_max_idle_time(HOUR).max_lifetime(HOUR).eviction_interval(HOUR),
+            |b| b.max_idle_time(HOUR / 60).eviction_interval(HOUR),
         ];
         for (number, configure) in short.into_iter().enumerate() {
             let expected = Goes { at_hand: true, kept: true, from_stock: true };
@@ -371,5 +373,29 @@ mod tests {
             let expected = Goes { at_hand: false, kept: false, from_stock: false };
             assert_eq!(goes(configure), expected, "number {number}");
         }
+    }
+
+    /// A pass that finds everything lent sleeps until the first life ends. Where idle ones are looked at at
+    /// intervals, whoever looks is then told of the next look by what comes back, though nothing is due by then.
+    #[test]
+    fn a_look_at_what_is_idle_is_told_of() {
+        let (clock, sweep) = (ManualClock::new(), Duty::Sweep as usize);
+        let builder = ResourcePool::builder(Made, ()).maintenance(false).clock(clock.clock());
+        let builder = builder.max_lifetime(HOUR).max_idle_time(HOUR / 4);
+        let pool = builder.eviction_interval(HOUR / 60).build().expect("valid");
+        let lent = pool.borrow().expect("made");
+        clock.advance(HOUR * 9 / 10);
+        let told = || {
+            let state = pool.inner().state.lock();
+            let looks = state.next_run(Duty::Sweep).expect("at intervals");
+            state.sleeps_until[sweep].is_some_and(|until| until <= looks)
+        };
+        pool.inner().critical(|state, fx| {
+            while state.sweep(&mut None, fx) {}
+            state.sleeps_until[sweep] = state.next_due(Duty::Sweep);
+        });
+        assert!(!told());
+        drop(lent);
+        assert!(told());
     }
 }
