@@ -50,7 +50,7 @@ const SOURCES: [&str; 42] = [
 ];
 
 /// Those of the resource pool, whose L1 to L34 are called RPL1 to RPL34 in the tables.
-const RESOURCE_POOL: [&str; 18] = [
+const RESOURCE_POOL: [&str; 19] = [
     include_str!("resource_pool/asynchronous.rs"),
     include_str!("resource_pool/clearing.rs"),
     include_str!("resource_pool/common.rs"),
@@ -62,6 +62,7 @@ const RESOURCE_POOL: [&str; 18] = [
     include_str!("resource_pool/keyed.rs"),
     include_str!("resource_pool/main.rs"),
     include_str!("resource_pool/maintaining.rs"),
+    include_str!("resource_pool/minimum.rs"),
     include_str!("resource_pool/abandoned.rs"),
     include_str!("resource_pool/options.rs"),
     include_str!("resource_pool/real_clock.rs"),

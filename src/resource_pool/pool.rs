@@ -362,7 +362,7 @@ impl<F: Form> Inner<F> {
     fn wait(&self, key: Key, waiter: Key, deadline: Deadline) -> Option<Step<F>> {
         let mut fx = Effects::new();
         let step = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let condvar = state.waiters.condvar(waiter);
             let mut steps_aside = may_step_aside(self.clock.leaves_time_to_step_aside(deadline));
             let step = loop {

@@ -19,6 +19,7 @@ mod histories;
 mod keyed;
 mod looking_up;
 mod maintaining;
+mod minimum;
 mod options;
 mod real_clock;
 mod resizing;

@@ -1,4 +1,4 @@
-//! Every option does what it says (those of the maintenance: `maintaining.rs`), and those that contradict
+//! Every option does what it says (those of the maintenance: `maintaining.rs`, `minimum.rs`), and those that contradict
 //! each other are refused by both names, by the builder and by the setters (rulings 10 and 15).
 
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, pool};
