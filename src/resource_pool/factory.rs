@@ -8,10 +8,10 @@ use super::pool::Inner;
 use crate::foreign::{Foreign, contained, release};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 /// Makes, checks and disposes of the resources of a pool: the source's `resource_factory`.
 ///
@@ -81,6 +81,9 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// before that finds it as its borrower left it, active and not tested: the `validate` of `test_while_idle`, what
 /// [`retain`](super::ResourcePool::retain) asks, and `destroy`. And `destroy` is no future: what takes its time is
 /// for a task that it spawns.
+///
+/// A future that keeps nothing (its size is zero), as those of `activate` and `passivate` that are left as they
+/// are, is polled once where nothing can be awaited. If it is not ready, it is dropped, and made again to be awaited.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// What is lent.
     type Resource: Send + 'static;
@@ -120,7 +123,7 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
         resource: &mut Self::Resource,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = (metadata, resource);
-        async { Ok(()) }
+        poll_fn(|_| Poll::Ready(Ok(())))
     }
 
     /// The resource has come back from its borrower.
@@ -130,7 +133,7 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
         resource: &mut Self::Resource,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = (metadata, resource);
-        async { Ok(()) }
+        poll_fn(|_| Poll::Ready(Ok(())))
     }
 }
 
@@ -205,9 +208,19 @@ pub(crate) type Creation<F> = BoxFuture<Result<<F as Form>::Resource, Failure<<F
 /// What the factory made of a resource where nothing can be awaited.
 pub(crate) enum Handled<E> {
     Yes,
-    /// That is to be awaited.
+    /// That is to be awaited, all of it.
     NotYet,
     No(PoolEvent<E>),
+}
+
+impl<E> Handled<E> {
+    #[inline(always)] // As where it is used.
+    fn of(result: Result<(), PoolEvent<E>>) -> Self {
+        match result {
+            Ok(()) => Handled::Yes,
+            Err(event) => Handled::No(event),
+        }
+    }
 }
 
 mod sealed {
@@ -260,14 +273,10 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         resource: &mut Self::Resource,
         test: bool,
     ) -> Handled<Self::Error>;
-    /// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
-    /// passivation), its activation, its test.
+    /// What is done before a resource is lent, if none of it is to be awaited.
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
-    fn prepare(
-        pool: &Inner<Self>,
-        loan: &mut Loan<Self>,
-    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send
+    fn prepare_at_once(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Handled<Self::Error>
     where
         Self: Sized;
 }
@@ -327,12 +336,18 @@ impl<F: ResourceFactory> Form for F {
     }
     #[inline(always)] // Else its result, which may be an error, is handed on in memory.
     #[allow(private_interfaces)] // As in the trait.
-    fn prepare(
-        pool: &Inner<F>,
-        loan: &mut Loan<F>,
-    ) -> impl Future<Output = Result<(), PoolEvent<F::Error>>> + Send {
+    fn prepare_at_once(pool: &Inner<F>, loan: &mut Loan<F>) -> Handled<F::Error> {
         debug_assert!(!loan.unclean, "it is passivated when it comes back");
-        ready(prepare_now(pool, loan))
+        let factory = &**pool.factory;
+        let Loan { meta, resource, .. } = loan;
+        let activated = contained(|| factory.activate(meta, resource));
+        if let Err(failure) = Failure::of(activated) {
+            return Handled::No(PoolEvent::ActivateFailed(failure));
+        }
+        if !pool.options.test_on_borrow {
+            return Handled::Yes;
+        }
+        Handled::of(passed(contained(|| factory.validate(meta, resource))))
     }
 }
 
@@ -372,70 +387,38 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     ) -> Result<(), Failure<F::Error>> {
         Failure::of(contained_future(|| self.0.passivate(metadata, resource)).await)
     }
-    #[allow(private_interfaces)] // As in the trait.
-    fn clean(&self, _: &F::Metadata, _: &mut F::Resource, _: bool) -> Handled<F::Error> {
-        Handled::NotYet
-    }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
-    async fn prepare(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Result<(), PoolEvent<F::Error>> {
-        let unclean = loan.unclean;
-        let mut all = Preparation {
-            factory: &pool.factory.0,
-            metadata: &loan.meta,
-            resource: &mut loan.resource,
-        };
-        if unclean {
-            if pool.options.test_on_return {
-                passed(contained_future(|| all.validate()).await)?;
+    fn clean(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+        test: bool,
+    ) -> Handled<F::Error> {
+        if test {
+            return Handled::NotYet;
+        }
+        match at_once(|| self.0.passivate(metadata, resource)) {
+            Some(passivated) => {
+                Handled::of(Failure::of(passivated).map_err(PoolEvent::PassivateFailed))
             }
-            let passivated = contained_future(|| all.passivate()).await;
-            Failure::of(passivated).map_err(PoolEvent::PassivateFailed)?;
+            None => Handled::NotYet,
         }
-        let activated = contained_future(|| all.activate()).await;
-        Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
-        if pool.options.test_on_borrow {
-            passed(contained_future(|| all.validate()).await)?;
+    }
+    #[inline(always)] // As above.
+    #[allow(private_interfaces)] // As in the trait.
+    fn prepare_at_once(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Handled<F::Error> {
+        if loan.unclean || pool.options.test_on_borrow {
+            return Handled::NotYet;
         }
-        Ok(())
+        let factory = &pool.factory.0;
+        match at_once(|| factory.activate(&loan.meta, &mut loan.resource)) {
+            Some(activated) => {
+                Handled::of(Failure::of(activated).map_err(PoolEvent::ActivateFailed))
+            }
+            None => Handled::NotYet,
+        }
     }
-}
-
-/// The calls of a preparation, and on what they are made: handed on by one reference, for what a future
-/// captures is copied.
-struct Preparation<'a, F: AsyncResourceFactory> {
-    factory: &'a F,
-    metadata: &'a F::Metadata,
-    resource: &'a mut F::Resource,
-}
-
-impl<F: AsyncResourceFactory> Preparation<'_, F> {
-    fn validate(&mut self) -> impl Future<Output = bool> + Send {
-        self.factory.validate(self.metadata, self.resource)
-    }
-    fn passivate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
-        self.factory.passivate(self.metadata, self.resource)
-    }
-    fn activate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
-        self.factory.activate(self.metadata, self.resource)
-    }
-}
-
-/// The preparation by a factory that need not be awaited: nothing has been left undone.
-#[inline(always)] // As above.
-fn prepare_now<F: ResourceFactory>(
-    pool: &Inner<F>,
-    loan: &mut Loan<F>,
-) -> Result<(), PoolEvent<F::Error>> {
-    let factory = &**pool.factory;
-    let Loan { meta, resource, .. } = loan;
-    let metadata = &**meta;
-    let activated = contained(|| factory.activate(metadata, resource));
-    Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
-    if !pool.options.test_on_borrow {
-        return Ok(());
-    }
-    passed(contained(|| factory.validate(metadata, resource)))
 }
 
 fn passed<E>(tested: Result<bool, String>) -> Result<(), PoolEvent<E>> {
@@ -443,6 +426,20 @@ fn passed<E>(tested: Result<bool, String>) -> Result<(), PoolEvent<E>> {
         Ok(true) => Ok(()),
         Ok(false) => Err(PoolEvent::Invalid),
         Err(message) => Err(PoolEvent::ValidatePanicked(message)),
+    }
+}
+
+/// What the future that `make` gives comes to, if it keeps nothing and is ready: a task that awaits it has to keep
+/// in memory what it will go on with, which costs more than all that a pool does with it.
+#[inline(always)] // As above.
+fn at_once<Fut: Future>(make: impl FnOnce() -> Fut) -> Option<Result<Fut::Output, String>> {
+    if size_of::<Fut>() > 0 || std::mem::needs_drop::<Fut>() {
+        return None;
+    }
+    match contained(|| pin!(make()).poll(&mut Context::from_waker(Waker::noop()))) {
+        Ok(Poll::Ready(output)) => Some(Ok(output)),
+        Ok(Poll::Pending) => None,
+        Err(message) => Some(Err(message)),
     }
 }
 
@@ -458,19 +455,14 @@ async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut
 struct Contained<'a, Fut>(Pin<&'a mut Option<Fut>>);
 
 impl<Fut> Contained<'_, Fut> {
-    #[inline(always)]
     fn end(&mut self) -> Result<(), String> {
-        match std::mem::needs_drop::<Fut>() {
-            true => contained(|| self.0.set(None)),
-            false => Ok(()),
-        }
+        contained(|| self.0.set(None))
     }
 }
 
 impl<Fut: Future> Future for Contained<'_, Fut> {
     type Output = Result<Fut::Output, String>;
 
-    #[inline(always)] // Of what a factory leaves undone, nothing is left to be done.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.0.as_mut().as_pin_mut().expect("taken only at its end");
         let output = match contained(|| future.poll(cx)) {
@@ -487,7 +479,6 @@ impl<Fut: Future> Future for Contained<'_, Fut> {
 }
 
 impl<Fut> Drop for Contained<'_, Fut> {
-    #[inline(always)]
     fn drop(&mut self) {
         let _ = self.end();
     }

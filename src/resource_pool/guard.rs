@@ -254,34 +254,3 @@ impl<F: Form> Drop for Reserved<'_, F> {
         }
     }
 }
-
-/// A loan that is prepared for its borrower: a [`Reserved`] that always has its resource, so that the compiler
-/// sees that nothing is left of it once that has been taken.
-pub(crate) struct InPreparation<'p, F: Form> {
-    pool: &'p Inner<F>,
-    loan: Option<Box<Loan<F>>>,
-}
-
-impl<'p, F: Form> InPreparation<'p, F> {
-    #[inline]
-    pub(super) fn of(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
-        InPreparation { pool, loan: Some(loan) }
-    }
-    #[inline]
-    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
-        self.loan.as_mut().expect("taken only by those who consume it")
-    }
-    #[inline]
-    pub(super) fn take(&mut self) -> Box<Loan<F>> {
-        self.loan.take().expect("taken only by those who consume it")
-    }
-}
-
-impl<F: Form> Drop for InPreparation<'_, F> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(loan) = self.loan.take() {
-            drop(Reserved::of(self.pool, loan));
-        }
-    }
-}

@@ -12,13 +12,14 @@
 //!
 //! What goes from hand to hand is one address, in a register: a result of several words that also the general
 //! way may give is kept in memory, and reading there as a whole what was just written in parts costs more than
-//! all the rest.
+//! all the rest. The same holds of tasks: what an await may need is kept in memory whether it comes to that or not, and
+//! written before the next lock is taken. So what need not be awaited is done without (`Form::prepare_at_once`).
 
 use super::due::Duty;
 use super::error::{BorrowError, Declined};
 use super::event::PoolEvent;
-use super::factory::Form;
-use super::guard::{Borrowed, InPreparation, Loan, Reserved};
+use super::factory::{Form, Handled};
+use super::guard::{Borrowed, Loan, Reserved};
 use super::options::Options;
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
@@ -203,12 +204,15 @@ impl<F: Form> Inner<F> {
         mut loan: Box<Loan<F>>,
         patience: Patience,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        match now(F::prepare(self, &mut loan)) {
-            Ok(()) => {
+        match F::prepare_at_once(self, &mut loan) {
+            Handled::Yes => {
                 self.begin_loan(loan.slot, false);
                 Ok(Borrowed::new(self, loan))
             }
-            Err(event) => {
+            Handled::NotYet => {
+                self.lend_slowly(key, Step::Take(loan), patience).map_err(BorrowError::from)
+            }
+            Handled::No(event) => {
                 self.borrow_another(key, loan, event, patience).map_err(BorrowError::from)
             }
         }
@@ -251,15 +255,11 @@ impl<F: Form> Inner<F> {
         asker: Asker,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
         let step = match self.ask(asker) {
-            Ok(loan) => {
-                let mut preparing = InPreparation::of(self, loan);
-                let prepared = F::prepare(self, preparing.loan_mut()).await;
-                let loan = preparing.take();
-                match prepared {
-                    Ok(()) => return Ok(Borrowed::new(self, loan)),
-                    Err(event) => self.another_after(loan, event, &Patience::of_a_task()),
-                }
-            }
+            Ok(mut loan) => match F::prepare_at_once(self, &mut loan) {
+                Handled::Yes => return Ok(Borrowed::new(self, loan)),
+                Handled::NotYet => Step::Take(loan),
+                Handled::No(event) => self.another_after(loan, event, &Patience::of_a_task()),
+            },
             Err(step) => step,
         };
         let mut slow = pin!(self.lend(THE_KEY, step, Patience::of_a_task()));

@@ -7,6 +7,7 @@ mod shared;
 mod abandoned;
 mod asynchronous;
 mod at_hand;
+mod at_once;
 mod clearing;
 mod common;
 mod conformance;
