@@ -43,6 +43,16 @@ impl Links {
     pub(crate) fn is_linked(&self) -> bool {
         self.linked
     }
+    /// What they were, and are no more: read one by one, for so they are written, and a processor that is to read
+    /// as a whole what has just been written in parts waits until that has reached its cache.
+    #[inline]
+    pub(crate) fn leave(&mut self) -> Links {
+        let Links { prev, next, linked } = *self;
+        self.prev = None;
+        self.next = None;
+        self.linked = false;
+        Links { prev, next, linked }
+    }
 }
 
 /// An element that can be in the list named `L`.
@@ -115,7 +125,7 @@ impl<L> List<L> {
     }
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
-        let links = std::mem::take(slab[key.index()].links_mut());
+        let links = slab[key.index()].links_mut().leave();
         self.close_gap(slab, links);
     }
     /// The other half of a removal, for who has the element at hand: these were its links, and are no more.

@@ -74,20 +74,18 @@ impl<S: Spawner> Effects<S> {
         }
     }
 
-    /// Carries everything out. The lock is not held.
+    /// Carries everything out. The lock is not held. Leaves nothing here: by reference, for a copy would be made
+    /// whether there is something or not.
     #[inline]
-    pub(crate) fn run(self, pool: &std::sync::Arc<Inner<S>>) {
+    pub(crate) fn run(&mut self, pool: &std::sync::Arc<Inner<S>>) {
         if self.first.is_some() || !self.rest.is_empty() {
             self.run_all(pool);
-        } else {
-            // Nothing to drop: an empty list has allocated nothing.
-            std::mem::forget(self);
         }
     }
     #[cold]
-    fn run_all(self, pool: &std::sync::Arc<Inner<S>>) {
+    fn run_all(&mut self, pool: &std::sync::Arc<Inner<S>>) {
         let _works = WorksFor::pool(pool);
-        for effect in self.first.into_iter().chain(self.rest) {
+        for effect in self.first.take().into_iter().chain(std::mem::take(&mut self.rest)) {
             // What a panicking callee says has nobody to be told to; that it does not spread is what
             // counts.
             let _ = contained(|| effect.run(pool));

@@ -71,29 +71,27 @@ impl<F: Form> Effects<F> {
         self.rest.extend(waker.map(Effect::Release));
     }
 
-    /// Carries everything out. The lock is not held.
+    /// Carries everything out. The lock is not held. Leaves nothing here: by reference, for a copy would be made
+    /// whether there is something or not.
     #[inline]
-    pub(super) fn run(self, pool: &Inner<F>) {
-        if self.wake.is_none() && self.rest.is_empty() && self.maintenance.is_empty() {
-            // Nothing to drop: an empty list has allocated nothing.
-            std::mem::forget(self);
-        } else {
+    pub(super) fn run(&mut self, pool: &Inner<F>) {
+        if self.wake.is_some() || !self.rest.is_empty() || !self.maintenance.is_empty() {
             self.run_all(pool);
         }
     }
 
     #[cold]
-    fn run_all(self, pool: &Inner<F>) {
-        for wake in self.wake.into_iter().chain(self.wakes) {
+    fn run_all(&mut self, pool: &Inner<F>) {
+        for wake in self.wake.take().into_iter().chain(self.wakes.drain(..)) {
             let _ = contained(|| wake.wake());
         }
-        for news in &self.maintenance {
+        for news in self.maintenance.drain(..) {
             match news {
-                News::Due(duty, meta) => pool.wake_maintenance(*duty, meta),
+                News::Due(duty, meta) => pool.wake_maintenance(duty, &meta),
                 News::Stop => pool.stop_maintenance(),
             }
         }
-        for effect in self.rest {
+        for effect in self.rest.drain(..) {
             match effect {
                 Effect::Destroy(dead) => pool.destroy(dead),
                 Effect::Forget(meta) => drop(meta),

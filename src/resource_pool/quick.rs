@@ -89,7 +89,7 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         let Content::Ready(loan) = entry.content.take() else { return None };
         entry.place = Place::Lent;
-        let links = std::mem::take(&mut entry.idle);
+        let links = entry.idle.leave();
         let sub = &mut self.subs[THE_KEY.index()];
         sub.idle.close_gap(&mut self.slots, links);
         sub.active += 1;
