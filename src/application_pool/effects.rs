@@ -74,8 +74,8 @@ impl<S: Spawner> Effects<S> {
         }
     }
 
-    /// Carries everything out. The lock is not held. Leaves nothing here: by reference, for a copy would be made
-    /// whether there is something or not.
+    /// Carries everything out. The lock is not held. What is left may be forgotten: nothing is in it. By reference,
+    /// for a copy would be made before anybody has looked whether there is something.
     #[inline]
     pub(crate) fn run(&mut self, pool: &std::sync::Arc<Inner<S>>) {
         if self.first.is_some() || !self.rest.is_empty() {

@@ -159,6 +159,7 @@ impl<S: Spawner> Inner<S> {
             result
         };
         fx.run(self);
+        std::mem::forget(fx);
         result
     }
 
@@ -202,6 +203,7 @@ impl<S: Spawner> Inner<S> {
             outcome
         };
         fx.run(self);
+        std::mem::forget(fx);
         outcome
     }
 

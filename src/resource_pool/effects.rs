@@ -71,8 +71,8 @@ impl<F: Form> Effects<F> {
         self.rest.extend(waker.map(Effect::Release));
     }
 
-    /// Carries everything out. The lock is not held. Leaves nothing here: by reference, for a copy would be made
-    /// whether there is something or not.
+    /// Carries everything out. The lock is not held. What is left may be forgotten: nothing is in it. By reference,
+    /// for a copy would be made before anybody has looked whether there is something.
     #[inline]
     pub(super) fn run(&mut self, pool: &Inner<F>) {
         if self.wake.is_some() || !self.rest.is_empty() || !self.maintenance.is_empty() {
@@ -82,16 +82,16 @@ impl<F: Form> Effects<F> {
 
     #[cold]
     fn run_all(&mut self, pool: &Inner<F>) {
-        for wake in self.wake.take().into_iter().chain(self.wakes.drain(..)) {
+        for wake in self.wake.take().into_iter().chain(std::mem::take(&mut self.wakes)) {
             let _ = contained(|| wake.wake());
         }
-        for news in self.maintenance.drain(..) {
+        for news in std::mem::take(&mut self.maintenance) {
             match news {
                 News::Due(duty, meta) => pool.wake_maintenance(duty, &meta),
                 News::Stop => pool.stop_maintenance(),
             }
         }
-        for effect in self.rest.drain(..) {
+        for effect in std::mem::take(&mut self.rest) {
             match effect {
                 Effect::Destroy(dead) => pool.destroy(dead),
                 Effect::Forget(meta) => drop(meta),

@@ -79,6 +79,7 @@ impl<F: Form> Inner<F> {
         }
         drop(state);
         fx.run(self);
+        std::mem::forget(fx);
         result
     }
 
@@ -385,6 +386,7 @@ impl<F: Form> Inner<F> {
             step
         };
         fx.run(self);
+        std::mem::forget(fx);
         step
     }
 }
