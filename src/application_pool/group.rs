@@ -56,6 +56,7 @@ impl Processes {
         self.open.first().or_else(|| self.full.first())
     }
 
+    #[inline(always)]
     pub(crate) fn insert<S: Spawner>(
         &mut self,
         slab: &mut Slab<ProcessInfo<S>>,
@@ -75,6 +76,7 @@ impl Processes {
             End::Back => ranked.push_back(slab, key, rank),
         }
     }
+    #[inline(always)]
     pub(crate) fn remove<S: Spawner>(&mut self, slab: &mut Slab<ProcessInfo<S>>, key: Key) {
         match slab[key.index()].place {
             Place::Open(rank) => self.open.remove(slab, key, rank),

@@ -167,6 +167,7 @@ impl<S: Spawner> Inner<S> {
         self.restart_files.as_ref().map(|files| files.look(options, &self.clock))
     }
 
+    #[inline]
     fn begin(
         self: &Arc<Self>,
         options: &PoolOptions,
@@ -175,7 +176,22 @@ impl<S: Spawner> Inner<S> {
         asker: Asker,
     ) -> Checkout<S> {
         let first = attempt == 1;
-        self.critical(|state, fx| state.checkout_without_lock(options, look, first, asker, fx))
+        let mut other = None;
+        // What is served leaves the section in a register: the whole of what it may come to would be copied, and
+        // read in other parts than it was written in, for which a processor waits.
+        let served = self.critical(|state, fx| {
+            match state.checkout_without_lock(options, look, first, asker, fx) {
+                Checkout::Serve(entry) => Some(entry),
+                checkout => {
+                    other = Some(checkout);
+                    None
+                }
+            }
+        });
+        match served {
+            Some(entry) => Checkout::Serve(entry),
+            None => other.expect("else it is served"),
+        }
     }
 
     /// The blocking half of the wait.
@@ -556,6 +572,7 @@ impl<S: Spawner> Outcome<S> {
 }
 
 /// Connects to the process of a lease, and ends the lease as the error's owner demands.
+#[inline(always)] // Else a session is copied on its way to who asked for it.
 fn connect<S: Spawner>(mut lease: Lease<S>) -> Result<Session<S>, ConnectError> {
     match contained(|| lease.process().connect()) {
         Ok(Ok(connection)) => Ok(lease.connected(connection)),

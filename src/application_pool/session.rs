@@ -153,6 +153,7 @@ impl<S: Spawner> Lease<S> {
         self.entry().identifier
     }
     /// Turns the lease into a session over `connection`.
+    #[inline]
     pub fn connected(mut self, connection: <S::Process as Process>::Connection) -> Session<S> {
         let entry = self.entry.take().expect("taken only by those who consume the lease");
         let info = Arc::downgrade(&entry);
