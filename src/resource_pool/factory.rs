@@ -8,7 +8,7 @@ use super::pool::Inner;
 use crate::foreign::{Foreign, contained, release};
 use crate::periodic_executor::BoxFuture;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -82,8 +82,10 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// [`retain`](super::ResourcePool::retain) asks, and `destroy`. And `destroy` is no future: what takes its time is
 /// for a task that it spawns.
 ///
-/// A future that keeps nothing (its size is zero), as those of `activate` and `passivate` that are left as they
-/// are, is polled once where nothing can be awaited. If it is not ready, it is dropped, and made again to be awaited.
+/// What need not be awaited is not: a future that keeps nothing (its size is zero, as that of the `activate` and
+/// `passivate` that are left as they are) may be polled with a waker that wakes nobody. The pool does so with that of
+/// `passivate` when a guard is dropped, unless a test comes before, and with that of `activate` before a loan. If it
+/// is not ready, it is dropped, and the method is called again, for one that is awaited.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// What is lent.
     type Resource: Send + 'static;
@@ -273,7 +275,17 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         resource: &mut Self::Resource,
         test: bool,
     ) -> Handled<Self::Error>;
-    /// What is done before a resource is lent, if none of it is to be awaited.
+    /// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
+    /// passivation), its activation, its test.
+    #[doc(hidden)]
+    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
+    fn prepare(
+        pool: &Inner<Self>,
+        loan: &mut Loan<Self>,
+    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send
+    where
+        Self: Sized;
+    /// The same, if none of it is to be awaited.
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
     fn prepare_at_once(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Handled<Self::Error>
@@ -336,18 +348,16 @@ impl<F: ResourceFactory> Form for F {
     }
     #[inline(always)] // Else its result, which may be an error, is handed on in memory.
     #[allow(private_interfaces)] // As in the trait.
+    fn prepare(
+        pool: &Inner<F>,
+        loan: &mut Loan<F>,
+    ) -> impl Future<Output = Result<(), PoolEvent<F::Error>>> + Send {
+        ready(prepare_now(pool, loan))
+    }
+    #[inline(always)] // As above.
+    #[allow(private_interfaces)] // As in the trait.
     fn prepare_at_once(pool: &Inner<F>, loan: &mut Loan<F>) -> Handled<F::Error> {
-        debug_assert!(!loan.unclean, "it is passivated when it comes back");
-        let factory = &**pool.factory;
-        let Loan { meta, resource, .. } = loan;
-        let activated = contained(|| factory.activate(meta, resource));
-        if let Err(failure) = Failure::of(activated) {
-            return Handled::No(PoolEvent::ActivateFailed(failure));
-        }
-        if !pool.options.test_on_borrow {
-            return Handled::Yes;
-        }
-        Handled::of(passed(contained(|| factory.validate(meta, resource))))
+        Handled::of(prepare_now(pool, loan))
     }
 }
 
@@ -405,6 +415,29 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
             None => Handled::NotYet,
         }
     }
+    #[inline]
+    #[allow(private_interfaces)] // As in the trait.
+    async fn prepare(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Result<(), PoolEvent<F::Error>> {
+        let unclean = loan.unclean;
+        let mut all = Preparation {
+            factory: &pool.factory.0,
+            metadata: &loan.meta,
+            resource: &mut loan.resource,
+        };
+        if unclean {
+            if pool.options.test_on_return {
+                passed(contained_future(|| all.validate()).await)?;
+            }
+            let passivated = contained_future(|| all.passivate()).await;
+            Failure::of(passivated).map_err(PoolEvent::PassivateFailed)?;
+        }
+        let activated = contained_future(|| all.activate()).await;
+        Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
+        if pool.options.test_on_borrow {
+            passed(contained_future(|| all.validate()).await)?;
+        }
+        Ok(())
+    }
     #[inline(always)] // As above.
     #[allow(private_interfaces)] // As in the trait.
     fn prepare_at_once(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Handled<F::Error> {
@@ -419,6 +452,44 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
             None => Handled::NotYet,
         }
     }
+}
+
+/// The calls of a preparation, and on what they are made: handed on by one reference, for what a future
+/// captures is copied.
+struct Preparation<'a, F: AsyncResourceFactory> {
+    factory: &'a F,
+    metadata: &'a F::Metadata,
+    resource: &'a mut F::Resource,
+}
+
+impl<F: AsyncResourceFactory> Preparation<'_, F> {
+    fn validate(&mut self) -> impl Future<Output = bool> + Send {
+        self.factory.validate(self.metadata, self.resource)
+    }
+    fn passivate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
+        self.factory.passivate(self.metadata, self.resource)
+    }
+    fn activate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
+        self.factory.activate(self.metadata, self.resource)
+    }
+}
+
+/// The preparation by a factory that need not be awaited: nothing has been left undone.
+#[inline(always)] // As above.
+fn prepare_now<F: ResourceFactory>(
+    pool: &Inner<F>,
+    loan: &mut Loan<F>,
+) -> Result<(), PoolEvent<F::Error>> {
+    debug_assert!(!loan.unclean, "it is passivated when it comes back");
+    let factory = &**pool.factory;
+    let Loan { meta, resource, .. } = loan;
+    let metadata = &**meta;
+    let activated = contained(|| factory.activate(metadata, resource));
+    Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
+    if !pool.options.test_on_borrow {
+        return Ok(());
+    }
+    passed(contained(|| factory.validate(metadata, resource)))
 }
 
 fn passed<E>(tested: Result<bool, String>) -> Result<(), PoolEvent<E>> {
@@ -455,14 +526,19 @@ async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut
 struct Contained<'a, Fut>(Pin<&'a mut Option<Fut>>);
 
 impl<Fut> Contained<'_, Fut> {
+    #[inline(always)]
     fn end(&mut self) -> Result<(), String> {
-        contained(|| self.0.set(None))
+        match std::mem::needs_drop::<Fut>() {
+            true => contained(|| self.0.set(None)),
+            false => Ok(()),
+        }
     }
 }
 
 impl<Fut: Future> Future for Contained<'_, Fut> {
     type Output = Result<Fut::Output, String>;
 
+    #[inline(always)] // Of what a factory leaves undone, nothing is left to be done.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.0.as_mut().as_pin_mut().expect("taken only at its end");
         let output = match contained(|| future.poll(cx)) {
@@ -479,6 +555,7 @@ impl<Fut: Future> Future for Contained<'_, Fut> {
 }
 
 impl<Fut> Drop for Contained<'_, Fut> {
+    #[inline(always)]
     fn drop(&mut self) {
         let _ = self.end();
     }

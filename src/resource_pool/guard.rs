@@ -83,7 +83,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
 
     /// Returns the resource, and awaits what there is to be done with it: its test, if there is to be
     /// one, and its passivation. Without this, that is left to its next borrower if the factory is an
-    /// asynchronous one.
+    /// asynchronous one, and there is something to await.
     ///
     /// # Cancel safety
     /// If it is dropped at an await, the resource is destroyed.
@@ -251,6 +251,37 @@ impl<F: Form> Drop for Reserved<'_, F> {
     fn drop(&mut self) {
         if self.loan.is_some() || self.place.is_some() {
             self.give_up();
+        }
+    }
+}
+
+/// A loan that is prepared for its borrower: a [`Reserved`] that always has its resource, so that the compiler
+/// sees that nothing is left of it once that has been taken.
+pub(crate) struct InPreparation<'p, F: Form> {
+    pool: &'p Inner<F>,
+    loan: Option<Box<Loan<F>>>,
+}
+
+impl<'p, F: Form> InPreparation<'p, F> {
+    #[inline]
+    pub(super) fn of(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
+        InPreparation { pool, loan: Some(loan) }
+    }
+    #[inline]
+    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
+        self.loan.as_mut().expect("taken only by those who consume it")
+    }
+    #[inline]
+    pub(super) fn take(&mut self) -> Box<Loan<F>> {
+        self.loan.take().expect("taken only by those who consume it")
+    }
+}
+
+impl<F: Form> Drop for InPreparation<'_, F> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(loan) = self.loan.take() {
+            drop(Reserved::of(self.pool, loan));
         }
     }
 }

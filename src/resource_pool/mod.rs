@@ -63,8 +63,9 @@
 //! - A loan comes with activation, then the test; a return with the test, then passivation.
 //!
 //! # Panics
-//! A panic of the factory, of the listener or of a waker goes no further than where it was called: it is an error, or
-//! told. That of a key's `Hash`, `Eq` or `Clone` goes to whoever called the pool with that key; the pool is unharmed.
+//! A panic of the factory, of the listener or of a waker that is woken goes no further than where it was called: it is
+//! an error, or told. That of a key's `Hash`, `Eq` or `Clone` goes to whoever called the pool with that key, that of a
+//! waker's `clone` to whoever polls with it; the pool is unharmed.
 //!
 //! # Waiting within an execution
 //! Who waits for a resource in code that runs under the [load interlock](crate::execution) keeps others

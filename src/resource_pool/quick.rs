@@ -19,7 +19,7 @@ use super::due::Duty;
 use super::error::{BorrowError, Declined};
 use super::event::PoolEvent;
 use super::factory::{Form, Handled};
-use super::guard::{Borrowed, Loan, Reserved};
+use super::guard::{Borrowed, InPreparation, Loan, Reserved};
 use super::options::Options;
 use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
@@ -204,15 +204,12 @@ impl<F: Form> Inner<F> {
         mut loan: Box<Loan<F>>,
         patience: Patience,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        match F::prepare_at_once(self, &mut loan) {
-            Handled::Yes => {
+        match now(F::prepare(self, &mut loan)) {
+            Ok(()) => {
                 self.begin_loan(loan.slot, false);
                 Ok(Borrowed::new(self, loan))
             }
-            Handled::NotYet => {
-                self.lend_slowly(key, Step::Take(loan), patience).map_err(BorrowError::from)
-            }
-            Handled::No(event) => {
+            Err(event) => {
                 self.borrow_another(key, loan, event, patience).map_err(BorrowError::from)
             }
         }
@@ -254,26 +251,40 @@ impl<F: Form> Inner<F> {
         &'p self,
         asker: Asker,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
-        let step = match self.ask(asker) {
-            Ok(mut loan) => match F::prepare_at_once(self, &mut loan) {
-                Handled::Yes => return Ok(Borrowed::new(self, loan)),
-                Handled::NotYet => Step::Take(loan),
-                Handled::No(event) => self.another_after(loan, event, &Patience::of_a_task()),
-            },
-            Err(step) => step,
+        let step = match self.borrow_at_once(asker) {
+            Ok(borrowed) => return Ok(borrowed),
+            Err(NotAtOnce::Step(step)) => step,
+            Err(NotAtOnce::Prepare(loan)) => {
+                let mut preparing = InPreparation::of(self, loan);
+                let prepared = F::prepare(self, preparing.loan_mut()).await;
+                let loan = preparing.take();
+                match prepared {
+                    Ok(()) => return Ok(Borrowed::new(self, loan)),
+                    Err(event) => self.another_after(loan, event, &Patience::of_a_task()),
+                }
+            }
         };
         let mut slow = pin!(self.lend(THE_KEY, step, Patience::of_a_task()));
         poll_fn(|cx| poll_slowly(slow.as_mut(), cx)).await
     }
 
-    #[inline]
-    fn ask(&self, asker: Asker) -> Result<Box<Loan<F>>, Step<F>> {
+    /// Without an await: else even what comes to none is kept for it in memory.
+    #[inline(always)] // As above.
+    fn borrow_at_once(&self, asker: Asker) -> Result<Borrowed<'_, F>, NotAtOnce<F>> {
         let mut state = self.state.lock();
-        if let Some(loan) = state.just_lend() {
-            state.end_short_section();
-            return Ok(loan);
+        let Some(mut loan) = state.just_lend() else {
+            return Err(NotAtOnce::Step(self.ask_slowly(state, asker)));
+        };
+        state.end_short_section();
+        drop(state);
+        match F::prepare_at_once(self, &mut loan) {
+            Handled::Yes => Ok(Borrowed::new(self, loan)),
+            Handled::NotYet => Err(NotAtOnce::Prepare(loan)),
+            Handled::No(event) => {
+                let step = self.another_after(loan, event, &Patience::of_a_task());
+                Err(NotAtOnce::Step(step))
+            }
         }
-        Err(self.ask_slowly(state, asker))
     }
 
     #[inline(never)]
@@ -295,6 +306,13 @@ impl<F: Form> Inner<F> {
     fn stock_slowly(&self, state: MutexGuard<'_, State<F>>, loan: Box<Loan<F>>) {
         self.section(state, |state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
     }
+}
+
+/// What a task has to await.
+enum NotAtOnce<F: Form> {
+    /// It is the task's, and has to be made ready for it.
+    Prepare(Box<Loan<F>>),
+    Step(Step<F>),
 }
 
 /// Keeps what is seldom polled out of what is polled each time, which is small enough for its caller then.

@@ -3,7 +3,7 @@
 
 use crate::common::locked;
 use crate::shared::end_the_run_when_the_library_panics;
-use crate::shared::task::Task;
+use crate::shared::task::{Task, block_on};
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, ResourcePool,
     ResourcePoolBuilder,
@@ -268,4 +268,121 @@ fn what_is_to_be_dropped_is_awaited() {
         borrow().expect("at once").expect("what failed to be passivated is replaced");
         assert_eq!((pool.num_idle(), pool.num_total()), (1, 1));
     }
+}
+
+fn counted(count: &'static std::thread::LocalKey<Cell<u32>>) {
+    count.set(count.get() + 1);
+}
+
+thread_local! {
+    static TESTS: Cell<u32> = const { Cell::new(0) };
+    static PASSIVATIONS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Its passivation keeps something, though nothing is to be dropped of it.
+struct Keeps;
+struct Counting(u8);
+impl Future for Counting {
+    type Output = Result<(), &'static str>;
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0 += 1;
+        counted(&PASSIVATIONS);
+        Poll::Ready(Ok(()))
+    }
+}
+impl AsyncResourceFactory for Keeps {
+    type Resource = ();
+    type Metadata = ();
+    type Error = &'static str;
+    async fn create(&self, (): &()) -> Result<(), &'static str> {
+        Ok(())
+    }
+    fn passivate(
+        &self,
+        (): &(),
+        (): &mut (),
+    ) -> impl Future<Output = Result<(), &'static str>> + Send {
+        Counting(0)
+    }
+}
+
+/// As it is awaited, it may be what a runtime has to poll, and what it begins may be cut short.
+#[test]
+fn what_keeps_something_is_left_to_who_can_await_it() {
+    end_the_run_when_the_library_panics();
+    let pool = ResourcePool::builder(Async(Keeps), ()).build_async().expect("valid");
+    let lend = || block_on(pool.borrow_async()).expect("lent");
+    drop(lend());
+    assert_eq!(PASSIVATIONS.get(), 0);
+    let lent = lend();
+    assert_eq!(PASSIVATIONS.get(), 1);
+    // What is put back has been passivated, however it came back before.
+    block_on(lent.put_back());
+    assert_eq!(PASSIVATIONS.get(), 2);
+    drop(lend());
+    assert_eq!(PASSIVATIONS.get(), 2);
+}
+
+/// Nothing of it is left as it is but the activation and the passivation.
+struct Tested;
+impl AsyncResourceFactory for Tested {
+    type Resource = ();
+    type Metadata = ();
+    type Error = &'static str;
+    async fn create(&self, (): &()) -> Result<(), &'static str> {
+        Ok(())
+    }
+    async fn validate(&self, (): &(), (): &mut ()) -> bool {
+        counted(&TESTS);
+        TESTS.get() != 2
+    }
+}
+
+#[test]
+fn what_is_clean_is_tested_before_it_is_lent() {
+    end_the_run_when_the_library_panics();
+    let pool = ResourcePool::builder(Async(Tested), ()).max_active(1).test_on_borrow(true);
+    let pool = pool.build_async().expect("valid");
+    let lend = || drop(block_on(pool.borrow_async()).expect("lent"));
+    lend();
+    assert_eq!(TESTS.get(), 0, "it has just been made");
+    lend();
+    assert_eq!(TESTS.get(), 1);
+    // It fails: another is made in its place.
+    lend();
+    assert_eq!((TESTS.get(), pool.num_total()), (2, 1));
+}
+
+/// What panics before it has given a future.
+struct Refusing;
+impl AsyncResourceFactory for Refusing {
+    type Resource = ();
+    type Metadata = ();
+    type Error = &'static str;
+    async fn create(&self, (): &()) -> Result<(), &'static str> {
+        Ok(())
+    }
+    fn activate(
+        &self,
+        (): &(),
+        (): &mut (),
+    ) -> impl Future<Output = Result<(), &'static str>> + Send {
+        match ACTIVATION.get() {
+            Panics => panics(),
+            _ => Counting(0),
+        }
+    }
+}
+
+/// Rule 7.
+#[test]
+fn a_panic_before_there_is_a_future_goes_no_further() {
+    end_the_run_when_the_library_panics();
+    let pool = ResourcePool::builder(Async(Refusing), ()).build_async().expect("valid");
+    drop(block_on(pool.borrow_async()).expect("lent"));
+    ACTIVATION.set(Panics);
+    let error = block_on(pool.borrow_async()).map(drop).expect_err("it cannot be activated");
+    ACTIVATION.set(Ready);
+    assert!(matches!(error, BorrowError::Activate(_)), "{error:?}");
+    assert_eq!((pool.num_active(), pool.num_total()), (0, 0));
 }
