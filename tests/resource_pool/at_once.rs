@@ -28,7 +28,7 @@ thread_local! {
     static PASSIVATION: Cell<Mood> = const { Cell::new(Ready) };
 }
 
-fn panics() -> ! {
+pub(crate) fn panics() -> ! {
     std::panic::resume_unwind(Box::new("on purpose"))
 }
 

@@ -8,6 +8,7 @@ mod abandoned;
 mod asynchronous;
 mod at_hand;
 mod at_once;
+mod at_once_histories;
 mod clearing;
 mod common;
 mod conformance;
