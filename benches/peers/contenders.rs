@@ -30,8 +30,9 @@ pub(crate) fn all() -> Vec<Contender> {
         threads::<KeyedResourcePool<u64, Free>>("cabrank, one key", Kind::Blocking, FirstCome),
         threads::<Timed>("cabrank, timed", Kind::Blocking, FirstCome),
         tasks::<ResourcePool<Async<Free>>>(TASKS, Alone, FirstCome),
-        tasks::<BargingTasks>("cabrank, tasks, barging", Alone, Barges),
+        tasks::<BargingTasks>(BARGING_TASKS, Alone, Barges),
         tasks::<ResourcePool<Async<Free>>>("cabrank, tasks on tokio", Tokio, FirstCome),
+        tasks::<ResourcePool<Async<Awaited>>>("cabrank, tasks that prepare", Alone, FirstCome),
         threads::<r2d2::Pool<Free>>("r2d2", Kind::Blocking, Barges),
         tasks::<deadpool::managed::Pool<Free>>("deadpool, managed", Alone, FirstCome),
         tasks::<deadpool::unmanaged::Pool<u64>>("deadpool, unmanaged", Alone, FirstCome),
@@ -46,6 +47,7 @@ pub(crate) const HAND_MADE: &str = "hand-made";
 pub(crate) const POOL: &str = "cabrank";
 pub(crate) const BARGING: &str = "cabrank, barging";
 pub(crate) const TASKS: &str = "cabrank, tasks";
+pub(crate) const BARGING_TASKS: &str = "cabrank, tasks, barging";
 
 /// Whether it is one of the pools that Rust programs use.
 pub(crate) fn is_peer(name: &str) -> bool {
@@ -129,6 +131,26 @@ impl AsyncResourceFactory for Free {
     }
 }
 
+/// The same, whose resources are activated and passivated by futures that have to be awaited, though they are ready.
+pub(crate) struct Awaited;
+
+impl AsyncResourceFactory for Awaited {
+    type Resource = u64;
+    type Metadata = u64;
+    type Error = Infallible;
+    async fn create(&self, _: &u64) -> Result<u64, Infallible> {
+        Ok(0)
+    }
+    async fn activate(&self, _: &u64, resource: &mut u64) -> Result<(), Infallible> {
+        *resource = black_box(*resource);
+        Ok(())
+    }
+    async fn passivate(&self, _: &u64, resource: &mut u64) -> Result<(), Infallible> {
+        *resource = black_box(*resource);
+        Ok(())
+    }
+}
+
 impl Blocking for ResourcePool<Free> {
     type Guard<'a> = Borrowed<'a, Free>;
     fn of(size: usize) -> Self {
@@ -175,6 +197,18 @@ impl Blocking for KeyedResourcePool<u64, Free> {
     }
     fn borrow(&self) -> Self::Guard<'_> {
         KeyedResourcePool::borrow(self, &7).expect("a resource costs nothing")
+    }
+}
+
+impl Asynchronous for ResourcePool<Async<Awaited>> {
+    type Guard<'a> = Borrowed<'a, Async<Awaited>>;
+    type Error = BorrowError<Infallible>;
+    async fn of(size: usize) -> Self {
+        let pool = ResourcePool::builder(Async(Awaited), 0).max_active(size);
+        pool.build_async().expect("valid options")
+    }
+    fn borrow(&self) -> impl Future<Output = Result<Self::Guard<'_>, Self::Error>> {
+        self.borrow_async()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the pool is to reach, and whether it did in this run.
 
-use crate::contenders::{BARGING, HAND_MADE, LIMIT, POOL, TASKS, is_peer};
+use crate::contenders::{BARGING, BARGING_TASKS, HAND_MADE, LIMIT, POOL, TASKS, is_peer};
 use crate::report::{Row, Table, figure};
 use std::fmt::Write;
 
@@ -111,7 +111,7 @@ impl Table {
         for name in [POOL, TASKS] {
             goals.extend((0..self.loads.len()).map(|column| self.ahead(name, column)));
         }
-        goals.push(self.ahead(BARGING, held));
+        goals.extend([BARGING, BARGING_TASKS].map(|name| self.ahead(name, held)));
         goals.extend([POOL, TASKS].map(|name| self.ahead_in_its_order(name, held)));
         goals
     }

@@ -15,7 +15,7 @@ mod rounds;
 use contenders::LIMIT;
 use criterion::{BenchmarkId, Criterion};
 use report::{Cell, Table};
-use rounds::{Contender, Load, Loaded, Round};
+use rounds::{Contender, Load, Loaded};
 use std::time::Duration;
 
 /// The columns of the table.
@@ -27,12 +27,12 @@ const LOADS: [Load; 6] = [
     crowded("8 threads, pool of 2", 8, 2, 4_000),
     Load {
         hold: Some(Duration::from_micros(2)),
-        ..crowded("8 threads, pool of 2, held for 2 µs", 8, 2, 1_000)
+        ..crowded("8 threads, pool of 2, held for 2 µs", 8, 2, 4_000)
     },
 ];
 
 const fn alone(name: &'static str, size: usize, borrowed: usize) -> Load {
-    Load { name, threads: 1, size, borrowed, hold: None, operations: 2_000 }
+    Load { name, threads: 1, size, borrowed, hold: None, operations: 20_000 }
 }
 
 const fn crowded(name: &'static str, threads: usize, size: usize, operations: u32) -> Load {
@@ -90,27 +90,34 @@ fn criterion_cases(criterion: &mut Criterion, contenders: &[Contender]) {
     }
 }
 
-/// All pools under one load after the other; under each, all in turn, again and again.
+/// All pools under all loads, in turn, again and again: a time in which the machine is slow befalls all of them.
 fn in_turn(contenders: &[Contender]) -> Table {
     let mut table = Table::new(contenders, &LOADS);
-    for (column, load) in LOADS.iter().enumerate() {
-        let pools: Vec<_> = contenders.iter().map(|contender| contender.prepare(load)).collect();
-        let limit = contenders.iter().position(|contender| contender.name == LIMIT);
-        let limit = &pools[limit.expect("it is a row")];
-        let uncontended = Load { operations: 2_000, threads: 1, hold: None, borrowed: 0, ..*load };
-        let mut limits = Vec::with_capacity(ROUNDS);
-        let mut rounds: Vec<Vec<Round>> = pools.iter().map(|_| Vec::new()).collect();
-        for _ in 0..ROUNDS {
-            limits.push(limit.round(&uncontended, uncontended.operations).nanoseconds());
-            for (pool, rounds) in pools.iter().zip(&mut rounds) {
-                rounds.push(pool.round(load, load.operations));
+    let limit = contenders.iter().position(|contender| contender.name == LIMIT);
+    let limit = limit.expect("it is a row");
+    let pools = LOADS.map(|load| {
+        let pools = contenders.iter().map(|contender| contender.prepare(&load));
+        pools.collect::<Vec<_>>()
+    });
+    let mut limits = LOADS.map(|_| Vec::with_capacity(ROUNDS));
+    let mut cells = LOADS.map(|_| contenders.iter().map(|_| Vec::new()).collect::<Vec<_>>());
+    for _ in 0..ROUNDS {
+        for (column, load) in LOADS.iter().enumerate() {
+            let uncontended =
+                Load { operations: 2_000, threads: 1, hold: None, borrowed: 0, ..*load };
+            let alone = pools[column][limit].round(&uncontended, uncontended.operations);
+            limits[column].push(alone.nanoseconds());
+            for (pool, cells) in pools[column].iter().zip(&mut cells[column]) {
+                cells.push(Cell::of(pool.round(load, load.operations)));
             }
         }
-        table.limits.push(median(limits));
-        for ((row, pool), rounds) in table.rows.iter_mut().zip(&pools).zip(rounds) {
-            row.cells.push(Cell::of(rounds));
+    }
+    table.limits = limits.map(median).to_vec();
+    for (column, load) in LOADS.iter().enumerate() {
+        for (nth, row) in table.rows.iter_mut().enumerate() {
+            row.cells.push(Cell::median(&cells[column][nth]));
             if COUNTED.contains(&column) {
-                row.allocations.push(allocations(pool.as_ref(), load));
+                row.allocations.push(allocations(pools[column][nth].as_ref(), load));
             }
         }
     }

@@ -5,7 +5,6 @@ use crate::rounds::{Contender, Kind, Load, Order, Round};
 use crate::{goals, median};
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::time::Duration;
 
 pub(crate) struct Table {
     pub(crate) loads: &'static [Load],
@@ -32,24 +31,28 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    pub(crate) fn of(rounds: Vec<Round>) -> Cell {
-        let nanoseconds = median(rounds.iter().map(Round::nanoseconds).collect());
-        let mut quantiles = (Vec::new(), Vec::new());
-        for round in rounds {
-            let mut waits = round.waits;
-            if waits.is_empty() {
-                return Cell { nanoseconds, waits: None };
-            }
-            waits.sort_unstable();
-            quantiles.0.push(quantile(&waits, 50));
-            quantiles.1.push(quantile(&waits, 99));
-        }
-        Cell { nanoseconds, waits: Some((median(quantiles.0), median(quantiles.1))) }
+    pub(crate) fn of(round: Round) -> Cell {
+        let nanoseconds = round.nanoseconds();
+        let mut waits = round.waits;
+        waits.sort_unstable();
+        let quantile = |hundredths: usize| {
+            let nth = (waits.len() - 1) * hundredths / 100;
+            waits[nth].as_secs_f64() * 1e6
+        };
+        let waits = (!waits.is_empty()).then(|| (quantile(50), quantile(99)));
+        Cell { nanoseconds, waits }
     }
-}
 
-fn quantile(sorted: &[Duration], hundredths: usize) -> f64 {
-    sorted[(sorted.len() - 1) * hundredths / 100].as_secs_f64() * 1e6
+    /// Of several rounds, each figure by itself.
+    pub(crate) fn median(rounds: &[Cell]) -> Cell {
+        let of = |figure: fn(&Cell) -> Option<f64>| {
+            let figures: Option<Vec<f64>> = rounds.iter().map(figure).collect();
+            figures.map(median)
+        };
+        let nanoseconds = of(|cell| Some(cell.nanoseconds)).expect("each has it");
+        let waits = of(|cell| Some(cell.waits?.0)).zip(of(|cell| Some(cell.waits?.1)));
+        Cell { nanoseconds, waits }
+    }
 }
 
 impl Table {
