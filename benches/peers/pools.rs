@@ -126,7 +126,7 @@ fn in_turn(contenders: &[Contender]) -> Table {
 
 /// How often an operation allocates on a warm pool. What setting out costs is taken off.
 fn allocations(pool: &dyn Loaded, load: &Load) -> f64 {
-    let round = pool.round(load, load.operations);
+    let round = pool.round(load, 2_000);
     (round.allocations - pool.round(load, 0).allocations) as f64 / round.operations as f64
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Row {
     pub(crate) allocations: Vec<f64>,
 }
 
-/// A pool under a load: medians over the rounds.
+/// A pool under a load: one round, or the medians of all.
 pub(crate) struct Cell {
     pub(crate) nanoseconds: f64,
     /// Where waits are timed, half and all but a hundredth of which end sooner than this, in microseconds.

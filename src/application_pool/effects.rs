@@ -74,11 +74,11 @@ impl<S: Spawner> Effects<S> {
         }
     }
 
-    /// Carries everything out. The lock is not held. What is left may be forgotten: nothing is in it. By reference,
-    /// for a copy would be made before anybody has looked whether there is something.
+    /// Carries everything out. The lock is not held. By reference, for a copy would be made before anybody has
+    /// looked whether there is something. Nothing is left that has allocated: what is left is to be forgotten.
     #[inline]
     pub(crate) fn run(&mut self, pool: &std::sync::Arc<Inner<S>>) {
-        if self.first.is_some() || !self.rest.is_empty() {
+        if self.first.is_some() || self.rest.capacity() > 0 {
             self.run_all(pool);
         }
     }

@@ -71,13 +71,14 @@ impl<F: Form> Effects<F> {
         self.rest.extend(waker.map(Effect::Release));
     }
 
-    /// Carries everything out. The lock is not held. What is left may be forgotten: nothing is in it. By reference,
-    /// for a copy would be made before anybody has looked whether there is something.
+    /// Carries everything out. The lock is not held. By reference, for a copy would be made before anybody has
+    /// looked whether there is something. Nothing is left that has allocated: what is left is to be forgotten.
     #[inline]
     pub(super) fn run(&mut self, pool: &Inner<F>) {
-        if self.wake.is_some() || !self.rest.is_empty() || !self.maintenance.is_empty() {
+        if self.wake.is_some() || self.rest.capacity() > 0 || self.maintenance.capacity() > 0 {
             self.run_all(pool);
         }
+        debug_assert!(self.wakes.capacity() == 0, "nobody is the second to be woken");
     }
 
     #[cold]
@@ -85,9 +86,11 @@ impl<F: Form> Effects<F> {
         for wake in self.wake.take().into_iter().chain(std::mem::take(&mut self.wakes)) {
             let _ = contained(|| wake.wake());
         }
-        for news in std::mem::take(&mut self.maintenance) {
+        // A key may be dropped with it, which is foreign code: so it is kept until the end.
+        let maintenance = std::mem::take(&mut self.maintenance);
+        for news in &maintenance {
             match news {
-                News::Due(duty, meta) => pool.wake_maintenance(duty, &meta),
+                News::Due(duty, meta) => pool.wake_maintenance(*duty, meta),
                 News::Stop => pool.stop_maintenance(),
             }
         }

@@ -82,10 +82,10 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// [`retain`](super::ResourcePool::retain) asks, and `destroy`. And `destroy` is no future: what takes its time is
 /// for a task that it spawns.
 ///
-/// What need not be awaited is not: a future that keeps nothing (its size is zero, as that of the `activate` and
-/// `passivate` that are left as they are) may be polled with a waker that wakes nobody. The pool does so with that of
-/// `passivate` when a guard is dropped, unless a test comes before, and with that of `activate` before a loan. If it
-/// is not ready, it is dropped, and the method is called again, for one that is awaited.
+/// A future that keeps nothing (its size is zero, and there is nothing to do when it is dropped), as those of the
+/// `activate` and `passivate` that are left as they are, may be polled with a waker that wakes nobody, where that
+/// spares the pool an await: that of `passivate` when a guard is dropped, that of `activate` before a loan. If it is
+/// not ready, it is dropped, which does the resource no harm, and the method is called again, for one that is awaited.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// What is lent.
     type Resource: Send + 'static;
@@ -107,8 +107,8 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
         drop(resource);
     }
 
-    /// Whether the resource can still be used. If it is cancelled, the resource is destroyed; the same
-    /// holds for the two below.
+    /// Whether the resource can still be used. If it is cancelled while it is awaited, the resource is destroyed; the
+    /// same holds for the two below.
     fn validate(
         &self,
         metadata: &Self::Metadata,
@@ -334,17 +334,11 @@ impl<F: ResourceFactory> Form for F {
         resource: &mut F::Resource,
         test: bool,
     ) -> Handled<F::Error> {
-        if test {
-            match contained(|| self.validate(metadata, resource)) {
-                Ok(true) => {}
-                Ok(false) => return Handled::No(PoolEvent::Invalid),
-                Err(message) => return Handled::No(PoolEvent::ValidatePanicked(message)),
-            }
+        if test && let Err(event) = passed(contained(|| self.validate(metadata, resource))) {
+            return Handled::No(event);
         }
-        match Failure::of(contained(|| self.passivate(metadata, resource))) {
-            Ok(()) => Handled::Yes,
-            Err(failure) => Handled::No(PoolEvent::PassivateFailed(failure)),
-        }
+        let passivated = contained(|| self.passivate(metadata, resource));
+        Handled::of(Failure::of(passivated).map_err(PoolEvent::PassivateFailed))
     }
     #[inline(always)] // Else its result, which may be an error, is handed on in memory.
     #[allow(private_interfaces)] // As in the trait.
