@@ -107,3 +107,51 @@ impl<F: Form> Effects<F> {
 
 /// Keeps the user's metadata where it is dropped contained.
 pub(crate) type Shared<T> = std::sync::Arc<Foreign<T>>;
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::super::{ResourceFactory, ResourcePool};
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    type Told = Arc<Mutex<Vec<&'static str>>>;
+
+    fn told(told: &Told, what: &'static str) {
+        told.lock().expect("nobody panics").push(what);
+    }
+
+    struct Metadata(Told, &'static str);
+    impl Drop for Metadata {
+        fn drop(&mut self) {
+            told(&self.0, self.1);
+        }
+    }
+
+    struct Made;
+    impl ResourceFactory for Made {
+        type Resource = ();
+        type Metadata = Metadata;
+        type Error = ();
+        fn create(&self, _: &Metadata) -> Result<(), ()> {
+            Ok(())
+        }
+    }
+
+    /// To drop a key is foreign code, which may take its time, or hang.
+    #[test]
+    fn what_the_maintenance_is_told_of_is_dropped_last() {
+        let all = Told::default();
+        let pool = ResourcePool::builder(Made, Metadata(all.clone(), "the pool's"));
+        let theirs = all.clone();
+        let pool = pool.listener(move |_, _| told(&theirs, "told"));
+        let pool = pool.maintenance(false).build().expect("valid");
+        let meta = |name| Shared::new(Foreign::new(Metadata(all.clone(), name)));
+        let mut fx = Effects::new();
+        fx.push(Effect::Tell(meta("an event's"), PoolEvent::Invalid));
+        fx.wake_maintenance(Duty::Sweep, meta("what is due"));
+        fx.stop_maintenance();
+        fx.run(pool.inner());
+        let order = std::mem::take(&mut *all.lock().expect("nobody panics"));
+        assert_eq!(order, ["told", "an event's", "what is due"]);
+    }
+}
