@@ -56,7 +56,7 @@ impl Processes {
         self.open.first().or_else(|| self.full.first())
     }
 
-    #[inline(always)]
+    #[inline(always)] // Whoever moves a process takes it out and puts it in: it is looked up once for both.
     pub(crate) fn insert<S: Spawner>(
         &mut self,
         slab: &mut Slab<ProcessInfo<S>>,
@@ -76,7 +76,7 @@ impl Processes {
             End::Back => ranked.push_back(slab, key, rank),
         }
     }
-    #[inline(always)]
+    #[inline(always)] // As above.
     pub(crate) fn remove<S: Spawner>(&mut self, slab: &mut Slab<ProcessInfo<S>>, key: Key) {
         match slab[key.index()].place {
             Place::Open(rank) => self.open.remove(slab, key, rank),

@@ -224,6 +224,18 @@ fn what_fails_at_once_is_told_of() {
     }
 }
 
+/// What is said of a factory whose resources are nothing: only what is done with them matters.
+macro_rules! makes_nothing {
+    () => {
+        type Resource = ();
+        type Metadata = ();
+        type Error = &'static str;
+        async fn create(&self, (): &()) -> Result<(), &'static str> {
+            Ok(())
+        }
+    };
+}
+
 /// Of no size, too; but to drop it is foreign code, so it is not done in passing.
 struct Explosive;
 impl Future for Explosive {
@@ -240,12 +252,7 @@ impl Drop for Explosive {
 
 struct Dropped;
 impl AsyncResourceFactory for Dropped {
-    type Resource = ();
-    type Metadata = ();
-    type Error = &'static str;
-    async fn create(&self, (): &()) -> Result<(), &'static str> {
-        Ok(())
-    }
+    makes_nothing!();
     fn passivate(
         &self,
         (): &(),
@@ -291,12 +298,7 @@ impl Future for Counting {
     }
 }
 impl AsyncResourceFactory for Keeps {
-    type Resource = ();
-    type Metadata = ();
-    type Error = &'static str;
-    async fn create(&self, (): &()) -> Result<(), &'static str> {
-        Ok(())
-    }
+    makes_nothing!();
     fn passivate(
         &self,
         (): &(),
@@ -326,12 +328,7 @@ fn what_keeps_something_is_left_to_who_can_await_it() {
 /// Nothing of it is left as it is but the activation and the passivation.
 struct Tested;
 impl AsyncResourceFactory for Tested {
-    type Resource = ();
-    type Metadata = ();
-    type Error = &'static str;
-    async fn create(&self, (): &()) -> Result<(), &'static str> {
-        Ok(())
-    }
+    makes_nothing!();
     async fn validate(&self, (): &(), (): &mut ()) -> bool {
         counted(&TESTS);
         TESTS.get() != 2
@@ -356,12 +353,7 @@ fn what_is_clean_is_tested_before_it_is_lent() {
 /// What panics before it has given a future.
 struct Refusing;
 impl AsyncResourceFactory for Refusing {
-    type Resource = ();
-    type Metadata = ();
-    type Error = &'static str;
-    async fn create(&self, (): &()) -> Result<(), &'static str> {
-        Ok(())
-    }
+    makes_nothing!();
     fn activate(
         &self,
         (): &(),
