@@ -45,19 +45,14 @@ struct Readme;
 
 pub mod application_pool;
 mod clock;
+mod collections;
 pub mod execution;
-mod foreign;
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-mod list_tests;
 pub mod periodic_executor;
-mod ranked;
 pub mod resource_pool;
-mod slab_list;
-mod soonest;
 #[cfg(test)]
 mod steps;
 mod sync;
-mod wait_queue;
+mod user_code;
 
 #[cfg(feature = "in-memory")]
 pub use application_pool::in_memory;

@@ -74,7 +74,7 @@ pub fn status(erratum: Erratum) -> Status {
             shown("INV-MAX-REQUESTS", &[E14], Config::new(vec![options], 1, 2))
         }
         E15 => Status::CannotBeSaid {
-            why: "an action is one step, and memory is one; models/session_close_x_detach.rs reaches all four \
+            why: "an action is one step, and memory is one; models/application_pool/session_close_x_detach.rs reaches all four \
                   ends of the race in the real code",
         },
         E16 => shown("INV-WAITING", &[E16], Config::new(a(), 1, 1).with(|env| env.give_up = true)),

@@ -2,17 +2,17 @@
 
 use super::error::BuildError;
 use super::event::Event;
-use super::foreign::Foreign;
 use super::restart_files::{LookUp, RestartFiles};
 use super::snapshot::Totals;
 use super::spawner::Spawner;
 use super::state::{BACK_OFF_STEPS, Limits, State};
 use super::{ApplicationPool, Inner, Observer};
 use crate::clock::{Clock, Span, Tick};
-use crate::ranked::Ranked;
-use crate::slab_list::List;
+use crate::collections::rank_list::RankList;
+use crate::collections::slab_list::List;
+use crate::collections::wait_queue::Waiters;
 use crate::sync::{Condvar, Mutex};
-use crate::wait_queue::Waiters;
+use crate::user_code::UserValue;
 use foldhash::HashMap;
 use slab::Slab;
 use std::fmt;
@@ -155,11 +155,11 @@ impl<S: Spawner> Builder<S> {
         state.max_draining = self.max_draining;
         let throttle = self.stat_throttle;
         let inner = Arc::new(Inner {
-            spawner: Foreign::new(self.spawner),
+            spawner: UserValue::new(self.spawner),
             state: Mutex::new(state),
             clock: self.clock,
             restart_files: self.restart_files.map(|look_up| RestartFiles::new(look_up, throttle)),
-            observer: self.observer.map(Foreign::new),
+            observer: self.observer.map(UserValue::new),
             spawner_stack_size: self.spawner_stack_size,
             cleaner: OnceLock::new(),
             closed_signal: Condvar::new(),
@@ -200,7 +200,7 @@ impl<S: Spawner> State<S> {
             more: List::default(),
             replacements: List::default(),
             capped: List::default(),
-            by_surplus: Ranked::default(),
+            by_surplus: RankList::default(),
             evictable: 0,
             backing_off: [const { List::new() }; BACK_OFF_STEPS],
             closed: false,

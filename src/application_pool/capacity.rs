@@ -12,7 +12,7 @@ use super::group::{End, Group, Want};
 use super::spawner::Spawner;
 use super::spawning::Kind;
 use super::state::State;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 
 impl<S: Spawner> State<S> {
     /// The text's condition, with what is reserved counted in (erratum E3: INV-CAPACITY) and what drains

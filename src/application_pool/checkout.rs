@@ -9,7 +9,7 @@ use super::restart_files::{LastSeen, Look};
 use super::spawner::Spawner;
 use super::spawning::Kind;
 use super::state::State;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use crate::sync::Arc;
 
 /// Who asks.

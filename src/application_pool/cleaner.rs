@@ -12,8 +12,8 @@ use super::process_info::Inactive;
 use super::spawner::{ShutDown, Spawner};
 use super::state::State;
 use crate::clock::Time;
+use crate::collections::slab_list::{Key, List};
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
-use crate::slab_list::{Key, List};
 use std::sync::Arc;
 use std::time::Duration;
 

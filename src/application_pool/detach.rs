@@ -10,7 +10,7 @@ use super::options::RestartMode;
 use super::process_info::Place;
 use super::spawner::{Identifier, ShutDown, Spawner};
 use super::state::{Outcome, State};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 
 impl<S: Spawner> State<S> {
     /// Detaches the process with this identifier, if it is attached.

@@ -6,13 +6,13 @@
 
 use super::error::SpawnError;
 use super::event::Event;
-use super::foreign::{Foreign, contained, release};
 use super::process_info::Entry;
 use super::spawner::{CancelToken, Process, ShutDown, Spawner};
 use super::spawning::SpawnOrder;
 use super::{Inner, WorksFor};
+use crate::collections::wait_queue::Wake;
 use crate::sync::Arc;
-use crate::wait_queue::Wake;
+use crate::user_code::{UserValue, contain, drop_contained};
 
 pub(crate) enum Effect<S: Spawner> {
     /// A waiter has its outcome.
@@ -20,7 +20,7 @@ pub(crate) enum Effect<S: Spawner> {
     /// A process has left the pool: shut it down, and drop it.
     Dispose(Arc<Entry<S>>, ShutDown),
     /// A process was spawned that nobody wants any more (erratum E12).
-    Unwanted(Foreign<S::Process>),
+    Unwanted(UserValue<S::Process>),
     /// The pool's last reference to an error that its spawner made.
     Bury(SpawnError),
     Cancel(CancelToken),
@@ -61,7 +61,10 @@ impl<S: Spawner> Effects<S> {
         }
     }
     /// Takes the order to spawn for this group out of the list, for a thread that spawns already.
-    pub(crate) fn take_order(&mut self, group: crate::slab_list::Key) -> Option<SpawnOrder> {
+    pub(crate) fn take_order(
+        &mut self,
+        group: crate::collections::slab_list::Key,
+    ) -> Option<SpawnOrder> {
         let is_it = |e: &Effect<S>| matches!(e, Effect::Spawn(order) if order.group == group);
         let found = if self.first.as_ref().is_some_and(is_it) {
             self.first.take()
@@ -88,7 +91,7 @@ impl<S: Spawner> Effects<S> {
         for effect in self.first.take().into_iter().chain(std::mem::take(&mut self.rest)) {
             // What a panicking callee says has nobody to be told to; that it does not spread is what
             // counts.
-            let _ = contained(|| effect.run(pool));
+            let _ = contain(|| effect.run(pool));
         }
         if self.disposals > 0 {
             pool.critical(|state, fx| {
@@ -104,18 +107,18 @@ impl<S: Spawner> Effect<S> {
         match self {
             Effect::Wake(wake) => wake.wake(),
             Effect::Dispose(entry, how) => {
-                let _ = contained(|| entry.process.shut_down(how));
+                let _ = contain(|| entry.process.shut_down(how));
             }
             Effect::Unwanted(process) => {
-                let _ = contained(|| process.shut_down(ShutDown::Drained));
+                let _ = contain(|| process.shut_down(ShutDown::Drained));
             }
-            Effect::Bury(error) => release(error),
+            Effect::Bury(error) => drop_contained(error),
             Effect::Cancel(token) => token.cancel(),
             Effect::Event(event) => {
                 if let Some(observer) = &pool.observer {
-                    let _ = contained(|| observer(&event));
+                    let _ = contain(|| observer(&event));
                 }
-                release(event);
+                drop_contained(event);
             }
             Effect::Spawn(order) => pool.start_spawner_thread(order),
             Effect::WakeCleaner => pool.wake_cleaner(),

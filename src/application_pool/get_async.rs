@@ -7,15 +7,15 @@
 
 use super::checkout::{Asker, Checkout};
 use super::error::GetError;
-use super::foreign::release;
 use super::options::PoolOptions;
 use super::restart_files::Look;
 use super::session::{Ending, Lease, Session};
 use super::spawner::Spawner;
 use super::state::Outcome;
 use super::{ApplicationPool, Inner, MAX_ATTEMPTS, connect};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use crate::sync::has_failed;
+use crate::user_code::drop_contained;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl<S: Spawner> ApplicationPool<S> {
                     return Err(GetError::Connect(error));
                 }
                 Err(error) => {
-                    release(error);
+                    drop_contained(error);
                     attempt += 1;
                 }
             }
@@ -105,8 +105,8 @@ impl<S: Spawner> Future for Turn<S> {
             };
             (outcome, former)
         });
-        release(former);
-        release(waker);
+        drop_contained(former);
+        drop_contained(waker);
         match outcome {
             Some(outcome) => {
                 self.waiter = None;
@@ -122,12 +122,12 @@ impl<S: Spawner> Drop for Turn<S> {
         let Some(waiter) = self.waiter.take().filter(|_| !has_failed()) else { return };
         let group = self.group;
         let (outcome, waker) = self.pool.critical(|state, fx| state.leave_queue(group, waiter, fx));
-        release(waker);
+        drop_contained(waker);
         match outcome {
             Some(Outcome::Serve(entry)) => {
                 Lease::new(entry).end(Ending::Unused);
             }
-            Some(Outcome::SpawnFailed(error)) => release(error),
+            Some(Outcome::SpawnFailed(error)) => drop_contained(error),
             Some(Outcome::Closed) | None => {}
         }
     }

@@ -10,9 +10,9 @@ use super::process_info::{ByAge, InGroup, Place, ProcessInfo};
 use super::restart_files::LastSeen;
 use super::spawner::{CancelToken, Identifier, Spawner};
 use crate::clock::Time;
-use crate::ranked::Ranked;
-use crate::slab_list::{Key, Links, List, linked};
-use crate::wait_queue::Queue;
+use crate::collections::rank_list::RankList;
+use crate::collections::slab_list::{Key, Links, List, linked};
+use crate::collections::wait_queue::Queue;
 use foldhash::HashMap;
 use slab::Slab;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ use std::sync::Arc;
 /// The text finds the least busy by a scan; here it is the first with room, in O(1) (erratum E33).
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
-    open: Ranked<InGroup>,
-    full: Ranked<InGroup>,
+    open: RankList<InGroup>,
+    full: RankList<InGroup>,
     retiring: List<InGroup>,
 }
 

@@ -9,7 +9,7 @@ use super::group::Want;
 use super::process_info::Place;
 use super::spawner::Spawner;
 use super::state::State;
-use crate::slab_list::{Key, List};
+use crate::collections::slab_list::{Key, List};
 use std::collections::HashSet;
 
 /// One invariant: its name in `spec/`, what it says, and whether it holds.

@@ -9,8 +9,8 @@ use super::process_info::Place;
 use super::state::State;
 use super::{ApplicationPool, PoolOptions};
 use crate::clock::Time;
+use crate::collections::slab_list::Key;
 use crate::in_memory::{InMemorySpawner, Spawn};
-use crate::slab_list::Key;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -75,13 +75,12 @@ use session::Ending;
 pub(crate) use session::{Ending, Found};
 
 use crate::clock::{Clock, Deadline, Span, Tick};
-use crate::foreign;
+use crate::collections::slab_list::Key;
 use crate::periodic_executor::PeriodicExecutor;
-use crate::slab_list::Key;
 use crate::sync::{Condvar, Mutex, has_failed, may_step_aside};
+use crate::user_code::{UserValue, contain, drop_contained};
 use checkout::{Asker, Checkout};
 use effects::Effects;
-use foreign::{Foreign, contained, release};
 use restart_files::RestartFiles;
 use state::{Outcome, State};
 use std::cell::RefCell;
@@ -96,11 +95,11 @@ type Observer = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// What all handles share.
 pub(crate) struct Inner<S: Spawner> {
-    spawner: Foreign<S>,
+    spawner: UserValue<S>,
     state: Mutex<State<S>>,
     clock: Clock,
     restart_files: Option<RestartFiles>,
-    observer: Option<Foreign<Observer>>,
+    observer: Option<UserValue<Observer>>,
     spawner_stack_size: Option<usize>,
     /// Unless the pool was built without it.
     pub(crate) cleaner: OnceLock<PeriodicExecutor>,
@@ -258,7 +257,9 @@ impl<S: Spawner> State<S> {
         let left = match self.groups.get_mut(group.index()) {
             Some(record) => self.waiters.cancel(&mut record.queue, waiter),
             // Served, and the group was forgotten since: it is in no queue.
-            None => self.waiters.cancel(&mut crate::wait_queue::Queue::default(), waiter),
+            None => {
+                self.waiters.cancel(&mut crate::collections::wait_queue::Queue::default(), waiter)
+            }
         };
         if left.0.is_none() {
             self.waiting -= 1;
@@ -451,7 +452,7 @@ impl<S: Spawner> ApplicationPool<S> {
                     return Err(GetError::Connect(error));
                 }
                 Err(error) => {
-                    release(error);
+                    drop_contained(error);
                     attempt += 1;
                 }
             }
@@ -556,7 +557,7 @@ impl<S: Spawner> Inner<S> {
             let _works = WorksFor::pool(self);
             let waited = self.clock.now().since(begun);
             let group = options.app_group_name().into();
-            let _ = contained(|| observer(&Event::Waited { group, waited }));
+            let _ = contain(|| observer(&Event::Waited { group, waited }));
         }
     }
 }
@@ -574,7 +575,7 @@ impl<S: Spawner> Outcome<S> {
 /// Connects to the process of a lease, and ends the lease as the error's owner demands.
 #[inline(always)] // Else a session is copied on its way to who asked for it.
 fn connect<S: Spawner>(mut lease: Lease<S>) -> Result<Session<S>, ConnectError> {
-    match contained(|| lease.process().connect()) {
+    match contain(|| lease.process().connect()) {
         Ok(Ok(connection)) => Ok(lease.connected(connection)),
         Ok(Err(error)) => {
             // The app process seems to have crashed; or it is our side (erratum E31: PROP-LOCAL-FAILURE).

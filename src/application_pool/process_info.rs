@@ -1,18 +1,18 @@
 //! One process as the pool sees it: the pseudocode's `ProcessInfo`.
 
 use super::Inner;
-use super::foreign::Foreign;
 use super::spawner::{Identifier, Spawner};
 use crate::clock::Time;
-use crate::slab_list::{Key, Links, linked};
+use crate::collections::slab_list::{Key, Links, linked};
 use crate::sync::{Arc, Flag};
+use crate::user_code::UserValue;
 
 /// The part that leaves the lock: the process itself, and the way back into the pool.
 ///
 /// The pool holds it strongly for as long as the process is in its data, a [`Lease`](super::Lease)
 /// while somebody connects, a [`Session`](super::Session) weakly.
 pub(crate) struct Entry<S: Spawner> {
-    pub(crate) process: Foreign<S::Process>,
+    pub(crate) process: UserValue<S::Process>,
     pub(crate) identifier: Identifier,
     pub(crate) pid: Option<u32>,
     /// Where the `ProcessInfo` is, as long as `gone` is false.

@@ -4,10 +4,10 @@
 //! critical section (erratum E24); what it saw is compared with what the group saw last, under the
 //! lock. The library does no I/O of its own: the look-up is a function that the user gives.
 
-use super::foreign::{Foreign, contained, release};
 use super::options::PoolOptions;
 use crate::clock::{Clock, Time};
 use crate::sync::Mutex;
+use crate::user_code::{UserValue, contain, drop_contained};
 use foldhash::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl Seen {
 
 /// The look-up, and what it found lately.
 pub(crate) struct RestartFiles {
-    look_up: Foreign<Box<LookUp>>,
+    look_up: UserValue<Box<LookUp>>,
     throttle: Duration,
     count: AtomicU64,
     recent: Mutex<HashMap<PathBuf, (Time, Look)>>,
@@ -84,7 +84,12 @@ pub(crate) struct RestartFiles {
 impl RestartFiles {
     pub(crate) fn new(look_up: Box<LookUp>, throttle: Duration) -> Self {
         let recent = Mutex::new(HashMap::default());
-        RestartFiles { look_up: Foreign::new(look_up), throttle, count: AtomicU64::new(0), recent }
+        RestartFiles {
+            look_up: UserValue::new(look_up),
+            throttle,
+            count: AtomicU64::new(0),
+            recent,
+        }
     }
 
     /// Looks, or says what was seen less than the throttle's time ago.
@@ -113,11 +118,11 @@ impl RestartFiles {
     }
 
     fn see(&self, file: &Path) -> Seen {
-        match contained(|| (self.look_up)(file)) {
+        match contain(|| (self.look_up)(file)) {
             Ok(Ok(time)) => Seen::Modified(time),
             Ok(Err(error)) => {
                 let absent = error.kind() == io::ErrorKind::NotFound;
-                release(error);
+                drop_contained(error);
                 if absent { Seen::Absent } else { Seen::Unreadable }
             }
             // A look-up that panics has seen nothing.

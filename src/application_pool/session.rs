@@ -8,12 +8,12 @@
 
 use super::effects::Effects;
 use super::event::DetachReason;
-use super::foreign::release;
 use super::group::End;
 use super::process_info::{Entry, Place};
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
 use crate::sync::{Arc, Weak, has_failed};
+use crate::user_code::drop_contained;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -123,7 +123,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Whether a process that has become less busy can be of use to anybody.
-    fn somebody_waits(&self, group: crate::slab_list::Key) -> bool {
+    fn somebody_waits(&self, group: crate::collections::slab_list::Key) -> bool {
         !self.group(group).queue.is_empty() || !self.first.is_empty()
     }
 }
@@ -217,7 +217,7 @@ impl<S: Spawner> Session<S> {
         let Some(connection) = self.connection.take() else { return Found::Null };
         // The connection goes first: who is handed the process next finds it free. Its drop is
         // foreign code and may panic; the session is counted down all the same.
-        release(connection);
+        drop_contained(connection);
         match self.info.upgrade() {
             Some(entry) => session_has_been_closed(&entry, end),
             None => Found::Null,

@@ -1,11 +1,11 @@
 //! One consistent picture of the pool.
 
 use super::Inner;
-use super::foreign::{contained, release};
 use super::process_info::{Place, ProcessInfo};
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
 use crate::clock::Time;
+use crate::user_code::{contain, drop_contained};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -272,9 +272,9 @@ fn put_together(
         group.environment = raw.options.environment().to_owned();
         group.backing_off = raw.back_off_until.map(|until| until.since(now));
         group.last_error = raw.last_error.map(|error| {
-            let shown = contained(|| error.to_string()).unwrap_or_else(|panic| panic);
+            let shown = contain(|| error.to_string()).unwrap_or_else(|panic| panic);
             // The pool's own reference may have gone meanwhile.
-            release(error);
+            drop_contained(error);
             shown
         });
         while let Some((_, process)) = processes.next_if(|(key, _)| *key == raw.key) {

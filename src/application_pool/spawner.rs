@@ -4,9 +4,9 @@
 //! become errors of that call, and it may call the pool back.
 
 use super::error::{ConnectError, SpawnError};
-use super::foreign::{Foreign, contained};
 use super::options::PoolOptions;
 use crate::sync::{Arc, Condvar, Mutex};
+use crate::user_code::{UserValue, contain};
 use std::fmt;
 
 /// Names one process for as long as the pool lives: the pseudocode's `identifier`.
@@ -130,7 +130,7 @@ struct Token {
 #[derive(Default)]
 struct TokenState {
     cancelled: bool,
-    hooks: Vec<Foreign<Box<dyn FnOnce() + Send>>>,
+    hooks: Vec<UserValue<Box<dyn FnOnce() + Send>>>,
 }
 
 impl CancelToken {
@@ -149,7 +149,7 @@ impl CancelToken {
         };
         self.0.cancelled.notify_all();
         for hook in hooks {
-            let _ = contained(hook.into_inner());
+            let _ = contain(hook.into_inner());
         }
     }
 
@@ -171,7 +171,7 @@ impl CancelToken {
         {
             let mut state = self.0.state.lock();
             if !state.cancelled {
-                state.hooks.push(Foreign::new(Box::new(hook)));
+                state.hooks.push(UserValue::new(Box::new(hook)));
                 return;
             }
         }

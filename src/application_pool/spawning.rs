@@ -9,15 +9,15 @@
 use super::effects::{Effect, Effects};
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
-use super::foreign::{Foreign, contained};
 use super::group::{End, Group, Spawning};
 use super::options::PoolOptions;
 use super::process_info::{Entry, Place, ProcessInfo};
 use super::spawner::{CancelToken, Identifier, Process, ShutDown, SpawnRequest, Spawner};
 use super::state::State;
 use super::{Inner, WorksFor};
-use crate::slab_list::{Key, Links};
+use crate::collections::slab_list::{Key, Links};
 use crate::sync::{Arc, Flag, has_failed, thread};
+use crate::user_code::{UserValue, contain};
 use std::sync::{Mutex, PoisonError};
 
 /// What the new process is for.
@@ -43,7 +43,7 @@ pub(crate) struct SpawnOrder {
 
 /// A process that is ready, and what it said of itself.
 pub(crate) struct Newcomer<P> {
-    process: Foreign<P>,
+    process: UserValue<P>,
     concurrency: usize,
     pid: Option<u32>,
 }
@@ -300,28 +300,28 @@ fn spawner_thread_callback<S: Spawner>(mut reservation: Reservation<S>) {
 }
 
 impl<S: Spawner> Inner<S> {
-    /// Foreign code, without the lock: while it hangs, sessions can be closed (PROP-CLOSE-POSSIBLE).
+    /// UserValue code, without the lock: while it hangs, sessions can be closed (PROP-CLOSE-POSSIBLE).
     fn spawn(&self, order: &SpawnOrder) -> Result<Newcomer<S::Process>, SpawnError> {
         let request = SpawnRequest {
             identifier: order.ticket,
             options: order.options.clone(),
             cancel: order.cancel.clone(),
         };
-        let spawned = contained(|| {
+        let spawned = contain(|| {
             if order.reload {
                 self.spawner.reload(&order.options);
             }
             self.spawner.spawn(&request)
         });
         let process = match spawned {
-            Ok(spawned) => Foreign::new(spawned?),
+            Ok(spawned) => UserValue::new(spawned?),
             Err(panic) => return Err(SpawnError::new(format!("the spawner panicked: {panic}"))),
         };
-        match contained(|| (process.concurrency(), process.pid())) {
+        match contain(|| (process.concurrency(), process.pid())) {
             Ok((concurrency, pid)) => Ok(Newcomer { process, concurrency, pid }),
             Err(panic) => {
                 // It lives, and nobody else will shut it down.
-                let _ = contained(|| process.shut_down(ShutDown::Drained));
+                let _ = contain(|| process.shut_down(ShutDown::Drained));
                 Err(SpawnError::new(format!("the process panicked: {panic}")))
             }
         }

@@ -13,10 +13,10 @@ use super::restart_files::{LastSeen, Look};
 use super::snapshot::Totals;
 use super::spawner::{Identifier, Spawner};
 use crate::clock::{Clock, Span, Time};
-use crate::ranked::Ranked;
-use crate::slab_list::{Key, List};
+use crate::collections::rank_list::RankList;
+use crate::collections::slab_list::{Key, List};
+use crate::collections::wait_queue::{Waiters, Wake};
 use crate::sync::Arc;
-use crate::wait_queue::{Waiters, Wake};
 use foldhash::HashMap;
 use slab::Slab;
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) replacements: List<Wanting>,
     pub(crate) capped: List<Wanting>,
     /// Groups with a process that could be condemned, by how far they are above their minimum.
-    pub(crate) by_surplus: Ranked<BySurplus>,
+    pub(crate) by_surplus: RankList<BySurplus>,
     /// How many idle processes no minimum protects.
     pub(crate) evictable: usize,
     pub(crate) backing_off: [List<BackingOff>; BACK_OFF_STEPS],

@@ -9,7 +9,7 @@
 
 use super::error::{BoxError, Failure, Panicked, Stage};
 use super::hooks::stage;
-use crate::foreign::{Foreign, contained};
+use crate::user_code::{UserValue, contain};
 use std::mem::replace;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,9 +19,9 @@ pub(crate) enum Check {
     /// Whenever a reload was asked for.
     OnRequest,
     /// By asking.
-    Ask(Foreign<Box<dyn Fn() -> bool + Send + Sync>>),
+    Ask(UserValue<Box<dyn Fn() -> bool + Send + Sync>>),
     /// By comparing.
-    Watch(Foreign<Box<dyn Watch>>),
+    Watch(UserValue<Box<dyn Watch>>),
 }
 
 pub(crate) struct Changes {
@@ -94,15 +94,15 @@ pub(crate) struct Watched<V, F> {
 
 /// The version that there was before the last reload.
 enum Loaded<V> {
-    Version(Arc<Foreign<V>>),
+    Version(Arc<UserValue<V>>),
     /// There is nothing to compare with: it panicked when it was given, as whoever looks first is told.
     Unknown(Option<Panicked>),
 }
 
 impl<V: PartialEq + Send + Sync, F: Fn() -> V + Send + Sync> Watched<V, F> {
     pub(crate) fn new(version: F) -> Self {
-        let loaded = match contained(&version) {
-            Ok(version) => Loaded::Version(Arc::new(Foreign::new(version))),
+        let loaded = match contain(&version) {
+            Ok(version) => Loaded::Version(Arc::new(UserValue::new(version))),
             Err(message) => Loaded::Unknown(Some(Panicked::new(message))),
         };
         Watched { version, loaded: Mutex::new(loaded) }
@@ -123,7 +123,7 @@ impl<V: PartialEq + Send + Sync, F: Fn() -> V + Send + Sync> Watch for Watched<V
         Ok((self.version)() != **loaded)
     }
     fn begin_anew(&self) {
-        let version = Loaded::Version(Arc::new(Foreign::new((self.version)())));
+        let version = Loaded::Version(Arc::new(UserValue::new((self.version)())));
         let former = replace(&mut *self.loaded(), version);
         drop(former);
     }

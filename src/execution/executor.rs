@@ -8,7 +8,7 @@ use super::interlock::Interlock;
 use super::preparing::Preparing;
 use super::reloader::HalfReloaded;
 use super::report::{Report, Reporter, Severity};
-use crate::foreign::{Foreign, contained};
+use crate::user_code::{UserValue, contain};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Executor {
 
 pub(crate) struct Inner {
     pub(crate) hooks: Hooks,
-    reporter: Option<Foreign<Reporter>>,
+    reporter: Option<UserValue<Reporter>>,
     interlock: Option<Interlock>,
 }
 
@@ -206,7 +206,7 @@ impl Executor {
                 source: &self.source,
             };
             // Who could be told that telling failed?
-            let _ = contained(|| reporter(&report));
+            let _ = contain(|| reporter(&report));
         }
         error
     }
@@ -236,7 +236,7 @@ impl fmt::Debug for Executor {
 #[must_use]
 pub struct ExecutorBuilder {
     hooks: Hooks,
-    reporter: Option<Foreign<Reporter>>,
+    reporter: Option<UserValue<Reporter>>,
     interlock: Option<Interlock>,
 }
 
@@ -274,7 +274,7 @@ impl ExecutorBuilder {
     /// What fails in a [reset](Execution::reset) is told within the execution, which keeps its share: what the
     /// reporter executes then waits for nobody, but to reload is refused to it.
     pub fn reporter(mut self, reporter: impl Fn(&Report<'_>) + Send + Sync + 'static) -> Self {
-        self.reporter = Some(Foreign::new(Box::new(reporter)));
+        self.reporter = Some(UserValue::new(Box::new(reporter)));
         self
     }
     /// The interlock that each execution enters before its first hook runs, and leaves when all are

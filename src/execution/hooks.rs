@@ -6,7 +6,7 @@
 //! if, its run returned. What has only a complete half is completed always.
 
 use super::error::{BoxError, Failure, Panicked, Stage};
-use crate::foreign::{Foreign, contained};
+use crate::user_code::{UserValue, contain};
 use std::sync::Arc;
 
 /// Something to be done before each execution, and undone after it.
@@ -82,7 +82,7 @@ enum Entry {
     /// Runs, and gives what completes it.
     Paired(Box<dyn Fn() -> Result<Completer, BoxError> + Send + Sync>),
     /// Has nothing to run, so it has always run.
-    CompleteOnly(Arc<Foreign<Complete>>),
+    CompleteOnly(Arc<UserValue<Complete>>),
 }
 
 type Complete = Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>;
@@ -104,7 +104,7 @@ impl Hooks {
         &mut self,
         complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
     ) {
-        self.0.push(Entry::CompleteOnly(Arc::new(Foreign::new(Box::new(complete)))));
+        self.0.push(Entry::CompleteOnly(Arc::new(UserValue::new(Box::new(complete)))));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -131,7 +131,7 @@ impl Hooks {
 }
 
 fn paired(hook: impl Hook) -> Entry {
-    let hook = Arc::new(Foreign::new(hook));
+    let hook = Arc::new(UserValue::new(hook));
     Entry::Paired(Box::new(move || {
         let state = hook.run()?;
         let hook = hook.clone();
@@ -161,7 +161,7 @@ pub(crate) fn stage<T>(
     stage: Stage,
     foreign: impl FnOnce() -> Result<T, BoxError>,
 ) -> Result<T, Failure> {
-    match contained(foreign) {
+    match contain(foreign) {
         Ok(result) => result.map_err(|cause| Failure::new(stage, cause)),
         Err(message) => Err(Failure::new(stage, Panicked::new(message))),
     }

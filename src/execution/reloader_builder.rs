@@ -8,7 +8,7 @@ use super::interlock::{Reloads, Unloading};
 use super::preparing::Preparing;
 use super::reloader::Reloader;
 use super::reloading::{Reloading, Steps, When};
-use crate::foreign::Foreign;
+use crate::user_code::UserValue;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl ReloaderBuilder {
     /// that is consumed; one that goes on being given has to be ended by the reload itself, or
     /// every execution reloads.
     pub fn check(mut self, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.check = Check::Ask(Foreign::new(Box::new(check)));
+        self.check = Check::Ask(UserValue::new(Box::new(check)));
         self
     }
     /// The same, by comparison: something has changed if the version is not the one that there was
@@ -45,7 +45,7 @@ impl ReloaderBuilder {
         mut self,
         version: impl Fn() -> V + Send + Sync + 'static,
     ) -> Self {
-        self.check = Check::Watch(Foreign::new(Box::new(Watched::new(version))));
+        self.check = Check::Watch(UserValue::new(Box::new(Watched::new(version))));
         self
     }
     /// Reloads after each body, without asking, instead of before it.
@@ -67,7 +67,7 @@ impl ReloaderBuilder {
         mut self,
         before: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.steps.before.push(Foreign::new(Box::new(before)));
+        self.steps.before.push(UserValue::new(Box::new(before)));
         self
     }
     /// Adds what unloads, after those there are. Nobody else runs meanwhile.
@@ -75,7 +75,7 @@ impl ReloaderBuilder {
         mut self,
         unload: impl Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.steps.unload.push(Foreign::new(Box::new(unload)));
+        self.steps.unload.push(UserValue::new(Box::new(unload)));
         self
     }
     /// Adds what is called after unloading, before those there are. It may [load](Unloading::load).
@@ -83,7 +83,7 @@ impl ReloaderBuilder {
         mut self,
         after: impl Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.steps.after.push(Foreign::new(Box::new(after)));
+        self.steps.after.push(UserValue::new(Box::new(after)));
         self
     }
     /// Adds a hook of executions that reload, inside the executor's hooks.
@@ -109,7 +109,7 @@ impl ReloaderBuilder {
         mut self,
         prepare: impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.steps.prepare.push(Foreign::new(Box::new(prepare)));
+        self.steps.prepare.push(UserValue::new(Box::new(prepare)));
         self
     }
     /// Adds what prepares the world before those there are.
@@ -117,7 +117,7 @@ impl ReloaderBuilder {
         mut self,
         prepare: impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.steps.prepare.insert(0, Foreign::new(Box::new(prepare)));
+        self.steps.prepare.insert(0, UserValue::new(Box::new(prepare)));
         self
     }
 

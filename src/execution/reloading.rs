@@ -36,14 +36,14 @@ use super::error::{BoxError, Failure, Stage};
 use super::hooks::{Completers, Hooks, stage};
 use super::interlock::{Reloads, Unloading, World};
 use super::preparing::Preparing;
-use crate::foreign::Foreign;
+use crate::user_code::UserValue;
 
 /// One thing to be done.
-pub(crate) type Action = Foreign<Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>>;
+pub(crate) type Action = UserValue<Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>>;
 pub(crate) type Unload =
-    Foreign<Box<dyn Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync>>;
+    UserValue<Box<dyn Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync>>;
 pub(crate) type Prepare =
-    Foreign<Box<dyn Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync>>;
+    UserValue<Box<dyn Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync>>;
 
 /// When a reload is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

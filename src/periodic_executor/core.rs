@@ -9,10 +9,10 @@ use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
 use super::registry::{Member, Registry};
 use super::signal::{Bed, Signal};
 use crate::clock::{Clock, Deadline, Tick};
-use crate::foreign::{Foreign, contained, release};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::{Queue, Waiters};
 use crate::sync::{Mutex, has_failed};
-use crate::wait_queue::{Queue, Waiters};
+use crate::user_code::{UserValue, contain, drop_contained};
 use std::cell::RefCell;
 use std::mem::take;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,7 +41,7 @@ pub(super) struct Core<T> {
 
 struct Ending<T> {
     /// Absent while a run has it.
-    target: Option<Foreign<T>>,
+    target: Option<UserValue<T>>,
     last: Ended,
     joining: Waiters<Ended>,
     queue: Queue,
@@ -86,7 +86,7 @@ impl<T: Send + 'static> Core<T> {
             interval: AtomicU64::new(nanoseconds(settings.interval)),
             settings,
             ending: Mutex::new(Ending {
-                target: Some(Foreign::new(target)),
+                target: Some(UserValue::new(target)),
                 last: Ended::Joined(Joined::NeverOpened),
                 joining: Waiters::default(),
                 queue: Queue::default(),
@@ -230,7 +230,7 @@ impl<T: Send + 'static> Core<T> {
             }
             ended
         };
-        release((waker, former));
+        drop_contained((waker, former));
         match ended {
             Some(ended) => {
                 *waiter = None;
@@ -247,7 +247,7 @@ impl<T: Send + 'static> Core<T> {
             let ending = &mut *guard;
             ending.joining.cancel(&mut ending.queue, waiter)
         };
-        release(waker);
+        drop_contained(waker);
     }
 
     fn is_inside(&self) -> bool {
@@ -273,7 +273,7 @@ pub(super) struct Pause {
 pub(super) struct Run<T: Send + 'static> {
     pub(super) core: Arc<Core<T>>,
     /// Absent once it is over.
-    target: Option<Foreign<T>>,
+    target: Option<UserValue<T>>,
     member: Option<usize>,
 }
 
@@ -321,7 +321,7 @@ impl<T: Send + 'static> Run<T> {
             (goes_on, wakes)
         };
         for wake in wakes {
-            let _ = contained(|| wake.wake());
+            let _ = contain(|| wake.wake());
         }
         goes_on
     }

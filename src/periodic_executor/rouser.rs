@@ -10,18 +10,18 @@
 //! its pause, and always by the same waker, allocates nothing. Weakly, because the runtime's waker may be
 //! all that keeps the task: who takes the waker out of the slot has the last of it, as if it were shown itself.
 
-use crate::foreign::{Foreign, contained};
+use crate::user_code::{UserValue, contain};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
-struct Rouser(Foreign<Waker>);
+struct Rouser(UserValue<Waker>);
 
 impl Wake for Rouser {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
     fn wake_by_ref(self: &Arc<Self>) {
-        let _ = contained(|| self.0.wake_by_ref());
+        let _ = contain(|| self.0.wake_by_ref());
     }
 }
 
@@ -37,7 +37,7 @@ impl Shown {
         let again = self.0.upgrade().filter(|rouser| rouser.0.will_wake(waker));
         let rouser = match again {
             Some(rouser) => rouser,
-            None => Arc::new(Rouser(Foreign::new(contained(|| waker.clone())?))),
+            None => Arc::new(Rouser(UserValue::new(contain(|| waker.clone())?))),
         };
         self.0 = Arc::downgrade(&rouser);
         Ok(Waker::from(rouser))

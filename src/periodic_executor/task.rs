@@ -8,9 +8,9 @@ use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
 use super::rouser::Shown;
 use super::{ExecutorBuilder, Tie};
 use crate::clock::Deadline;
-use crate::foreign::{Foreign, contained};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use crate::sync::has_failed;
+use crate::user_code::{UserValue, contain};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -67,7 +67,7 @@ pub trait Runtime: Send + Sync + 'static {
 }
 
 /// When it is due, and the runtime's sleep until then.
-type Timer<R> = (Instant, Foreign<Pin<Box<<R as Runtime>::Sleep>>>);
+type Timer<R> = (Instant, UserValue<Pin<Box<<R as Runtime>::Sleep>>>);
 type Call = BoxFuture<Verdict>;
 type Target = Box<dyn FnMut() -> Call + Send>;
 
@@ -120,7 +120,7 @@ pub struct AsyncPeriodicExecutor<R: Runtime>(Arc<Shared<R>>);
 
 struct Shared<R> {
     handle: Handle<Target>,
-    runtime: Arc<Foreign<R>>,
+    runtime: Arc<UserValue<R>>,
 }
 
 /// The flavour of [`AsyncPeriodicExecutor`], for its [`ExecutorBuilder`].
@@ -187,7 +187,10 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
     fn calls(self, target: Target) -> AsyncPeriodicExecutor<R> {
         let (settings, OnRuntime(runtime)) = self.settings();
         let handle = Handle(Core::new(settings, target));
-        AsyncPeriodicExecutor(Arc::new(Shared { handle, runtime: Arc::new(Foreign::new(runtime)) }))
+        AsyncPeriodicExecutor(Arc::new(Shared {
+            handle,
+            runtime: Arc::new(UserValue::new(runtime)),
+        }))
     }
 }
 
@@ -212,7 +215,7 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         let runtime = &self.0.runtime;
         self.core().open(|unbegun| {
             let task = Task::new(unbegun, runtime.clone());
-            contained(|| runtime.spawn(Box::pin(task)))
+            contain(|| runtime.spawn(Box::pin(task)))
         })
     }
 
@@ -259,12 +262,10 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         let mut join = Join { core: self.core(), waiter: None };
         let mut sleep = None;
         poll_fn(|cx| match join.poll(cx) {
-            Poll::Pending => {
-                match contained(|| poll_timer(&mut sleep, &**self.0.runtime, at, cx)) {
-                    Ok(poll) => poll.map(|()| Err(JoinError::TimedOut)),
-                    Err(message) => Poll::Ready(Err(JoinError::NoTimer(message))),
-                }
-            }
+            Poll::Pending => match contain(|| poll_timer(&mut sleep, &**self.0.runtime, at, cx)) {
+                Ok(poll) => poll.map(|()| Err(JoinError::TimedOut)),
+                Err(message) => Poll::Ready(Err(JoinError::NoTimer(message))),
+            },
             ended => ended,
         })
         .await
@@ -327,7 +328,7 @@ struct Task<R: Runtime> {
     stage: Stage,
     /// The one timer.
     sleep: Option<Timer<R>>,
-    runtime: Arc<Foreign<R>>,
+    runtime: Arc<UserValue<R>>,
     shown: Shown,
     unbegun: Unbegun<Target>,
     /// Absent before it has begun, and once it is over.
@@ -337,7 +338,7 @@ struct Task<R: Runtime> {
 enum Stage {
     /// The target is to be called.
     Begin,
-    Calling(Foreign<Call>),
+    Calling(UserValue<Call>),
     Pausing(Pause),
 }
 
@@ -352,7 +353,7 @@ impl<R: Runtime> Drop for Task<R> {
 }
 
 impl<R: Runtime> Task<R> {
-    fn new(unbegun: Unbegun<Target>, runtime: Arc<Foreign<R>>) -> Self {
+    fn new(unbegun: Unbegun<Target>, runtime: Arc<UserValue<R>>) -> Self {
         let (stage, sleep, shown) = (Stage::Begin, None, Shown::default());
         Task { stage, sleep, runtime, shown, unbegun, run: None }
     }
@@ -372,9 +373,9 @@ impl<R: Runtime> Task<R> {
                         return Poll::Ready(Ended::Joined(Joined::Closed));
                     }
                     let _inside = Inside::of(&core);
-                    match contained(|| run.target()()) {
+                    match contain(|| run.target()()) {
                         Ok(call) => {
-                            *stage = Stage::Calling(Foreign::new(call));
+                            *stage = Stage::Calling(UserValue::new(call));
                             continue;
                         }
                         Err(message) => Err(message),
@@ -382,7 +383,7 @@ impl<R: Runtime> Task<R> {
                 }
                 Stage::Calling(call) => {
                     let _inside = Inside::of(&core);
-                    let verdict = match contained(|| call.as_mut().poll(cx)) {
+                    let verdict = match contain(|| call.as_mut().poll(cx)) {
                         Ok(Poll::Pending) => return Poll::Pending,
                         Ok(Poll::Ready(verdict)) => Ok(verdict),
                         Err(message) => Err(message),
@@ -405,7 +406,7 @@ impl<R: Runtime> Task<R> {
                         }
                         Ok(Some(Deadline::Never | Deadline::Hands(_))) => return Poll::Pending,
                         Ok(Some(Deadline::Real(at))) => {
-                            let timer = contained(|| poll_timer(sleep, &***runtime, at, cx));
+                            let timer = contain(|| poll_timer(sleep, &***runtime, at, cx));
                             match timer {
                                 Ok(Poll::Pending) => return Poll::Pending,
                                 // A timer that is early has to be set again.
@@ -434,7 +435,7 @@ impl<R: Runtime> Task<R> {
 /// Lets other tasks go on, and is polled again.
 fn yields<T>(cx: &Context<'_>) -> Poll<T> {
     // A runtime's waker that panics is none of the target's business.
-    let _ = contained(|| cx.waker().wake_by_ref());
+    let _ = contain(|| cx.waker().wake_by_ref());
     Poll::Pending
 }
 
@@ -447,7 +448,7 @@ fn poll_timer<R: Runtime>(
     // A wake may have made it due earlier. The former timer goes first: there is one.
     sleep.take_if(|(due, _)| *due != at);
     let (_, timer) =
-        sleep.get_or_insert_with(|| (at, Foreign::new(Box::pin(runtime.sleep_until(at)))));
+        sleep.get_or_insert_with(|| (at, UserValue::new(Box::pin(runtime.sleep_until(at)))));
     timer.as_mut().poll(cx)
 }
 

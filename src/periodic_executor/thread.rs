@@ -5,8 +5,8 @@ use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
 use super::weak::{WeakRef, call};
 use super::{ExecutorBuilder, Tie};
 use crate::clock::Deadline;
-use crate::foreign::contained;
 use crate::sync::{Parker, thread};
+use crate::user_code::contain;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -138,7 +138,7 @@ impl PeriodicExecutor {
         self.core().open(|unbegun| {
             // To ask for a thread by a name that none can have is a panic.
             let begin = || thread::start(name, stack_size, move || carry_out(&unbegun));
-            contained(begin)?.map_err(|e| e.to_string())
+            contain(begin)?.map_err(|e| e.to_string())
         })
     }
 
@@ -224,7 +224,7 @@ fn call_until_it_ends(run: &mut Run<Target>, parker: &Parker) -> Ended {
     while core.signal.begin_call() {
         let verdict = {
             let _inside = Inside::of(&core);
-            contained(|| run.target()())
+            contain(|| run.target()())
         };
         match core.after(verdict) {
             After::End(ended) => return ended,

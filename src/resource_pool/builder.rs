@@ -9,12 +9,12 @@ use super::slot::Sub;
 use super::state::{CLASSES, State};
 use super::{KeyedResourcePool, ResourcePool};
 use crate::clock::{Clock, Span, Tick, Time};
-use crate::foreign::Foreign;
+use crate::collections::indexed_heap::IndexedHeap;
+use crate::collections::slab_list::List;
+use crate::collections::wait_queue::{Queue, Waiters};
 use crate::periodic_executor::Runtime;
-use crate::slab_list::List;
-use crate::soonest::Soonest;
 use crate::sync::Mutex;
-use crate::wait_queue::{Queue, Waiters};
+use crate::user_code::UserValue;
 use slab::Slab;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -207,7 +207,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
         let mut subs = Slab::new();
         if let Some(metadata) = metadata {
-            subs.insert(Sub::new(0, Shared::new(Foreign::new(metadata)), 0));
+            subs.insert(Sub::new(0, Shared::new(UserValue::new(metadata)), 0));
         }
         let mut state = State {
             plain: false,
@@ -234,8 +234,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             lent: List::new(),
             turns: List::new(),
             below_minimum: [List::new(), List::new()],
-            backing_off: [Soonest::default(), Soonest::default()],
-            spare: Soonest::default(),
+            backing_off: [IndexedHeap::default(), IndexedHeap::default()],
+            spare: IndexedHeap::default(),
             times_idle: 0,
             limits,
             resized: false,
@@ -259,11 +259,11 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         };
         state.look_at_options();
         let inner = Arc::new_cyclic(|me| Inner {
-            factory: Arc::new(Foreign::new(factory)),
+            factory: Arc::new(UserValue::new(factory)),
             state: Mutex::new(state),
             clock: clock.clone(),
             options,
-            listener: listener.map(Foreign::new),
+            listener: listener.map(UserValue::new),
             hasher: foldhash::fast::RandomState::default(),
             maintenance: OnceLock::new(),
             me: me.clone(),
@@ -271,7 +271,9 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         let tick: Weak<dyn Tick> = Arc::downgrade(&inner) as Weak<dyn Tick>;
         clock.tell(tick);
         if !keyed && limits.min_idle > 0 {
-            inner.critical(|state, fx| state.watch_minimum(crate::slab_list::Key::new(0), fx));
+            inner.critical(|state, fx| {
+                state.watch_minimum(crate::collections::slab_list::Key::new(0), fx)
+            });
         }
         Ok(inner)
     }

@@ -14,7 +14,7 @@ use super::factory::Form;
 use super::slot::{InAge, InIdle, Meta, Place};
 use super::state::State;
 use crate::clock::{Span, Time};
-use crate::slab_list::{Key, List};
+use crate::collections::slab_list::{Key, List};
 use std::time::Duration;
 
 /// After this time whoever was to do what was due is asked again.

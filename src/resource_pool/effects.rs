@@ -10,9 +10,9 @@ use super::event::PoolEvent;
 use super::factory::Form;
 use super::pool::Inner;
 use super::slot::{Content, Meta};
-use crate::foreign::{Foreign, contained, release};
-use crate::slab_list::Key;
-use crate::wait_queue::Wake;
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::Wake;
+use crate::user_code::{UserValue, contain, drop_contained};
 use std::task::Waker;
 
 /// A resource that has left.
@@ -84,7 +84,7 @@ impl<F: Form> Effects<F> {
     #[cold]
     fn run_all(&mut self, pool: &Inner<F>) {
         for wake in self.wake.take().into_iter().chain(std::mem::take(&mut self.wakes)) {
-            let _ = contained(|| wake.wake());
+            let _ = contain(|| wake.wake());
         }
         // A key may be dropped with it, which is foreign code: so it is kept until the end.
         let maintenance = std::mem::take(&mut self.maintenance);
@@ -98,7 +98,7 @@ impl<F: Form> Effects<F> {
             match effect {
                 Effect::Destroy(dead) => pool.destroy(dead),
                 Effect::Forget(meta) => drop(meta),
-                Effect::Release(waker) => release(waker),
+                Effect::Release(waker) => drop_contained(waker),
                 Effect::Tell(meta, event) => pool.tell(&meta, event),
             }
         }
@@ -106,7 +106,7 @@ impl<F: Form> Effects<F> {
 }
 
 /// Keeps the user's metadata where it is dropped contained.
-pub(crate) type Shared<T> = std::sync::Arc<Foreign<T>>;
+pub(crate) type Shared<T> = std::sync::Arc<UserValue<T>>;
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
@@ -145,7 +145,7 @@ mod tests {
         let theirs = all.clone();
         let pool = pool.listener(move |_, _| told(&theirs, "told"));
         let pool = pool.maintenance(false).build().expect("valid");
-        let meta = |name| Shared::new(Foreign::new(Metadata(all.clone(), name)));
+        let meta = |name| Shared::new(UserValue::new(Metadata(all.clone(), name)));
         let mut fx = Effects::new();
         fx.push(Effect::Tell(meta("an event's"), PoolEvent::Invalid));
         fx.wake_maintenance(Duty::Sweep, meta("what is due"));

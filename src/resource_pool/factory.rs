@@ -5,8 +5,8 @@
 use super::event::PoolEvent;
 use super::guard::Loan;
 use super::pool::Inner;
-use crate::foreign::{Foreign, contained, release};
 use crate::periodic_executor::BoxFuture;
+use crate::user_code::{UserValue, contain, drop_contained};
 use std::fmt;
 use std::future::{Future, poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -242,8 +242,8 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
     fn creation(
-        factory: Arc<Foreign<Self>>,
-        metadata: Arc<Foreign<Self::Metadata>>,
+        factory: Arc<UserValue<Self>>,
+        metadata: Arc<UserValue<Self::Metadata>>,
     ) -> Creation<Self>
     where
         Self: Sized;
@@ -299,8 +299,8 @@ impl<F: ResourceFactory> Form for F {
     type Error = F::Error;
 
     #[allow(private_interfaces)] // As in the trait.
-    fn creation(factory: Arc<Foreign<F>>, metadata: Arc<Foreign<F::Metadata>>) -> Creation<F> {
-        Box::pin(async move { Failure::of(contained(|| factory.create(&metadata))) })
+    fn creation(factory: Arc<UserValue<F>>, metadata: Arc<UserValue<F::Metadata>>) -> Creation<F> {
+        Box::pin(async move { Failure::of(contain(|| factory.create(&metadata))) })
     }
     fn dispose(&self, metadata: &F::Metadata, resource: F::Resource) {
         self.destroy(metadata, resource);
@@ -310,21 +310,21 @@ impl<F: ResourceFactory> Form for F {
         metadata: &F::Metadata,
         resource: &mut F::Resource,
     ) -> Result<bool, String> {
-        contained(|| self.validate(metadata, resource))
+        contain(|| self.validate(metadata, resource))
     }
     async fn wake_up(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
     ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contained(|| self.activate(metadata, resource)))
+        Failure::of(contain(|| self.activate(metadata, resource)))
     }
     async fn lay_down(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
     ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contained(|| self.passivate(metadata, resource)))
+        Failure::of(contain(|| self.passivate(metadata, resource)))
     }
     #[inline]
     #[allow(private_interfaces)] // As in the trait.
@@ -334,10 +334,10 @@ impl<F: ResourceFactory> Form for F {
         resource: &mut F::Resource,
         test: bool,
     ) -> Handled<F::Error> {
-        if test && let Err(event) = passed(contained(|| self.validate(metadata, resource))) {
+        if test && let Err(event) = passed(contain(|| self.validate(metadata, resource))) {
             return Handled::No(event);
         }
-        let passivated = contained(|| self.passivate(metadata, resource));
+        let passivated = contain(|| self.passivate(metadata, resource));
         Handled::of(Failure::of(passivated).map_err(PoolEvent::PassivateFailed))
     }
     #[inline(always)] // Else its result, which may be an error, is handed on in memory.
@@ -362,8 +362,8 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
 
     #[allow(private_interfaces)] // As in the trait.
     fn creation(
-        factory: Arc<Foreign<Self>>,
-        metadata: Arc<Foreign<F::Metadata>>,
+        factory: Arc<UserValue<Self>>,
+        metadata: Arc<UserValue<F::Metadata>>,
     ) -> Creation<Self> {
         Box::pin(async move { Failure::of(contained_future(|| factory.0.create(&metadata)).await) })
     }
@@ -478,12 +478,12 @@ fn prepare_now<F: ResourceFactory>(
     let factory = &**pool.factory;
     let Loan { meta, resource, .. } = loan;
     let metadata = &**meta;
-    let activated = contained(|| factory.activate(metadata, resource));
+    let activated = contain(|| factory.activate(metadata, resource));
     Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
     if !pool.options.test_on_borrow {
         return Ok(());
     }
-    passed(contained(|| factory.validate(metadata, resource)))
+    passed(contain(|| factory.validate(metadata, resource)))
 }
 
 fn passed<E>(tested: Result<bool, String>) -> Result<(), PoolEvent<E>> {
@@ -501,7 +501,7 @@ fn at_once<Fut: Future>(make: impl FnOnce() -> Fut) -> Option<Result<Fut::Output
     if size_of::<Fut>() > 0 || std::mem::needs_drop::<Fut>() {
         return None;
     }
-    match contained(|| pin!(make()).poll(&mut Context::from_waker(Waker::noop()))) {
+    match contain(|| pin!(make()).poll(&mut Context::from_waker(Waker::noop()))) {
         Ok(Poll::Ready(output)) => Some(Ok(output)),
         Ok(Poll::Pending) => None,
         Err(message) => Some(Err(message)),
@@ -511,7 +511,7 @@ fn at_once<Fut: Future>(make: impl FnOnce() -> Fut) -> Option<Result<Fut::Output
 /// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message. If it is
 /// dropped before, a panic has nobody to be told to.
 async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
-    let future = contained(make)?;
+    let future = contain(make)?;
     Contained(pin!(Some(future))).await
 }
 
@@ -523,7 +523,7 @@ impl<Fut> Contained<'_, Fut> {
     #[inline(always)]
     fn end(&mut self) -> Result<(), String> {
         match std::mem::needs_drop::<Fut>() {
-            true => contained(|| self.0.set(None)),
+            true => contain(|| self.0.set(None)),
             false => Ok(()),
         }
     }
@@ -535,13 +535,13 @@ impl<Fut: Future> Future for Contained<'_, Fut> {
     #[inline(always)] // Of what a factory leaves undone, nothing is left to be done.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.0.as_mut().as_pin_mut().expect("taken only at its end");
-        let output = match contained(|| future.poll(cx)) {
+        let output = match contain(|| future.poll(cx)) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(output)) => output,
             Err(message) => return Poll::Ready(Err(message)),
         };
         if let Err(message) = self.end() {
-            release(output);
+            drop_contained(output);
             return Poll::Ready(Err(message));
         }
         Poll::Ready(Ok(output))

@@ -29,8 +29,8 @@ use super::pool::Inner;
 use super::slot::{Content, Meta, Place, Sub};
 use super::state::State;
 use crate::clock::Time;
-use crate::slab_list::Key;
-use crate::soonest::Soonest;
+use crate::collections::indexed_heap::IndexedHeap;
+use crate::collections::slab_list::Key;
 use crate::sync::has_failed;
 use std::hash::Hash;
 use std::time::Duration;
@@ -157,7 +157,7 @@ impl<F: Form> State<F> {
         if self.first_in_line().is_some() {
             return ToFill::Nothing;
         }
-        let first = self.backing_off.iter().filter_map(Soonest::first);
+        let first = self.backing_off.iter().filter_map(IndexedHeap::first);
         if let Some((until, key)) = first.min_by_key(|(until, _)| *until)
             && self.clock.now() >= until
         {
@@ -186,7 +186,7 @@ impl<F: Form> State<F> {
             return None;
         }
         let at_once = self.first_below_minimum().map(|key| (self.clock.now(), key));
-        let [left, needs_room] = self.backing_off.each_ref().map(Soonest::first);
+        let [left, needs_room] = self.backing_off.each_ref().map(IndexedHeap::first);
         let later = left.into_iter().chain(needs_room.filter(|_| self.has_room()));
         at_once.or_else(|| later.min_by_key(|(until, _)| *until))
     }
@@ -293,7 +293,7 @@ impl<F: Form> State<F> {
                 self.subs[key.index()].standing == Some(Standing { needs_room, later })
             })
         };
-        let number: usize = self.backing_off.iter().map(Soonest::len).sum();
+        let number: usize = self.backing_off.iter().map(IndexedHeap::len).sum();
         let later = keys().filter(|sub| sub.standing.is_some_and(|s| s.later.is_some()));
         right && among(false).chain(among(true)).count() == number && later.count() == number
     }

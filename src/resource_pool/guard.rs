@@ -3,7 +3,7 @@
 use super::factory::Form;
 use super::pool::Inner;
 use super::slot::Meta;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use crate::sync::has_failed;
 use std::fmt;
 use std::ops::{Deref, DerefMut};

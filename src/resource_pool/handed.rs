@@ -15,7 +15,7 @@ use super::effects::{Dead, Effects};
 use super::factory::Form;
 use super::slot::{Content, Place};
 use super::state::{Grant, State, Step};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// A waiter comes for what it was handed.

@@ -5,7 +5,7 @@ use super::factory::Form;
 use super::options::WhenExhausted;
 use super::slot::{Content, InAge, InIdle, Place, Slot};
 use super::state::State;
-use crate::slab_list::{Key, List};
+use crate::collections::slab_list::{Key, List};
 
 macro_rules! holds {
     ($name:literal, $condition:expr, $($say:tt)+) => {

@@ -18,9 +18,9 @@ use super::factory::Form;
 use super::pool::Inner;
 use super::slot::{OfHash, Sub};
 use super::state::State;
-use crate::foreign::Foreign;
-use crate::slab_list::{Key, List};
+use crate::collections::slab_list::{Key, List};
 use crate::sync::has_failed;
+use crate::user_code::UserValue;
 use std::hash::{BuildHasher, Hash};
 
 /// A look-up. It holds the key that it has come to.
@@ -91,7 +91,7 @@ where
             if let Some(key) = search.go_on(metadata) {
                 return (key, search.end(key, section));
             }
-            let owned = owned.get_or_insert_with(|| Shared::new(Foreign::new(metadata.clone())));
+            let owned = owned.get_or_insert_with(|| Shared::new(UserValue::new(metadata.clone())));
             let made = self.critical(|state, fx| {
                 let key = state.new_key(search.hash, owned, search.held)?;
                 let result = section(state, key, fx);

@@ -24,10 +24,10 @@ use super::factory::Form;
 use super::pool::Inner;
 use super::slot::Meta;
 use crate::clock::Time;
-use crate::foreign::{Foreign, contained};
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, BoxFuture, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
+use crate::user_code::{UserValue, contain};
 use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
 use std::marker::PhantomData;
@@ -238,9 +238,9 @@ impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
 
 impl<R: Runtime, F: Form> Timed<R, F> {
     async fn sleeps(&self, at: Instant) -> Result<(), String> {
-        let sleep = contained(|| Box::pin(self.runtime.sleep_until(at)))?;
-        let mut sleep = Foreign::new(sleep);
-        poll_fn(|cx| match contained(|| sleep.as_mut().poll(cx)) {
+        let sleep = contain(|| Box::pin(self.runtime.sleep_until(at)))?;
+        let mut sleep = UserValue::new(sleep);
+        poll_fn(|cx| match contain(|| sleep.as_mut().poll(cx)) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(())) => {
                 self.told.store(false, SeqCst);

@@ -7,8 +7,8 @@
 use super::factory::{Creation, Failure, Form};
 use super::guard::Reserved;
 use super::slot::Content;
-use crate::foreign::{contained, release};
 use crate::sync::has_failed;
+use crate::user_code::{contain, drop_contained};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -57,12 +57,12 @@ impl<F: Form, R: Room<F>> Future for Making<F, R> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.polled = true;
         let creation = self.creation.as_mut().expect("not polled after completion");
-        let made = match contained(|| creation.as_mut().poll(cx)) {
+        let made = match contain(|| creation.as_mut().poll(cx)) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(made)) => made,
             Err(message) => Err(Failure::Panicked(message)),
         };
-        release(self.creation.take());
+        drop_contained(self.creation.take());
         Poll::Ready((self.room.take().expect("not polled after completion"), made))
     }
 }
@@ -74,7 +74,7 @@ impl<F: Form, R: Room<F>> Drop for Making<F, R> {
         };
         if self.begun == Begun::ByAnother || !self.polled || has_failed() {
             // First what takes the place, then the place.
-            release(creation);
+            drop_contained(creation);
             return;
         }
         room.leave(creation);

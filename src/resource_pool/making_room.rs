@@ -15,7 +15,7 @@ use super::effects::{Dead, Effects};
 use super::factory::Form;
 use super::slot::Place;
 use super::state::State;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// Out of stock: its place in the total is that of a newcomer of this key.

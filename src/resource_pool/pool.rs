@@ -15,10 +15,10 @@ use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::{Asker, Outcome, Refusal, State, Step};
 use crate::clock::{Clock, Deadline, Tick};
-use crate::foreign::{Foreign, contained, release};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::Queue;
 use crate::sync::{Mutex, MutexGuard, has_failed, may_step_aside};
-use crate::wait_queue::Queue;
+use crate::user_code::{UserValue, contain, drop_contained};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock, Weak};
@@ -30,11 +30,11 @@ pub(crate) type Listener<F> =
 
 /// The pool.
 pub(crate) struct Inner<F: Form> {
-    pub(super) factory: Arc<Foreign<F>>,
+    pub(super) factory: Arc<UserValue<F>>,
     pub(super) state: Mutex<State<F>>,
     pub(super) clock: Clock,
     pub(super) options: Options,
-    pub(super) listener: Option<Foreign<Listener<F>>>,
+    pub(super) listener: Option<UserValue<Listener<F>>>,
     pub(super) hasher: foldhash::fast::RandomState,
     pub(super) maintenance: OnceLock<Maintenance>,
     /// For a loan that outlives the reference it was borrowed by.
@@ -85,14 +85,14 @@ impl<F: Form> Inner<F> {
 
     pub(super) fn tell(&self, meta: &Meta<F>, event: PoolEvent<F::Error>) {
         if let Some(listener) = &self.listener {
-            let _ = contained(|| listener(meta, &event));
+            let _ = contain(|| listener(meta, &event));
         }
-        release(event);
+        drop_contained(event);
     }
 
     /// Destroys a resource.
     pub(super) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
-        if let Err(message) = contained(|| self.factory.dispose(meta, resource)) {
+        if let Err(message) = contain(|| self.factory.dispose(meta, resource)) {
             self.tell(meta, PoolEvent::DestroyPanicked(message));
         }
     }
@@ -100,7 +100,7 @@ impl<F: Form> Inner<F> {
     pub(super) fn destroy(&self, dead: Dead<F>) {
         match dead.content {
             Content::Ready(loan) => self.dispose(&dead.meta, loan.resource),
-            Content::Unfinished(creation) => release(creation),
+            Content::Unfinished(creation) => drop_contained(creation),
             Content::Nothing => {}
         }
         if let Some(slot) = dead.slot {
@@ -456,7 +456,7 @@ impl<F: Form> Drop for Inner<F> {
         let left: Vec<_> = left.collect();
         let wakers = state.waiters.take_wakers();
         left.into_iter().for_each(|dead| self.destroy(dead));
-        wakers.into_iter().for_each(release);
+        wakers.into_iter().for_each(drop_contained);
     }
 }
 
@@ -522,8 +522,8 @@ impl<F: Form> Future for Turn<'_, F> {
             };
             (step, former)
         });
-        release(former);
-        release(waker);
+        drop_contained(former);
+        drop_contained(waker);
         self.waiter = step.is_none().then_some(waiter);
         match step {
             Some(step) => Poll::Ready(Some(step)),
@@ -572,8 +572,8 @@ impl<F: Form> Future for Closing<'_, F> {
             let waker = waker.take().expect("taken only here");
             (Some(waiter), state.waiters.set_waker(waiter, waker))
         });
-        release(former);
-        release(waker);
+        drop_contained(former);
+        drop_contained(waker);
         self.waiter = waits;
         if waits.is_some() { Poll::Pending } else { Poll::Ready(()) }
     }
@@ -586,7 +586,7 @@ impl<F: Form> Drop for Closing<'_, F> {
                 let queue: &mut Queue = &mut state.closing;
                 state.waiters.cancel(queue, waiter)
             });
-            release(left.1);
+            drop_contained(left.1);
         }
     }
 }

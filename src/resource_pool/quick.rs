@@ -25,7 +25,7 @@ use super::pool::{Inner, Patience, now};
 use super::slot::{Content, Place};
 use super::state::{Asker, State, Step};
 use crate::clock::{Span, Time};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use crate::sync::MutexGuard;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

@@ -19,9 +19,9 @@ use super::factory::{Creation, Form};
 use super::filling::Standing;
 use super::guard::Loan;
 use crate::clock::Time;
-use crate::slab_list::{Key, Links, List, linked};
-use crate::soonest::{self, Placed};
-use crate::wait_queue::Queue;
+use crate::collections::indexed_heap::{self, Placed};
+use crate::collections::slab_list::{Key, Links, List, linked};
+use crate::collections::wait_queue::Queue;
 
 /// What describes a key's resources; in a pool without keys, all of them.
 pub(crate) type Meta<F> = Shared<<F as Form>::Metadata>;
@@ -138,8 +138,8 @@ pub(crate) struct Sub<F: Form> {
     pub(super) below_minimum: Links,
     /// In which of the lists and heaps of keys below their minimum it stands; none: in none.
     pub(super) standing: Option<Standing>,
-    pub(super) backing_off: soonest::Place,
-    pub(super) spare: soonest::Place,
+    pub(super) backing_off: indexed_heap::Place,
+    pub(super) spare: indexed_heap::Place,
     /// After a failure, stock is not filled up before.
     pub(super) back_off_until: Option<Time>,
     pub(super) failures: u32,
@@ -168,8 +168,8 @@ impl<F: Form> Sub<F> {
             in_line: None,
             below_minimum: Links::default(),
             standing: None,
-            backing_off: soonest::Place::default(),
-            spare: soonest::Place::default(),
+            backing_off: indexed_heap::Place::default(),
+            spare: indexed_heap::Place::default(),
             back_off_until: None,
             failures: 0,
         }
@@ -199,7 +199,7 @@ linked!(
 #[derive(Debug)]
 pub(crate) enum BackingOff {}
 impl<F: Form> Placed<BackingOff> for Sub<F> {
-    fn place(&mut self) -> &mut soonest::Place {
+    fn place(&mut self) -> &mut indexed_heap::Place {
         &mut self.backing_off
     }
 }
@@ -208,7 +208,7 @@ impl<F: Form> Placed<BackingOff> for Sub<F> {
 #[derive(Debug)]
 pub(crate) enum Spare {}
 impl<F: Form> Placed<Spare> for Sub<F> {
-    fn place(&mut self) -> &mut soonest::Place {
+    fn place(&mut self) -> &mut indexed_heap::Place {
         &mut self.spare
     }
 }

@@ -28,9 +28,9 @@ use super::slot::{
     Spare, Sub,
 };
 use crate::clock::{Clock, Span, Time};
-use crate::slab_list::{Key, Links, List};
-use crate::soonest::Soonest;
-use crate::wait_queue::{Queue, Waiters};
+use crate::collections::indexed_heap::IndexedHeap;
+use crate::collections::slab_list::{Key, Links, List};
+use crate::collections::wait_queue::{Queue, Waiters};
 use slab::Slab;
 use std::collections::{BTreeMap, HashMap};
 
@@ -135,8 +135,8 @@ pub(crate) struct State<F: Form> {
     /// Those that can be filled up without room, by what was left of them; and those that need some. So are
     /// those that are left alone for a while.
     pub(super) below_minimum: [List<BelowMinimum>; 2],
-    pub(super) backing_off: [Soonest<Time, BackingOff>; 2],
-    pub(super) spare: Soonest<u64, Spare>,
+    pub(super) backing_off: [IndexedHeap<Time, BackingOff>; 2],
+    pub(super) spare: IndexedHeap<u64, Spare>,
     /// How often something became idle, in a pool with keys.
     pub(super) times_idle: u64,
     pub(super) limits: Limits,

@@ -13,10 +13,10 @@ use super::slot::Content;
 use super::state::{Asker, State, Step};
 use super::{KeyedResourcePool, ResourcePoolBuilder};
 use crate::clock::ManualClock;
-use crate::foreign::Foreign;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::{Queue, Waiters};
 use crate::steps::counted;
-use crate::wait_queue::{Queue, Waiters};
+use crate::user_code::UserValue;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Rig {
         counted(|| section(&mut state, &mut fx))
     }
     fn key(&self, number: usize) -> Key {
-        let owned = Shared::new(Foreign::new(number));
+        let owned = Shared::new(UserValue::new(number));
         let made = self.section(|state, _| state.new_key(number as u64, &owned, None)).0;
         made.expect("it is new")
     }
@@ -71,7 +71,7 @@ impl Rig {
         lent.0
     }
     fn give_back(&self, slot: Key) -> usize {
-        let meta = Shared::new(Foreign::new(0));
+        let meta = Shared::new(UserValue::new(0));
         let loan = Loan::new(slot, meta, ());
         self.section(|state, fx| state.give_back(slot, Content::Ready(loan), fx)).1
     }

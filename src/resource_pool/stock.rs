@@ -6,7 +6,7 @@ use super::factory::Form;
 use super::slot::{Content, Place, Slot, Sub};
 use super::state::{CLASSES, Outcome, State};
 use crate::clock::Time;
-use crate::slab_list::{Key, List};
+use crate::collections::slab_list::{Key, List};
 
 impl<F: Form> State<F> {
     /// The one that is lent next: the newest, or the oldest if the pool is `fifo` (PROP-RP-ORDER); what is not

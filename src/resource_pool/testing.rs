@@ -11,7 +11,7 @@ use super::guard::Loan;
 use super::pool::Inner;
 use super::slot::{Content, Meta, Place};
 use super::state::State;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use crate::sync::has_failed;
 
 impl<F: Form> State<F> {

@@ -26,7 +26,7 @@ use super::factory::{Creation, Form};
 use super::slot::{Content, Place};
 use super::state::State;
 use crate::clock::Time;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// It has become idle: the last that will be taken.

@@ -9,7 +9,7 @@ use super::reload::Then;
 use super::{Ended, Execution};
 use crate::execution::HalfReloaded;
 use crate::execution::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
-use crate::foreign::{panic_message, release};
+use crate::user_code::{drop_contained, panic_message};
 use std::panic::resume_unwind;
 
 impl Execution<'_> {
@@ -177,7 +177,7 @@ impl Execution<'_> {
     /// Tells of what nobody else is told of.
     pub(super) fn tell_rest(&mut self) {
         if let Some(error) = self.failed.take() {
-            release(self.executor.tell(error, true));
+            drop_contained(self.executor.tell(error, true));
         }
     }
 
@@ -197,12 +197,12 @@ impl Execution<'_> {
         match (ended, told) {
             (Ended::Value(value), Ok(())) => Ok(value),
             (Ended::Value(value), Err(error)) => {
-                release(value);
+                drop_contained(value);
                 Err(error)
             }
             (Ended::Failed, told) => Err(told.expect_err("it has failed")),
             (Ended::Panicked(panic), told) => {
-                release(told);
+                drop_contained(told);
                 resume_unwind(panic)
             }
         }

@@ -12,7 +12,7 @@
 use super::Execution;
 use super::interlock::Returning;
 use crate::execution::ambient::Outside;
-use crate::foreign::release;
+use crate::user_code::drop_contained;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
@@ -33,6 +33,6 @@ impl Wake for Late {
         // Whoever has let it in may be in executions of its own, which this one is not a part of.
         let _outside = Outside::step();
         // If its share is not back, it is left again.
-        release(execution);
+        drop_contained(execution);
     }
 }

@@ -19,8 +19,8 @@ use super::hooks::Completers;
 use super::interlock::{self, Running};
 use super::reloading::Reloading;
 use super::scoped::scoped;
-use crate::foreign::caught;
 use crate::sync::has_failed;
+use crate::user_code::catch;
 pub(crate) use begin::{Entry, Reload};
 use failed::Failed;
 use reload::Then;
@@ -165,7 +165,7 @@ impl<'scope> Execution<'scope> {
         mut self,
         body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
-        let result = caught(|| self.within(body));
+        let result = catch(|| self.within(body));
         let ended = self.note(result);
         self.await_share();
         let _ = self.reload_last();
@@ -184,7 +184,7 @@ impl<'scope> Execution<'scope> {
                 self.assert_share();
                 body(&mut self).await
             }));
-            poll_fn(|cx| match caught(|| body.as_mut().poll(cx)) {
+            poll_fn(|cx| match catch(|| body.as_mut().poll(cx)) {
                 Ok(Poll::Pending) => Poll::Pending,
                 Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
                 Err(panic) => Poll::Ready(Err(panic)),

@@ -7,7 +7,7 @@ use super::owner::{Lineage, Record};
 use super::running::Running;
 use super::state::State;
 use super::{Inner, Limit};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use crate::sync::has_failed;
 use std::fmt;
 use std::future::Future;

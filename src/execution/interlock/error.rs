@@ -3,7 +3,7 @@
 use super::dump::{Dump, Picture};
 use super::owner::OwnerId;
 use super::state::State;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use std::error::Error;
 use std::fmt;
 

@@ -233,7 +233,7 @@ impl super::state::State {
     /// What [`Running::ask`] does under the lock.
     fn ask(
         &mut self,
-        key: crate::slab_list::Key,
+        key: crate::collections::slab_list::Key,
         purpose: Purpose,
         asker: Asker,
         here: &[OwnerId],
@@ -279,7 +279,11 @@ impl super::state::State {
     }
     /// A request whose wait would not end is withdrawn, and told so. `stuck`: who goes no further as long as
     /// its thread waits.
-    fn withdraw(&mut self, key: crate::slab_list::Key, stuck: &[OwnerId]) -> AcquireError {
+    fn withdraw(
+        &mut self,
+        key: crate::collections::slab_list::Key,
+        stuck: &[OwnerId],
+    ) -> AcquireError {
         let told = Deadlock::of(self, key, stuck);
         self.unlink(key);
         self.begin_to_run(key);

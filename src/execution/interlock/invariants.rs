@@ -34,7 +34,7 @@ use super::dump::Accepts;
 use super::modes::{Mode, Owner, Purpose, Queue, Tally};
 use super::owner::{Context, OwnerId};
 use super::state::State;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use std::collections::HashMap;
 
 /// One invariant: its name, what it says, and whether it holds.

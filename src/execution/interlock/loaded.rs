@@ -3,7 +3,7 @@
 use super::alone::{Home, Loading, Unloading};
 use super::error::{AcquireError, LoadError};
 use super::running::Running;
-use crate::foreign::Foreign;
+use crate::user_code::UserValue;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -110,7 +110,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// ```
 pub struct Loaded<T> {
     /// Locked for as long as it takes to copy or swap a reference.
-    value: RwLock<Option<Arc<Foreign<T>>>>,
+    value: RwLock<Option<Arc<UserValue<T>>>>,
     /// The interlock that it is loaded and unloaded under: the first that it was.
     home: OnceLock<Home>,
 }
@@ -127,7 +127,7 @@ pub struct Loaded<T> {
 /// });
 /// ```
 pub struct Handle<'r, T> {
-    value: Arc<Foreign<T>>,
+    value: Arc<UserValue<T>>,
     running: PhantomData<&'r ()>,
 }
 
@@ -186,7 +186,7 @@ impl<T> Loaded<T> {
     /// one may be using it.
     pub fn set(&self, value: T, alone: &mut Loading<'_>) {
         self.belongs_to(&alone.section.home);
-        let former = self.swap(Some(Arc::new(Foreign::new(value))));
+        let former = self.swap(Some(Arc::new(UserValue::new(value))));
         drop(former);
     }
     /// Nothing is loaded any more. What was is dropped here, unless somebody kept it.
@@ -208,10 +208,10 @@ impl<T> Loaded<T> {
         let may = self.home.get().is_none_or(|first| first.is(home));
         assert!(may, "it belongs to another interlock");
     }
-    fn current(&self) -> Option<Arc<Foreign<T>>> {
+    fn current(&self) -> Option<Arc<UserValue<T>>> {
         self.value.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    fn swap(&self, value: Option<Arc<Foreign<T>>>) -> Option<Arc<Foreign<T>>> {
+    fn swap(&self, value: Option<Arc<UserValue<T>>>) -> Option<Arc<UserValue<T>>> {
         let mut slot = self.value.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *slot, value)
     }

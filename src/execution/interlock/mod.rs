@@ -87,10 +87,10 @@ pub use tasks::{LoadingGuard, UnloadingGuard};
 pub(crate) use world::{Reloads, World};
 
 use crate::clock::{Clock, Deadline, Tick};
-use crate::foreign::{contained, release};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::Wake;
 use crate::sync::{Mutex, Word};
-use crate::wait_queue::Wake;
+use crate::user_code::{contain, drop_contained};
 use modes::{Asker, Outcome, Step};
 use owner::{Context, Place};
 use state::{SLOW, State};
@@ -361,12 +361,12 @@ impl After {
     fn carry_out(self) {
         for wake in self.wakes {
             // A waker that panics keeps nobody else asleep.
-            let _ = contained(|| wake.wake());
+            let _ = contain(|| wake.wake());
         }
-        self.withdrawn.into_iter().for_each(release);
+        self.withdrawn.into_iter().for_each(drop_contained);
         // Hooks are run by these: nobody is to wait for them.
         for late in self.late {
-            let _ = contained(|| late.wake());
+            let _ = contain(|| late.wake());
         }
     }
 }

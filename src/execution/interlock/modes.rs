@@ -8,9 +8,9 @@
 use super::dump::Accepts;
 use super::owner::{OwnerId, Vitals};
 use crate::clock::Time;
-use crate::slab_list::{Links, List, linked};
+use crate::collections::slab_list::{Links, List, linked};
+use crate::collections::wait_queue::Wake;
 use crate::sync::Condvar;
-use crate::wait_queue::Wake;
 use slab::Slab;
 use std::sync::Arc;
 

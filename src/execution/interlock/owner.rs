@@ -7,7 +7,7 @@
 
 use super::Inner;
 use crate::clock::Time;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -24,10 +24,10 @@ use super::owner::{Context, OwnerId, Record};
 use super::running::Running;
 use super::state::State;
 use super::{Inner, Limit};
-use crate::foreign::release;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::Wake;
 use crate::sync::{Condvar, has_failed};
-use crate::wait_queue::Wake;
+use crate::user_code::drop_contained;
 use std::future::Future;
 use std::mem::{replace, take};
 use std::pin::Pin;
@@ -131,7 +131,7 @@ impl Returning {
             }
             is_back
         });
-        release(waker);
+        drop_contained(waker);
         if is_back {
             self.has_come();
         }
@@ -185,7 +185,7 @@ impl Future for Watch<'_> {
                 None => (None, None),
             },
         });
-        release((former, waker));
+        drop_contained((former, waker));
         self.watcher = watcher;
         match watcher {
             Some(_) => Poll::Pending,
@@ -197,7 +197,7 @@ impl Future for Watch<'_> {
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if let Some(watcher) = self.watcher.filter(|_| !has_failed()) {
-            release(self.home.locked(|state| state.unwatch(self.key, watcher)));
+            drop_contained(self.home.locked(|state| state.unwatch(self.key, watcher)));
         }
     }
 }

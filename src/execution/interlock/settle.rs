@@ -24,7 +24,7 @@
 
 use super::modes::{Mode, Outcome, Purpose};
 use super::state::State;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 use std::mem::take;
 
 impl State {

@@ -6,9 +6,9 @@
 use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Queue, Step, Tally};
 use super::owner::{OwnerId, Place, Vitals};
 use crate::clock::{Clock, Time};
-use crate::slab_list::{Key, Links};
+use crate::collections::slab_list::{Key, Links};
+use crate::collections::wait_queue::Wake;
 use crate::sync::{Condvar, Word};
-use crate::wait_queue::Wake;
 use slab::Slab;
 use std::sync::Arc;
 

@@ -21,10 +21,10 @@ use super::modes::{Asker, Outcome, Purpose, Step};
 use super::owner::{Context, Record, Seat};
 use super::running::Running;
 use super::{Inner, Interlock, Limit};
-use crate::foreign::release;
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::Wake;
 use crate::sync::has_failed;
-use crate::wait_queue::Wake;
+use crate::user_code::drop_contained;
 use std::future::Future;
 use std::mem::replace;
 use std::ops::Deref;
@@ -53,7 +53,7 @@ impl Future for Turn<'_> {
             };
             (outcome, former)
         });
-        release((former, waker));
+        drop_contained((former, waker));
         outcome.map_or(Poll::Pending, Poll::Ready)
     }
 }

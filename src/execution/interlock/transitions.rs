@@ -6,7 +6,7 @@
 use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Step};
 use super::owner::{Context, OwnerId};
 use super::state::{Holder, State};
-use crate::slab_list::Key;
+use crate::collections::slab_list::Key;
 
 impl State {
     /// Guard N: nobody holds, and every entry accepts a new sharer.

@@ -1,0 +1,20 @@
+//! A background spawn ends while its get waits and the busy process is freed.
+//!
+//! Guards `State::spawn_has_ended` (attach, then `settle`): without it the get sleeps although its
+//! process is there. Asserted: the get is served by the old process or by the new one, and the
+//! reservation is used or returned (erratum E3: INV-CAPACITY, INV-RESERVED in each section).
+
+use crate::models::rig::*;
+
+#[test]
+fn background_spawn_x_get() {
+    explore("background_spawn_x_get", &["by the old", "by the new"], |outcomes| {
+        let rig = Rig::new(|b| b.max(2)).reentrant();
+        let session = rig.session(&app("a"));
+        let pool = rig.pool.clone();
+        let getter = spawn(move || pool.get(&app("a")).map(|s| s.pid()));
+        session.close();
+        let by = getter.join().expect("no panic").expect("a session");
+        outcomes.note(if by == 1 { "by the old" } else { "by the new" });
+    });
+}

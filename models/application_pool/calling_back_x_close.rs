@@ -1,0 +1,215 @@
+//! A spawner's code calls the pool back while the pool is closed: where its process is asked what it takes,
+//! where its spawn is told to give up, and where its error is shown.
+//!
+//! The spawner of the other models calls back in none of these; so these have one of their own.
+
+use crate::models::rig::*;
+use crate::sync::thread::inline;
+use crate::{
+    CancelToken, ConnectError, GetError, ManualClock, Process, ShutDown, SpawnError, SpawnRequest,
+    Spawner,
+};
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+/// Its own process, too: each spawn gives a clone.
+#[derive(Clone, Default)]
+struct Caller {
+    /// For what a process is asked.
+    questions: Door,
+    /// For what is left with a spawn, to be called when that is given up.
+    hook: Arc<Mutex<Option<Hook>>>,
+    /// What the next spawn fails with.
+    refusal: Arc<Mutex<Option<Refusal>>>,
+    shut_down: Arc<AtomicUsize>,
+}
+
+impl Spawner for Caller {
+    type Process = Caller;
+
+    fn spawn(&self, request: &SpawnRequest) -> Result<Caller, SpawnError> {
+        // A hook that kept the token itself would keep itself.
+        let token = Arc::new(request.cancel().clone());
+        if let Some(hook) = self.hook.lock().expect("no panic while it is held").take() {
+            let token = Arc::downgrade(&token);
+            request.cancel().on_cancel(move || hook.call(&token));
+        }
+        match self.refusal.lock().expect("no panic while it is held").take() {
+            Some(refusal) => Err(SpawnError::new(refusal)),
+            None => Ok(self.clone()),
+        }
+    }
+}
+
+impl Process for Caller {
+    type Connection = ();
+
+    fn connect(&self) -> Result<(), ConnectError> {
+        Ok(())
+    }
+    fn concurrency(&self) -> usize {
+        self.questions.enter();
+        1
+    }
+    fn pid(&self) -> Option<u32> {
+        self.questions.enter();
+        None
+    }
+    fn shut_down(&self, _: ShutDown) {
+        self.shut_down.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn pool_of(caller: &Caller) -> crate::ApplicationPool<Caller> {
+    let clock = ManualClock::new();
+    let builder = crate::ApplicationPool::builder(caller.clone()).clock(clock.clock());
+    builder.cleaner(false).max(1).build().expect("a valid pool")
+}
+
+/// Guards that `Inner::spawn` asks the process (`concurrency`, `pid`) without the lock, and before it is attached:
+/// under the lock, what re-enters would not come back. Asserted: a get out of either answer finds no process, or the pool
+/// closed; once closed, it stays so; and the process is shut down once.
+#[test]
+fn asked_process_x_close() {
+    let expected = ["open, open", "open, closed", "closed, closed"];
+    explore("asked_process_x_close", &expected, |outcomes| {
+        let caller = Caller::default();
+        let pool = pool_of(&caller);
+        let found: Arc<Mutex<Vec<&str>>> = Arc::default();
+        let (weak, finds) = (pool.downgrade(), found.clone());
+        caller.questions.open(move || {
+            let pool = weak.upgrade().expect("a close waits for the spawn");
+            let it_is = match pool.try_get(&app("a")) {
+                Err(GetError::WouldBlock) => "open",
+                Err(GetError::Closed) => "closed",
+                other => panic!("{:?}", other.map(drop)),
+            };
+            finds.lock().expect("no panic while it is held").push(it_is);
+        });
+        assert!(matches!(pool.try_get(&app("a")), Err(GetError::WouldBlock)));
+        pool.close();
+        assert!(pool.wait_closed(DRAIN), "nothing is left of a closed pool");
+        assert_eq!(caller.shut_down.load(Ordering::SeqCst), 1);
+        outcomes.note(found.lock().expect("no panic while it is held").join(", "));
+    });
+}
+
+/// Looks at its token and the pool when it is called, and at the pool again when it is dropped.
+struct Hook {
+    door: Door,
+    /// The thread that closes the pool.
+    closer: usize,
+    outcome: &'static str,
+    outcomes: crate::sync::explore::Outcomes,
+    dropped: Bell,
+}
+
+impl Hook {
+    fn call(mut self, token: &Weak<CancelToken>) {
+        self.door.enter();
+        if let Some(token) = token.upgrade() {
+            assert!(token.is_cancelled(), "called, and not given up");
+        }
+        let by_closer = crate::sync::me() == self.closer;
+        self.outcome = if by_closer { "called by the close" } else { "called at once" };
+    }
+}
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        self.door.enter();
+        if !crate::sync::has_failed() {
+            self.outcomes.note(self.outcome);
+            self.dropped.ring();
+        }
+    }
+}
+
+/// Guards that `State::give_up_spawn` leaves it to an effect to tell the spawn, and that `CancelToken` calls its hooks
+/// without its own lock, whether they came before (`cancel`) or after (`on_cancel`); and that `Reservation::end`
+/// lets go of a hook that was never called after its section: under a lock, what re-enters would not come back.
+/// Asserted: the hook is called once at most, by the close or where it is left, and dropped once.
+#[test]
+fn cancel_hook_x_close() {
+    let expected = ["called at once", "called by the close", "never called"];
+    explore("cancel_hook_x_close", &expected, |outcomes| {
+        let caller = Caller::default();
+        let pool = pool_of(&caller);
+        let (door, dropped) = (Door::default(), Bell::new());
+        let weak = pool.downgrade();
+        door.open(move || {
+            let pool = weak.upgrade().expect("it is waited for the hook");
+            pool.counts();
+        });
+        let hook = Hook {
+            door,
+            closer: crate::sync::me(),
+            outcome: "never called",
+            outcomes: outcomes.clone(),
+            dropped: dropped.clone(),
+        };
+        *caller.hook.lock().expect("no panic while it is held") = Some(hook);
+        assert!(matches!(pool.try_get(&app("a")), Err(GetError::WouldBlock)));
+        pool.close();
+        dropped.wait(1);
+        assert!(pool.wait_closed(DRAIN), "nothing is left of a closed pool");
+        assert_eq!(caller.shut_down.load(Ordering::SeqCst), 1);
+    });
+}
+
+/// An error that calls back when it is shown, and when it is dropped.
+struct Refusal(Door);
+
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Refusal")
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.enter();
+        f.write_str("no database")
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        self.0.enter();
+    }
+}
+
+/// Guards that `Inner::snapshot` shows a group's error after its section, and that `State::begin_anew` buries what is
+/// forgotten: under the lock, what re-enters would not come back. Asserted: the error is shown, or has gone
+/// with the close, whichever of the two had the last of it.
+#[test]
+fn shown_error_x_close() {
+    let expected = ["forgotten", "shown"];
+    explore("shown_error_x_close", &expected, |outcomes| {
+        let (caller, door) = (Caller::default(), Door::default());
+        let pool = pool_of(&caller);
+        let weak = pool.downgrade();
+        door.open(move || {
+            if let Some(pool) = weak.upgrade() {
+                pool.counts();
+            }
+        });
+        *caller.refusal.lock().expect("no panic while it is held") = Some(Refusal(door));
+        let refused = inline(|| pool.get(&app("a")).map(drop));
+        assert!(matches!(refused, Err(GetError::Spawn(_))));
+        drop(refused);
+        let theirs = pool.clone();
+        let closer = spawn(move || theirs.close());
+        let groups = pool.snapshot().groups;
+        closer.join().expect("no panic");
+        let shown = groups.first().and_then(|group| group.last_error.as_deref());
+        outcomes.note(match shown {
+            Some("no database") => "shown",
+            None => "forgotten",
+            Some(other) => panic!("{other}"),
+        });
+    });
+}

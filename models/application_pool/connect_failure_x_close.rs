@@ -1,0 +1,25 @@
+//! A get finds that the process has crashed while another session of it is closed (errata E16, E31).
+//!
+//! Guards `connect`: the lease of a get that could not connect is ended, as failed. If it were not ended,
+//! the process would drain for ever; if it were not failed, the get would be sent to the crashed
+//! process again until it gave up. Asserted: the get is served by another process, and the crashed one
+//! is shut down once. Foreign calls do not re-enter the pool: with that, loom is not through after a
+//! minute.
+
+use crate::models::rig::*;
+
+#[test]
+fn connect_failure_x_close() {
+    let ways = ["closed first", "drains"];
+    explore("connect_failure_x_close", &ways, |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        rig.spawner.always("/a", unlimited());
+        let mut session = rig.session(&app("a"));
+        rig.spawner.processes()[0].kill();
+        let closer = spawn(move || session.end(Ending::Closed));
+        assert_eq!(rig.pool.get(&app("a")).expect("a session").pid(), 2);
+        let found: Found = closer.join().expect("no panic");
+        outcomes.note(if found == Found::Draining { "drains" } else { "closed first" });
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}

@@ -1,0 +1,28 @@
+//! An idle process is evicted for another group while its own group is asked for (errata E17, E29).
+//!
+//! Guards that a process is chosen, and taken out, in one section each: an idle process cannot be
+//! handed to its own group and evicted for another. As the text has it, a process freed for one get can
+//! be evicted for another. Asserted: both gets are served, one after the other, each by a process of its
+//! own group (INV-GROUP-NAME). Foreign calls do not re-enter the pool: with that, loom is not through
+//! after a minute.
+
+use crate::models::rig::*;
+
+#[test]
+fn eviction_x_get() {
+    explore("eviction_x_get", &["evicted", "used first"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        rig.idle(&app("a"));
+        let pool = rig.pool.clone();
+        let other = spawn(move || {
+            let session = pool.get(&app("b")).expect("a session");
+            assert_eq!(session.request("r"), "r from /b");
+        });
+        let session = rig.pool.get(&app("a")).expect("a session");
+        assert_eq!(session.request("r"), "r from /a");
+        outcomes.note(if session.pid() == 1 { "used first" } else { "evicted" });
+        drop(session);
+        other.join().expect("no panic");
+        assert_eq!(rig.counts(), (0, 1));
+    });
+}

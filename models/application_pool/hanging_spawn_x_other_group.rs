@@ -1,0 +1,22 @@
+//! The first process of one group hangs while another group is asked for (erratum E4).
+//!
+//! Guards that no process is spawned under the lock, the first of a group neither. As the text has it,
+//! one application that hangs freezes every get, every close and every look at the pool. Asserted: the
+//! other group's get is served, and its session closed, while the first hangs (PROP-CLOSE-POSSIBLE).
+
+use crate::models::rig::*;
+
+#[test]
+fn hanging_spawn_x_other_group() {
+    explore("hanging_spawn_x_other_group", &["served meanwhile"], |outcomes| {
+        let rig = Rig::new(|b| b.max(2)).reentrant();
+        rig.spawner.always("/a", Spawn::ready().held());
+        assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
+        rig.pool.get(&app("b")).expect("a session").close();
+        assert_eq!(rig.pool.counts().spawning, 1, "the other hangs still");
+        rig.spawner.release();
+        rig.pool.get(&app("a")).expect("a session").close();
+        outcomes.note("served meanwhile");
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}

@@ -1,0 +1,31 @@
+//! Two gets wait, a third tries its luck at the moment in which the process is freed (erratum E17).
+//!
+//! Guards the order of the queue (`Waiters::enqueue`) and the hand-over under the lock
+//! (`State::global_queue_position_became_available`). As the text has it, all are woken and whoever
+//! comes first is served, the newcomer too. Asserted: the newcomer is not served, and of the two that
+//! wait the one that came first is (PROP-NO-OVERTAKING).
+
+use crate::models::rig::*;
+use std::pin::pin;
+
+#[test]
+fn newcomer_x_waiters() {
+    explore("newcomer_x_waiters", &["before the close", "after the close"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let app = app("a");
+        let session = rig.session(&app);
+        let mut first = pin!(rig.pool.get_async(&app));
+        let mut second = pin!(rig.pool.get_async(&app));
+        assert!(poll_once(first.as_mut()).is_pending());
+        assert!(poll_once(second.as_mut()).is_pending());
+        let closer = spawn(move || session.close());
+        let freed = rig.pool.counts().waiting == 1;
+        assert!(rig.pool.try_get(&app).is_err(), "it has overtaken who waits");
+        let served = block_on(first).expect("a session");
+        assert!(poll_once(second.as_mut()).is_pending(), "served out of turn");
+        drop(served);
+        drop(block_on(second).expect("a session"));
+        closer.join().expect("no panic");
+        outcomes.note(if freed { "after the close" } else { "before the close" });
+    });
+}

@@ -1,0 +1,140 @@
+//! A get looks at `restart.txt`, and arrives after one that has looked since it was touched, or deleted.
+//!
+//! Looks are made without the lock (erratum E24), so a get may be held up between its look and its
+//! critical section. Guards `LastSeen::has_changed`: only a look that began after the last one that counted had
+//! ended is news. Without it, the look from before the touch is taken for another change, and one touch
+//! restarts twice. Asserted: after one more get there has been exactly one restart, whatever the two saw, in
+//! whatever order they arrived.
+//!
+//! A spawn runs to its end on the thread of the get that ordered it (`inline`), before that get goes on:
+//! no get sleeps for its own. The line compares looks, which are made before any of that: they, the touch and the gets'
+//! sections come in every order still. Foreign calls do not re-enter the pool: with that, loom is not
+//! through in 45 seconds.
+
+use crate::models::rig::*;
+use crate::sync::thread::inline;
+use crate::sync::{Mutex, me};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A `restart.txt`, and the time that each thread saw. All that is done with it is a step for the tool:
+/// what is none is not interleaved.
+#[derive(Clone)]
+struct Watched(Arc<Mutex<File>>);
+
+struct File {
+    /// None: there is none.
+    time: Option<u64>,
+    /// Threads, and what they saw.
+    looks: Vec<(usize, Option<u64>)>,
+}
+
+impl Watched {
+    fn new() -> Self {
+        Watched(Arc::new(Mutex::new(File { time: Some(1), looks: vec![] })))
+    }
+    /// A step after which a look may begin, or end.
+    fn step(&self) {
+        drop(self.0.lock());
+    }
+    fn touch(&self) {
+        self.0.lock().time = Some(2);
+    }
+    fn delete(&self) {
+        self.0.lock().time = None;
+    }
+    fn look_up(&self, file: &Path) -> io::Result<SystemTime> {
+        if !file.ends_with("restart.txt") {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let time = {
+            let mut file = self.0.lock();
+            let time = file.time;
+            file.looks.push((me(), time));
+            time
+        };
+        // The other look may begin and end before this one has ended.
+        self.step();
+        let time = time.ok_or(io::ErrorKind::NotFound)?;
+        Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(time))
+    }
+    fn seen_by(&self, thread: usize) -> Option<u64> {
+        let file = self.0.lock();
+        let (_, time) = file.looks.iter().find(|(by, _)| *by == thread).expect("it has looked");
+        *time
+    }
+}
+
+#[test]
+fn overtaken_look() {
+    explore("overtaken_look", &["before", "overtaken", "after"], |outcomes| {
+        let file = Watched::new();
+        let (door, watched) = (Door::default(), file.clone());
+        let looks = door.clone();
+        let rig = Rig::with_looks(door, |b| {
+            b.max(1).restart_files(move |path: &Path| {
+                looks.enter();
+                watched.look_up(path)
+            })
+        });
+        rig.spawner.always("/a", unlimited());
+        rig.idle(&app("a"));
+        let (pool, begin) = (rig.pool.clone(), file.clone());
+        let slow = spawn(move || {
+            begin.step();
+            (me(), inline(|| pool.get(&app("a"))).expect("a session"))
+        });
+        file.touch();
+        let quick = inline(|| rig.pool.get(&app("a"))).expect("a session");
+        let (thread, slow) = slow.join().expect("no panic");
+        // What it saw, and which process it was given: the second is the first with the new code.
+        outcomes.note(match (file.seen_by(thread), slow.pid()) {
+            (Some(1), 1) => "before",
+            (Some(1), 2) => "overtaken",
+            (Some(2), _) => "after",
+            other => panic!("{other:?}"),
+        });
+        drop((quick, slow));
+        drop(inline(|| rig.pool.get(&app("a"))).expect("a session"));
+        assert_eq!(rig.generation(&app("a")), 1, "one touch, one restart");
+    });
+}
+
+/// The file is deleted, which is no news, but is remembered as what was seen last (erratum E23).
+///
+/// Guards in `LastSeen::has_changed` that it is noted when a look ended which was no news: else the look from
+/// before the deletion, arriving late, is taken for a file made anew, and restarts the group. Asserted: there
+/// is no restart, whatever the two saw, in whatever order they arrived, and the one process serves on.
+#[test]
+fn overtaken_deletion() {
+    explore("overtaken_deletion", &["before", "after"], |outcomes| {
+        let file = Watched::new();
+        let (door, watched) = (Door::default(), file.clone());
+        let looks = door.clone();
+        let rig = Rig::with_looks(door, |b| {
+            b.max(1).restart_files(move |path: &Path| {
+                looks.enter();
+                watched.look_up(path)
+            })
+        })
+        .with_reentrant_looks();
+        rig.spawner.always("/a", unlimited());
+        rig.idle(&app("a"));
+        let (pool, begin) = (rig.pool.clone(), file.clone());
+        let slow = spawn(move || {
+            begin.step();
+            (me(), inline(|| pool.get(&app("a"))).expect("a session"))
+        });
+        file.delete();
+        let quick = inline(|| rig.pool.get(&app("a"))).expect("a session");
+        let (thread, slow) = slow.join().expect("no panic");
+        outcomes.note(match file.seen_by(thread) {
+            Some(_) => "before",
+            None => "after",
+        });
+        assert_eq!((quick.pid(), slow.pid()), (1, 1));
+        assert_eq!(rig.generation(&app("a")), 0, "a deletion restarts nothing");
+    });
+}

@@ -1,0 +1,26 @@
+//! The last handle of the pool is dropped while a session is closed (errata E13, E32).
+//!
+//! Guards that a pool that is dropped lets its sessions finish (`State::close` drains busy processes)
+//! and that the close of the last one shuts its process down (`end_drain` in `State::close_session`).
+//! Without the latter, the process outlives the pool. Asserted: the close finds the process in the
+//! pool or draining, never gone, and then it is shut down, once, as one that has drained.
+
+use crate::ShutDown;
+use crate::models::rig::*;
+
+#[test]
+fn session_close_x_pool_drop() {
+    let ways = ["Draining", "Live"];
+    explore_small("session_close_x_pool_drop", &ways, |outcomes| {
+        let Rig { pool, spawner, .. } = Rig::new(|b| b.max(1)).reentrant();
+        let mut session = {
+            let pool = pool.clone();
+            crate::sync::thread::inline(move || pool.get(&app("a"))).expect("a session")
+        };
+        let closer = spawn(move || session.end(Ending::Closed));
+        drop(pool);
+        let found: Found = closer.join().expect("no panic");
+        outcomes.note(format!("{found:?}"));
+        assert_eq!(spawner.shut_down(), [(1, ShutDown::Drained)]);
+    });
+}

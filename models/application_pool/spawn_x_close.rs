@@ -1,0 +1,38 @@
+//! The pool is closed while a process is spawned (errata E2, E32).
+//!
+//! Guards that `State::close` gives up spawns in flight, that `close` waits for them without the lock,
+//! and that what they spawned all the same is disposed of. Without the first, a spawn that ends only
+//! when it is told to keeps `close` for ever. Asserted: `close` comes back, and what was spawned is
+//! shut down once.
+
+use crate::models::rig::*;
+
+#[test]
+fn spawn_x_close() {
+    explore("spawn_x_close", &["given up", "spawned before"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
+        assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
+        rig.pool.close();
+        let counts = rig.pool.counts();
+        assert_eq!((counts.spawning, counts.count), (0, 0), "what close waits for");
+        let before = rig.pool.snapshot().totals.detached == 1;
+        outcomes.note(if before { "spawned before" } else { "given up" });
+        assert_eq!(rig.end(), [1]);
+    });
+}
+
+/// One that never ends by itself.
+#[test]
+fn hanging_spawn_x_close() {
+    explore("hanging_spawn_x_close", &["came late", "waited"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        rig.spawner.always("/a", Spawn::hang());
+        let waiting = rig.pool.clone();
+        let getter = spawn(move || waiting.get(&app("a")).map(drop));
+        rig.pool.close();
+        assert!(matches!(getter.join(), Ok(Err(crate::GetError::Closed))));
+        let waited = rig.pool.snapshot().totals.waited == 1;
+        outcomes.note(if waited { "waited" } else { "came late" });
+        assert!(rig.end().is_empty(), "nothing was spawned");
+    });
+}

@@ -1,0 +1,25 @@
+//! The group is detached while its first process is spawned (errata E2, E12).
+//!
+//! Guards that `detach_group` gives up the spawn in flight (`give_up_spawn`) and joins nothing, and that
+//! whoever ran the spawn disposes of its process (`Effect::Unwanted`). Without the first, a process that
+//! was spawned before the detach serves after it; without the second, it lives for ever, owned by
+//! nobody (PROP-NO-ORPHAN); as the text has it, the detach waits for the spawn with the lock in its
+//! hand. Asserted: the next get is served by a process that was spawned after the detach, and each is
+//! shut down once.
+
+use crate::models::rig::*;
+
+#[test]
+fn spawn_x_detach() {
+    explore("spawn_x_detach", &["given up", "spawned before"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
+        assert!(rig.pool.detach_group("/a"));
+        let session = rig.pool.get(&app("a")).expect("a session");
+        assert_eq!(session.pid(), 2, "spawned before the detach");
+        session.close();
+        let before = rig.pool.snapshot().totals.detached == 1;
+        outcomes.note(if before { "spawned before" } else { "given up" });
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}

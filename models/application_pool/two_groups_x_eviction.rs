@@ -1,0 +1,63 @@
+//! A get for a new group meets a full pool in which a process is just being freed (errata E17, E18).
+
+use crate::models::rig::*;
+
+/// One process, busy, which takes any number of sessions: the starving group condemns it, or evicts
+/// it if it is idle already.
+///
+/// Guards `State::condemn`: without it, the process takes one session more while the other group
+/// waits, then another, and is never idle (erratum E18: PROP-NO-GROUP-STARVES). Asserted: once
+/// the new group is in line, no newcomer is served by the process; the new group is served, by a process of its own.
+#[test]
+fn two_groups_x_eviction() {
+    let ways = ["in line first", "in line meanwhile", "late"];
+    explore("two_groups_x_eviction", &ways, |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        rig.spawner.always("/a", unlimited());
+        let session = rig.session(&app("a"));
+        let pool = rig.pool.clone();
+        let getter = spawn(move || {
+            let session = pool.get(&app("b")).expect("a session");
+            assert_eq!(session.request("r"), "r from /b");
+        });
+        // Whether the other is in line already.
+        let waits = rig.pool.counts().waiting == 1;
+        let newcomer = rig.pool.try_get(&app("a"));
+        assert!(!waits || newcomer.is_err(), "served by a process that is to make room");
+        let outcome = match (waits, newcomer.is_ok()) {
+            (true, _) => "in line first",
+            (false, true) => "late",
+            (false, false) => "in line meanwhile",
+        };
+        drop(newcomer);
+        session.close();
+        getter.join().expect("no panic");
+        assert_eq!(rig.counts(), (0, 1));
+        assert_eq!(rig.spawner.shut_down().len(), 1);
+        outcomes.note(outcome);
+    });
+}
+
+/// Two processes, busy: one is condemned, and the other is freed first.
+///
+/// Guards in `State::close_session` that a freed process is offered to the groups that wait for room,
+/// and in `State::new_app_group_creatable` that it is evicted for them and the condemned process
+/// reprieved. Without the first, the get waits for the condemned one, which is not freed before it is
+/// served. Asserted: the freed process makes room, and the other serves its group again.
+#[test]
+fn condemned_x_other_freed() {
+    explore("condemned_x_other_freed", &["in line", "late"], |outcomes| {
+        let rig = Rig::new(|b| b.max(2)).reentrant();
+        let (first, second) = (rig.session(&app("a")), rig.session(&app("a")));
+        let pool = rig.pool.clone();
+        let getter = spawn(move || drop(pool.get(&app("b")).expect("a session")));
+        let waits = rig.pool.counts().waiting == 1;
+        second.close();
+        getter.join().expect("no panic");
+        first.close();
+        let again = rig.pool.try_get(&app("a")).expect("the first has room again");
+        assert_eq!(again.pid(), 1);
+        assert_eq!(rig.spawner.shut_down().len(), 1);
+        outcomes.note(if waits { "in line" } else { "late" });
+    });
+}

@@ -1,0 +1,29 @@
+//! A future that waits is dropped while the process it waits for is freed, with another get behind it.
+//!
+//! Guards the end of `Turn`: a get that was handed a session and never took it passes it on. Without
+//! that, the process stays counted as busy for ever and the get behind sleeps (erratum E16).
+//! Asserted: the get behind is served, whether the first was still waiting when it was dropped or had
+//! been served; the pool ends idle.
+
+use crate::models::rig::*;
+use std::pin::pin;
+
+#[test]
+fn waiter_x_cancel() {
+    explore("waiter_x_cancel", &["dropped served", "dropped waiting"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let app = app("a");
+        let session = rig.session(&app);
+        let mut first = Box::pin(rig.pool.get_async(&app));
+        let mut behind = pin!(rig.pool.get_async(&app));
+        assert!(rig.door.poll_once(first.as_mut()).is_pending());
+        assert!(rig.door.poll_once(behind.as_mut()).is_pending());
+        let closer = spawn(move || session.close());
+        let served = rig.pool.counts().waiting == 1;
+        drop(first);
+        drop(rig.door.block_on(behind).expect("a session"));
+        closer.join().expect("no panic");
+        assert_eq!(rig.counts(), (0, 1));
+        outcomes.note(if served { "dropped served" } else { "dropped waiting" });
+    });
+}

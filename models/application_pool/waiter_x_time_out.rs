@@ -1,0 +1,36 @@
+//! A get's time-out comes while the process it waits for is freed.
+//!
+//! Guards `Inner::wait`: it looks for its outcome before it looks at the clock, and leaves the queue in
+//! the same section in which it gives up. Without that, a session is handed to a get that has left.
+//! Asserted: the get is served or has timed out, and the process is idle in the end.
+
+use crate::GetError;
+use crate::models::rig::*;
+use crate::sync::explore::Outcomes;
+use std::time::Duration;
+
+#[test]
+fn waiter_x_time_out() {
+    explore("waiter_x_time_out", &["served", "timed out"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
+        served_or_timed_out(&rig, outcomes);
+    });
+}
+
+/// Closes the session of the one process there is while a get waits whose time comes to its end.
+pub(super) fn served_or_timed_out(rig: &Rig, outcomes: &Outcomes) {
+    let session = rig.session(&app("a"));
+    let pool = rig.pool.clone();
+    let getter = spawn(move || pool.get_timeout(&app("a"), Duration::from_secs(1)).map(drop));
+    let clock = rig.clock.clone();
+    let time = spawn(move || clock.advance(Duration::from_secs(1)));
+    // The clock may have been moved before the get began: this ends that get's wait.
+    session.close();
+    outcomes.note(match getter.join().expect("no panic") {
+        Ok(()) => "served",
+        Err(GetError::TimedOut) => "timed out",
+        Err(other) => panic!("{other}"),
+    });
+    time.join().expect("no panic");
+    assert_eq!(rig.counts(), (0, 1));
+}

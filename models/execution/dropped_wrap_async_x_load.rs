@@ -1,0 +1,91 @@
+//! A `wrap_async` is dropped while its body waits to load, and somebody else loads.
+//!
+//! Guards the drop of an `Execution`: what is given up is taken back first, and where somebody holds the
+//! execution is completed when that one has released (`guard/late.rs`). Without it, its hook is completed
+//! beside the load (S8). Asserted: the hook is completed once, under a share, and the execution leaves;
+//! both by the drop itself and by the thread that has loaded. That thread is then in an execution of its own,
+//! which the hook is no part of (`Outside`): an executor that both run is nested in neither.
+
+use crate::execution::Executor;
+use crate::models::interlock::rig::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+#[test]
+fn dropped_wrap_async_x_load() {
+    let expected = ["completed by the drop", "completed by the load"];
+    explore("dropped_wrap_async_x_load", &expected, move |outcomes| {
+        let (interlock, world) = (Interlock::new(), World::new());
+        let completed = Arc::new(AtomicUsize::new(0));
+        let executor = {
+            let (world, completed) = (world.clone(), completed.clone());
+            let complete = move || {
+                world.runs();
+                completed.fetch_add(1, SeqCst);
+                Ok(())
+            };
+            Executor::builder().interlock(interlock.clone()).to_complete(complete).build()
+        };
+        let mut other = interlock.enter();
+        let mut task = Box::pin(executor.wrap_async(async |execution| {
+            let running = execution.running().expect("there is an interlock");
+            drop(running.load_async().await?);
+            Ok(())
+        }));
+        assert!(poll_once(task.as_mut()).is_pending());
+        let theirs = world.clone();
+        let thread = spawn(move || other.load(|_| theirs.alone("load")).expect("no deadlock"));
+        drop(task);
+        let by_the_drop = completed.load(SeqCst) == 1;
+        thread.join().expect("no panic");
+        assert_eq!(completed.load(SeqCst), 1);
+        outcomes.note(if by_the_drop { expected[0] } else { expected[1] });
+        interlock.unload(|_| ()).expect("nobody is left");
+    });
+}
+
+#[test]
+fn dropped_wrap_async_x_load_in_an_execution() {
+    let expected = ["completed by the drop", "completed by the load"];
+    explore("dropped_wrap_async_x_load_in_an_execution", &expected, move |outcomes| {
+        let (interlock, world) = (Interlock::new(), World::new());
+        let begun = Arc::new(AtomicUsize::new(0));
+        let counted = begun.clone();
+        let inner = Executor::builder()
+            .interlock(interlock.clone())
+            .to_run(move || {
+                counted.fetch_add(1, SeqCst);
+                Ok(())
+            })
+            .build();
+        let executor = {
+            let (world, inner) = (world.clone(), inner.clone());
+            let complete = move || {
+                inner.wrap(|_| {
+                    world.runs();
+                    Ok(())
+                })?;
+                Ok(())
+            };
+            Executor::builder().interlock(interlock.clone()).to_complete(complete).build()
+        };
+        let mut theirs = inner.run().expect("it runs");
+        let mut task = Box::pin(executor.wrap_async(async |execution| {
+            let running = execution.running().expect("there is an interlock");
+            drop(running.load_async().await?);
+            Ok(())
+        }));
+        assert!(poll_once(task.as_mut()).is_pending());
+        let thread = spawn(move || {
+            theirs.within(|execution| {
+                let running = execution.running().expect("there is an interlock");
+                running.load(|_| world.alone("load")).expect("no deadlock");
+            });
+        });
+        drop(task);
+        let by_the_drop = begun.load(SeqCst) == 2;
+        thread.join().expect("no panic");
+        assert_eq!(begun.load(SeqCst), 2, "its hooks run for each of its executions");
+        outcomes.note(if by_the_drop { expected[0] } else { expected[1] });
+    });
+}

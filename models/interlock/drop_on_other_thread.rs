@@ -1,0 +1,29 @@
+//! A guard is dropped on another thread than it was made on, while somebody waits for its share.
+//!
+//! Guards `Running::drop`, which knows its owner and not its thread, and the look for waiters after it.
+//! Asserted: the load is granted, and whether it waited.
+
+use crate::models::interlock::rig::*;
+
+#[test]
+fn interlock_drop_on_other_thread() {
+    let expected = ["load waited", "no wait"];
+    explore("interlock_drop_on_other_thread", &expected, |outcomes| {
+        let (interlock, world) = (Interlock::new(), World::new());
+        let moved = interlock.enter();
+        let theirs = world.clone();
+        let thread = spawn(move || {
+            theirs.runs();
+            drop(moved);
+        });
+        interlock.run(|r| match r.try_load(|_| world.alone("load")) {
+            Ok(()) => outcomes.note("no wait"),
+            Err(AcquireError::WouldBlock) => {
+                r.load(|_| world.alone("load")).expect("no deadlock");
+                outcomes.note("load waited");
+            }
+            Err(error) => panic!("{error}"),
+        });
+        thread.join().expect("no panic");
+    });
+}

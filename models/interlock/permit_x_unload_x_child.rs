@@ -1,0 +1,36 @@
+//! An execution waits, permitting loads, for its child, while somebody wants to unload (defect D4 of the
+//! original).
+//!
+//! Guards the guard of `State::enter` for descendants: they wait for the holder alone. Entering like
+//! any newcomer, the child waits behind the unload, the unload for the end of the permit block, and that
+//! for the child. Asserted: all three come to their end, and nothing is unloaded before the parent's
+//! permit block has ended (L3, S3), whether the child came before or after the unload asked.
+
+use crate::models::interlock::rig::*;
+
+#[test]
+fn interlock_permit_x_unload_x_child() {
+    let expected = ["child first", "unload waited already"];
+    explore("interlock_permit_x_unload_x_child", &expected, |outcomes| {
+        let (interlock, world) = (Interlock::new(), World::new());
+        let mut parent = interlock.enter();
+        let (child, there, ilk) = (parent.child(), world.clone(), interlock.clone());
+        let thread = spawn(move || {
+            let before = in_state(&ilk, OwnerState::WaitingToUnload);
+            child.run(|_| there.note("child"));
+            before
+        });
+        let (theirs, there) = (interlock.clone(), world.clone());
+        let unloader =
+            spawn(move || theirs.unload(|_| there.alone("unload")).expect("no deadlock"));
+        let before = parent.permit_loads(|| thread.join().expect("no panic"));
+        assert_eq!(world.story(), "child");
+        drop(parent);
+        unloader.join().expect("no panic");
+        assert_eq!(world.story(), "child, unload");
+        match before.expect("the only share") {
+            0 => outcomes.note("child first"),
+            _ => outcomes.note("unload waited already"),
+        }
+    });
+}

@@ -1,0 +1,62 @@
+//! What the models of the interlock share: application code that notices whether it is alone.
+
+pub(in crate::models) use crate::execution::interlock::{AcquireError, OwnerState};
+pub(in crate::models) use crate::models::rig::{Bell, explore, poll_once, spawn};
+pub(in crate::models) use crate::{Interlock, ManualClock};
+
+use crate::sync::Flag;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+/// Application code that runs, is loaded, and is unloaded. Says S8 in its bodies: while somebody
+/// loads or unloads, nobody else runs. Its numbers are no steps; the flag is one, so that others come
+/// in between.
+#[derive(Clone)]
+pub(in crate::models) struct World(Arc<Inside>);
+
+struct Inside {
+    running: AtomicUsize,
+    alone: AtomicUsize,
+    step: Flag,
+    story: Mutex<Vec<&'static str>>,
+}
+
+impl World {
+    pub(in crate::models) fn new() -> Self {
+        World(Arc::new(Inside {
+            running: AtomicUsize::new(0),
+            alone: AtomicUsize::new(0),
+            step: Flag::new(false),
+            story: Mutex::default(),
+        }))
+    }
+    /// A body that has a share.
+    pub(in crate::models) fn runs(&self) {
+        self.0.running.fetch_add(1, SeqCst);
+        assert_eq!(self.0.alone.load(SeqCst), 0, "it runs while somebody is alone");
+        self.0.step.is_raised();
+        assert_eq!(self.0.alone.load(SeqCst), 0, "somebody is alone while it runs");
+        self.0.running.fetch_sub(1, SeqCst);
+    }
+    /// The body of a load or an unload: one at a time (S1).
+    pub(in crate::models) fn alone(&self, what: &'static str) {
+        assert_eq!(self.0.alone.fetch_add(1, SeqCst), 0, "two are alone");
+        assert_eq!(self.0.running.load(SeqCst), 0, "it is not alone");
+        self.note(what);
+        self.0.step.is_raised();
+        assert_eq!(self.0.running.load(SeqCst), 0, "it was not alone");
+        self.0.alone.fetch_sub(1, SeqCst);
+    }
+    /// Notes something, in order.
+    pub(in crate::models) fn note(&self, what: &'static str) {
+        self.0.story.lock().expect("no panic").push(what);
+    }
+    pub(in crate::models) fn story(&self) -> String {
+        self.0.story.lock().expect("no panic").join(", ")
+    }
+}
+
+/// How many are in this state.
+pub(in crate::models) fn in_state(interlock: &Interlock, state: OwnerState) -> usize {
+    interlock.dump().owners.iter().filter(|owner| owner.state == state).count()
+}

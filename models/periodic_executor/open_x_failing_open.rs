@@ -1,0 +1,78 @@
+//! Two open at once, and the first start fails, or each does.
+//!
+//! Asserted in both: whoever is told that it is open finds it open, or is told by a join that it could not be
+//! started.
+
+use crate::models::periodic_executor::rig::*;
+use crate::{AsyncPeriodicExecutor, BoxFuture, OpenError, Runtime};
+use std::time::{Duration, Instant};
+
+/// A runtime with a thread for each task, once it has failed as often as this.
+struct Fails {
+    times: usize,
+    tries: Count,
+}
+
+impl Runtime for Fails {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        if self.tries.up() <= self.times {
+            scripted_panic();
+        }
+        crate::sync::thread::start("task", None, move || block_on(task)).expect("a thread");
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// How many of two opens were told that it could not be started, how many starts there were, and what a join
+/// says afterwards.
+fn two_opens(times: usize, calls: &Count) -> (usize, usize, Result<Joined, JoinError>) {
+    let (tries, counted) = (Count::default(), calls.clone());
+    let runtime = Fails { times, tries: tries.clone() };
+    let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime)
+        .clock(ManualClock::new().clock())
+        .unregistered()
+        .target(move || {
+            counted.up();
+            std::future::ready(Flow::Stop)
+        });
+    let open = |executor: &AsyncPeriodicExecutor<Fails>| match executor.open() {
+        Ok(()) => 0,
+        Err(OpenError::NotStarted(_)) => 1,
+        Err(other) => panic!("{other}"),
+    };
+    let theirs = executor.clone();
+    let opener = spawn(move || open(&theirs));
+    let mine = open(&executor);
+    let failed = mine + opener.join().expect("no panic");
+    let joined = block_on(executor.join());
+    (failed, tries.get(), joined)
+}
+
+/// Guards that who fails to start tries once more for who has opened meanwhile (`Core::open`): otherwise nothing
+/// is opened, though that one was told that it is open.
+#[test]
+fn periodic_open_x_failing_open() {
+    let ways = ["for both", "one after the other"];
+    explore("periodic_open_x_failing_open", &ways, move |outcomes| {
+        let calls = Count::default();
+        let (failed, tries, joined) = two_opens(1, &calls);
+        assert_eq!((tries, joined), (2, Ok(Joined::Finished)));
+        assert_eq!(calls.get(), 1);
+        outcomes.note(ways[failed]);
+    });
+}
+
+/// Guards that there is one try more for all who open meanwhile (`Core::open`): otherwise it is made again for as
+/// long as it fails.
+#[test]
+fn periodic_open_x_hopeless_open() {
+    let ways = ["one is told by the join", "each is told"];
+    explore("periodic_open_x_hopeless_open", &ways, move |outcomes| {
+        let (failed, tries, joined) = two_opens(2, &Count::default());
+        assert_eq!((tries, joined), (2, Ok(Joined::Abandoned)));
+        outcomes.note(ways[failed - 1]);
+    });
+}

@@ -1,0 +1,241 @@
+//! An executor is woken while it goes to sleep, and at every other moment.
+//!
+//! Asserted in all: a call begins after the wake, for the executor sees what was there before it; and
+//! waking takes no lock.
+
+use crate::models::periodic_executor::rig::*;
+use crate::user_code::contain;
+use crate::{AsyncPeriodicExecutor, BoxFuture, Runtime};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// Guards the look at `WOKEN` in the step that sets `ASLEEP`, and that the waker is shown before
+/// (`Signal::lie_down`), and the unpark (`Signal::wake`): without one of them the executor sleeps
+/// though it was woken, and the join never ends.
+#[test]
+fn periodic_wake_x_park() {
+    let ways = ["before the first call", "after it"];
+    explore("periodic_wake_x_park", &ways, move |outcomes| {
+        let (calls, news) = (Count::default(), Count::default());
+        let executor = builder().target(until_news(&calls, &news));
+        executor.open().expect("a thread");
+        assert!(executor.is_open());
+        news.up();
+        lock_free(|| executor.wake());
+        assert_eq!(executor.join(), Ok(Joined::Finished));
+        outcomes.note(ways[calls.get() - 1]);
+    });
+}
+
+/// The same for a task, by the waker of whoever polls it. Guards the same lines: without one of them, the task is
+/// not polled again.
+#[test]
+fn periodic_task_wake_x_park() {
+    let ways = ["before the first call", "after it"];
+    explore("periodic_task_wake_x_park", &ways, move |outcomes| {
+        outcomes.note(ways[calls_until_news(OnThreads) - 1]);
+    });
+}
+
+/// How often a task of this runtime is called until it finds news, of which it is woken while it may be asleep.
+fn calls_until_news(runtime: impl Runtime) -> usize {
+    let (calls, news) = (Count::default(), Count::default());
+    let mut target = until_news(&calls, &news);
+    let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime)
+        .clock(ManualClock::new().clock())
+        .unregistered()
+        .target(move || std::future::ready(target()));
+    executor.open().expect("a thread");
+    assert!(executor.is_open());
+    news.up();
+    executor.wake();
+    assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
+    calls.get()
+}
+
+/// Polls a task by a waker that wakes nobody, and that panics when it is woken and when the last of it is dropped.
+fn poll_by_bomb(task: &mut BoxFuture<()>) -> Poll<()> {
+    struct Bomb;
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            scripted_panic()
+        }
+        fn wake_by_ref(self: &Arc<Self>) {
+            scripted_panic()
+        }
+    }
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !crate::sync::has_failed() {
+                scripted_panic()
+            }
+        }
+    }
+    let waker = Waker::from(Arc::new(Bomb));
+    let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
+    // If it is not the last: that is whose it is.
+    let _ = contain(|| drop(waker));
+    polled
+}
+
+/// The task is polled by wakers that panic, one after the other, before it is polled by one that wakes it.
+///
+/// Guards that not the runtime's waker is shown, but one of our own (`Shown::by`), which contains its panics
+/// (`Rouser`): without, they come out of the poll in which it is replaced, or out of the wake; and natively the
+/// slot is of no use any more.
+#[test]
+fn periodic_wake_x_panicking_waker() {
+    struct Bombs;
+    impl Runtime for Bombs {
+        type Sleep = std::future::Pending<()>;
+        fn spawn(&self, mut task: BoxFuture<()>) {
+            let carry_out = move || {
+                if (0..2).all(|_| poll_by_bomb(&mut task).is_pending()) {
+                    block_on(task);
+                }
+            };
+            crate::sync::thread::start("task", None, carry_out).expect("a thread");
+        }
+        fn sleep_until(&self, _: Instant) -> Self::Sleep {
+            std::future::pending()
+        }
+    }
+    let ways = ["before the first call", "after it"];
+    explore("periodic_wake_x_panicking_waker", &ways, move |outcomes| {
+        outcomes.note(ways[calls_until_news(Bombs) - 1]);
+    });
+}
+
+/// A task that joins is polled by one waker, and then by another. Guards that each poll leaves its own
+/// (`Core::poll_join`): otherwise the first is woken, which wakes nobody. Asserted: the join ends.
+#[test]
+fn periodic_join_x_second_waker() {
+    explore("periodic_join_x_second_waker", &["joined"], |outcomes| {
+        let executor = AsyncPeriodicExecutor::builder(Duration::MAX, OnThreads)
+            .clock(ManualClock::new().clock())
+            .unregistered()
+            .target(|| std::future::ready(()));
+        executor.open().expect("a thread");
+        let mut join = Box::pin(executor.join());
+        assert!(poll_once(join.as_mut()).is_pending());
+        executor.close();
+        assert_eq!(block_on(join), Ok(Joined::Closed));
+        outcomes.note("joined");
+    });
+}
+
+/// A runtime with a thread for each task. No model waits for a time.
+struct OnThreads;
+
+impl Runtime for OnThreads {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        crate::sync::thread::start("task", None, move || block_on(task)).expect("a thread");
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// A waker is held up between its step on the word and the slot, while the executor calls and sleeps again,
+/// for it was time anyway: it then ends that sleep, for nothing, and leaves the slot empty.
+///
+/// Guards that the waker is shown anew after each sleep, whatever ended it (`Signal::lie_down`): without
+/// that, the next wake finds nobody to unpark. The pause that is over at once stands for one whose time
+/// comes, for no time passes in a model.
+#[test]
+fn periodic_late_wake_x_wake() {
+    explore("periodic_late_wake_x_wake", &["1", "2", "3", "4"], |outcomes| {
+        let (calls, news) = (Count::default(), Count::default());
+        let outcomes = outcomes.clone();
+        let executor = {
+            let news = news.clone();
+            builder().target(move || match (calls.up(), news.get()) {
+                (call, 1) => {
+                    outcomes.note(call.to_string());
+                    Flow::Stop
+                }
+                (1, _) => Flow::After(Duration::ZERO),
+                _ => Flow::Continue,
+            })
+        };
+        executor.open().expect("a thread");
+        let late = executor.clone();
+        spawn(move || lock_free(|| late.wake()));
+        assert!(executor.is_open());
+        news.up();
+        lock_free(|| executor.wake());
+        // No handle's drop closes it: if nobody wakes it, the tool finds it asleep at the end.
+        std::mem::forget(executor);
+    });
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// An executor that sleeps is woken, is held back by its minimum interval, and sleeps on until that has
+/// passed. Nothing but the clock ends that sleep.
+///
+/// Guards that moved hands rouse whoever sleeps (`Signal::look_at_the_clock`), and that a wake is kept
+/// while it is held back (`Signal::begin_call` alone clears `WOKEN`). Asserted: there is a second
+/// call, and not before the time.
+#[test]
+fn periodic_held_back_x_clock() {
+    explore("periodic_held_back_x_clock", &["asleep", "awake"], |outcomes| {
+        let (calls, advanced) = (Count::default(), Count::default());
+        let clock = ManualClock::new();
+        let target = {
+            let (calls, advanced) = (calls.clone(), advanced.clone());
+            move || match calls.up() {
+                1 => Flow::Continue,
+                _ => {
+                    assert_eq!(advanced.get(), 1, "before the time");
+                    Flow::Stop
+                }
+            }
+        };
+        let executor = PeriodicExecutor::builder(Duration::MAX)
+            .min_interval(HOUR)
+            .clock(clock.clock())
+            .unregistered()
+            .target(target);
+        executor.open().expect("a thread");
+        if executor.phase() == Phase::Asleep {
+            executor.wake();
+            assert!(executor.is_open());
+            advanced.up();
+            clock.advance(HOUR);
+            assert_eq!(executor.join(), Ok(Joined::Finished));
+            outcomes.note("asleep");
+        } else {
+            executor.close();
+            assert_eq!(executor.join(), Ok(Joined::Closed));
+            outcomes.note("awake");
+        }
+    });
+}
+
+/// The hands are moved while somebody joins, with a time-out.
+///
+/// Guards that a join says that it is there before it looks at the clock (`Signal::is_joined`), and that
+/// moved hands wake it under its lock (`Core::tick`): without, it sleeps past its time.
+#[test]
+fn periodic_join_x_clock() {
+    let ways = ["before the first call", "after it"];
+    explore("periodic_join_x_clock", &ways, move |outcomes| {
+        let (calls, clock) = (Count::default(), ManualClock::new());
+        let executor = {
+            let calls = calls.clone();
+            PeriodicExecutor::builder(Duration::MAX).clock(clock.clock()).unregistered().target(
+                move || {
+                    calls.up();
+                },
+            )
+        };
+        executor.open().expect("a thread");
+        // The next step of this thread is the join's, which has its deadline by then.
+        spawn(move || clock.advance(HOUR));
+        assert_eq!(executor.join_timeout(HOUR), Err(JoinError::TimedOut));
+        outcomes.note(ways[calls.get()]);
+    });
+}

@@ -1,0 +1,103 @@
+//! A key whose code calls the pool back is looked up, while its neighbour of the same hash is forgotten.
+//!
+//! Guards that keys are hashed, compared and cloned without the lock (`Inner::search`, `Search::go_on`,
+//! `Inner::with_key`), and dropped without it (`Effect::Forget`): under the lock, what re-enters would not come back.
+//! The keys of `pool_rig.rs` assert no more than that no lock is held where they are looked at. Asserted: the
+//! borrower is lent a thing of its own key, whether that has been compared with its neighbour or found that gone; and
+//! the neighbour is forgotten.
+
+use crate::models::resource_pool::rig::*;
+use crate::models::rig::Door;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// All have the same hash.
+struct Caller {
+    name: &'static str,
+    door: Door,
+    comparisons: Arc<AtomicUsize>,
+}
+
+impl PartialEq for Caller {
+    fn eq(&self, other: &Self) -> bool {
+        self.comparisons.fetch_add(1, Ordering::SeqCst);
+        self.door.enter();
+        self.name == other.name
+    }
+}
+
+impl Eq for Caller {}
+
+impl Hash for Caller {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.door.enter();
+        state.write_u8(0);
+    }
+}
+
+impl Clone for Caller {
+    fn clone(&self) -> Self {
+        self.door.enter();
+        let Caller { name, door, comparisons } = self;
+        Caller { name, door: door.clone(), comparisons: comparisons.clone() }
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.door.enter();
+    }
+}
+
+/// Makes names.
+struct Maker;
+
+impl ResourceFactory for Maker {
+    type Resource = &'static str;
+    type Metadata = Caller;
+    type Error = &'static str;
+
+    fn create(&self, of: &Caller) -> Result<&'static str, &'static str> {
+        Ok(of.name)
+    }
+    fn destroy(&self, of: &Caller, name: &'static str) {
+        assert_eq!(of.name, name, "destroyed as another key's");
+    }
+}
+
+#[test]
+fn resource_calling_key_x_forgotten() {
+    let expected = ["compared", "not compared"];
+    explore("resource_calling_key_x_forgotten", &expected, |outcomes| {
+        let door = Door::default();
+        let comparisons: Arc<AtomicUsize> = Arc::default();
+        let [x, y] = ["x", "y"].map(|name| {
+            let (door, comparisons) = (door.clone(), comparisons.clone());
+            Caller { name, door, comparisons }
+        });
+        let clock = crate::ManualClock::new();
+        let builder = KeyedResourcePool::<Caller, Maker>::builder(Maker).clock(clock.clock());
+        let pool = builder.maintenance(false).build().expect("a valid pool");
+        let weak = pool.downgrade();
+        door.open(move || {
+            if let Some(pool) = weak.upgrade() {
+                pool.num_keys();
+            }
+        });
+        let neighbour = pool.borrow(&x).expect("a thing").into_owned();
+        comparisons.store(0, Ordering::SeqCst);
+        let leaving = spawn(move || neighbour.invalidate());
+        assert_eq!(*pool.borrow(&y).expect("a thing"), "y", "lent a thing of another key");
+        let compared = comparisons.load(Ordering::SeqCst);
+        leaving.join().expect("no panic");
+        outcomes.note(match compared {
+            0 => "not compared",
+            1 => "compared",
+            more => panic!("compared {more} times with one key"),
+        });
+        assert_eq!((pool.num_keys(), pool.num_idle()), (1, 1));
+        pool.close();
+        assert!(pool.wait_closed(SECOND), "nothing is left of a closed pool");
+    });
+}

@@ -1,0 +1,63 @@
+//! The pool is closed while its limits are changed, or all is cleared.
+
+use crate::models::resource_pool::rig::*;
+use crate::models::rig::{block_on, poll_once};
+use std::pin::pin;
+
+/// A limit is raised, by which somebody who waits could be served. Guards the place in line that
+/// `State::close_key` takes from the key. Without it, the key stands in line with nobody in its queue, and who raises
+/// the limit afterwards would serve them (INV-RP-LINE). Asserted: who waits is served before the close, or
+/// told of it.
+#[test]
+fn resource_close_x_raise() {
+    let expected = ["closed", "served"];
+    explore_small("resource_close_x_raise", &expected, |outcomes| {
+        let rig = keyed(|b| b.max_total(1));
+        let lent = rig.lend(Name("a"));
+        let b = Name("b");
+        let mut waiter = pin!(rig.pool.borrow_async(&b));
+        assert!(poll_once(waiter.as_mut()).is_pending());
+        let pool = rig.pool.clone();
+        let raising = spawn(move || pool.set_max_total(2).expect("a valid limit"));
+        let handed = rig.pool.num_waiting() == 0;
+        rig.pool.close();
+        match block_on(waiter) {
+            Ok(_) => panic!("served by a closed pool"),
+            Err(error) => assert_eq!(error, BorrowError::Closed),
+        }
+        outcomes.note(if handed { "served" } else { "closed" });
+        raising.join().expect("no panic");
+        assert_eq!((rig.factory.made(), rig.counts()), (1, (1, 0, 1)));
+        drop(lent);
+        assert_eq!(rig.end(), [1]);
+    });
+}
+
+/// All is cleared. Guards that a close clears what is idle (`State::close_key`): nobody else will. Without that, it
+/// stays (INV-RP-CLOSED), unless it was cleared just before. Asserted: what was idle is destroyed by the one or by the
+/// other, and what was lent when it comes back.
+#[test]
+fn resource_close_x_clear_all() {
+    let expected = ["by the clear", "by the close"];
+    explore_small("resource_close_x_clear_all", &expected, |outcomes| {
+        let rig = unkeyed(|b| b);
+        let (lent, idle) = (rig.lend(), rig.lend());
+        drop(idle);
+        let me = crate::sync::me();
+        let theirs = outcomes.clone();
+        rig.factory.on_call(move |call| {
+            if call == Call::Destroy(2) {
+                let mine = crate::sync::me() == me;
+                theirs.note(if mine { "by the close" } else { "by the clear" });
+            }
+        });
+        let pool = rig.pool.clone();
+        let clearing = spawn(move || pool.clear_all());
+        rig.pool.close();
+        drop(lent);
+        assert!(rig.pool.wait_closed(SECOND));
+        assert_eq!(rig.factory.gone().len(), 2);
+        clearing.join().expect("no panic");
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}

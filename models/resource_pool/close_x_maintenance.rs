@@ -1,0 +1,171 @@
+//! The pool is closed while what is due at a time is done: in all of these each thing is destroyed once, and the
+//! close comes to its end, of which who waits for it is told.
+
+use crate::models::resource_pool::rig::*;
+use crate::models::rig::{block_on, poll_once};
+use crate::{BoxFuture, ManualClock, Runtime};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Instant;
+
+/// A loan looks abandoned, and is lost. Guards the end of `State::reclaim` (`State::left`): with the last loan that
+/// is given up, the pool is over. Without it, who waits for the end sleeps for ever. Asserted: nobody waits for
+/// what is lost, whether it is given up before the close or after it; and it dies when it comes back after all.
+#[test]
+fn resource_close_x_abandoned() {
+    let expected = ["given up after the close", "given up before it"];
+    explore_small("resource_close_x_abandoned", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.abandoned_after(SECOND).remove_abandoned(true)).reentrant();
+        let lost = rig.lend();
+        rig.clock.advance(SECOND);
+        let pool = rig.pool.clone();
+        let maintenance = spawn(move || pool.maintain());
+        let before = rig.pool.num_total() == 0;
+        rig.pool.close();
+        assert!(rig.pool.wait_closed(SECOND));
+        maintenance.join().expect("no panic");
+        outcomes.note(if before { "given up before it" } else { "given up after the close" });
+        assert_eq!((rig.counts(), rig.factory.gone().len()), ((0, 0, 0), 0));
+        drop(lost);
+        assert_eq!(rig.end(), [1]);
+    });
+}
+
+/// Makes its second thing once it may.
+#[derive(Clone, Default)]
+struct Late(Arc<(AtomicU32, AtomicBool)>);
+
+impl AsyncResourceFactory for Late {
+    type Resource = u32;
+    type Metadata = ();
+    type Error = Infallible;
+
+    async fn create(&self, (): &()) -> Result<u32, Infallible> {
+        let number = self.0.0.fetch_add(1, SeqCst) + 1;
+        let may = || number == 1 || self.0.1.load(SeqCst);
+        poll_fn(|_| if may() { Poll::Ready(()) } else { Poll::Pending }).await;
+        Ok(number)
+    }
+}
+
+/// A runtime whose tasks are polled by the model.
+#[derive(Clone, Default)]
+struct ByHand(Arc<Mutex<Vec<BoxFuture<()>>>>, Arc<AtomicU32>);
+
+impl Runtime for ByHand {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.1.fetch_add(1, SeqCst);
+        self.0.lock().expect("no panic").push(task);
+    }
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+impl ByHand {
+    /// Each of them once; what has not ended stays.
+    fn run(&self) {
+        let mut tasks = std::mem::take(&mut *self.0.lock().expect("no panic"));
+        tasks.retain_mut(|task| poll_once(task.as_mut()).is_pending());
+        self.0.lock().expect("no panic").append(&mut tasks);
+    }
+}
+
+/// The same of a loan that begins after the close, because what its borrower had begun to make before it comes only
+/// then; and by an executor, which stops when nothing is lent. Guards that it then sleeps until nothing
+/// (`Inner::after_pass`). Without it, who begins the loan takes what it had slept until for what it sleeps until, wakes
+/// nobody, and nobody ever gives the loan up. Asserted: it is given up in its time, and the close ends.
+#[test]
+fn resource_close_x_late_loan() {
+    let expected = ["it went on", "it was begun again"];
+    explore_small("resource_close_x_late_loan", &expected, |outcomes| {
+        let (late, runtime, clock) = (Late::default(), ByHand::default(), ManualClock::new());
+        let pool = ResourcePool::builder(Async(late.clone()), ()).clock(clock.clock());
+        let pool = pool.abandoned_after(SECOND).remove_abandoned(true);
+        let pool = pool.build_on(runtime.clone()).expect("a valid pool");
+        // For this one it sleeps until a time.
+        let first = block_on(pool.borrow_async()).expect("at once");
+        runtime.run();
+        first.invalidate();
+        clock.advance(SECOND / 2);
+        let mut begun = Box::pin(pool.borrow_async());
+        assert!(poll_once(begun.as_mut()).is_pending());
+        pool.close();
+        let theirs = runtime.clone();
+        let sweep = spawn(move || theirs.run());
+        late.0.1.store(true, SeqCst);
+        let Poll::Ready(lost) = poll_once(begun.as_mut()) else { panic!("it is made") };
+        let lost = lost.expect("begun before the close");
+        sweep.join().expect("no panic");
+        clock.advance(SECOND);
+        let again = runtime.1.load(SeqCst) > 1;
+        outcomes.note(if again { "it was begun again" } else { "it went on" });
+        for _ in 0..3 {
+            runtime.run();
+        }
+        assert_eq!((pool.num_active(), pool.num_total()), (0, 0), "nobody gives it up");
+        assert!(pool.wait_closed(SECOND));
+        drop(lost);
+    });
+}
+
+/// What is idle is due to be evicted. Guards the end of `State::destroyed` (`State::left`): the end of what was
+/// leaving when the pool was closed is the end of the close. Without it, who waits for that sleeps for ever.
+/// Asserted: it is destroyed by the one or by the other.
+#[test]
+fn resource_close_x_eviction() {
+    let expected = ["by the close", "by the maintenance"];
+    explore_small("resource_close_x_eviction", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_idle_time(SECOND));
+        drop(rig.lend());
+        rig.clock.advance(SECOND);
+        let me = crate::sync::me();
+        let theirs = outcomes.clone();
+        rig.factory.on_call(move |call| {
+            if call == Call::Destroy(1) {
+                let mine = crate::sync::me() == me;
+                theirs.note(if mine { "by the close" } else { "by the maintenance" });
+            }
+        });
+        let pool = rig.pool.clone();
+        let evictor = spawn(move || pool.maintain());
+        rig.pool.close();
+        assert!(rig.pool.wait_closed(SECOND));
+        assert_eq!(rig.factory.gone(), [1]);
+        evictor.join().expect("no panic");
+        rig.end();
+    });
+}
+
+/// What is idle is being tested. Guards the look at that in `State::evict`: its tester has it, so the close leaves it
+/// there, marked. Without that, the close destroys an empty place, and the tester puts its thing where nothing is.
+/// Asserted: it is destroyed, after its test if that has begun, though it passes.
+#[test]
+fn resource_close_x_test() {
+    let expected = ["closed before its test", "tested first"];
+    explore_small("resource_close_x_test", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.test_while_idle(true).eviction_interval(SECOND));
+        drop(rig.lend());
+        rig.clock.advance(SECOND);
+        let tests = Bell::new();
+        let theirs = tests.clone();
+        rig.factory.on_call(move |call| {
+            if call == Call::Validate(1) {
+                theirs.ring();
+            }
+        });
+        let pool = rig.pool.clone();
+        let tester = spawn(move || pool.maintain());
+        rig.pool.close();
+        assert!(rig.pool.wait_closed(SECOND));
+        assert_eq!(rig.factory.gone(), [1]);
+        tester.join().expect("no panic");
+        let tested = tests.rung() > 0;
+        outcomes.note(if tested { "tested first" } else { "closed before its test" });
+        rig.end();
+    });
+}

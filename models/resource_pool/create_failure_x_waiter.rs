@@ -1,0 +1,40 @@
+//! A creation fails, or panics, while somebody waits for the place.
+//!
+//! Guards the drop of `Reserved`, and `State::give_back_place`, which settles: on whatever path a creation
+//! ends, its place is given back, and goes to who waits. Without that, the waiter sleeps for ever, and
+//! every failure makes the pool smaller. Asserted: one of the two borrowers is told of the failure, which is
+//! its own, and the other is lent a thing; the panic goes no further than its borrower.
+
+use crate::models::resource_pool::rig::*;
+
+fn creation_ends(name: &str, end: Make, failure: &Failure<&'static str>) {
+    let failure = failure.clone();
+    explore_small(name, &["here", "there"], move |outcomes| {
+        let rig = unkeyed(|b| b.max_active(1)).reentrant();
+        rig.factory.next(&[end]);
+        let pool = rig.pool.clone();
+        let there = spawn(move || pool.borrow().map(|lent| lent.number));
+        let here = rig.pool.borrow().map(|lent| lent.number);
+        let there = there.join().expect("no panic");
+        let (place, (failed, served)) = match here.is_err() {
+            true => ("here", (here, there)),
+            false => ("there", (there, here)),
+        };
+        assert_eq!(failed, Err(BorrowError::Create(failure.clone())));
+        assert_eq!(served, Ok(1));
+        outcomes.note(place);
+        assert_eq!(rig.counts(), (0, 1, 1));
+        assert_eq!(rig.end(), [1]);
+    });
+}
+
+#[test]
+fn resource_create_failure_x_waiter() {
+    creation_ends("resource_create_failure_x_waiter", Make::Fail, &Failure::Error("as told"));
+}
+
+#[test]
+fn resource_create_panic_x_waiter() {
+    let message = "scripted panic in create".to_owned();
+    creation_ends("resource_create_panic_x_waiter", Make::Panic, &Failure::Panicked(message));
+}

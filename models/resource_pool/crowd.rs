@@ -1,0 +1,162 @@
+//! Everybody at once: more threads than loom can run, each doing something else, in pools of many kinds.
+//! Shuttle only.
+//!
+//! Guards what the models of two and three actors cannot: that nobody sleeps for ever because a third came
+//! between. Four to six threads borrow, with and without patience, give up, return, invalidate, detach, add,
+//! clear, change limits, maintain and move the clock, in pools with keys and without, in order and barging,
+//! with tests, minima, times and abandoned loans; creations fail and panic, and things fail their tests.
+//! Asserted: every invariant after every critical section; all come to their end; in the end nothing is lent,
+//! nobody waits, and a closed pool comes to its end with every thing that was made destroyed once, or kept
+//! by who detached it (PROP-RP-EVERY-BORROW-ENDS).
+
+use crate::models::resource_pool::rig::*;
+use crate::resource_pool::WhenExhausted;
+use crate::sync::explore::explore_large;
+use shuttle::rand::{Rng, thread_rng};
+use std::sync::Arc;
+
+fn chance(one_in: u32) -> bool {
+    thread_rng().gen_range(0..one_in) == 0
+}
+
+/// A pool of whatever kind.
+fn any<P>(builder: ResourcePoolBuilder<Factory, P>) -> ResourcePoolBuilder<Factory, P> {
+    let mut builder = builder.max_active(thread_rng().gen_range(1..3));
+    builder = builder.max_total(thread_rng().gen_range(1..4)).fair(!chance(3)).fifo(chance(2));
+    if chance(2) {
+        builder = builder.min_idle(1);
+    }
+    if chance(2) {
+        builder = builder.test_on_borrow(true).test_on_return(chance(2)).test_on_create(chance(2));
+    }
+    if chance(2) {
+        builder = builder.test_while_idle(true).eviction_interval(SECOND);
+    }
+    if chance(2) {
+        builder = builder.soft_max_idle_time(SECOND).max_idle_time(SECOND * 3);
+    }
+    if chance(3) {
+        builder = builder.max_lifetime(SECOND * 4);
+    }
+    if chance(3) {
+        builder = builder.abandoned_after(SECOND * 2).remove_abandoned(chance(2));
+    }
+    if chance(4) {
+        builder = builder.when_exhausted(WhenExhausted::Grow);
+    }
+    builder
+}
+
+/// Some creations fail, one panics, and some of the first things fail their tests.
+fn any_makes(factory: &Factory) {
+    for _ in 0..8 {
+        factory.next(&[
+            [Make::Well, Make::Well, Make::Well, Make::Fail][thread_rng().gen_range(0..4)]
+        ]);
+    }
+    factory.next(&[Make::Panic]);
+    for number in 1..4 {
+        if chance(3) {
+            factory.spoil(number);
+        }
+    }
+}
+
+/// What is done with a loan.
+fn end_loan(factory: &Factory, lent: Result<Borrowed<'_, Factory>, BorrowError<&'static str>>) {
+    match lent {
+        Ok(lent) => match thread_rng().gen_range(0..6) {
+            0 => lent.invalidate(),
+            1 => factory.forget(&lent.detach()),
+            2 => drop(lent.into_owned()),
+            _ => drop(lent),
+        },
+        Err(BorrowError::Closed) => panic!("nobody has closed it"),
+        Err(_) => {}
+    }
+}
+
+macro_rules! one_thing {
+    ($rig:expr, $what:expr $(, $key:expr)?) => {{
+        let (pool, factory) = (&$rig.pool, &$rig.factory);
+        match $what {
+            0..=2 => end_loan(factory, pool.borrow($($key)?)),
+            3 => end_loan(factory, pool.borrow_timeout($($key,)? SECOND)),
+            4 => end_loan(factory, pool.try_borrow($($key)?)),
+            5 => {
+                // It waits, perhaps, and gives up.
+                let mut given_up = Box::pin(pool.borrow_async($($key)?));
+                let _ = $rig.door().poll_once(given_up.as_mut());
+            }
+            6 => end_loan(factory, $rig.door().block_on(pool.borrow_async($($key)?))),
+            7 => drop(pool.add($($key)?)),
+            8 => pool.clear(),
+            9 => pool.clear_all(),
+            10 => {
+                $rig.clock.advance(SECOND);
+                pool.maintain();
+            }
+            11 => pool.retain(|_, thing| thing.number % 2 == 0),
+            12 => drop(pool.set_max_active(thread_rng().gen_range(1..3))),
+            13 => drop(pool.set_max_total(thread_rng().gen_range(1..4))),
+            _ => pool.maintain(),
+        }
+    }};
+}
+
+#[test]
+fn resource_crowd() {
+    explore_large("resource_crowd", &["4 ended", "5 ended", "6 ended"], |outcomes| {
+        let rig = Arc::new(unkeyed(any).reentrant());
+        any_makes(&rig.factory);
+        let size = thread_rng().gen_range(4..7);
+        let threads: Vec<_> = (0..size)
+            .map(|_| {
+                let rig = rig.clone();
+                spawn(move || {
+                    for _ in 0..3 {
+                        let what = thread_rng().gen_range(0..15);
+                        one_thing!(rig, what);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        rig.end();
+        outcomes.note(format!("{size} ended"));
+    });
+}
+
+#[test]
+fn resource_keyed_crowd() {
+    explore_large("resource_keyed_crowd", &["4 ended", "5 ended", "6 ended"], |outcomes| {
+        let per_key = thread_rng().gen_range(1..4);
+        let rig = keyed(|builder| {
+            let builder = any(builder);
+            if per_key == 1 { builder.max_total_per_key(1) } else { builder }
+        });
+        let rig = Arc::new(rig.reentrant());
+        any_makes(&rig.factory);
+        let size = thread_rng().gen_range(4..7);
+        let threads: Vec<_> = (0..size)
+            .map(|_| {
+                let rig = rig.clone();
+                spawn(move || {
+                    for _ in 0..3 {
+                        let what = thread_rng().gen_range(0..15);
+                        // The last two are of one hash.
+                        let key = Name(["a", "x1", "x2"][thread_rng().gen_range(0..3)]);
+                        one_thing!(rig, what, &key);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        rig.end();
+        outcomes.note(format!("{size} ended"));
+    });
+}

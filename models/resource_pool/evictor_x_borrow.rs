@@ -1,0 +1,88 @@
+//! The maintenance evicts what has been idle for long, while somebody comes for it.
+
+use crate::models::resource_pool::rig::*;
+
+/// The soft time is up, and there may be one thing only. Guards `State::evict`, which takes it out of
+/// stock in the section in which it decides, and `State::destroyed`, which settles. Without the one, a thing
+/// is destroyed that has been lent; without the other, who came meanwhile sleeps for ever. Asserted: the
+/// borrower is lent the old thing, or a new one after the old one has gone; never is there more than one.
+#[test]
+fn resource_evictor_x_borrow() {
+    let expected = ["the new one", "the new one, after a wait", "the old one"];
+    explore_small("resource_evictor_x_borrow", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_total(1).soft_max_idle_time(SECOND)).reentrant();
+        drop(rig.lend());
+        rig.clock.advance(SECOND);
+        let waited = Bell::new();
+        let (theirs, weak) = (waited.clone(), rig.pool.downgrade());
+        rig.factory.on_call(move |call| {
+            if call == Call::Destroy(1) && weak.upgrade().is_some_and(|p| p.num_waiting() == 1) {
+                theirs.ring();
+            }
+        });
+        let pool = rig.pool.clone();
+        let evictor = spawn(move || pool.maintain());
+        let number = use_one(&rig.pool);
+        evictor.join().expect("no panic");
+        outcomes.note(match (number, waited.rung() > 0) {
+            (1, _) => "the old one",
+            (2, true) => "the new one, after a wait",
+            _ => "the new one",
+        });
+        assert_eq!(rig.factory.most(), 1, "more than max_total");
+        assert_eq!(rig.end(), (1..=number).collect::<Vec<_>>());
+    });
+}
+
+/// The hard time is up: it must not be lent any more, whoever comes first. Guards `State::is_stale` where
+/// stock is taken. Without it, a borrower that comes before the maintenance gets what is too old.
+/// Asserted: the borrower is lent a new one, and the old one is destroyed once.
+#[test]
+fn resource_evictor_x_late_borrow() {
+    let expected = ["the borrower evicts", "the maintenance evicts"];
+    explore("resource_evictor_x_late_borrow", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_idle_time(SECOND)).reentrant();
+        drop(rig.lend());
+        rig.clock.advance(SECOND);
+        let pool = rig.pool.clone();
+        let evictor = spawn(move || pool.maintain());
+        let before = rig.pool.num_idle() == 0;
+        assert_eq!(use_one(&rig.pool), 2);
+        evictor.join().expect("no panic");
+        outcomes.note(if before { "the maintenance evicts" } else { "the borrower evicts" });
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}
+
+/// The same where there may be one thing only, and the borrower does not wait. Guards the look at the last of
+/// stock in `State::fresh_stock_of`: it makes room for who has come upon it. Without it, who could have been
+/// served is refused, and the old thing leaves for nobody. Asserted: the borrower is lent a new one, unless the
+/// maintenance is destroying the old one just then; never is there more than one.
+#[test]
+fn resource_evictor_x_impatient_borrow() {
+    let expected = ["after it", "in its place", "while it is destroyed"];
+    explore_small("resource_evictor_x_impatient_borrow", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_total(1).max_idle_time(SECOND)).reentrant();
+        drop(rig.lend());
+        rig.clock.advance(SECOND);
+        let (mine, me) = (Bell::new(), crate::sync::me());
+        let theirs = mine.clone();
+        rig.factory.on_call(move |call| {
+            if call == Call::Destroy(1) && crate::sync::me() == me {
+                theirs.ring();
+            }
+        });
+        let pool = rig.pool.clone();
+        let evictor = spawn(move || pool.maintain());
+        let number = rig.pool.try_borrow().map(|lent| lent.number);
+        evictor.join().expect("no panic");
+        outcomes.note(match (number, mine.rung() == 1) {
+            (Ok(2), true) => "in its place",
+            (Ok(2), false) => "after it",
+            (Err(BorrowError::WouldBlock), false) => "while it is destroyed",
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(rig.factory.most(), 1, "more than max_total");
+        rig.end();
+    });
+}

@@ -1,0 +1,37 @@
+//! What is made for the minimum cannot be made, while another thread maintains the pool, too.
+//!
+//! Guards `Filling::failed`, which notes the failure while its place is still taken. If the place were free before
+//! that, the other would find stock missing, and nothing that says to leave it alone. Asserted: one of the two tries
+//! it, and once; after the pause the minimum is there.
+
+use crate::models::resource_pool::rig::*;
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn resource_failed_refill_x_maintenance() {
+    let expected = ["this one failed", "the other failed"];
+    explore("resource_failed_refill_x_maintenance", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.min_idle(1)).reentrant();
+        rig.factory.next(&[Make::Fail]);
+        let me = crate::sync::me();
+        let tries = Arc::new(Mutex::new(Vec::new()));
+        let theirs = tries.clone();
+        rig.factory.on_call(move |call| {
+            if call == Call::Create {
+                let mine = crate::sync::me() == me;
+                theirs.lock().expect("no panic").push(mine);
+            }
+        });
+        let pool = rig.pool.clone();
+        let maintenance = spawn(move || pool.maintain());
+        rig.pool.maintain();
+        maintenance.join().expect("no panic");
+        let tries = std::mem::take(&mut *tries.lock().expect("no panic"));
+        assert_eq!((tries.len(), rig.counts()), (1, (0, 0, 0)), "tried again at once");
+        outcomes.note(if tries[0] { "this one failed" } else { "the other failed" });
+        rig.clock.advance(SECOND / 2);
+        rig.pool.maintain();
+        assert_eq!(rig.counts(), (0, 1, 1));
+        rig.end();
+    });
+}

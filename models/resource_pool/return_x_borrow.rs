@@ -1,0 +1,52 @@
+//! Two returns meet two arrivals.
+//!
+//! Guards `State::changed` at the end of `State::stock`: what comes back goes, in the section in which it
+//! comes back, to who waits. Without it, an arrival that lies down beside the return sleeps for ever
+//! (INV-RP-EXACT-WAKE-UP). Asserted: each arrival is lent one of the two, whether it came before the
+//! returns or after; nothing is made anew. The factory does not re-enter the pool: with that, loom is not
+//! through in a minute; with one of each it does, below.
+
+use crate::models::resource_pool::rig::*;
+use crate::sync::explore::Outcomes;
+
+#[test]
+fn resource_return_x_borrow() {
+    let expected = ["1 and 2", "2 and 1"];
+    explore("resource_return_x_borrow", &expected, |outcomes| {
+        let rig = unkeyed(|b| b.max_active(2));
+        let (one, two) = (rig.lend(), rig.lend());
+        let arrivals = [rig.pool.clone(), rig.pool.clone()];
+        let [first, second] =
+            arrivals.map(|pool| spawn(move || pool.borrow().expect("a thing").into_owned()));
+        drop(one);
+        drop(two);
+        let (first, second) = (first.join().expect("no panic"), second.join().expect("no panic"));
+        outcomes.note(format!("{} and {}", first.number, second.number));
+        drop((first, second));
+        assert_eq!(rig.counts(), (0, 2, 2));
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}
+
+/// One of each, small enough for every call of the factory to re-enter the pool. Guards besides the look
+/// at the outcome before the sleep (`Inner::wait`): a hand-over before the arrival lies down wakes nobody.
+#[test]
+fn resource_return_x_one_borrow() {
+    explore_small("resource_return_x_one_borrow", &["came late", "waited"], |outcomes| {
+        let rig = unkeyed(|b| b.max_active(1)).reentrant();
+        came_late_or_waited(&rig, outcomes);
+    });
+}
+
+/// Lends the one thing there is, and takes it back beside an arrival.
+pub(super) fn came_late_or_waited(rig: &Things<Unkeyed>, outcomes: &Outcomes) {
+    let lent = rig.lend();
+    let pool = rig.pool.clone();
+    let arrival = spawn(move || use_one(&pool));
+    let waits = rig.pool.num_waiting() == 1;
+    drop(lent);
+    assert_eq!(arrival.join().expect("no panic"), 1);
+    outcomes.note(if waits { "waited" } else { "came late" });
+    assert_eq!(rig.counts(), (0, 1, 1));
+    assert_eq!(rig.end(), [1]);
+}

@@ -1,0 +1,164 @@
+//! Which of many comes first: elements of a slab ordered by a number of their own, such as a time.
+//!
+//! A binary heap whose elements know their places in it, as those of a [`List`](crate::collections::slab_list::List) know
+//! their neighbours: so each can be given another number, or leave, wherever it is. That costs O(log n),
+//! where a list would cost a search: elements come in no order, and each number may change. What comes first
+//! is known at once. Room that was needed once is kept, so nothing allocates after warm-up.
+
+use crate::collections::slab_list::Key;
+use slab::Slab;
+use std::marker::PhantomData;
+
+/// An element's place in one such heap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place(Option<u32>);
+
+/// An element that can be in the heap named `L`.
+pub(crate) trait Placed<L> {
+    fn place(&mut self) -> &mut Place;
+}
+
+/// Elements of a slab, which every operation is handed.
+#[derive(Debug)]
+pub(crate) struct IndexedHeap<R, L> {
+    heap: Vec<(R, Key)>,
+    name: PhantomData<fn(L)>,
+}
+
+impl<R, L> Default for IndexedHeap<R, L> {
+    fn default() -> Self {
+        IndexedHeap { heap: Vec::new(), name: PhantomData }
+    }
+}
+
+impl<R: Copy + Ord, L> IndexedHeap<R, L> {
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+    /// The lowest number, and whose it is.
+    pub(crate) fn first(&self) -> Option<(R, Key)> {
+        self.heap.first().copied()
+    }
+    /// All of them, in no order.
+    #[cfg(debug_assertions)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (R, Key)> + '_ {
+        self.heap.iter().copied()
+    }
+
+    /// The element comes by this number from now on; none: it leaves, if it is there.
+    pub(crate) fn set<T: Placed<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: Option<R>) {
+        match (slab[key.index()].place().0, rank) {
+            (None, None) => {}
+            (None, Some(rank)) => {
+                self.heap.push((rank, key));
+                self.rise(slab, self.heap.len() - 1);
+            }
+            (Some(at), Some(rank)) => {
+                self.heap[at as usize].0 = rank;
+                self.settle(slab, at as usize);
+            }
+            (Some(at), None) => {
+                slab[key.index()].place().0 = None;
+                self.heap.swap_remove(at as usize);
+                if (at as usize) < self.heap.len() {
+                    self.settle(slab, at as usize);
+                }
+            }
+        }
+    }
+    pub(crate) fn pop_first<T: Placed<L>>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
+        let (_, key) = self.first()?;
+        self.set(slab, key, None);
+        Some(key)
+    }
+
+    /// Up or down, to where its number belongs.
+    fn settle<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
+        let at = self.rise(slab, at);
+        self.sink(slab, at);
+    }
+    fn rise<T: Placed<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) -> usize {
+        while at > 0 {
+            let above = (at - 1) / 2;
+            if self.heap[above].0 <= self.heap[at].0 {
+                break;
+            }
+            self.swap(slab, at, above);
+            at = above;
+        }
+        self.seat(slab, at);
+        at
+    }
+    fn sink<T: Placed<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) {
+        loop {
+            let below =
+                [2 * at + 1, 2 * at + 2].into_iter().filter(|below| *below < self.heap.len());
+            let Some(least) = below.min_by_key(|below| self.heap[*below].0) else { break };
+            if self.heap[at].0 <= self.heap[least].0 {
+                break;
+            }
+            self.swap(slab, at, least);
+            at = least;
+        }
+        self.seat(slab, at);
+    }
+    fn swap<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize, other: usize) {
+        #[cfg(test)]
+        crate::steps::step();
+        self.heap.swap(at, other);
+        self.seat(slab, at);
+    }
+    fn seat<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
+        let (_, key) = self.heap[at];
+        slab[key.index()].place().0 = u32::try_from(at).ok();
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    enum Here {}
+    #[derive(Default)]
+    struct Element(Place);
+    impl Placed<Here> for Element {
+        fn place(&mut self) -> &mut Place {
+            &mut self.0
+        }
+    }
+
+    proptest! {
+        /// Beside a map, which is searched.
+        #[test]
+        fn the_first_is_the_lowest(changes in prop::collection::vec((0_usize..12, prop::option::of(0_u8..9)), 0..200)) {
+            let mut slab: Slab<Element> = Slab::new();
+            let keys: Vec<_> = (0..12).map(|_| Key::new(slab.insert(Element::default()))).collect();
+            let (mut heap, mut map) = (IndexedHeap::<u8, Here>::default(), std::collections::BTreeMap::new());
+            for (nth, rank) in changes {
+                heap.set(&mut slab, keys[nth], rank);
+                match rank {
+                    Some(rank) => map.insert(nth, rank),
+                    None => map.remove(&nth),
+                };
+                prop_assert_eq!(heap.first().map(|(rank, _)| rank), map.values().min().copied());
+                prop_assert_eq!(heap.len(), map.len());
+                let (rank, key) = heap.first().unwrap_or((0, keys[0]));
+                let nth = keys.iter().position(|other| *other == key);
+                prop_assert!(heap.is_empty() || nth.and_then(|nth| map.get(&nth)) == Some(&rank));
+                // The first may still be right where others are not: a later one would be wrong.
+                let is_in_order = |at: usize| at == 0 || heap.heap[(at - 1) / 2].0 <= heap.heap[at].0;
+                prop_assert!((0..heap.len()).all(is_in_order));
+            }
+            let mut last = 0;
+            while let Some((rank, key)) = heap.first() {
+                prop_assert!(last <= rank);
+                last = rank;
+                prop_assert_eq!(heap.pop_first(&mut slab), Some(key));
+            }
+        }
+    }
+}

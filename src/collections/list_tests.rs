@@ -1,0 +1,140 @@
+//! The lists against oracles of the standard library: a deque for the linked list, a sorted vector
+//! for the ranked one.
+
+use crate::collections::rank_list::RankList;
+use crate::collections::slab_list::{Key, Links, List, linked};
+use proptest::prelude::*;
+use slab::Slab;
+use std::collections::VecDeque;
+
+#[derive(Debug, Default)]
+struct Element {
+    one: Links,
+    other: Links,
+}
+linked!(
+    /// The list under test.
+    Tested, Element, one
+);
+linked!(
+    /// A second list of the same elements.
+    Other, Element, other
+);
+
+#[derive(Clone, Debug)]
+enum Op {
+    PushFront,
+    PushBack,
+    PopFront,
+    Remove(prop::sample::Index),
+    MoveToFront(prop::sample::Index),
+    MoveToBack(prop::sample::Index),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let index = any::<prop::sample::Index>;
+    let op = prop_oneof![
+        3 => Just(Op::PushFront),
+        3 => Just(Op::PushBack),
+        1 => Just(Op::PopFront),
+        2 => index().prop_map(Op::Remove),
+        2 => index().prop_map(Op::MoveToFront),
+        2 => index().prop_map(Op::MoveToBack),
+    ];
+    prop::collection::vec(op, 0..200)
+}
+
+proptest! {
+    #[test]
+    fn the_list_behaves_as_its_oracle(ops in ops()) {
+        let mut slab: Slab<Element> = Slab::new();
+        let (mut list, mut second) = (List::<Tested>::new(), List::<Other>::new());
+        let mut oracle: VecDeque<Key> = VecDeque::new();
+        let mut in_order_of_making: Vec<Key> = Vec::new();
+        for op in ops {
+            let pick = |index: prop::sample::Index| {
+                (!oracle.is_empty()).then(|| index.index(oracle.len()))
+            };
+            match op {
+                Op::PushFront | Op::PushBack => {
+                    let key = Key::new(slab.insert(Element::default()));
+                    second.push_back(&mut slab, key);
+                    in_order_of_making.push(key);
+                    if matches!(op, Op::PushFront) {
+                        list.push_front(&mut slab, key);
+                        oracle.push_front(key);
+                    } else {
+                        list.push_back(&mut slab, key);
+                        oracle.push_back(key);
+                    }
+                }
+                Op::PopFront => {
+                    let expected = oracle.pop_front();
+                    prop_assert_eq!(list.pop_front(&mut slab), expected);
+                    if let Some(key) = expected {
+                        second.remove(&mut slab, key);
+                        slab.remove(key.index());
+                        in_order_of_making.retain(|k| *k != key);
+                    }
+                }
+                Op::Remove(index) => {
+                    let Some(key) = pick(index).and_then(|at| oracle.remove(at)) else { continue };
+                    list.remove(&mut slab, key);
+                    second.remove(&mut slab, key);
+                    slab.remove(key.index());
+                    in_order_of_making.retain(|k| *k != key);
+                }
+                Op::MoveToFront(index) => {
+                    let Some(key) = pick(index).and_then(|at| oracle.remove(at)) else { continue };
+                    list.remove(&mut slab, key);
+                    list.push_front(&mut slab, key);
+                    oracle.push_front(key);
+                }
+                Op::MoveToBack(index) => {
+                    let Some(key) = pick(index).and_then(|at| oracle.remove(at)) else { continue };
+                    list.remove(&mut slab, key);
+                    list.push_back(&mut slab, key);
+                    oracle.push_back(key);
+                }
+            }
+            prop_assert_eq!(list.iter(&slab).collect::<VecDeque<_>>(), oracle.clone());
+            prop_assert_eq!(list.len(), oracle.len());
+            // The second list of the same elements is its own.
+            prop_assert_eq!(second.iter(&slab).collect::<Vec<_>>(), in_order_of_making.clone());
+        }
+    }
+
+    #[test]
+    fn the_ranked_list_behaves_as_a_sorted_vector(
+        ops in prop::collection::vec((0..3u8, prop_oneof![0..5usize, 60..70usize, 0..300_000usize], any::<prop::sample::Index>()), 0..100)
+    ) {
+        let mut slab: Slab<Element> = Slab::new();
+        let mut ranked = RankList::<Tested>::default();
+        let mut oracle: Vec<(usize, Key)> = Vec::new();
+        for (op, rank, index) in ops {
+            let clamped = rank.min(crate::collections::rank_list::MAX_RANK);
+            if op < 2 {
+                let key = Key::new(slab.insert(Element::default()));
+                if op == 0 {
+                    ranked.push_front(&mut slab, key, rank);
+                    let at = oracle.partition_point(|(r, _)| *r < clamped);
+                    oracle.insert(at, (clamped, key));
+                } else {
+                    ranked.push_back(&mut slab, key, rank);
+                    let at = oracle.partition_point(|(r, _)| *r <= clamped);
+                    oracle.insert(at, (clamped, key));
+                }
+            } else if !oracle.is_empty() {
+                let (rank, key) = oracle.remove(index.index(oracle.len()));
+                ranked.remove(&mut slab, key, rank);
+                slab.remove(key.index());
+            }
+            prop_assert_eq!(ranked.len(), oracle.len());
+            prop_assert_eq!(ranked.first(), oracle.first().map(|(_, key)| *key));
+            let highest = oracle.last().map(|(rank, _)| *rank);
+            let expected = oracle.iter().find(|(rank, _)| Some(*rank) == highest);
+            prop_assert_eq!(ranked.first_of_highest(), expected.map(|(_, key)| *key));
+        }
+        prop_assert_eq!(ranked.iter(&slab).collect::<Vec<_>>(), oracle);
+    }
+}
