@@ -1,38 +1,44 @@
-//! UserValue code and foreign values: what the user gave, and the library calls and drops.
+//! Calls of user code, and user values whose drop cannot unwind.
 //!
-//! A panic in it is caught where it is called, and becomes an error of that call; it poisons nothing
-//! and keeps nothing else from happening (rule 7). To drop a user's value is to call foreign code, so
-//! what is kept of the user's is kept as a [`UserValue`], whose drop is contained.
+//! The library catches each panic of user code where it calls that code. The panic becomes an error of
+//! that call; it poisons no lock, and whatever follows the call still happens. The `Drop` of a user's value
+//! is user code, too. Therefore the library stores user values as [`UserValue`], which contains that panic.
 
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls foreign code; a panic becomes its message.
+/// How the message of a panic begins that a model's user code throws on purpose.
+///
+/// Under a model, [`catch`] contains only these: any other panic is a failed assertion or the tool's own report.
+#[cfg(feature = "in-memory")]
+pub(crate) const SCRIPTED: &str = "scripted panic";
+
+/// Calls user code and returns its result, or the message of its panic.
 #[inline]
-pub(crate) fn contain<R>(foreign: impl FnOnce() -> R) -> Result<R, String> {
-    catch(foreign).map_err(|payload| {
+pub(crate) fn contain<R>(user_code: impl FnOnce() -> R) -> Result<R, String> {
+    catch(user_code).map_err(|payload| {
         let message = panic_message(&*payload);
-        // What was thrown is foreign, too, and may panic when it is dropped.
+        // The payload is a user value, too: its drop may panic.
         std::mem::forget(payload);
         message
     })
 }
 
-/// Calls foreign code; a panic is kept, for who will let it go on.
+/// Calls user code and returns its result, or its panic for a caller that resumes it.
 #[inline]
-pub(crate) fn catch<R>(foreign: impl FnOnce() -> R) -> std::thread::Result<R> {
-    // Rule 1, in every model, whether its foreign code re-enters the pool or not.
+pub(crate) fn catch<R>(user_code: impl FnOnce() -> R) -> std::thread::Result<R> {
+    // "No user code under a lock" holds in every model, also where the user code does not re-enter the pool.
     #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
     assert!(
         crate::sync::has_failed() || crate::sync::held::by_me() == 0,
-        "foreign code is called under a lock"
+        "user code is called under a lock"
     );
-    let result = catch_unwind(AssertUnwindSafe(foreign));
+    let result = catch_unwind(AssertUnwindSafe(user_code));
     #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
     if let Err(payload) = result {
-        if !panic_message(&*payload).starts_with(crate::in_memory::SCRIPTED) {
-            // A model's assertion, or the tool's own report of a deadlock: not for us to contain.
+        if !panic_message(&*payload).starts_with(SCRIPTED) {
+            // A model's assertion, or the tool's own report of a deadlock: it must reach the tool.
             std::panic::resume_unwind(payload);
         }
         return Err(payload);
@@ -40,24 +46,24 @@ pub(crate) fn catch<R>(foreign: impl FnOnce() -> R) -> std::thread::Result<R> {
     result
 }
 
-/// Drops something foreign: its panic has nobody to be told to.
+/// Drops a user value. Discards the message of a panic: no caller is left to report it to.
 #[inline]
-pub(crate) fn drop_contained<T>(foreign: T) {
+pub(crate) fn drop_contained<T>(value: T) {
     if std::mem::needs_drop::<T>() {
-        let _ = contain(|| drop(foreign));
+        let _ = contain(|| drop(value));
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a value that is no text".to_owned())
+        .unwrap_or_else(|| "a value that is not a string".to_owned())
 }
 
-/// A value of the user's. Whoever drops it, wherever: a panic of its drop goes no further.
+/// Holds a value of the user's. Its drop contains a panic of the value's own drop.
 pub(crate) struct UserValue<T>(
-    /// Absent only once it has been taken out.
+    /// `None` only once `into_inner` or `drop` has taken the value.
     Option<T>,
 );
 
@@ -66,7 +72,7 @@ impl<T> UserValue<T> {
         UserValue(Some(value))
     }
     pub(crate) fn into_inner(mut self) -> T {
-        self.0.take().expect("taken only here, and when it is dropped")
+        self.0.take().expect("only into_inner and drop take the value")
     }
 }
 
@@ -74,14 +80,14 @@ impl<T> Deref for UserValue<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("taken only by those who consume it")
+        self.0.as_ref().expect("only into_inner and drop take the value")
     }
 }
 
 impl<T> DerefMut for UserValue<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect("taken only by those who consume it")
+        self.0.as_mut().expect("only into_inner and drop take the value")
     }
 }
 

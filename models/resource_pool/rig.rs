@@ -13,8 +13,8 @@ pub(in crate::models) use crate::resource_pool::{
 pub(in crate::models) use std::time::Duration;
 
 use crate::ManualClock;
-use crate::in_memory::SCRIPTED;
 use crate::sync::has_failed;
+use crate::user_code::SCRIPTED;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::panic::resume_unwind;

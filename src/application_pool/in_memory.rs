@@ -21,8 +21,9 @@
 use super::error::{ConnectError, SpawnError};
 use super::options::PoolOptions;
 use super::spawner::{Identifier, Process, ShutDown, SpawnRequest, Spawner};
-use crate::clock::{Clock, Deadline, Tick};
+use crate::clock::{Clock, ClockListener, Deadline};
 use crate::sync::{Condvar, Mutex};
+use crate::user_code::SCRIPTED;
 use foldhash::HashMap;
 use std::collections::VecDeque;
 use std::fmt;
@@ -30,9 +31,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-
-/// How scripted panics begin.
-pub(crate) const SCRIPTED: &str = "scripted panic";
 
 /// What one spawn does. Made by its constructors, refined by its methods.
 #[derive(Clone, Debug)]
@@ -157,7 +155,7 @@ impl InMemorySpawner {
             changed: Condvar::new(),
         });
         let weak: Weak<Shared> = Arc::downgrade(&shared);
-        shared.clock.tell(weak as Weak<dyn Tick>);
+        shared.clock.add_listener(weak as Weak<dyn ClockListener>);
         InMemorySpawner(shared)
     }
 
@@ -239,8 +237,8 @@ impl Shared {
     }
 }
 
-impl Tick for Shared {
-    fn tick(&self) {
+impl ClockListener for Shared {
+    fn advanced(&self) {
         drop(self.releases.lock());
         self.changed.notify_all();
     }
