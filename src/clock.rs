@@ -1,11 +1,10 @@
-//! Monotonic time, and a clock that is moved by hand.
+//! Monotonic time, and a clock that a test advances.
 //!
-//! The pool reads the time on its hottest path, when a session is closed. It is content with a clock
-//! that is a few milliseconds late (idle times are seconds), so [`Clock`] reads the coarse monotonic
-//! clock of the system, at a quarter of the price of a precise one. Time-outs of waiting threads are
-//! precise.
+//! The pool reads the time on its hottest path, when a session is closed. Idle times are seconds, so a
+//! clock that lags by a few milliseconds is good enough there. Therefore [`Clock`] reads the system's coarse
+//! monotonic clock, at a quarter of the price of a precise one. Time-outs of waiting threads are precise.
 //!
-//! Tests and models use a [`ManualClock`]: nothing sleeps to let time pass.
+//! Tests and models use a [`ManualClock`] and need no sleep to let time pass.
 
 use crate::sync::{Condvar, MutexGuard};
 use std::fmt;
@@ -18,10 +17,10 @@ use std::time::{Duration, Instant};
 pub(crate) struct Time(u64);
 
 impl Time {
-    /// The end of a clock's time: what is due then, or later, never is.
+    /// The end of a clock's time. A clock never reaches it, so what is due then never happens.
     pub(crate) const END: Time = Time(u64::MAX);
 
-    /// For what keeps it in an atomic.
+    /// Returns the number of ticks, for a caller that stores it in an atomic.
     #[inline]
     pub(crate) const fn ticks(self) -> u64 {
         self.0
@@ -37,22 +36,23 @@ impl Time {
     pub(crate) fn plus(self, d: Duration) -> Time {
         Time(self.0.saturating_add(ticks(d)))
     }
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is not earlier.
     pub(crate) fn since(self, earlier: Time) -> Duration {
         coarsetime::Duration::from_ticks(self.0.saturating_sub(earlier.0)).into()
     }
-    /// How long it is until `later`: the shortest time that is not too short, after which it has come. Zero if
-    /// it is not after this.
+    /// Returns the time from `self` to `later`, or zero if `later` is not later.
+    ///
+    /// Rounded up to a nanosecond: `self.plus(self.until(later)) >= later`.
     pub(crate) fn until(self, later: Time) -> Duration {
         let ticks = later.0.saturating_sub(self.0);
         let (whole, part) = (ticks >> 32, ticks & u64::from(u32::MAX));
-        // As many ticks as that are begun by the last of its nanoseconds.
+        // The inverse of `ticks`, which rounds up: `nanos` is the least number that it maps to `part` or more.
         let nanos = part.checked_sub(1).map_or(0, |part| ((part * 1_000_000_000) >> 32) + 1);
         Duration::from_secs(whole) + Duration::from_nanos(nanos)
     }
 }
 
-/// A length of time in the same ticks: for what is added on a hot path.
+/// A length of time in the same ticks, so that a hot path adds it without a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span(u64);
 
@@ -66,43 +66,43 @@ impl Span {
     }
 }
 
-/// Rounded up, so that no more than the duration's own time is ever cut off a wait.
+/// Converts to ticks. Rounded up, so that a wait is never shorter than its duration.
 fn ticks(d: Duration) -> u64 {
     let whole = d.as_secs().min(u64::from(u32::MAX)) << 32;
     let part = (u64::from(d.subsec_nanos()) << 32).div_ceil(1_000_000_000);
     whole.saturating_add(part)
 }
 
-/// Where the pool gets its time from. Cheap to clone.
+/// The source of a pool's time. Cheap to clone.
 #[derive(Clone)]
 pub struct Clock(Kind);
 
 #[derive(Clone)]
 enum Kind {
     Monotonic(coarsetime::Instant),
-    Manual(Arc<Hands>),
+    Manual(Arc<ManualTime>),
 }
 
-/// When a wait ends at the latest.
+/// The latest end of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Deadline {
     Never,
     Real(Instant),
-    Hands(Time),
+    Manual(Time),
 }
 
 impl Deadline {
-    /// When it comes by itself; none: never, or by hand.
+    /// Returns the deadline if it comes by itself, and `None` for a manual clock or no deadline.
     pub(crate) fn instant(self) -> Option<Instant> {
         match self {
             Deadline::Real(at) => Some(at),
-            Deadline::Never | Deadline::Hands(_) => None,
+            Deadline::Never | Deadline::Manual(_) => None,
         }
     }
 }
 
 impl Clock {
-    /// The system's monotonic clock.
+    /// Returns the system's monotonic clock.
     pub fn monotonic() -> Self {
         Clock(Kind::Monotonic(coarsetime::Instant::now()))
     }
@@ -113,23 +113,25 @@ impl Clock {
             Kind::Monotonic(origin) => {
                 Time(coarsetime::Instant::now().duration_since(*origin).as_ticks())
             }
-            Kind::Manual(hands) => hands.now(),
+            Kind::Manual(time) => time.now(),
         }
     }
 
-    /// The deadline of a wait that begins now.
+    /// Returns the deadline of a wait that begins now.
     pub(crate) fn deadline(&self, timeout: Duration) -> Deadline {
         match &self.0 {
-            // A time-out beyond what an `Instant` holds is none.
+            // A time-out that no `Instant` can hold means no deadline.
             Kind::Monotonic(_) => {
                 Instant::now().checked_add(timeout).map_or(Deadline::Never, Deadline::Real)
             }
-            Kind::Manual(hands) => Deadline::Hands(hands.now().plus(timeout)),
+            Kind::Manual(time) => Deadline::Manual(time.now().plus(timeout)),
         }
     }
 
-    /// The deadline of a wait for that time. The coarse clock lags: who wakes at the very moment would
-    /// find that its time has not come.
+    /// Returns the deadline of a wait for `time`.
+    ///
+    /// The coarse clock lags. A waiter that wakes exactly at `time` would read an earlier one, so the
+    /// deadline adds the lag.
     pub(crate) fn deadline_at(&self, time: Time) -> Deadline {
         const LAG: Duration = Duration::from_millis(5);
         match &self.0 {
@@ -137,7 +139,7 @@ impl Clock {
                 Duration::ZERO => self.deadline(Duration::ZERO),
                 wait => self.deadline(wait + LAG),
             },
-            Kind::Manual(_) => Deadline::Hands(time),
+            Kind::Manual(_) => Deadline::Manual(time),
         }
     }
 
@@ -145,12 +147,13 @@ impl Clock {
         match deadline {
             Deadline::Never => false,
             Deadline::Real(at) => Instant::now() >= at,
-            Deadline::Hands(at) => self.now() >= at,
+            Deadline::Manual(at) => self.now() >= at,
         }
     }
 
-    /// Waits on `condvar` until it is notified or `deadline` comes; may return early. A clock that is
-    /// moved by hand wakes nobody by itself: who waits on one is also a [`Tick`] of it.
+    /// Waits on `condvar` until it is notified or `deadline` comes; may return early.
+    ///
+    /// A manual clock does not end the wait. Its waiter registers a [`ClockListener`] that notifies `condvar`.
     pub(crate) fn wait<T>(
         &self,
         condvar: &Condvar,
@@ -161,7 +164,7 @@ impl Clock {
             Deadline::Real(at) => {
                 condvar.wait_until(guard, at);
             }
-            Deadline::Never | Deadline::Hands(_) => condvar.wait(guard),
+            Deadline::Never | Deadline::Manual(_) => condvar.wait(guard),
         }
     }
 
@@ -172,16 +175,18 @@ impl Clock {
         match deadline {
             Deadline::Never => !self.is_manual(),
             Deadline::Real(at) => at.saturating_duration_since(Instant::now()) >= ENOUGH,
-            Deadline::Hands(_) => false,
+            Deadline::Manual(_) => false,
         }
     }
 
-    /// Tells `tick` whenever the hands have been moved. A clock that runs by itself tells nobody.
-    pub(crate) fn tell(&self, tick: Weak<dyn Tick>) {
-        if let Kind::Manual(hands) = &self.0 {
-            let mut ticks = hands.ticks();
-            ticks.retain(|t| t.strong_count() > 0);
-            ticks.push(tick);
+    /// Registers `listener` with a manual clock, which then calls it after each advance.
+    ///
+    /// Does nothing for a monotonic clock. The clock drops listeners that are gone.
+    pub(crate) fn add_listener(&self, listener: Weak<dyn ClockListener>) {
+        if let Kind::Manual(time) = &self.0 {
+            let mut listeners = time.listeners();
+            listeners.retain(|listener| listener.strong_count() > 0);
+            listeners.push(listener);
         }
     }
 
@@ -202,58 +207,58 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Somebody who waits for a clock that is moved by hand.
-pub(crate) trait Tick: Send + Sync {
-    /// The hands have been moved: wake who waits for them.
-    fn tick(&self);
+/// Wakes those that wait for a deadline of a manual clock.
+pub(crate) trait ClockListener: Send + Sync {
+    /// Called after each advance, without a lock of the clock's.
+    fn advanced(&self);
 }
 
-/// A clock whose hands are moved by a test.
+/// A clock that stands still until a test advances it. Clones are the same clock.
 ///
 /// ```
 /// use cabrank::ManualClock;
 /// use std::time::Duration;
-/// let hands = ManualClock::new();
-/// let clock = hands.clock(); // for `Builder::clock`
-/// hands.advance(Duration::from_secs(300));
+/// let time = ManualClock::new();
+/// let clock = time.clock(); // for `Builder::clock`
+/// time.advance(Duration::from_secs(300));
 /// # drop(clock);
 /// ```
 #[derive(Clone, Default)]
-pub struct ManualClock(Arc<Hands>);
+pub struct ManualClock(Arc<ManualTime>);
 
 #[derive(Default)]
-struct Hands {
-    ticks_since_beginning: AtomicU64,
-    listeners: Mutex<Vec<Weak<dyn Tick>>>,
+struct ManualTime {
+    ticks_since_start: AtomicU64,
+    listeners: Mutex<Vec<Weak<dyn ClockListener>>>,
 }
 
-impl Hands {
+impl ManualTime {
     fn now(&self) -> Time {
-        Time(self.ticks_since_beginning.load(Ordering::SeqCst))
+        Time(self.ticks_since_start.load(Ordering::SeqCst))
     }
-    fn ticks(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Tick>>> {
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn ClockListener>>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ManualClock {
-    /// A clock that stands at its beginning.
+    /// Returns a clock that stands at its start.
     pub fn new() -> Self {
         ManualClock::default()
     }
-    /// The clock, to be given to a pool.
+    /// Returns the clock to pass to a builder.
     pub fn clock(&self) -> Clock {
         Clock(Kind::Manual(self.0.clone()))
     }
-    /// Moves the hands, and wakes who waited for that. They stop just before the end of the clock's time, some 136
-    /// years after its beginning: what is due then, or later, never is.
+    /// Advances the clock, and wakes each waiter whose deadline may have come.
+    ///
+    /// The clock stops some 136 years after its start, just before the end of its time.
     pub fn advance(&self, by: Duration) {
         let later = |now: u64| Some(now.saturating_add(ticks(by)).min(u64::MAX - 1));
-        let _ =
-            self.0.ticks_since_beginning.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
-        let listeners: Vec<_> = self.0.ticks().iter().filter_map(Weak::upgrade).collect();
+        let _ = self.0.ticks_since_start.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
+        let listeners: Vec<_> = self.0.listeners().iter().filter_map(Weak::upgrade).collect();
         for listener in listeners {
-            listener.tick();
+            listener.advanced();
         }
     }
 }
@@ -280,7 +285,7 @@ mod tests {
         assert!(start.plus(Duration::MAX) > start.plus(Duration::from_secs(1 << 30)));
     }
 
-    /// Whoever is told how long it is until a time, and lets as much pass, is there, and not a nanosecond late.
+    /// A waiter that sleeps for `until` reaches the time, and would not with a nanosecond less.
     #[test]
     fn until_a_time_is_never_too_short() {
         let begin = Time::default().plus(Duration::from_millis(300));
@@ -298,27 +303,27 @@ mod tests {
         assert_eq!(begin.until(Time::default()), Duration::ZERO);
     }
 
-    /// They came round to the beginning once.
+    /// The sum does not wrap around to the clock's start.
     #[test]
-    fn hands_stop_at_the_end_of_time() {
-        let hands = ManualClock::new();
-        let clock = hands.clock();
-        hands.advance(Duration::from_secs(1));
-        hands.advance(Duration::MAX);
+    fn a_manual_clock_stops_at_the_end_of_time() {
+        let time = ManualClock::new();
+        let clock = time.clock();
+        time.advance(Duration::from_secs(1));
+        time.advance(Duration::MAX);
         let end = clock.now();
-        hands.advance(Duration::from_secs(1));
+        time.advance(Duration::from_secs(1));
         assert_eq!(clock.now(), end);
-        assert!(end.plus(Duration::from_secs(1)) > end, "what is due later never is");
+        assert!(end.plus(Duration::from_secs(1)) > end, "no clock reaches what is due later");
     }
 
     #[test]
-    fn hands_move_only_by_hand() {
-        let hands = ManualClock::new();
-        let clock = hands.clock();
+    fn a_manual_clock_moves_only_when_advanced() {
+        let time = ManualClock::new();
+        let clock = time.clock();
         let before = clock.now();
         let deadline = clock.deadline(Duration::from_secs(5));
         assert!(!clock.has_passed(deadline));
-        hands.advance(Duration::from_secs(5));
+        time.advance(Duration::from_secs(5));
         assert!(clock.has_passed(deadline));
         assert_eq!(clock.now().since(before).as_secs(), 5);
     }

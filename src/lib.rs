@@ -66,8 +66,8 @@ pub use clock::{Clock, ManualClock};
 pub use execution::interlock::{AcquireError, Interlock};
 pub use execution::{Execution, ExecutionError, Executor, Hook, Reloader};
 pub use periodic_executor::{
-    AsyncPeriodicExecutor, BoxFuture, Flow, JoinError, Joined, OpenError, PeriodicExecutor, Phase,
-    Registry, Runtime, ShutdownError, Tie, shutdown_all,
+    AsyncPeriodicExecutor, BoxFuture, CloseOnDrop, Flow, JoinError, Joined, OpenError,
+    PeriodicExecutor, Phase, Registry, Runtime, ShutdownError, shutdown_all,
 };
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]

@@ -57,13 +57,13 @@ fn dropping_the_last_handle_allocates_nothing() {
 fn dropping_the_targets_owner_allocates_nothing() {
     struct Owner {
         executor: PeriodicExecutor,
-        tie: OnceLock<cabrank::Tie>,
+        tie: OnceLock<cabrank::CloseOnDrop>,
     }
     let owner = Arc::new_cyclic(|me: &Weak<Owner>| Owner {
         executor: PeriodicExecutor::builder(Duration::MAX).unregistered().weak(me.clone(), |_| ()),
         tie: OnceLock::new(),
     });
-    assert!(owner.tie.set(owner.executor.tie()).is_ok());
+    assert!(owner.tie.set(owner.executor.close_on_drop()).is_ok());
     owner.executor.open().expect("a thread");
     until_asleep(&owner.executor);
     let executor = owner.executor.clone();

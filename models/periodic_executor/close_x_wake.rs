@@ -5,7 +5,7 @@
 use crate::models::periodic_executor::rig::*;
 
 /// Guards that close rouses whoever sleeps (`Signal::close`), that a call begins only where no close
-/// came before (`Signal::begin_call`), and that closing wins over waking (`Signal::lie_down`).
+/// came before (`Signal::begin_call`), and that closing wins over waking (`Signal::prepare_to_sleep`).
 #[test]
 fn periodic_close_x_wake() {
     explore("periodic_close_x_wake", &["0", "1", "2"], |outcomes| {
@@ -29,7 +29,7 @@ fn periodic_close_x_wake() {
 }
 
 /// Two closes, of which one rouses whoever sleeps. Guards, as the model above, that a call begins only where no close
-/// came before (`Signal::begin_call`), and the look at `CLOSED` in `Signal::lie_down`: without that, an executor
+/// came before (`Signal::begin_call`), and the look at `CLOSED` in `Signal::prepare_to_sleep`: without that, an executor
 /// that both closes found awake sleeps for ever. Asserted: the join ends, and at most the first call was made.
 #[test]
 fn periodic_close_x_close() {

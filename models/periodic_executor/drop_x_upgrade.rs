@@ -3,20 +3,20 @@
 //! The executor keeps the target for the time of a call, so the last reference may be its own, and the
 //! target be dropped on its thread. Asserted in all: the executor ends; the target is dropped once.
 
-use crate::Tie;
+use crate::CloseOnDrop;
 use crate::models::periodic_executor::rig::*;
 use crate::sync::{Arc, me};
 use std::sync::{Mutex, OnceLock};
 
 const WAYS: [&str; 2] = ["dropped by its owner", "dropped by the executor"];
 
-/// Guards the close in the drop of a `Tie`: without it, an executor whose target goes while it sleeps
+/// Guards the close in the drop of a `CloseOnDrop`: without it, an executor whose target goes while it sleeps
 /// sleeps on. Asserted besides: the tie's drop takes no lock, wherever it happens.
 #[test]
 fn periodic_drop_x_upgrade() {
     explore("periodic_drop_x_upgrade", &WAYS, |outcomes| {
         struct Owner {
-            tie: Mutex<Option<Tie>>,
+            tie: Mutex<Option<CloseOnDrop>>,
             dropped_by: Arc<OnceLock<usize>>,
         }
         impl Drop for Owner {
@@ -29,7 +29,7 @@ fn periodic_drop_x_upgrade() {
         let dropped_by = Arc::new(OnceLock::new());
         let owner = Arc::new(Owner { tie: Mutex::default(), dropped_by: dropped_by.clone() });
         let executor = builder().weak_ref(Arc::downgrade(&owner), |_: &Arc<Owner>| Flow::Continue);
-        *owner.tie.lock().expect("no panic") = Some(executor.tie());
+        *owner.tie.lock().expect("no panic") = Some(executor.close_on_drop());
         executor.open().expect("a thread");
         drop(owner);
         let joined = executor.join().expect("no panic");

@@ -45,7 +45,7 @@ fn periodic_open_x_exit() {
 /// It is closed, and opened again before or after that is obeyed.
 ///
 /// Guards that an open after a close leaves `FRESH` (`Signal::open`), by which a sleep that the close has
-/// ended is not begun again (`Signal::lie_down`).
+/// ended is not begun again (`Signal::prepare_to_sleep`).
 #[test]
 fn periodic_close_x_reopen() {
     let ways = ["it went on", "it ended first"];
@@ -111,7 +111,7 @@ fn periodic_panic_x_join() {
         executor.open().expect("a thread");
         match executor.join() {
             Err(JoinError::Panicked(message)) => {
-                assert_eq!(&*message, crate::in_memory::SCRIPTED);
+                assert_eq!(&*message, crate::user_code::SCRIPTED);
                 outcomes.note(ways[0]);
             }
             other => {

@@ -48,5 +48,5 @@ pub(in crate::models) fn until_news(
 
 /// Panics as a target may, and not as a model that fails: no report is made of it.
 pub(in crate::models) fn scripted_panic() -> ! {
-    std::panic::resume_unwind(Box::new(crate::in_memory::SCRIPTED))
+    std::panic::resume_unwind(Box::new(crate::user_code::SCRIPTED))
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// Guards the look at `WOKEN` in the step that sets `ASLEEP`, and that the waker is shown before
-/// (`Signal::lie_down`), and the unpark (`Signal::wake`): without one of them the executor sleeps
+/// (`Signal::prepare_to_sleep`), and the unpark (`Signal::wake`): without one of them the executor sleeps
 /// though it was woken, and the join never ends.
 #[test]
 fn periodic_wake_x_park() {
@@ -82,7 +82,7 @@ fn poll_by_bomb(task: &mut BoxFuture<()>) -> Poll<()> {
 /// The task is polled by wakers that panic, one after the other, before it is polled by one that wakes it.
 ///
 /// Guards that not the runtime's waker is shown, but one of our own (`Shown::by`), which contains its panics
-/// (`Rouser`): without, they come out of the poll in which it is replaced, or out of the wake; and natively the
+/// (`TaskWaker`): without, they come out of the poll in which it is replaced, or out of the wake; and natively the
 /// slot is of no use any more.
 #[test]
 fn periodic_wake_x_panicking_waker() {
@@ -141,7 +141,7 @@ impl Runtime for OnThreads {
 /// A waker is held up between its step on the word and the slot, while the executor calls and sleeps again,
 /// for it was time anyway: it then ends that sleep, for nothing, and leaves the slot empty.
 ///
-/// Guards that the waker is shown anew after each sleep, whatever ended it (`Signal::lie_down`): without
+/// Guards that the waker is shown anew after each sleep, whatever ended it (`Signal::prepare_to_sleep`): without
 /// that, the next wake finds nobody to unpark. The pause that is over at once stands for one whose time
 /// comes, for no time passes in a model.
 #[test]
@@ -176,7 +176,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// An executor that sleeps is woken, is held back by its minimum interval, and sleeps on until that has
 /// passed. Nothing but the clock ends that sleep.
 ///
-/// Guards that moved hands rouse whoever sleeps (`Signal::look_at_the_clock`), and that a wake is kept
+/// Guards that moved hands rouse whoever sleeps (`Signal::clock_advanced`), and that a wake is kept
 /// while it is held back (`Signal::begin_call` alone clears `WOKEN`). Asserted: there is a second
 /// call, and not before the time.
 #[test]
@@ -217,7 +217,7 @@ fn periodic_held_back_x_clock() {
 
 /// The hands are moved while somebody joins, with a time-out.
 ///
-/// Guards that a join says that it is there before it looks at the clock (`Signal::is_joined`), and that
+/// Guards that a join says that it is there before it looks at the clock (`Signal::announce_join`), and that
 /// moved hands wake it under its lock (`Core::tick`): without, it sleeps past its time.
 #[test]
 fn periodic_join_x_clock() {

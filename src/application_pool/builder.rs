@@ -7,7 +7,7 @@ use super::snapshot::Totals;
 use super::spawner::Spawner;
 use super::state::{BACK_OFF_STEPS, Limits, State};
 use super::{ApplicationPool, Inner, Observer};
-use crate::clock::{Clock, Span, Tick};
+use crate::clock::{Clock, ClockListener, Span};
 use crate::collections::rank_list::RankList;
 use crate::collections::slab_list::List;
 use crate::collections::wait_queue::Waiters;
@@ -165,7 +165,7 @@ impl<S: Spawner> Builder<S> {
             closed_signal: Condvar::new(),
         });
         let weak: Weak<Inner<S>> = Arc::downgrade(&inner);
-        inner.clock.tell(weak as Weak<dyn Tick>);
+        inner.clock.add_listener(weak as Weak<dyn ClockListener>);
         if self.cleaner {
             inner.start_cleaner().map_err(|e| BuildError::CleanerThread(e.to_string()))?;
         }

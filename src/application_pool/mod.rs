@@ -74,7 +74,7 @@ use session::Ending;
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use session::{Ending, Found};
 
-use crate::clock::{Clock, Deadline, Span, Tick};
+use crate::clock::{Clock, ClockListener, Deadline, Span};
 use crate::collections::slab_list::Key;
 use crate::periodic_executor::PeriodicExecutor;
 use crate::sync::{Condvar, Mutex, has_failed, may_step_aside};
@@ -270,8 +270,8 @@ impl<S: Spawner> State<S> {
     }
 }
 
-impl<S: Spawner> Tick for Inner<S> {
-    fn tick(&self) {
+impl<S: Spawner> ClockListener for Inner<S> {
+    fn advanced(&self) {
         // Under the lock: a thread that has looked at the clock and not yet gone to sleep holds it.
         let (threads, is_waited_for) = {
             let state = self.state.lock();

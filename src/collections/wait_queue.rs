@@ -121,7 +121,7 @@ impl<T> Waiters<T> {
     }
     /// Who was woken in vain takes its place again: at the front, but for those that were woken before it and
     /// in vain, too.
-    pub(crate) fn enqueue_again(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> Key {
+    pub(crate) fn requeue(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> Key {
         let wake = if is_thread { self.thread() } else { Wake::Task(None) };
         let key = self.insert(wake, ticket);
         queue.again.set(&mut self.slab, key, Some(ticket));
@@ -283,7 +283,7 @@ mod tests {
             drop(waiters.resolve_front(&mut queue, "try"));
             assert_eq!(waiters.take(*key), Some("try"));
         }
-        let again = [1, 2, 0].map(|nth| waiters.enqueue_again(&mut queue, false, tickets[nth]));
+        let again = [1, 2, 0].map(|nth| waiters.requeue(&mut queue, false, tickets[nth]));
         assert_eq!((queue.len(), waiters.front_ticket(&queue)), (5, Some(tickets[0])));
         assert_eq!(waiters.cancel(&mut queue, again[0]).0, None);
         for ticket in [0, 2, 3, 4].map(|nth| tickets[nth]) {

@@ -7,8 +7,8 @@
 
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
 use super::registry::{Member, Registry};
-use super::signal::{Bed, Signal};
-use crate::clock::{Clock, Deadline, Tick};
+use super::signal::{MaySleep, Signal};
+use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Waiters};
 use crate::sync::{Mutex, has_failed};
@@ -93,7 +93,7 @@ impl<T: Send + 'static> Core<T> {
             }),
         });
         let weak: Weak<Self> = Arc::downgrade(&core);
-        core.settings.clock.tell(weak as Weak<dyn Tick>);
+        core.settings.clock.add_listener(weak as Weak<dyn ClockListener>);
         core
     }
 
@@ -111,7 +111,7 @@ impl<T: Send + 'static> Core<T> {
     /// Opens; `start` has a run begun by a thread or task, or drops it.
     pub(super) fn open(
         self: &Arc<Self>,
-        start: impl Fn(Unbegun<T>) -> Result<(), String>,
+        start: impl Fn(PendingRun<T>) -> Result<(), String>,
     ) -> Result<(), OpenError> {
         if self.signal.is_settled() {
             return Ok(());
@@ -132,7 +132,7 @@ impl<T: Send + 'static> Core<T> {
         // again in each.)
         let mut may_try_again = true;
         loop {
-            let unbegun = Unbegun::new(run);
+            let unbegun = PendingRun::new(run);
             let Err(why) = start(unbegun.clone()) else { return Ok(()) };
             match unbegun.begin() {
                 Some(back) => run = back,
@@ -166,10 +166,10 @@ impl<T: Send + 'static> Core<T> {
     /// this must be looked at again.
     pub(super) fn sleep(&self, pause: &mut Pause, waker: &Waker) -> Option<Deadline> {
         let begins = take(&mut pause.begins);
-        let limit = match self.signal.lie_down(waker, begins) {
-            Bed::GetUp => return None,
-            Bed::Woken => pause.earliest,
-            Bed::Quiet => pause.due,
+        let limit = match self.signal.prepare_to_sleep(waker, begins) {
+            MaySleep::No => return None,
+            MaySleep::UntilEarliest => pause.earliest,
+            MaySleep::UntilDue => pause.due,
         };
         // After it lay down: hands that were moved before that have not roused it.
         (!self.settings.clock.has_passed(limit)).then_some(limit)
@@ -181,7 +181,7 @@ impl<T: Send + 'static> Core<T> {
             return Ok(Joined::Itself);
         }
         let mut guard = self.ending.lock();
-        if !self.signal.is_joined() {
+        if !self.signal.announce_join() {
             return guard.last.clone().result();
         }
         let ending = &mut *guard;
@@ -329,14 +329,14 @@ impl<T: Send + 'static> Run<T> {
 
 /// A run that is to be started. Its opener has it until somebody begins it, and so has it back if nobody
 /// will; if both let go of it, it ends.
-pub(super) struct Unbegun<T: Send + 'static>(
+pub(super) struct PendingRun<T: Send + 'static>(
     /// Locked for as long as it takes to take it.
     Arc<std::sync::Mutex<Option<Run<T>>>>,
 );
 
-impl<T: Send + 'static> Unbegun<T> {
+impl<T: Send + 'static> PendingRun<T> {
     fn new(run: Run<T>) -> Self {
-        Unbegun(Arc::new(std::sync::Mutex::new(Some(run))))
+        PendingRun(Arc::new(std::sync::Mutex::new(Some(run))))
     }
     /// The run, for the first who asks.
     pub(super) fn begin(&self) -> Option<Run<T>> {
@@ -344,9 +344,9 @@ impl<T: Send + 'static> Unbegun<T> {
     }
 }
 
-impl<T: Send + 'static> Clone for Unbegun<T> {
+impl<T: Send + 'static> Clone for PendingRun<T> {
     fn clone(&self) -> Self {
-        Unbegun(self.0.clone())
+        PendingRun(self.0.clone())
     }
 }
 
@@ -358,9 +358,9 @@ impl<T: Send + 'static> Drop for Run<T> {
     }
 }
 
-impl<T: Send + 'static> Tick for Core<T> {
-    fn tick(&self) {
-        if !self.signal.look_at_the_clock() {
+impl<T: Send + 'static> ClockListener for Core<T> {
+    fn advanced(&self) {
+        if !self.signal.clock_advanced() {
             return;
         }
         // Under the lock: a thread that has looked at the clock and not yet gone to sleep holds it.

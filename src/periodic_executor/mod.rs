@@ -15,7 +15,7 @@
 //! - `signal.rs`: the word, its bits, and why no signal is lost. That file is the argument.
 //! - `core.rs`: the target while nobody runs it, the end of a run, and who waits for it.
 //! - `thread.rs` and `task.rs`: the two flavours, which differ in how they sleep and how they begin.
-//! - `rouser.rs`: a runtime's waker, as it is shown to those who wake a task.
+//! - `task_waker.rs`: a runtime's waker, as it is shown to those who wake a task.
 //! - `registry.rs`: who is open, and the shutdown of all.
 //! - `weak.rs`: calls of a target that may be gone.
 //!
@@ -41,9 +41,9 @@
 mod core;
 mod outcome;
 mod registry;
-mod rouser;
 mod signal;
 mod task;
+mod task_waker;
 mod thread;
 mod weak;
 
@@ -65,9 +65,9 @@ pub use thread::{OnThread, PeriodicExecutor};
 /// To be kept by the target's owner, so that the executor ends with it, at once. (An executor
 /// whose only handle is kept there needs none.) Dropping it takes no lock, allocates nothing and does
 /// not wait, so the owner may be dropped anywhere: on the executor's own thread, too.
-pub struct Tie(Arc<dyn Member>);
+pub struct CloseOnDrop(Arc<dyn Member>);
 
-impl Drop for Tie {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         if !has_failed() {
             self.0.close();
@@ -75,9 +75,9 @@ impl Drop for Tie {
     }
 }
 
-impl fmt::Debug for Tie {
+impl fmt::Debug for CloseOnDrop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Tie").field(&self.0.name()).finish()
+        f.debug_tuple("CloseOnDrop").field(&self.0.name()).finish()
     }
 }
 

@@ -33,7 +33,7 @@
 //! started once more (`Core::open`).
 //!
 //! Close, wake and skip_sleep take no lock and allocate nothing: they change the word and, at most, take
-//! the waker and wake it. A thread's waker unparks; a task's waker wakes its runtime's (`rouser.rs`). Neither
+//! the waker and wake it. A thread's waker unparks; a task's waker wakes its runtime's (`task_waker.rs`). Neither
 //! panics.
 
 use super::outcome::Phase;
@@ -57,13 +57,13 @@ pub(super) struct Signal {
 
 /// What a run finds that lies down to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bed {
-    /// Nothing has happened: it may sleep until it is due.
-    Quiet,
-    /// It was woken: it may sleep until its minimum interval is over.
-    Woken,
-    /// It was closed or opened anew, or is to leave its pause out: it must not sleep.
-    GetUp,
+pub(super) enum MaySleep {
+    /// No signal came: the run may sleep until it is due.
+    UntilDue,
+    /// A wake came: the run may sleep until its minimum interval has passed.
+    UntilEarliest,
+    /// It was closed or reopened, or skips this pause: the run must not sleep.
+    No,
 }
 
 impl Signal {
@@ -74,7 +74,7 @@ impl Signal {
     pub(super) fn close(&self) {
         let before = self.word.update(|word| (word | CLOSED) & !ASLEEP);
         if before & ASLEEP != 0 {
-            self.rouse();
+            self.wake_sleeper();
         }
     }
 
@@ -83,7 +83,7 @@ impl Signal {
         let before =
             self.word.update(|word| if news(word) { (word | WOKEN) & !ASLEEP } else { word });
         if news(before) && before & ASLEEP != 0 {
-            self.rouse();
+            self.wake_sleeper();
         }
     }
 
@@ -93,15 +93,15 @@ impl Signal {
 
     /// The hands of the clock have been moved: the sleeper must look at it. Says whether somebody may join,
     /// who must look at it, too; a join that comes later has not looked yet.
-    pub(super) fn look_at_the_clock(&self) -> bool {
+    pub(super) fn clock_advanced(&self) -> bool {
         let before = self.word.update(|word| word & !ASLEEP);
         if before & ASLEEP != 0 {
-            self.rouse();
+            self.wake_sleeper();
         }
         before & JOINED != 0
     }
 
-    fn rouse(&self) {
+    fn wake_sleeper(&self) {
         if let Some(waker) = self.sleeper.take() {
             waker.wake();
         }
@@ -140,7 +140,7 @@ impl Signal {
 
     /// The run lies down: unless it has to get up at once, it may park after that, if it is not time. If its
     /// pause begins by this, that may be left out.
-    pub(super) fn lie_down(&self, waker: &Waker, begins: bool) -> Bed {
+    pub(super) fn prepare_to_sleep(&self, waker: &Waker, begins: bool) -> MaySleep {
         self.sleeper.show(waker);
         let wakeful = if begins { CLOSED | FRESH | SKIPS } else { CLOSED | FRESH };
         let before = self.word.update(|word| match word & wakeful {
@@ -149,11 +149,11 @@ impl Signal {
             _ => word,
         });
         if before & wakeful != 0 {
-            Bed::GetUp
+            MaySleep::No
         } else if before & WOKEN != 0 {
-            Bed::Woken
+            MaySleep::UntilEarliest
         } else {
-            Bed::Quiet
+            MaySleep::UntilDue
         }
     }
 
@@ -171,7 +171,7 @@ impl Signal {
     }
 
     /// A join is about to wait: whether there is a run that it can wait for.
-    pub(super) fn is_joined(&self) -> bool {
+    pub(super) fn announce_join(&self) -> bool {
         let joined = |word| if word & RUNNING == 0 { word } else { word | JOINED };
         self.word.update(joined) & RUNNING != 0
     }

@@ -3,10 +3,10 @@
 //! The same word, the same end of a run, the same pauses; see `signal.rs` and `core.rs`. While it pauses
 //! the task has one timer, or none if nothing is due.
 
-use super::core::{After, Core, Handle, Inside, Pause, Run, Unbegun};
+use super::core::{After, Core, Handle, Inside, Pause, PendingRun, Run};
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
-use super::rouser::Shown;
-use super::{ExecutorBuilder, Tie};
+use super::task_waker::Shown;
+use super::{CloseOnDrop, ExecutorBuilder};
 use crate::clock::Deadline;
 use crate::collections::slab_list::Key;
 use crate::sync::has_failed;
@@ -145,7 +145,7 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
 
     /// The executor that calls `f` with the target as long as there is one. It is not open yet.
     ///
-    /// The target is kept for as long as `f` and its future keep what they are given. Without a [`Tie`] (or
+    /// The target is kept for as long as `f` and its future keep what they are given. Without a [`CloseOnDrop`] (or
     /// the only handle) in its owner, its end is noticed when the next call is due.
     pub fn weak<T, F>(
         self,
@@ -284,8 +284,8 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         &self.core().settings.name
     }
     /// What closes it when it is dropped: for the target's owner to keep.
-    pub fn tie(&self) -> Tie {
-        Tie(self.core().clone())
+    pub fn close_on_drop(&self) -> CloseOnDrop {
+        CloseOnDrop(self.core().clone())
     }
 }
 
@@ -330,7 +330,7 @@ struct Task<R: Runtime> {
     sleep: Option<Timer<R>>,
     runtime: Arc<UserValue<R>>,
     shown: Shown,
-    unbegun: Unbegun<Target>,
+    unbegun: PendingRun<Target>,
     /// Absent before it has begun, and once it is over.
     run: Option<Run<Target>>,
 }
@@ -353,7 +353,7 @@ impl<R: Runtime> Drop for Task<R> {
 }
 
 impl<R: Runtime> Task<R> {
-    fn new(unbegun: Unbegun<Target>, runtime: Arc<UserValue<R>>) -> Self {
+    fn new(unbegun: PendingRun<Target>, runtime: Arc<UserValue<R>>) -> Self {
         let (stage, sleep, shown) = (Stage::Begin, None, Shown::default());
         Task { stage, sleep, runtime, shown, unbegun, run: None }
     }
@@ -404,7 +404,7 @@ impl<R: Runtime> Task<R> {
                             }
                             continue;
                         }
-                        Ok(Some(Deadline::Never | Deadline::Hands(_))) => return Poll::Pending,
+                        Ok(Some(Deadline::Never | Deadline::Manual(_))) => return Poll::Pending,
                         Ok(Some(Deadline::Real(at))) => {
                             let timer = contain(|| poll_timer(sleep, &***runtime, at, cx));
                             match timer {

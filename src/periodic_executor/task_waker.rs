@@ -14,9 +14,9 @@ use crate::user_code::{UserValue, contain};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
-struct Rouser(UserValue<Waker>);
+struct TaskWaker(UserValue<Waker>);
 
-impl Wake for Rouser {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -27,19 +27,19 @@ impl Wake for Rouser {
 
 /// What a task has shown last.
 #[derive(Default)]
-pub(super) struct Shown(Weak<Rouser>);
+pub(super) struct Shown(Weak<TaskWaker>);
 
 impl Shown {
     /// A waker of our own for the runtime's. If that panics when it is cloned, nothing has changed, and this is
     /// what it said.
     pub(super) fn by(&mut self, waker: &Waker) -> Result<Waker, String> {
         // To compare two wakers calls nothing of theirs.
-        let again = self.0.upgrade().filter(|rouser| rouser.0.will_wake(waker));
-        let rouser = match again {
-            Some(rouser) => rouser,
-            None => Arc::new(Rouser(UserValue::new(contain(|| waker.clone())?))),
+        let again = self.0.upgrade().filter(|task_waker| task_waker.0.will_wake(waker));
+        let task_waker = match again {
+            Some(task_waker) => task_waker,
+            None => Arc::new(TaskWaker(UserValue::new(contain(|| waker.clone())?))),
         };
-        self.0 = Arc::downgrade(&rouser);
-        Ok(Waker::from(rouser))
+        self.0 = Arc::downgrade(&task_waker);
+        Ok(Waker::from(task_waker))
     }
 }

@@ -1,9 +1,9 @@
 //! The flavour with a thread of its own.
 
-use super::core::{After, Core, Handle, Inside, Run, Unbegun};
+use super::core::{After, Core, Handle, Inside, PendingRun, Run};
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
 use super::weak::{WeakRef, call};
-use super::{ExecutorBuilder, Tie};
+use super::{CloseOnDrop, ExecutorBuilder};
 use crate::clock::Deadline;
 use crate::sync::{Parker, thread};
 use crate::user_code::contain;
@@ -87,7 +87,7 @@ impl ExecutorBuilder<OnThread> {
 
     /// The executor that calls `f` with the target as long as there is one. It is not open yet.
     ///
-    /// The target is kept during a call only. Without a [`Tie`] (or the only handle) in its owner, its
+    /// The target is kept during a call only. Without a [`CloseOnDrop`] (or the only handle) in its owner, its
     /// end is noticed when the next call is due.
     pub fn weak<T: Send + Sync + ?Sized + 'static, R: Into<Flow>>(
         self,
@@ -196,8 +196,8 @@ impl PeriodicExecutor {
         &self.core().settings.name
     }
     /// What closes it when it is dropped: for the target's owner to keep.
-    pub fn tie(&self) -> Tie {
-        Tie(self.core().clone())
+    pub fn close_on_drop(&self) -> CloseOnDrop {
+        CloseOnDrop(self.core().clone())
     }
 }
 
@@ -208,7 +208,7 @@ impl fmt::Debug for PeriodicExecutor {
 }
 
 /// The thread.
-fn carry_out(unbegun: &Unbegun<Target>) {
+fn carry_out(unbegun: &PendingRun<Target>) {
     let Some(mut run) = unbegun.begin() else { return };
     let parker = Parker::of_this_thread();
     loop {

@@ -8,7 +8,7 @@ use super::pool::{Inner, Listener};
 use super::slot::Sub;
 use super::state::{CLASSES, State};
 use super::{KeyedResourcePool, ResourcePool};
-use crate::clock::{Clock, Span, Tick, Time};
+use crate::clock::{Clock, ClockListener, Span, Time};
 use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::slab_list::List;
 use crate::collections::wait_queue::{Queue, Waiters};
@@ -268,8 +268,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             maintenance: OnceLock::new(),
             me: me.clone(),
         });
-        let tick: Weak<dyn Tick> = Arc::downgrade(&inner) as Weak<dyn Tick>;
-        clock.tell(tick);
+        let tick: Weak<dyn ClockListener> = Arc::downgrade(&inner) as Weak<dyn ClockListener>;
+        clock.add_listener(tick);
         if !keyed && limits.min_idle > 0 {
             inner.critical(|state, fx| {
                 state.watch_minimum(crate::collections::slab_list::Key::new(0), fx)

@@ -14,7 +14,7 @@ use super::making::{Begun, Making};
 use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::{Asker, Outcome, Refusal, State, Step};
-use crate::clock::{Clock, Deadline, Tick};
+use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Queue;
 use crate::sync::{Mutex, MutexGuard, has_failed, may_step_aside};
@@ -428,8 +428,8 @@ impl<F: Form> State<F> {
     }
 }
 
-impl<F: Form> Tick for Inner<F> {
-    fn tick(&self) {
+impl<F: Form> ClockListener for Inner<F> {
+    fn advanced(&self) {
         // Under the lock: a thread that has looked at the clock and not yet gone to sleep holds it. (No clock but
         // one that is moved by hand does this.)
         let threads = self.state.lock().waiters.threads();

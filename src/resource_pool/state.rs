@@ -444,7 +444,7 @@ impl<F: Form> State<F> {
         } else {
             // Too late: back to its place.
             let queue = &mut self.subs[key.index()].queue;
-            let waiter = self.waiters.enqueue_again(queue, asker == Asker::Thread, ticket);
+            let waiter = self.waiters.requeue(queue, asker == Asker::Thread, ticket);
             self.waiting += 1;
             self.stand_in_line(key);
             Step::Wait(waiter)

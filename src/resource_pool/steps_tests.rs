@@ -178,7 +178,7 @@ fn retries(waiting: usize) -> Vec<usize> {
     }
     let (even, odd): (Vec<_>, Vec<_>) = tickets.into_iter().partition(|ticket| ticket % 2 == 0);
     let back = even.into_iter().rev().chain(odd);
-    back.map(|ticket| counted(|| waiters.enqueue_again(&mut queue, false, ticket)).1).collect()
+    back.map(|ticket| counted(|| waiters.requeue(&mut queue, false, ticket)).1).collect()
 }
 
 #[test]

@@ -39,11 +39,11 @@ fn q08_dropping_the_client_stops_and_unregisters_its_executors() {
 
 #[test]
 fn q08_a_tie_stops_them_though_there_are_other_handles() {
-    struct Owner(OnceLock<cabrank::Tie>);
+    struct Owner(OnceLock<cabrank::CloseOnDrop>);
     let owner = Arc::new(Owner(OnceLock::new()));
     let builder = PeriodicExecutor::builder(Duration::MAX).unregistered();
     let executor = builder.weak(Arc::downgrade(&owner), |_| ());
-    assert!(owner.0.set(executor.tie()).is_ok());
+    assert!(owner.0.set(executor.close_on_drop()).is_ok());
     executor.open().expect("a thread");
     drop(owner);
     let theirs = executor.clone();

@@ -57,7 +57,7 @@ fn handles_may_be_shared_and_tasks_sent() {
     is_shared::<PeriodicExecutor>();
     is_shared::<AsyncPeriodicExecutor<Threads>>();
     is_shared::<Registry>();
-    is_shared::<cabrank::Tie>();
+    is_shared::<cabrank::CloseOnDrop>();
     let executor = AsyncPeriodicExecutor::builder(SECOND, Threads).target(|| async {});
     is_send(&executor.join());
     is_send(&executor.join_timeout(SECOND));

@@ -86,7 +86,7 @@ pub(crate) use scope::{Outside, Scope, Share, Within};
 pub use tasks::{LoadingGuard, UnloadingGuard};
 pub(crate) use world::{Reloads, World};
 
-use crate::clock::{Clock, Deadline, Tick};
+use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
 use crate::sync::{Mutex, Word};
@@ -164,8 +164,8 @@ impl Interlock {
             spares: std::sync::Mutex::default(),
         });
         if inner.clock.is_manual() {
-            let tick: Weak<dyn Tick> = Arc::downgrade(&inner) as Weak<dyn Tick>;
-            inner.clock.tell(tick);
+            let tick: Weak<dyn ClockListener> = Arc::downgrade(&inner) as Weak<dyn ClockListener>;
+            inner.clock.add_listener(tick);
         }
         Interlock(inner)
     }
@@ -371,8 +371,8 @@ impl After {
     }
 }
 
-impl Tick for Inner {
-    fn tick(&self) {
+impl ClockListener for Inner {
+    fn advanced(&self) {
         let condvars = self.locked(|state| {
             let queued = state.owners.iter().filter(|(_, owner)| owner.mode.is_queued());
             let threads = queued.flat_map(|(_, owner)| {
