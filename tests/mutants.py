@@ -33,38 +33,44 @@ COPY = ROOT / "target" / "mutants"
 COPIED = [".cargo", "src", "models", "benches", "examples", "tests", "spec", "Cargo.lock", "README.md"]
 RESULTS = COPY / "results.jsonl"
 
-UNIT = ["--lib"]
-POOL = ["--test", "rulings"]
-def tests(*names):
-    return [arg for name in names for arg in ("--test", name)]
+UNIT = (["--lib"], [])
 
 
-REST = tests("conformance", "async_get", "foreign_code", "what_is_told", "refinement")
-OF_ALL = tests("resource_pool", "resource_pool_refinement", "interlock", "executor", "reloader", "periodic_executor")
-REAL = tests("real_clock", "stress")
+def tests(program, *modules, without=()):
+    """One test program: only these of its modules, or all but some. What searches comes with a later layer."""
+    skipped = [arg for module in without for arg in ("--skip", module)]
+    return ["--test", program], [*(f"{module}::" for module in modules), *skipped]
+
+
+POOL = tests("application_pool", "errata")
+REST = tests("application_pool", without=("errata::", "stress::"))
+STRESS = tests("application_pool", "stress")
+REAL = tests("process")
+RESOURCES = tests("resource_pool", without=("refinement::",))
+INTERLOCK = tests("execution", "interlock")
+REFINEMENTS = [tests("execution", "interlock_refinement"), tests("resource_pool", "refinement")]
+EXECUTOR = tests("execution", "executor", "reloader")
+PERIODIC = tests("periodic_executor")
+OF_ALL = [RESOURCES, INTERLOCK, EXECUTOR, PERIODIC, *REFINEMENTS]
 MODELS = [["--features", tool, "--lib"] for tool in ("loom", "shuttle")]
 # By folder: the tests of what is not the pool, and in whose names its models have this.
 OTHERS = {
-    "src/execution/interlock/": (
-        [tests("interlock"), UNIT, tests("interlock_refinement", "executor", "reloader")], "interlock_",
-    ),
-    "src/execution/": ([tests("executor", "reloader"), UNIT, tests("interlock")], "_x_"),
-    "src/periodic_executor/": (
-        [tests("periodic_executor"), UNIT, tests("allocations", "rulings", "real_clock")], "periodic_",
-    ),
-    "src/resource_pool/": ([tests("resource_pool"), UNIT, tests("resource_pool_refinement")], "resource_"),
+    "src/execution/interlock/": ([INTERLOCK, UNIT, REFINEMENTS[0], EXECUTOR], "interlock::"),
+    "src/execution/": ([EXECUTOR, UNIT, INTERLOCK], "execution::"),
+    "src/periodic_executor/": ([PERIODIC, UNIT, REAL, POOL], "periodic_executor::"),
+    "src/resource_pool/": ([RESOURCES, UNIT, REFINEMENTS[1]], "resource_pool::"),
 }
 # What every system of the library stands on, so that every one's tests are asked.
-SHARED = {"wait_queue", "slab_list", "soonest", "foreign", "clock", "native", "native_signals"}
+SHARED = {"wait_queue", "slab_list", "soonest", "user_code", "clock", "native", "native_signals"}
 # What searches, or lets time pass, is given three times as long.
-SEARCHES = {"cabrank", "refinement", "interlock_refinement", "resource_pool_refinement", "real_clock", "stress"}
+SEARCHES = [UNIT, REST, STRESS, REAL, *REFINEMENTS]
 # Where a file's own tests are the likeliest to notice.
 BY_UNIT_TESTS = {"slab_list", "ranked", "soonest", "wait_queue", "clock", "restart_files", "options", "error"}
 # What the library does with its lists, its queue and its lock comes first, what it says comes last.
 ORDER = [
     "wait_queue", "session", "checkout", "capacity", "spawning", "detach", "state", "group", "get_async",
     "effects", "cleaner", "slab_list", "ranked", "soonest", "restart_files", "process_info", "mod", "clock",
-    "options", "snapshot", "foreign", "spawner", "builder", "error", "event", "native",
+    "options", "snapshot", "user_code", "spawner", "builder", "error", "event", "native",
 ]
 
 
@@ -75,9 +81,9 @@ def layers(file, models):
         ordinary, models_of_it = OTHERS[folder]
     else:
         first, second = (UNIT, POOL) if pathlib.Path(file).stem in BY_UNIT_TESTS else (POOL, UNIT)
-        shared = [OF_ALL] if pathlib.Path(file).stem in SHARED else []
-        ordinary, models_of_it = [first, second, *shared, REST, REAL], ""
-    return [(args, "") for args in ordinary] + [(args, models_of_it) for args in MODELS if models]
+        shared = OF_ALL if pathlib.Path(file).stem in SHARED else []
+        ordinary, models_of_it = [first, second, *shared, REST, REAL, STRESS], ""
+    return ordinary + [(args, [models_of_it] if models_of_it else []) for args in MODELS if models]
 
 
 def mutants():
@@ -137,7 +143,7 @@ def environment():
 def run(program, only, seconds):
     """How the program ended: None if all its tests pass. Does not wait for more than one failure."""
     ended = planting.run(
-        [program, "--nocapture", *([only] if only else [])], seconds, stop_at=r"test (\S+) (?:- should panic )?\.\.\. FAILED",
+        [program, "--nocapture", *only], seconds, stop_at=r"test (\S+) (?:- should panic )?\.\.\. FAILED",
         cwd=COPY, env=environment(), preexec_fn=limit_memory,
     )
     if not ended.found and ended.code == 0:
@@ -160,10 +166,10 @@ def judge(mutant, options):
         if programs is None:
             return {"how": "unviable", "what": (re.search(r"error[^\n]*", error) or [""])[0]}
         for name, program in programs:
-            slow = 15 if args in MODELS else 3 if name in SEARCHES else 1
+            slow = 15 if args in MODELS else 3 if (args, only) in SEARCHES else 1
             ended = run(program, only, options.seconds * slow)
             if ended:
-                layer = args[1] if args in MODELS else name
+                layer = args[1] if args in MODELS else " ".join([name, *only])
                 return {"how": ended[0], "what": ended[1], "by": layer}
     return {"how": "survived"}
 

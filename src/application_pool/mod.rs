@@ -19,7 +19,7 @@
 //! | `cleaner` | `cleaner.rs` | `cleaner.rs` |
 //! | invariants | `invariants.rs` | `invariants.rs` |
 //!
-//! The machine of `spec/` was explored to the last state, and `tests/refinement` holds this pool against it.
+//! The machine of `spec/` was explored to the last state, and `tests/application_pool/refinement` holds this pool against it.
 //!
 //! # How it works
 //! One lock, and under it only arithmetic: every operation is one critical section in O(1), plus what

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 pub(crate) mod files;
+pub(crate) mod histories;
 pub(crate) mod log;
 pub(crate) mod task;
 

@@ -24,6 +24,7 @@ mod maintaining;
 mod minimum;
 mod options;
 mod real_clock;
+mod refinement;
 mod resizing;
 mod steps;
 mod stress;

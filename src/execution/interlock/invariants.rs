@@ -5,7 +5,7 @@
 //! everybody, and are the only code under the lock that may, but for dumps.
 //!
 //! The machine in `spec/` has its properties by other names, because it knows its owners' programs and these
-//! do not. Each is kept here by an invariant, or shown by a model or a test (`tests/interlock/promises.rs`
+//! do not. Each is kept here by an invariant, or shown by a model or a test (`tests/execution/interlock/promises.rs`
 //! compares):
 //!
 //! | there | here |

@@ -1,0 +1,261 @@
+//! What a failed spawn costs, minima, and who is evicted (E26 to E29).
+
+use crate::common::{Rig, SECOND, app};
+use cabrank::in_memory::Spawn;
+use cabrank::{DetachReason, Event, GetError, PoolOptions};
+
+/// In the text one failed spawn throws them all away (PROP-HEALTHY-STAY). Scenario O35 is the case of one
+/// process.
+#[test]
+fn e26_healthy_processes_stay_when_a_spawn_fails() {
+    let rig = Rig::new(|b| b);
+    let busy: Vec<_> = (0..2).map(|_| rig.get(&app("x"))).collect();
+    rig.spawner.next(Spawn::panic());
+    let waiting = rig.start_get(&app("x"));
+    rig.next_back_off();
+    assert_eq!(rig.counts(), (2, 2));
+    let group = rig.group(&app("x"));
+    assert!(group.last_error.is_some_and(|error| error.contains("panicked")));
+    drop(busy);
+    drop(waiting.session());
+    assert!(rig.gone().is_empty());
+}
+
+#[test]
+fn e26_the_back_off_doubles_up_to_its_cap_and_success_ends_it() {
+    let rig = Rig::new(|b| b.back_off(SECOND, 30 * SECOND));
+    rig.spawner.always("/srv/x", Spawn::fail("no database"));
+    for seconds in [1, 2, 4, 8, 16].into_iter().chain([30; 15]) {
+        assert!(matches!(rig.start_get(&app("x")).error(), GetError::Spawn(_)));
+        assert_eq!(rig.next_back_off(), seconds * SECOND);
+        assert_eq!(rig.group(&app("x")).backing_off, Some(seconds * SECOND));
+        rig.clock.advance(seconds * SECOND);
+    }
+    rig.spawner.always("/srv/x", Spawn::ready());
+    rig.idle(&app("x"), 1);
+    let group = rig.group(&app("x"));
+    assert_eq!((group.last_error, group.backing_off), (None, None));
+    rig.pool.detach(group.processes[0].identifier);
+    rig.spawner.always("/srv/x", Spawn::fail("no database"));
+    assert!(rig.start_get(&app("x")).end().is_err());
+    assert_eq!(rig.next_back_off(), SECOND, "from the beginning");
+}
+
+/// Gets that share a busy process would like another, and must not cause one attempt each.
+#[test]
+fn e26_a_group_that_backs_off_does_not_spawn_for_those_it_serves() {
+    let rig = Rig::without_cleaner(|b| b);
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::fail("no database"));
+    let mut sessions = vec![rig.get(&app("x")), rig.get(&app("x"))];
+    rig.next_back_off();
+    for _ in 0..5 {
+        sessions.push(rig.get(&app("x")));
+        assert_eq!(rig.pool.counts().spawning, 0);
+    }
+    rig.clock.advance(SECOND);
+    sessions.push(rig.get(&app("x")));
+    assert_eq!(rig.next_back_off(), 2 * SECOND, "the next attempt");
+}
+
+/// Nobody need ask again for that: the cleaner knows when it ends.
+#[test]
+fn e26_who_waits_is_given_a_spawn_when_the_back_off_ends() {
+    let rig = Rig::new(|b| b);
+    let _busy = rig.get(&app("x"));
+    rig.spawner.next(Spawn::fail("no database"));
+    let waiting = rig.queue_get(&app("x"));
+    rig.next_back_off();
+    assert!(waiting.is_pending());
+    rig.clock.advance(SECOND);
+    assert_eq!(waiting.session().pid(), 2);
+}
+
+/// In the text each of its gets kills an idle process of another group (PROP-BACK-OFF-SPARES).
+#[test]
+fn e27_a_group_that_backs_off_evicts_nobody_and_fails_at_once() {
+    let rig = Rig::without_cleaner(|b| b.max(2));
+    rig.spawner.always("/srv/broken", Spawn::fail("no database"));
+    rig.idle(&app("x"), 2);
+    assert!(rig.start_get(&app("broken")).end().is_err());
+    assert_eq!(rig.next_detached(), (1, DetachReason::Evicted), "for the first attempt");
+    for _ in 0..5 {
+        let error = rig.pool.try_get(&app("broken")).err();
+        assert!(matches!(error, Some(GetError::Spawn(e)) if e.to_string() == "no database"));
+        let error = rig.start_get(&app("broken")).error();
+        assert!(matches!(error, GetError::Spawn(_)));
+    }
+    assert_eq!((rig.spawner.begun(), rig.counts()), (3, (0, 1)));
+    rig.clock.advance(SECOND);
+    assert!(rig.start_get(&app("broken")).end().is_err());
+    assert_eq!(rig.spawner.begun(), 4, "tried again");
+}
+
+/// Its last process leaves while the group backs off: there is nothing left to wait for
+/// (INV-WAIT-HAS-CAUSE, INV-BACK-OFF).
+#[test]
+fn e27_who_waited_for_a_healthy_process_is_told_when_the_last_one_leaves() {
+    let rig = Rig::new(|b| b);
+    let busy = rig.get(&app("x"));
+    rig.spawner.next(Spawn::fail("no database"));
+    let waiting = rig.queue_get(&app("x"));
+    rig.next_back_off();
+    busy.fail();
+    let error = waiting.error();
+    assert!(matches!(error, GetError::Spawn(e) if e.to_string() == "no database"));
+}
+
+/// The text looks at the minimum only when the group is made.
+#[test]
+fn e28_the_minimum_is_refilled_after_every_kind_of_loss() {
+    refills("detached", |rig, x| {
+        assert!(rig.pool.detach(rig.group(x).processes[0].identifier));
+    });
+    refills("crashed", |rig, x| {
+        rig.spawner.processes().iter().for_each(|process| process.kill());
+        rig.get(x).close();
+    });
+    refills("broke its session", |rig, x| rig.get(x).fail());
+    refills("did its last request", |rig, x| (0..3).for_each(|_| rig.get(x).close()));
+}
+
+#[track_caller]
+fn refills(how: &str, lose: impl Fn(&Rig, &PoolOptions)) {
+    let rig = Rig::new(|b| b);
+    let x = app("x").with_min_processes(2).with_max_requests(3);
+    rig.get(&x).close();
+    rig.eventually(|c| c.count == 2);
+    let before = rig.pids(&x);
+    lose(&rig, &x);
+    rig.eventually(|c| c.count == 2 && c.spawning == 0);
+    assert_ne!(rig.pids(&x), before, "{how}");
+}
+
+#[test]
+fn e28_the_minimum_is_refilled_after_eviction_when_there_is_room() {
+    let rig = Rig::new(|b| b.max(2));
+    let x = app("x").with_min_processes(2);
+    drop(rig.get(&x));
+    rig.eventually(|c| c.count == 2);
+    let y = rig.get(&app("y"));
+    assert_eq!(rig.pids(&x).len(), 1);
+    assert_eq!(rig.pool.counts().spawning, 0, "there is no room");
+    rig.pool.set_max(3).expect("three is a valid maximum");
+    rig.until(|| rig.pids(&x).len() == 2);
+    drop(y);
+}
+
+#[test]
+fn e28_refilling_backs_off() {
+    let rig = Rig::new(|b| b);
+    let x = app("x").with_min_processes(2);
+    rig.spawner.next(Spawn::ready());
+    for _ in 0..3 {
+        rig.spawner.next(Spawn::fail("no database"));
+    }
+    rig.idle(&x, 1);
+    for seconds in [1, 2, 4] {
+        assert_eq!(rig.next_back_off(), seconds * SECOND);
+        assert_eq!(rig.pool.counts().spawning, 0);
+        rig.clock.advance(seconds * SECOND);
+    }
+    rig.eventually(|c| c.count == 2);
+    assert_eq!(rig.spawner.begun(), 5);
+}
+
+/// Of those that no minimum protects, as long as there are any (INV-EVICTABLE, PROP-VICTIM).
+#[test]
+fn e29_the_longest_idle_above_its_minimum_is_evicted() {
+    let rig = Rig::new(|b| b.max(3));
+    rig.idle(&app("kept").with_min_processes(1), 1);
+    rig.idle(&app("x"), 1);
+    rig.idle(&app("y"), 1);
+    let session = rig.get(&app("z"));
+    assert_eq!(evicted(&rig), "/srv/x", "the kept one is idle for longer");
+    drop(session);
+}
+
+#[test]
+fn e29_a_minimum_gives_way_if_all_are_at_theirs() {
+    let rig = Rig::new(|b| b.max(2));
+    rig.idle(&app("x").with_min_processes(1), 1);
+    rig.idle(&app("y").with_min_processes(1), 1);
+    let session = rig.get(&app("z"));
+    assert_eq!(evicted(&rig), "/srv/x", "the longest idle");
+    drop(session);
+}
+
+#[track_caller]
+fn evicted(rig: &Rig) -> String {
+    rig.event(|event| match event {
+        Event::Detached { group, reason: DetachReason::Evicted, .. } => Some(group.to_string()),
+        _ => None,
+    })
+}
+
+/// What was learnt of it is forgotten with the group, though one of its processes still drains
+/// (PROP-BEGINS-ANEW).
+#[test]
+fn e26_a_detached_group_begins_anew_though_it_drains() {
+    let rig = Rig::without_cleaner(|b| b);
+    let busy = rig.get(&app("x"));
+    rig.spawner.next(Spawn::fail("no database"));
+    let waiting = rig.queue_get(&app("x"));
+    rig.next_back_off();
+    assert!(rig.pool.detach_group("/srv/x"));
+    drop(waiting.session());
+    drop(rig.get(&app("x")));
+    assert_eq!(rig.group(&app("x")).last_error, None);
+    drop(busy);
+
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    let busy = [rig.get(&app("y")), {
+        rig.spawner.next(Spawn::fail("no database"));
+        rig.get(&app("y"))
+    }];
+    rig.next_back_off();
+    assert!(rig.pool.detach_group("/srv/y"));
+    drop(rig.get(&app("y")));
+    drop(busy);
+}
+
+/// Whoever waits for it goes on with what comes after: so it is not forgotten.
+#[test]
+fn e28_the_minimum_is_refilled_after_the_group_was_detached_under_a_waiter() {
+    let rig = Rig::new(|b| b.max(2));
+    let x = app("x").with_min_processes(2);
+    let busy = [rig.get(&x), rig.get(&x)];
+    let waiting = rig.queue_get(&x);
+    assert!(rig.pool.detach_group("/srv/x"));
+    drop(waiting.session());
+    rig.eventually(|c| c.count == 2 && c.draining == 2);
+    drop(busy);
+}
+
+/// Nobody asks for it any more: until somebody does, it keeps no minimum (PROP-FORGOTTEN).
+#[test]
+fn e28_the_minimum_of_a_detached_group_is_not_refilled_until_a_get_asks() {
+    let rig = Rig::new(|b| b.max(2));
+    let x = app("x").with_min_processes(2);
+    let busy = rig.get(&x);
+    rig.eventually(|c| c.count == 2);
+    assert!(rig.pool.detach_group("/srv/x"));
+    let counts = rig.pool.counts();
+    assert_eq!((counts.count, counts.spawning, counts.draining), (0, 0, 1));
+    drop(rig.get(&x));
+    rig.eventually(|c| c.count == 2);
+    drop(busy);
+}
+
+#[test]
+fn e28_a_lowered_minimum_is_not_refilled_any_more() {
+    let rig = Rig::new(|b| b.max(1));
+    rig.idle(&app("x").with_min_processes(2), 1);
+    rig.idle(&app("x"), 1);
+    rig.pool.set_max(3).expect("three is a valid maximum");
+    rig.idle(&app("x"), 1);
+    assert_eq!((rig.counts(), rig.spawner.begun()), ((0, 1), 1));
+    // Raised, it is refilled without any loss.
+    rig.idle(&app("x").with_min_processes(2), 1);
+    rig.eventually(|c| c.count == 2);
+}

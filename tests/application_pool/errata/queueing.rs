@@ -1,0 +1,253 @@
+//! The queue: order, bound, deadlines (E17, E19, E21).
+
+use crate::common::{Getting, Rig, SECOND, app, before_long};
+use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::{ApplicationPool, BuildError, Event, GetError, ManualClock};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+#[test]
+fn e17_gets_are_served_first_come_first_served() {
+    let rig = Rig::new(|b| b.max(1));
+    let mut session = rig.get(&app("x"));
+    let waiting = [(); 4].map(|()| rig.queue_get(&app("x")));
+    let mut waiting = waiting.into_iter();
+    while let Some(next) = waiting.next() {
+        session.close();
+        session = next.session();
+        assert!(waiting.as_slice().iter().all(Getting::is_pending), "nobody else is served");
+        assert_eq!(rig.pool.counts().waiting, waiting.len());
+    }
+}
+
+/// In the text a newcomer finds the idle process before the waiter that was woken for it
+/// (INV-EXACT-WAKE-UP).
+#[test]
+fn e17_a_newcomer_does_not_overtake_who_was_woken() {
+    let rig = Rig::new(|b| b.max(1));
+    let busy = rig.get(&app("x"));
+    let mut first = rig.task(&app("x"));
+    assert!(first.poll().is_none());
+    busy.close();
+    // The waiter has been woken, and has not run yet.
+    assert_eq!(first.wakes(), 1);
+    assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
+    let second = rig.queue_get(&app("x"));
+    let session = first.poll().expect("it is ready").expect("a session");
+    assert!(second.is_pending());
+    session.close();
+    drop(second.session());
+}
+
+/// In the text a process freed for one waiter may be idle for long enough to be evicted for another.
+#[test]
+fn e17_a_process_freed_for_a_waiter_is_not_evicted_for_another() {
+    let rig = Rig::new(|b| b.max(2));
+    let (first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
+    let mut x = rig.task(&app("x"));
+    assert!(x.poll().is_none());
+    first.close();
+    let y = rig.queue_get(&app("y"));
+    let session = x.poll().expect("it is ready").expect("a session");
+    assert!(rig.gone().is_empty());
+    session.close();
+    drop(y.session());
+}
+
+#[test]
+fn e17_only_who_can_proceed_is_woken() {
+    let rig = Rig::new(|b| b.max(2));
+    let (first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
+    let mut tasks: Vec<_> = (0..5).map(|_| rig.task(&app("x"))).collect();
+    assert!(tasks.iter_mut().all(|task| task.poll().is_none()));
+    first.close();
+    let wakes: Vec<usize> = tasks.iter().map(|task| task.wakes()).collect();
+    assert_eq!(wakes, [1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn e17_a_get_that_waited_says_for_how_long() {
+    let rig = Rig::new(|b| b.max(1));
+    let busy = rig.get(&app("x"));
+    let thread = rig.queue_get(&app("x"));
+    rig.clock.advance(3 * SECOND);
+    busy.close();
+    let session = thread.session();
+    assert_eq!(next_wait(&rig), Duration::ZERO, "for the first process, in no time");
+    assert_eq!(next_wait(&rig), 3 * SECOND);
+    let mut task = rig.task(&app("x"));
+    assert!(task.poll().is_none());
+    rig.clock.advance(2 * SECOND);
+    session.close();
+    assert!(task.poll().expect("it is ready").is_ok());
+    assert_eq!(next_wait(&rig), 2 * SECOND);
+    assert_eq!(rig.pool.snapshot().totals.waited, 3);
+}
+
+#[track_caller]
+fn next_wait(rig: &Rig) -> Duration {
+    rig.event(|event| match event {
+        Event::Waited { group, waited } if &**group == "/srv/x" => Some(*waited),
+        _ => None,
+    })
+}
+
+#[test]
+fn e19_the_queue_is_bounded() {
+    let rig = Rig::new(|b| b.max(1));
+    let x = app("x").with_max_queue(2);
+    let busy = rig.get(&x);
+    let waiting = [rig.queue_get(&x), rig.queue_get(&x)];
+    let error = rig.start_get(&x).error();
+    assert!(matches!(error, GetError::QueueFull { max_queue: 2 }), "{error}");
+    let mut task = rig.task(&x);
+    let error = task.poll().expect("at once").expect_err("no room to wait");
+    assert!(matches!(error, GetError::QueueFull { max_queue: 2 }), "{error}");
+    // The other group has a queue of its own.
+    let y = rig.queue_get(&app("y"));
+    assert_eq!(rig.pool.counts().waiting, 3);
+    busy.close();
+    drop(y.session());
+    for getting in waiting {
+        drop(getting.session());
+    }
+}
+
+#[test]
+fn e19_a_hundred_gets_may_wait_by_default_and_any_number_without_a_bound() {
+    let rig = Rig::new(|b| b.max(1));
+    let _busy = rig.get(&app("x"));
+    let mut tasks: Vec<_> = (0..100).map(|_| rig.task(&app("x"))).collect();
+    assert!(tasks.iter_mut().all(|task| task.poll().is_none()));
+    let error = rig.task(&app("x")).poll().expect("at once").expect_err("the bound");
+    assert!(matches!(error, GetError::QueueFull { max_queue: 100 }), "{error}");
+    let unbounded = app("x").with_max_queue(0);
+    let mut more: Vec<_> = (0..50).map(|_| rig.task(&unbounded)).collect();
+    assert!(more.iter_mut().all(|task| task.poll().is_none()));
+    assert_eq!(rig.pool.counts().waiting, 150);
+}
+
+#[test]
+fn e19_a_get_ends_at_its_deadline_and_not_before() {
+    let rig = Rig::new(|b| b.max(1));
+    let busy = rig.get(&app("x"));
+    let pool = rig.pool.clone();
+    let get = Getting::start(move || pool.get_timeout(&app("x"), 5 * SECOND));
+    let pool = rig.pool.clone();
+    let checkout = Getting::start(move || {
+        pool.checkout_timeout(&app("x"), 10 * SECOND).map(|_| unreachable!("it times out"))
+    });
+    rig.eventually(|c| c.waiting == 2);
+    rig.clock.advance(4 * SECOND);
+    assert!(get.is_pending());
+    assert_eq!(rig.pool.counts().waiting, 2);
+    rig.clock.advance(SECOND);
+    assert!(matches!(get.error(), GetError::TimedOut));
+    rig.eventually(|c| c.waiting == 1);
+    rig.clock.advance(5 * SECOND);
+    assert!(matches!(checkout.error(), GetError::TimedOut));
+    busy.close();
+    assert_eq!((rig.counts(), rig.pool.counts().waiting), ((0, 1), 0));
+}
+
+#[test]
+fn e19_a_get_without_time_does_not_wait() {
+    let rig = Rig::new(|b| b.max(1));
+    let _busy = rig.get(&app("x"));
+    let pool = rig.pool.clone();
+    let get = Getting::start(move || pool.get_timeout(&app("x"), Duration::ZERO));
+    assert!(matches!(get.error(), GetError::TimedOut));
+    assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
+    assert!(matches!(rig.pool.try_checkout(&app("x")), Err(GetError::WouldBlock)));
+    assert_eq!(rig.pool.counts().waiting, 0);
+}
+
+/// It asks for a process, so that trying again helps.
+#[test]
+fn e19_trying_causes_what_a_later_try_finds() {
+    let rig = Rig::new(|b| b);
+    assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
+    rig.eventually(|c| c.count == 1);
+    assert_eq!(rig.pool.try_get(&app("x")).expect("it is there now").pid(), 1);
+}
+
+/// In the text every get of such a pool hangs.
+#[test]
+fn e19_a_maximum_of_zero_is_refused() {
+    let refused = ApplicationPool::builder(InMemorySpawner::new()).max(0).build();
+    assert_eq!(refused.err(), Some(BuildError::MaxIsZero));
+    let rig = Rig::new(|b| b);
+    assert_eq!(rig.pool.set_max(0), Err(BuildError::MaxIsZero));
+    assert_eq!(rig.pool.snapshot().max, 6);
+}
+
+/// Checked exhaustively by the models; here with many clients, real threads and every kind of end.
+#[test]
+fn e21_nobody_is_left_waiting() {
+    let rig = Rig::new(|b| b.max(2));
+    rig.spawner.always("/srv/b", Spawn::ready().concurrency(2));
+    let (tell, told) = channel();
+    for client in 0..6 {
+        let (pool, tell) = (rig.pool.clone(), tell.clone());
+        std::thread::spawn(move || {
+            let apps = [app("a"), app("b").with_max_requests(5), app("c")];
+            for round in 0..60 {
+                let session = pool.get(&apps[(client + round * (client + 1)) % 3]);
+                let session = session.expect("every get is served");
+                match round % 20 {
+                    7 => session.fail(),
+                    11 => drop(pool.detach(session.identifier())),
+                    _ => session.close(),
+                }
+            }
+            let _ = tell.send(());
+        });
+    }
+    for _ in 0..6 {
+        told.recv_timeout(crate::common::SOON).expect("every client comes to its end");
+    }
+    before_long(|| rig.pool.counts().spawning == 0);
+    let counts = rig.pool.counts();
+    assert_eq!((counts.active, counts.waiting, counts.draining), (0, 0, 0));
+    assert!(counts.count <= 2);
+}
+
+/// The get that finds the queue full is the one that finds the back-off over.
+#[test]
+fn e19_a_full_queue_keeps_nothing_from_those_in_it() {
+    let rig = Rig::without_cleaner(|b| b);
+    let x = app("x").with_max_queue(1);
+    let busy = rig.get(&x);
+    rig.spawner.next(Spawn::fail("no database"));
+    let waiting = rig.queue_get(&x);
+    rig.next_back_off();
+    rig.clock.advance(SECOND);
+    rig.spawner.next(Spawn::ready().held());
+    let error = rig.start_get(&x).error();
+    assert!(matches!(error, GetError::QueueFull { max_queue: 1 }), "{error}");
+    rig.spawner.release();
+    drop(waiting.session());
+    drop(busy);
+}
+
+/// Whoever moves the hands of a clock tells every pool that looks at it.
+#[test]
+fn e19_deadlines_pass_in_every_pool_of_one_clock() {
+    let hands = ManualClock::new();
+    let gets: Vec<_> = (0..3)
+        .map(|_| {
+            let spawner = InMemorySpawner::with_clock(hands.clock());
+            let builder = ApplicationPool::builder(spawner).max(1).clock(hands.clock());
+            let pool = builder.build().expect("a valid pool");
+            let busy = pool.get(&app("x")).expect("a session");
+            let theirs = pool.clone();
+            let get = Getting::start(move || theirs.get_timeout(&app("x"), SECOND));
+            before_long(|| pool.counts().waiting == 1);
+            (get, busy)
+        })
+        .collect();
+    hands.advance(SECOND);
+    for (get, _busy) in gets {
+        assert!(matches!(get.error(), GetError::TimedOut));
+    }
+}

@@ -1,0 +1,352 @@
+//! Counting: `active`, `size`, sessions and requests (E1, E5 to E10, E14 to E16, E31, E33).
+
+use crate::common::{Rig, SECOND, app, before_long, soon};
+use cabrank::in_memory::Spawn;
+use cabrank::{DetachReason, GetError, ProcessState};
+use std::sync::{Arc, Barrier};
+
+/// The text sets `max` where it means `active` (INV-ACTIVE).
+#[test]
+fn e01_using_an_idle_process_leaves_the_maximum_alone() {
+    let rig = Rig::new(|b| b.max(6));
+    rig.idle(&app("x"), 1);
+    let session = rig.get(&app("x"));
+    assert_eq!((rig.pool.snapshot().max, rig.counts()), (6, (1, 1)));
+    session.close();
+    assert_eq!((rig.pool.snapshot().max, rig.counts()), (6, (0, 1)));
+}
+
+/// In the text it has never been used, so the cleaner's next pass takes it for long idle
+/// (PROP-IDLE-TIME).
+#[test]
+fn e05_a_process_born_in_the_background_is_not_reaped_at_birth() {
+    let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
+    rig.clock.advance(1000 * SECOND);
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    let (_first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
+    rig.eventually(|c| c.count == 2);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (1, 2));
+    rig.clock.advance(9 * SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (1, 2));
+    rig.clock.advance(SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (1, 1));
+}
+
+/// The text removes the requester's group in place of the one it has emptied (INV-GROUP-ACCESSIBLE).
+#[test]
+fn e06_eviction_empties_the_group_of_the_evicted() {
+    let rig = Rig::new(|b| b.max(1));
+    for name in ["x", "y", "x", "z", "y"] {
+        assert_eq!(rig.get(&app(name)).request("hello"), format!("hello from /srv/{name}"));
+        let sizes = rig.pool.snapshot().groups.into_iter().filter(|g| !g.processes.is_empty());
+        assert_eq!(sizes.map(|g| g.name).collect::<Vec<_>>(), [format!("/srv/{name}")]);
+    }
+}
+
+/// The text's `app_root` never gets there, and its `processed` has two names.
+#[test]
+fn e07_the_spawner_is_told_the_root_and_requests_are_counted() {
+    let rig = Rig::new(|b| b);
+    let x = app("x").with_app_group_name("shop");
+    for _ in 0..3 {
+        rig.get(&x).close();
+    }
+    assert_eq!(rig.spawner.processes()[0].app_root().as_os_str(), "/srv/x");
+    assert_eq!(rig.group(&x).processes[0].processed, 3);
+    assert_eq!(rig.pool.snapshot().totals.processed, 3);
+}
+
+/// The text says that groups are found by their roots, and `detached` the wrong way round
+/// (PROP-DETACHED-STATED).
+#[test]
+fn e08_groups_are_found_by_name_and_what_is_detached_is_not_found() {
+    let rig = Rig::new(|b| b);
+    let (shop, blog) = (app("x").with_app_group_name("shop"), app("x").with_app_group_name("blog"));
+    let session = rig.get(&shop);
+    let identifier = session.identifier();
+    rig.idle(&blog, 1);
+    assert_eq!(rig.counts(), (1, 2), "one root, two groups");
+    assert!(!rig.pool.detach_group("/srv/x"));
+    assert!(rig.pool.detach_group("blog"));
+    assert!(rig.pool.detach(identifier));
+    assert!(!rig.pool.detach(identifier));
+    assert_eq!(rig.counts(), (0, 0));
+}
+
+/// A long history of everything that takes processes out of lists. Every invariant is asserted after
+/// each step (the run ends if one is broken); here the sums are looked at from outside
+/// (INV-GROUP-SIZE, INV-COUNT, INV-SIZE-WITHIN-COUNT, INV-INACTIVE-SIZE).
+/// Every invariant is asserted on the way (errata E9, E10).
+#[test]
+fn e09_e10_sizes_and_lists_agree_through_a_long_history() {
+    let rig = Rig::without_cleaner(|b| b.max(4).max_idle_time(5 * SECOND));
+    rig.spawner.always("/srv/b", Spawn::ready().concurrency(2));
+    let apps = [app("a"), app("b").with_max_requests(3), app("c").with_min_processes(1)];
+    let mut random = 1_u32;
+    let mut below = move |n: usize| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 8) as usize % n
+    };
+    let mut sessions = Vec::new();
+    for _ in 0..1500 {
+        let app = &apps[below(3)];
+        match below(12) {
+            0..=5 => sessions.extend(rig.pool.try_get(app)),
+            6..=8 if !sessions.is_empty() => drop(sessions.swap_remove(below(sessions.len()))),
+            6..=8 => {}
+            9 => {
+                rig.clock.advance(SECOND);
+                rig.pool.clean();
+            }
+            10 if below(4) == 0 => drop(rig.pool.detach_group(app.app_group_name())),
+            10 => rig.pool.set_max(2 + below(4)).expect("at least two"),
+            _ => {
+                if let Some(session) = sessions.last() {
+                    rig.pool.detach(session.identifier());
+                }
+            }
+        }
+        let s = rig.pool.snapshot();
+        let all = s.groups.iter().flat_map(|g| &g.processes);
+        let draining = all.clone().filter(|p| p.state == ProcessState::Draining).count();
+        let idle = all.clone().filter(|p| p.state == ProcessState::Idle).count();
+        assert_eq!((all.clone().count(), draining), (s.count + s.draining, s.draining));
+        assert_eq!(idle, s.count - s.active);
+        // What was spawned meanwhile is there by the next step, or the one after.
+        if below(4) == 0 {
+            rig.eventually(|c| c.spawning == 0);
+        }
+    }
+    let totals = rig.pool.snapshot().totals;
+    assert!(totals.detached > 100 && totals.processed > 100, "it was a lively one: {totals:?}");
+    drop(sessions);
+    assert_eq!((rig.pool.counts().active, rig.pool.counts().draining), (0, 0));
+}
+
+/// With the text's private queue, sessions beyond the limit may be open already when it is noticed
+/// (INV-MAX-REQUESTS).
+#[test]
+fn e14_a_process_is_given_no_session_beyond_its_maximum() {
+    let rig = Rig::new(|b| b.max(1));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    let x = app("x").with_max_requests(3);
+    let mut sessions: Vec<_> = (0..3).map(|_| rig.get(&x)).collect();
+    let fourth = rig.queue_get(&x);
+    assert_eq!(rig.group(&x).processes[0].state, ProcessState::Retiring);
+    for left in [2, 1] {
+        sessions.remove(0).close();
+        assert_eq!(rig.group(&x).processes[0].sessions, left, "every close counts down");
+        assert_eq!(rig.counts(), (1, 1));
+    }
+    assert!(fourth.is_pending());
+    sessions.remove(0).close();
+    assert_eq!(fourth.session().pid(), 2);
+    assert_eq!(rig.next_detached(), (1, DetachReason::MaxRequests));
+    assert_eq!(rig.counts(), (0, 1));
+}
+
+/// A close that may or may not see without the lock that its process is gone (INV-PROCESS-HERE).
+#[test]
+fn e15_closing_and_detaching_at_the_same_moment_count_once() {
+    let rig = Rig::new(|b| b);
+    for round in 1..=200 {
+        let session = rig.get(&app("x"));
+        let identifier = session.identifier();
+        let (pool, barrier) = (rig.pool.clone(), Arc::new(Barrier::new(2)));
+        let theirs = barrier.clone();
+        let closing = std::thread::spawn(move || {
+            theirs.wait();
+            session.close();
+        });
+        barrier.wait();
+        assert!(pool.detach(identifier));
+        closing.join().expect("closing does not panic");
+        let counts = pool.counts();
+        assert_eq!((counts.count, counts.active, counts.draining), (0, 0, 0));
+        before_long(|| rig.gone().len() == round);
+    }
+}
+
+/// Nobody has it, so it must not be counted (PROP-SESSIONS).
+#[test]
+fn e16_a_panicking_connect_leaves_no_session_behind() {
+    let rig = Rig::new(|b| b);
+    rig.idle(&app("x"), 1);
+    rig.spawner.processes()[0].panic_on_connect();
+    let error = rig.start_get(&app("x")).error();
+    assert!(matches!(&error, GetError::Connect(e) if e.is_local()), "{error}");
+    assert_eq!(rig.counts(), (0, 1), "nobody's fault that is known of: the process stays");
+    assert_eq!(rig.get(&app("x")).pid(), 1);
+}
+
+/// Nor may it stay in the queue (INV-WAITING).
+#[test]
+fn e16_a_get_that_times_out_is_not_counted_any_more() {
+    let rig = Rig::new(|b| b.max(1));
+    let busy = rig.get(&app("x"));
+    let (pool, x) = (rig.pool.clone(), app("x"));
+    let waiting = soon_started(move || pool.get_timeout(&x, SECOND).err());
+    rig.eventually(|c| c.waiting == 1);
+    rig.clock.advance(SECOND);
+    assert!(matches!(waiting(), Some(GetError::TimedOut)));
+    assert_eq!((rig.counts(), rig.pool.counts().waiting), ((1, 1), 0));
+    busy.close();
+    assert_eq!(rig.counts(), (0, 1), "it was handed to nobody");
+}
+
+/// Starts `work` at once; the result says how it ends.
+fn soon_started<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> impl FnOnce() -> T {
+    let thread = std::thread::spawn(work);
+    move || soon(move || thread.join().expect("no panic"))
+}
+
+#[test]
+fn e16_a_dropped_future_leaves_no_trace_at_any_await() {
+    let rig = Rig::new(|b| b.max(1));
+    let x = app("x");
+    // Before the first poll.
+    drop(rig.task(&x));
+    assert_eq!(rig.pool.counts().spawning + rig.pool.counts().waiting, 0);
+
+    // While its first process is spawned.
+    rig.spawner.next(Spawn::ready().held());
+    let mut task = rig.task(&x);
+    assert!(task.poll().is_none());
+    assert_eq!((rig.pool.counts().waiting, rig.pool.counts().spawning), (1, 1));
+    drop(task);
+    assert_eq!(rig.pool.counts().waiting, 0);
+    rig.spawner.release();
+    rig.eventually(|c| c.count == 1 && c.active == 0);
+
+    // While all are busy.
+    let busy = rig.get(&x);
+    let mut task = rig.task(&x);
+    assert!(task.poll().is_none());
+    assert_eq!(rig.pool.counts().waiting, 1);
+    drop(task);
+    assert_eq!(rig.pool.counts().waiting, 0);
+
+    // Served, and not polled since.
+    let mut task = rig.task(&x);
+    assert!(task.poll().is_none());
+    busy.close();
+    assert_eq!(rig.counts(), (1, 1), "the session is its own already");
+    drop(task);
+    assert_eq!(rig.counts(), (0, 1));
+    assert_eq!(rig.group(&x).processes[0].processed, 1, "it was not a request");
+
+    // In its second attempt, after a process has turned out to be dead.
+    rig.spawner.processes()[0].kill();
+    rig.spawner.next(Spawn::ready().held());
+    let mut task = rig.task(&x);
+    assert!(task.poll().is_none());
+    assert_eq!((rig.counts(), rig.pool.counts().waiting), ((0, 0), 1));
+    drop(task);
+    rig.spawner.release();
+    rig.eventually(|c| c.count == 1 && c.waiting == 0 && c.active == 0);
+}
+
+/// In the text it would be detached (PROP-LOCAL-FAILURE).
+#[test]
+fn e31_a_local_connect_error_goes_to_the_caller_and_condemns_nobody() {
+    let rig = Rig::new(|b| b);
+    rig.idle(&app("x"), 1);
+    rig.spawner.processes()[0].run_out_of_descriptors(1);
+    let error = rig.start_get(&app("x")).error();
+    assert!(matches!(&error, GetError::Connect(e) if e.is_local()), "{error}");
+    assert_eq!(rig.counts(), (0, 1));
+    assert_eq!(rig.get(&app("x")).pid(), 1);
+}
+
+#[test]
+fn e31_a_connect_error_of_the_process_is_tried_ten_times() {
+    let rig = Rig::new(|b| b);
+    let spawner = rig.spawner.clone();
+    rig.spawner.on_call(move |call| {
+        if call == cabrank::in_memory::Call::Connect {
+            spawner.processes().iter().for_each(|process| process.kill());
+        }
+    });
+    let error = rig.start_get(&app("x")).error();
+    assert!(matches!(&error, GetError::Connect(e) if !e.is_local()), "{error}");
+    assert_eq!(rig.spawner.begun(), 10);
+    assert_eq!((rig.counts(), rig.gone().len()), ((0, 0), 10));
+}
+
+/// As the text's scan would choose (PROP-CHOICE), from a list that is kept in order (INV-GROUP-SORTED).
+#[test]
+fn e33_the_least_busy_process_is_chosen() {
+    let rig = Rig::new(|b| b.max(3));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    let x = app("x").with_min_processes(3);
+    drop(rig.get(&x));
+    rig.eventually(|c| c.count == 3);
+    let sessions: Vec<_> = (0..7).map(|_| rig.get(&x)).collect();
+    let busy = |pid| sessions.iter().filter(|s| s.pid() == pid).count();
+    let mut load = [busy(1), busy(2), busy(3)];
+    load.sort_unstable();
+    assert_eq!(load, [2, 2, 3]);
+    // One process loses all its sessions but stays in the middle of the order of age.
+    let (of_two, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|s| s.pid() == 2);
+    drop(of_two);
+    assert_eq!([rig.get(&x).pid(), rig.get(&x).pid()], [2, 2]);
+    drop(others);
+}
+
+/// Idle again, a process is before all that are busy (INV-GROUP-ORDER), and before the other idle ones.
+#[test]
+fn e33_among_idle_ones_the_most_recently_freed_is_chosen() {
+    let rig = Rig::new(|b| b);
+    let [a, b, c] = [(); 3].map(|()| rig.get(&app("x")));
+    let pid = b.pid();
+    a.close();
+    c.close();
+    b.close();
+    assert_eq!(rig.get(&app("x")).pid(), pid);
+}
+
+/// The text adds it to the front.
+#[test]
+fn e33_among_idle_ones_a_newcomer_comes_first() {
+    let rig = Rig::new(|b| b);
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().held());
+    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    rig.spawner.release();
+    rig.eventually(|c| c.count == 2);
+    assert_eq!(rig.get(&app("x")).pid(), 2);
+}
+
+#[test]
+fn e33_among_equally_busy_ones_they_take_turns() {
+    let rig = Rig::new(|b| b.max(3));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    let x = app("x").with_min_processes(3);
+    drop(rig.get(&x));
+    rig.eventually(|c| c.count == 3);
+    let sessions: Vec<_> = (0..9).map(|_| rig.get(&x)).collect();
+    let pids: Vec<u32> = sessions.iter().map(|s| s.pid()).collect();
+    assert_eq!(pids[0..3], pids[3..6], "least recently chosen first");
+    assert_eq!(pids[0..3], pids[6..9]);
+}
+
+/// A session closed in between does not make its process the first of its equals again.
+#[test]
+fn e33_who_was_chosen_least_recently_comes_first_after_a_close_too() {
+    let rig = Rig::new(|b| b.max(2));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    let first = rig.get(&app("x"));
+    drop(rig.get(&app("x")));
+    rig.eventually(|c| c.count == 2);
+    let second = rig.get(&app("x"));
+    let third = rig.get(&app("x"));
+    assert_eq!((first.pid(), second.pid(), third.pid()), (1, 2, 1));
+    first.close();
+    assert_eq!(rig.get(&app("x")).pid(), 2);
+    drop((second, third));
+}

@@ -1,0 +1,235 @@
+//! What can be seen of a pool from outside: the same type for both.
+
+use crate::refinement::real::{Pool, Scripted};
+use cabrank::{DetachReason, Event, ProcessState, ShutDown};
+use cabrank_spec::pool::{self, Place, Reason};
+use std::collections::BTreeSet;
+
+/// Everything that is compared after each step.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Observed {
+    max: usize,
+    max_per_app: usize,
+    count: usize,
+    active: usize,
+    spawning: usize,
+    draining: usize,
+    waiting: usize,
+    closed: bool,
+    /// The same numbers from `counts`: count, active, spawning, draining, waiting.
+    counts: [usize; 5],
+    /// Spawned, failed, detached, processed, waited.
+    totals: [u64; 5],
+    groups: Vec<Group>,
+    /// The spawns in flight, by their identifiers.
+    pub(crate) in_flight: BTreeSet<u64>,
+    /// Those before which the spawner was told to reload, since the beginning (erratum E22).
+    reloaded: BTreeSet<u64>,
+    /// Every process that was shut down since the beginning, as often as it was, and whether that was
+    /// because its drain's deadline had passed.
+    gone: Vec<(u64, bool)>,
+    /// What the observer was told since the beginning, but for waits, which are the client's: sorted, for
+    /// threads tell it.
+    told: Vec<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    name: String,
+    waiting: usize,
+    spawning: bool,
+    restarting: bool,
+    generation: u64,
+    backing_off: Option<i64>,
+    last_error: bool,
+    processes: Vec<Process>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Process {
+    identifier: u64,
+    state: ProcessState,
+    sessions: usize,
+    processed: usize,
+    concurrency: usize,
+    age: i64,
+    last_used: i64,
+    outdated: bool,
+}
+
+fn ticks(d: std::time::Duration) -> i64 {
+    assert_eq!(d.subsec_nanos(), 0, "time passes in whole seconds");
+    d.as_secs().try_into().expect("a short time")
+}
+
+pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
+    let (s, c) = (pool.snapshot(), pool.counts());
+    let t = s.totals;
+    let groups = s.groups.into_iter().map(|g| Group {
+        name: g.name,
+        waiting: g.waiting,
+        spawning: g.spawning,
+        restarting: g.restarting,
+        generation: g.generation,
+        backing_off: g.backing_off.map(ticks),
+        last_error: g.last_error.is_some(),
+        processes: g
+            .processes
+            .into_iter()
+            .map(|p| Process {
+                identifier: p.identifier.as_u64(),
+                state: p.state,
+                sessions: p.sessions,
+                processed: p.processed,
+                concurrency: p.concurrency,
+                age: ticks(p.age),
+                last_used: ticks(p.last_used),
+                outdated: p.outdated,
+            })
+            .collect(),
+    });
+    let groups = groups.collect();
+    let book = spawner.book();
+    Observed {
+        max: s.max,
+        max_per_app: s.max_per_app,
+        count: s.count,
+        active: s.active,
+        spawning: s.spawning,
+        draining: s.draining,
+        waiting: s.waiting,
+        closed: s.closed,
+        counts: [c.count, c.active, c.spawning, c.draining, c.waiting],
+        totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
+        groups,
+        in_flight: book.in_flight.clone(),
+        reloaded: book.reloaded.clone(),
+        gone: sorted(book.gone.iter().map(|&(id, how)| (id, how == ShutDown::DeadlinePassed))),
+        told: sorted(book.events.iter().filter_map(told_by_the_real)),
+    }
+}
+
+fn told_by_the_real(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Spawned { identifier, .. } => format!("{identifier} attached"),
+        Event::Detached { identifier, reason, .. } => format!("{identifier} detached: {reason}"),
+        Event::SpawnFailed { group, .. } => format!("{group}: a spawn failed"),
+        Event::Restarting { group, .. } => format!("{group}: restarting"),
+        _ => return None,
+    })
+}
+
+fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort_unstable();
+    all
+}
+
+/// What the specification told since the beginning.
+#[derive(Default)]
+pub(crate) struct Told {
+    reloaded: BTreeSet<u64>,
+    gone: Vec<(u64, bool)>,
+    told: Vec<String>,
+}
+
+impl Told {
+    /// A spawn was ordered, and with it a reload.
+    pub(crate) fn reloads(&mut self, ticket: usize) {
+        self.reloaded.insert(ticket as u64);
+    }
+    pub(crate) fn add(&mut self, spec: &pool::Pool, event: &pool::Event) {
+        let name = |group: usize| &spec.options(group).name;
+        match *event {
+            pool::Event::Attached { process, .. } => {
+                self.told.push(format!("{process} attached"));
+            }
+            pool::Event::Detached { process, reason, .. } => {
+                self.told.push(format!("{process} detached: {}", reason_of(reason)));
+            }
+            pool::Event::SpawnFailed { group, .. } => {
+                self.told.push(format!("{}: a spawn failed", name(group)));
+            }
+            pool::Event::Restarting { group } => {
+                self.told.push(format!("{}: restarting", name(group)));
+            }
+            pool::Event::Gone { process, busy } => {
+                self.gone.push((process as u64, busy));
+            }
+            pool::Event::Unwanted { ticket } => {
+                self.gone.push((ticket as u64, false));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn reason_of(reason: Reason) -> DetachReason {
+    match reason {
+        Reason::Requested => DetachReason::Requested,
+        Reason::Evicted(_) => DetachReason::Evicted,
+        Reason::Idle => DetachReason::Idle,
+        Reason::MaxRequests => DetachReason::MaxRequests,
+        Reason::Failed => DetachReason::Failed,
+        Reason::Restarted => DetachReason::Restarted,
+        Reason::Closed => DetachReason::Closed,
+        Reason::SpawnFailed => unreachable!("as written only (E26)"),
+    }
+}
+
+pub(crate) fn of_the_specification(spec: &pool::Pool, told: &Told) -> Observed {
+    let t = spec.totals;
+    let known = (0..spec.groups.len()).filter(|&g| spec.groups[g].known);
+    let active = spec.active.try_into().expect("as ruled it is never negative");
+    Observed {
+        max: spec.max,
+        max_per_app: spec.max_per_app,
+        count: spec.count,
+        active,
+        spawning: spec.spawns.len(),
+        draining: spec.draining.len(),
+        waiting: spec.waiting,
+        closed: spec.closed,
+        counts: [spec.count, active, spec.spawns.len(), spec.draining.len(), spec.waiting],
+        totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
+        groups: known.map(|g| group(spec, g)).collect(),
+        in_flight: spec.spawns.iter().map(|spawn| spawn.ticket as u64).collect(),
+        reloaded: told.reloaded.clone(),
+        gone: sorted(told.gone.iter().copied()),
+        told: sorted(told.told.iter().cloned()),
+    }
+}
+
+fn group(spec: &pool::Pool, g: usize) -> Group {
+    let group = &spec.groups[g];
+    let mut processes: Vec<_> = spec.processes.iter().filter(|p| p.group == g).collect();
+    processes.sort_by_key(|p| (p.detached, p.identifier));
+    Group {
+        name: spec.options(g).name.clone(),
+        waiting: group.queue.len(),
+        spawning: group.spawning.is_some(),
+        restarting: group.reload_pending || group.outdated > 0,
+        generation: group.generation,
+        backing_off: group.back_off_until.map(|until| (until - spec.now).max(0)),
+        last_error: group.last_error,
+        processes: processes.into_iter().map(|p| process(spec, p)).collect(),
+    }
+}
+
+fn process(spec: &pool::Pool, p: &pool::Process) -> Process {
+    Process {
+        identifier: p.identifier as u64,
+        state: match spec.place(p) {
+            Place::Draining => ProcessState::Draining,
+            Place::Retiring => ProcessState::Retiring,
+            _ if p.sessions > 0 => ProcessState::Busy,
+            _ => ProcessState::Idle,
+        },
+        sessions: p.sessions,
+        processed: p.processed,
+        concurrency: spec.options_of(p).concurrency,
+        age: spec.now - p.start_time,
+        last_used: spec.now - p.last_used,
+        outdated: p.generation < spec.groups[p.group].generation,
+    }
+}

@@ -1,0 +1,168 @@
+//! The real pool on a hand-driven clock, with spawns that end when they are told to.
+
+use crate::refinement::history::{Connect, SpawnEnd};
+use cabrank::{
+    ApplicationPool, ConnectError, Event, GetError, Lease, ManualClock, PoolOptions, Process,
+    RestartMode, Session, ShutDown, SpawnError, SpawnRequest, Spawner,
+};
+use cabrank_spec::configuration::{self, Config};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+pub(crate) type Pool = ApplicationPool<Scripted>;
+pub(crate) type Got = Result<Session<Scripted>, GetError>;
+pub(crate) type Leased = Result<Lease<Scripted>, GetError>;
+
+/// What the environment of the pool does, and what it saw of the pool.
+#[derive(Default)]
+pub(crate) struct Book {
+    /// Spawns that have begun and not ended.
+    pub(crate) in_flight: BTreeSet<u64>,
+    /// Spawns before which the spawner was told to reload, since the beginning.
+    pub(crate) reloaded: BTreeSet<u64>,
+    /// How those end that are to end.
+    ends: BTreeMap<u64, SpawnEnd>,
+    /// How the next connects end.
+    pub(crate) connects: VecDeque<Connect>,
+    /// Which processes were shut down, and why.
+    pub(crate) gone: Vec<(u64, ShutDown)>,
+    pub(crate) events: Vec<Event>,
+    /// The restart files by directory.
+    pub(crate) files: Vec<Option<u64>>,
+}
+
+/// Shared by the spawner, its processes and the test.
+#[derive(Clone, Default)]
+pub(crate) struct Scripted(Arc<(Mutex<Book>, Condvar)>);
+
+impl Scripted {
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(crate) fn end(&self, ticket: u64, end: SpawnEnd) {
+        self.book().ends.insert(ticket, end);
+        self.0.1.notify_all();
+    }
+}
+
+/// A process with the group's concurrency in its application's name.
+pub(crate) struct Numbered {
+    ticket: u64,
+    concurrency: usize,
+    spawner: Scripted,
+}
+
+thread_local! {
+    // A spawn is made on the thread on which its spawner was told to reload, right after that.
+    static RELOADED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Spawner for Scripted {
+    type Process = Numbered;
+    fn reload(&self, _: &PoolOptions) {
+        RELOADED.set(true);
+    }
+    fn spawn(&self, request: &SpawnRequest) -> Result<Numbered, SpawnError> {
+        let ticket = request.identifier().as_u64();
+        let mut book = self.book();
+        book.in_flight.insert(ticket);
+        if RELOADED.take() {
+            book.reloaded.insert(ticket);
+        }
+        let end = loop {
+            match book.ends.remove(&ticket) {
+                Some(end) => break end,
+                None => book = self.0.1.wait(book).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        book.in_flight.remove(&ticket);
+        drop(book);
+        let concurrency = request.options().environment().parse().expect("a number");
+        match end {
+            SpawnEnd::Well => Ok(Numbered { ticket, concurrency, spawner: self.clone() }),
+            SpawnEnd::Error => Err(SpawnError::new("scripted")),
+            // Without a word to the panic hook.
+            SpawnEnd::Panic => std::panic::resume_unwind(Box::new("scripted")),
+        }
+    }
+}
+
+impl Process for Numbered {
+    type Connection = ();
+    fn connect(&self) -> Result<(), ConnectError> {
+        match self.spawner.book().connects.pop_front() {
+            None | Some(Connect::Well) => Ok(()),
+            Some(Connect::Process) => Err(ConnectError::process("scripted")),
+            Some(Connect::Local) => Err(ConnectError::local("scripted")),
+        }
+    }
+    fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+    fn shut_down(&self, how: ShutDown) {
+        self.spawner.book().gone.push((self.ticket, how));
+    }
+}
+
+pub(crate) fn seconds(ticks: i64) -> Duration {
+    Duration::from_secs(ticks.try_into().expect("not negative"))
+}
+
+/// A pool of this configuration.
+pub(crate) fn pool(config: &Config) -> (Pool, Scripted, ManualClock) {
+    let (spawner, hands) = (Scripted::default(), ManualClock::new());
+    spawner.book().files = vec![config.restart_file.then_some(0); config.dirs()];
+    let (files, watched) = (spawner.clone(), spawner.clone());
+    let others = config.environment.options.iter().map(|(_, options)| options);
+    let always = config.groups.iter().chain(others).any(|options| options.always_restart);
+    let mut builder = ApplicationPool::builder(spawner.clone())
+        .max(config.max)
+        .max_per_app(config.max_per_app)
+        .max_idle_time(seconds(config.max_idle_time))
+        .drain_timeout(seconds(config.drain_timeout))
+        .back_off(seconds(config.back_off.0), seconds(config.back_off.1))
+        .clock(hands.clock())
+        .cleaner(false)
+        .observer(move |event| watched.book().events.push(event.clone()))
+        .restart_files(move |file| look_up(file, &files.book().files, always));
+    if let Some(max_draining) = config.max_draining {
+        builder = builder.max_draining(max_draining);
+    }
+    (builder.build().expect("a valid pool"), spawner, hands)
+}
+
+fn look_up(file: &Path, files: &[Option<u64>], always: bool) -> io::Result<SystemTime> {
+    let dir: usize = file
+        .parent()
+        .and_then(Path::file_name)
+        .and_then(|dir| dir.to_str()?.parse().ok())
+        .expect("directories are numbers");
+    let time = match file.ends_with("restart.txt") {
+        true => files[dir],
+        false => (always && dir == 0).then_some(0),
+    };
+    let time = time.ok_or(io::ErrorKind::NotFound)?;
+    Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(time))
+}
+
+/// The options of a group. Its processes read their concurrency from the environment.
+pub(crate) fn options(group: &configuration::Options) -> PoolOptions {
+    // The text's global queue, too, lets a process have one session at a time, whatever it says.
+    let global = group.concurrency == 1 && group.min_processes == 0;
+    let says = if global { 3 } else { group.concurrency };
+    PoolOptions::new(&group.name)
+        .with_environment(says.to_string())
+        .with_global_queue(global)
+        .with_min_processes(group.min_processes)
+        .with_max_requests(group.max_requests)
+        .with_max_queue(group.max_queue)
+        .with_restart_dir(format!("/restart/{}", group.restart_dir))
+        .with_restart_mode(match group.restart_mode {
+            configuration::RestartMode::Immediate => RestartMode::Immediate,
+            configuration::RestartMode::Rolling => RestartMode::Rolling,
+        })
+}

@@ -1,0 +1,543 @@
+//! Carries each operation out on both.
+
+use crate::refinement::history::{Connect, LeaseEnd, Operation, SpawnEnd};
+use crate::refinement::observed::{Observed, Told, of_the_real, of_the_specification};
+use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds};
+use cabrank::{GetError, Identifier, Lease, ManualClock, PoolOptions, Session, WeakPool};
+use cabrank_spec::configuration::Config;
+use cabrank_spec::pool::{self, Action, At, Event, Failure, SpawnResult};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What one client of the real pool holds.
+enum Client {
+    Out,
+    /// Its task has not ended.
+    Asking(Pin<Box<dyn Future<Output = Got> + Send>>),
+    /// The same, for a lease.
+    CheckingOut(Pin<Box<dyn Future<Output = Leased> + Send>>),
+    /// The machine's `Connecting`: it connects on its own.
+    Leasing(Lease<Scripted>),
+    InSession(Session<Scripted>),
+}
+
+pub(crate) struct SideBySide {
+    spec: pool::Pool,
+    told: Told,
+    pool: Pool,
+    spawner: Scripted,
+    hands: ManualClock,
+    /// What gets of each group come with at present.
+    options: Vec<PoolOptions>,
+    clients: Vec<Client>,
+    /// `close` waits for the spawns, which this thread ends.
+    closing: Option<JoinHandle<()>>,
+    /// How a get ends that has failed, until its client hears of it.
+    failed: Vec<Option<Failure>>,
+    /// Handles that keep nothing open.
+    weak: Vec<WeakPool<Scripted>>,
+    /// The first difference in how a get ended.
+    wrong: Option<String>,
+}
+
+/// A spawn ends on its own thread: that takes a moment, but not this long.
+const SOON: Duration = Duration::from_secs(5);
+/// When a difference has been found once, every history tried to make it shorter would wait as long.
+const SOON_ENOUGH: Duration = Duration::from_millis(100);
+static FOUND: AtomicBool = AtomicBool::new(false);
+
+impl SideBySide {
+    pub(crate) fn new(config: &Config) -> SideBySide {
+        let (pool, spawner, hands) = pool(config);
+        SideBySide {
+            spec: pool::Pool::new(config.clone()),
+            told: Told::default(),
+            pool,
+            spawner,
+            hands,
+            options: config.groups.iter().map(options).collect(),
+            clients: config.clients.iter().map(|_| Client::Out).collect(),
+            closing: None,
+            failed: vec![None; config.clients.len()],
+            weak: Vec::new(),
+            wrong: None,
+        }
+    }
+
+    /// Carries the operation out, if it can be at this moment; says what was done.
+    pub(crate) fn step(&mut self, operation: &Operation) -> Option<String> {
+        let groups = self.options.len();
+        match *operation {
+            Operation::Get { client, group, ref connects } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::Get { client, group });
+                self.connect(client, connects.clone());
+                let (pool, options) = (self.pool.clone(), self.options[group].clone());
+                let future = async move { pool.get_async(&options).await };
+                self.clients[client] = Client::Asking(Box::pin(future));
+                self.run(client, connects);
+                Some(format!("client {client} gets {group}, connects: {connects:?}"))
+            }
+            Operation::TryGet { client, group, local } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                let connects = if local { vec![Connect::Local] } else { vec![] };
+                self.apply(Action::TryGet { client, group });
+                self.connect(client, connects.clone());
+                self.spawner.book().connects = connects.into();
+                let got = self.pool.try_get(&self.options[group]);
+                self.spawner.book().connects.clear();
+                self.ended(client, got);
+                Some(format!("client {client} tries to get {group}, local failure: {local}"))
+            }
+            Operation::Checkout { client, group } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::Get { client, group });
+                let (pool, options) = (self.pool.clone(), self.options[group].clone());
+                let future = async move { pool.checkout_async(&options).await };
+                self.clients[client] = Client::CheckingOut(Box::pin(future));
+                self.run(client, &[]);
+                Some(format!("client {client} checks a process of {group} out"))
+            }
+            Operation::BlockingGet { client, group, ref connects } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::Get { client, group });
+                self.connect(client, connects.clone());
+                self.spawner.book().connects = connects.iter().copied().collect();
+                let (pool, options) = (self.pool.clone(), self.options[group].clone());
+                let got = match self.would_wait(client) {
+                    true => pool.get_timeout(&options, Duration::ZERO),
+                    false => pool.get(&options),
+                };
+                self.spawner.book().connects.clear();
+                self.ended(client, got);
+                Some(format!("client {client} blocks to get {group}, connects: {connects:?}"))
+            }
+            Operation::TryCheckout { client, group } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::TryGet { client, group });
+                let leased = self.pool.try_checkout(&self.options[group]);
+                self.checked_out(client, Poll::Ready(leased));
+                Some(format!("client {client} tries to check a process of {group} out"))
+            }
+            Operation::BlockingCheckout { client, group } => {
+                let client = self.nth_client(client, |at| at == At::Out)?;
+                let group = group % groups;
+                self.apply(Action::Get { client, group });
+                let (pool, options) = (self.pool.clone(), self.options[group].clone());
+                let leased = match self.would_wait(client) {
+                    true => pool.checkout_timeout(&options, Duration::ZERO),
+                    false => pool.checkout(&options),
+                };
+                self.checked_out(client, Poll::Ready(leased));
+                Some(format!("client {client} blocks to check a process of {group} out"))
+            }
+            Operation::Lease { nth, end } => {
+                let client = self.nth(nth, |client| matches!(client, Client::Leasing(_)))?;
+                let held = std::mem::replace(&mut self.clients[client], Client::Out);
+                let Client::Leasing(lease) = held else { return None };
+                self.end_lease(client, lease, end);
+                Some(format!("client {client}'s lease ends: {end:?}"))
+            }
+            Operation::Run { nth, ref connects } => {
+                let served = |at| matches!(at, At::Connecting(_));
+                let client = self.nth_client(nth, served)?;
+                match self.clients[client] {
+                    Client::Leasing(_) => return None,
+                    Client::CheckingOut(_) => self.run(client, &[]),
+                    _ => {
+                        self.connect(client, connects.clone());
+                        self.run(client, connects);
+                    }
+                }
+                Some(format!("client {client} runs, connects: {connects:?}"))
+            }
+            Operation::GiveUp { nth } => {
+                let asks = |at| matches!(at, At::Waiting(_) | At::Connecting(_));
+                let client = self.nth_client(nth, asks)?;
+                if matches!(self.clients[client], Client::Leasing(_)) {
+                    return None; // To drop a lease is to close it.
+                }
+                self.apply(Action::GiveUp { client });
+                self.clients[client] = Client::Out;
+                Some(format!("client {client} gives up"))
+            }
+            Operation::Close { nth } => {
+                let client = self.nth_client(nth, |at| matches!(at, At::InSession(_)))?;
+                self.apply(Action::CloseSession { client });
+                self.clients[client] = Client::Out;
+                Some(format!("client {client} closes its session"))
+            }
+            Operation::Fail { nth } => {
+                let client = self.nth_client(nth, |at| matches!(at, At::InSession(Some(_))))?;
+                self.apply(Action::SessionFails { client });
+                match std::mem::replace(&mut self.clients[client], Client::Out) {
+                    Client::InSession(session) => session.fail(),
+                    _ => self.is_wrong(client, "has no session"),
+                }
+                Some(format!("client {client}'s session is broken"))
+            }
+            Operation::SpawnEnds { nth, end } => {
+                let ticket = self.spec.spawns.get(nth % self.spec.spawns.len().max(1))?.ticket;
+                let result = match end {
+                    SpawnEnd::Well => SpawnResult::Process,
+                    SpawnEnd::Error | SpawnEnd::Panic => SpawnResult::Error,
+                };
+                self.apply(Action::SpawnEnds { ticket, result });
+                self.spawner.end(ticket as u64, end);
+                Some(format!("spawn {ticket} ends: {end:?}"))
+            }
+            Operation::Touch { dir } => {
+                let dir = dir % self.spec.files.len();
+                self.apply(Action::Touch { dir });
+                self.spawner.book().files = self.spec.files.clone();
+                Some(format!("restart file {dir} is touched"))
+            }
+            Operation::Delete { dir } => {
+                let dir = dir % self.spec.files.len();
+                self.apply(Action::Delete { dir });
+                self.spawner.book().files = self.spec.files.clone();
+                Some(format!("restart file {dir} is deleted"))
+            }
+            Operation::Detach { nth } => {
+                let process = self.spec.processes.get(nth % self.spec.processes.len().max(1))?;
+                let process = process.identifier;
+                let attached = !process_is_detached(&self.spec, process);
+                self.apply(Action::Detach { process });
+                let found = self.pool.detach(Identifier::from_u64(process as u64));
+                assert_eq!(found, attached, "whether {process} was there to be detached");
+                Some(format!("process {process} is detached"))
+            }
+            Operation::DetachGroup { group } => {
+                let group = group % groups;
+                let known = self.spec.groups[group].known;
+                self.apply(Action::DetachGroup { group });
+                let found = self.pool.detach_group(self.options[group].app_group_name());
+                assert_eq!(found, known, "whether {group} was there to be detached");
+                Some(format!("group {group} is detached"))
+            }
+            Operation::SetOptions { group, nth } => {
+                let group = group % groups;
+                let config = self.spec.config().clone();
+                let all: Vec<_> = config.options_of(group).collect();
+                let id = all[nth % all.len()];
+                self.apply(Action::SetOptions { group, options: id });
+                // Another object every time, though its values may be those of the last one.
+                self.options[group] = options(config.options(group, id));
+                Some(format!("gets of {group} come with {:?}", config.options(group, id)))
+            }
+            Operation::SetMax(0) => {
+                self.pool.set_max(0).expect_err("erratum E19");
+                Some("max is not set to 0".to_owned())
+            }
+            Operation::SetMax(max) => {
+                self.apply(Action::SetMax(max));
+                self.pool.set_max(max).expect("not zero");
+                Some(format!("max is {max}"))
+            }
+            Operation::SetMaxPerApp(max) => {
+                self.apply(Action::SetMaxPerApp(max));
+                self.pool.set_max_per_app(max);
+                Some(format!("max_per_app is {max}"))
+            }
+            Operation::SetMaxIdleTime(time) => {
+                self.apply(Action::SetMaxIdleTime(time.into()));
+                self.pool.set_max_idle_time(seconds(time.into()));
+                Some(format!("max_idle_time is {time}"))
+            }
+            Operation::Tick(n) => {
+                for _ in 0..n {
+                    self.apply(Action::Tick);
+                }
+                self.hands.advance(seconds(n.into()));
+                Some(format!("{n} s pass"))
+            }
+            Operation::Clean => {
+                self.apply(Action::Clean);
+                self.pool.clean();
+                Some("the cleaner passes".to_owned())
+            }
+            Operation::ClosePool => {
+                if self.closing.is_some() {
+                    return None;
+                }
+                self.apply(Action::ClosePool);
+                let pool = self.pool.clone();
+                self.closing = Some(std::thread::spawn(move || pool.close()));
+                Some("the pool is closed".to_owned())
+            }
+            Operation::WaitClosed => {
+                let over = self.spec.closed && self.spec.live() == 0;
+                let pool = &self.pool;
+                // What was shut down last may not have come back yet.
+                let says = soon(|| pool.wait_closed(Duration::ZERO), |says| *says == over);
+                if says != over {
+                    self.wrong.get_or_insert(format!("whether it has come to its end: {says}"));
+                }
+                Some(format!("it is asked whether the pool has come to its end: {over}"))
+            }
+            Operation::Downgrade => {
+                self.weak.push(self.pool.downgrade());
+                Some("a weak handle is made".to_owned())
+            }
+        }
+    }
+
+    /// Whether a get would have to wait; it gives up at once, then.
+    fn would_wait(&mut self, client: usize) -> bool {
+        let waits = matches!(self.spec.clients[client].at, At::Waiting(_));
+        if waits {
+            self.apply(Action::GiveUp { client });
+        }
+        waits
+    }
+
+    fn end_lease(&mut self, client: usize, lease: Lease<Scripted>, end: LeaseEnd) {
+        // A process that has gone since cannot be detached again.
+        let gone = self.spec.clients[client].at.process().is_none();
+        match end {
+            LeaseEnd::Connected => {
+                self.apply(Action::Connected { client });
+                self.clients[client] = Client::InSession(lease.connected(()));
+            }
+            LeaseEnd::Close => {
+                self.apply(Action::Connected { client });
+                self.apply(Action::CloseSession { client });
+                lease.close();
+            }
+            LeaseEnd::Fail => {
+                self.apply(Action::Connected { client });
+                self.apply(match gone {
+                    true => Action::CloseSession { client },
+                    false => Action::SessionFails { client },
+                });
+                lease.fail();
+            }
+            LeaseEnd::Cancel => {
+                self.apply(Action::GiveUp { client });
+                self.failed[client] = None;
+                lease.cancel();
+            }
+        }
+    }
+
+    fn nth(&self, n: usize, wanted: impl Fn(&Client) -> bool) -> Option<usize> {
+        let fitting: Vec<usize> =
+            (0..self.clients.len()).filter(|&client| wanted(&self.clients[client])).collect();
+        fitting.get(n % fitting.len().max(1)).copied()
+    }
+    fn nth_client(&self, n: usize, wanted: impl Fn(At) -> bool) -> Option<usize> {
+        let fits = |&c: &usize| wanted(self.spec.clients[c].at);
+        let fitting: Vec<usize> = (0..self.clients.len()).filter(fits).collect();
+        fitting.get(n % fitting.len().max(1)).copied()
+    }
+
+    fn apply(&mut self, action: Action) {
+        let reloads = |spec: &pool::Pool, group: usize| spec.groups[group].reload_pending;
+        let before: Vec<bool> = (0..self.options.len()).map(|g| reloads(&self.spec, g)).collect();
+        self.spec.apply(&action);
+        for (at, event) in self.spec.told.iter().enumerate() {
+            let Event::SpawnBegun { group, ticket, .. } = *event else { continue };
+            // An order carries what is so when it is made: a restart later in the step gives it up.
+            let restarts_later = self.spec.told[at..].contains(&Event::Restarting { group });
+            let reload = if restarts_later { before[group] } else { reloads(&self.spec, group) };
+            if reload {
+                self.told.reloads(ticket);
+            }
+        }
+        for event in &self.spec.told {
+            self.told.add(&self.spec, event);
+        }
+        for event in &self.spec.told {
+            if let Event::Failed { client, why } = *event {
+                self.failed[client] = Some(why);
+            }
+        }
+    }
+
+    /// The specification's side of the attempts to connect that one run of a task makes.
+    fn connect(&mut self, client: usize, connects: Vec<Connect>) {
+        let mut connects = connects.into_iter();
+        loop {
+            match self.spec.clients[client].at {
+                At::Connecting(_) => {
+                    let action = match connects.next().unwrap_or(Connect::Well) {
+                        Connect::Well => Action::Connected { client },
+                        Connect::Process => Action::ConnectFails { client, local: false },
+                        Connect::Local => Action::ConnectFails { client, local: true },
+                    };
+                    self.apply(action);
+                }
+                At::Again => self.apply(Action::Retry { client }),
+                _ => return,
+            }
+        }
+    }
+
+    /// Lets a client's task run once.
+    fn run(&mut self, client: usize, connects: &[Connect]) {
+        if let Client::CheckingOut(future) = &mut self.clients[client] {
+            let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            return self.checked_out(client, polled);
+        }
+        let Client::Asking(future) = &mut self.clients[client] else { return };
+        self.spawner.book().connects = connects.iter().copied().collect();
+        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.spawner.book().connects.clear();
+        match polled {
+            Poll::Ready(got) => self.ended(client, got),
+            Poll::Pending => {
+                if !matches!(self.spec.clients[client].at, At::Waiting(_)) {
+                    self.is_wrong(client, "waits");
+                }
+            }
+        }
+    }
+
+    fn checked_out(&mut self, client: usize, polled: Poll<Leased>) {
+        match (polled, self.spec.clients[client].at) {
+            (Poll::Pending, At::Waiting(_)) => {}
+            (Poll::Ready(Ok(lease)), At::Connecting(process)) => {
+                let theirs = lease.identifier().as_u64();
+                if process.is_some_and(|process| process as u64 != theirs) {
+                    self.is_wrong(client, format!("is given a lease of {theirs}"));
+                }
+                self.clients[client] = Client::Leasing(lease);
+            }
+            (Poll::Ready(Err(error)), At::Out) => self.ended(client, Err(error)),
+            (polled, _) => self.is_wrong(client, format!("checks out: {polled:?}")),
+        }
+    }
+
+    /// A real get has ended: the specification's must have ended likewise.
+    fn ended(&mut self, client: usize, got: Got) {
+        let at = self.spec.clients[client].at;
+        match (got, at) {
+            (Ok(session), At::InSession(process)) => {
+                let theirs = session.identifier().as_u64();
+                if process.is_some_and(|process| process as u64 != theirs) {
+                    self.is_wrong(client, format!("is served by {theirs}"));
+                }
+                self.clients[client] = Client::InSession(session);
+            }
+            (Err(error), At::Out) => {
+                self.clients[client] = Client::Out;
+                match self.failed[client].take() {
+                    Some(why) if is_this(&error, why) => {}
+                    why => self.is_wrong(client, format!("is told: {error}; not {why:?}")),
+                }
+            }
+            (got, _) => {
+                self.clients[client] = Client::Out;
+                self.is_wrong(client, format!("is given {got:?}"));
+            }
+        }
+    }
+
+    fn is_wrong(&mut self, client: usize, what: impl std::fmt::Display) {
+        let at = self.spec.clients[client].at;
+        let said = format!("client {client} {what}; the specification has it {at:?}");
+        self.wrong.get_or_insert(said);
+    }
+
+    /// Whether both can be seen to be the same. Spawns end on their own threads, so that takes a moment.
+    pub(crate) fn compare(&mut self) -> Result<(), String> {
+        let expected = of_the_specification(&self.spec, &self.told);
+        let seen = soon(|| of_the_real(&self.pool, &self.spawner), |seen| *seen == expected);
+        if seen != expected {
+            return Err(difference(&seen, &expected));
+        }
+        for client in 0..self.clients.len() {
+            // What ended a get that waited may have been somebody else's section.
+            if self.spec.clients[client].at == At::Out {
+                self.run(client, &[]);
+            }
+        }
+        if self.weak.iter().any(|weak| weak.upgrade().is_none()) {
+            return Err("a handle lives, and a weak one does not find it".to_owned());
+        }
+        self.wrong.take().map_or(Ok(()), Err)
+    }
+
+    /// Ends everything; a closed pool must come to its end.
+    pub(crate) fn end(mut self) -> Result<(), String> {
+        self.clients.clear();
+        let pool = self.pool.clone();
+        let closing =
+            self.closing.take().unwrap_or_else(|| std::thread::spawn(move || pool.close()));
+        let over = soon(
+            || {
+                let in_flight = self.spawner.book().in_flight.clone();
+                for ticket in in_flight {
+                    let ends = [SpawnEnd::Well, SpawnEnd::Error, SpawnEnd::Panic];
+                    self.spawner.end(ticket, ends[(ticket % 3) as usize]);
+                }
+                closing.is_finished() && self.pool.wait_closed(Duration::ZERO)
+            },
+            |over| *over,
+        );
+        if !over {
+            return Err(format!("a closed pool does not end: {:#?}", self.pool.snapshot()));
+        }
+        closing.join().map_err(|_| "close panicked".to_owned())?;
+        let SideBySide { pool, weak, .. } = self;
+        drop(pool);
+        match weak.iter().any(|weak| weak.upgrade().is_some()) {
+            true => Err("no handle lives, and a weak one finds it".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Looks until it is as wanted, or time is up.
+fn soon<T>(look: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
+    let begun = Instant::now();
+    loop {
+        let seen = look();
+        if wanted(&seen) {
+            return seen;
+        }
+        let patience = if FOUND.load(Ordering::Relaxed) { SOON_ENOUGH } else { SOON };
+        if begun.elapsed() > patience {
+            FOUND.store(true, Ordering::Relaxed);
+            return seen;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// The first lines that differ.
+fn difference(seen: &Observed, expected: &Observed) -> String {
+    let (seen, expected) = (format!("{seen:#?}"), format!("{expected:#?}"));
+    let pairs = seen.lines().zip(expected.lines());
+    let differing = pairs.filter(|(seen, expected)| seen != expected).take(12);
+    differing
+        .map(|(seen, expected)| {
+            let (seen, expected) = (seen.trim(), expected.trim());
+            format!("the pool has {seen} and the specification {expected}\n")
+        })
+        .collect()
+}
+
+fn process_is_detached(spec: &pool::Pool, process: usize) -> bool {
+    spec.find(process).is_none_or(|process| process.detached)
+}
+
+fn is_this(error: &GetError, why: Failure) -> bool {
+    match why {
+        Failure::Closed => matches!(error, GetError::Closed),
+        Failure::QueueFull => matches!(error, GetError::QueueFull { .. }),
+        Failure::WouldBlock => matches!(error, GetError::WouldBlock),
+        Failure::Spawn => matches!(error, GetError::Spawn(_)),
+        Failure::Connect => matches!(error, GetError::Connect(_)),
+        Failure::GaveUp => matches!(error, GetError::TimedOut),
+    }
+}

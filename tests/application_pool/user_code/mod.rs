@@ -1,0 +1,45 @@
+//! Code that the pool calls and did not write: it may call the pool back, and it may panic. No call is made
+//! under the pool's lock, so nothing here can deadlock; and no panic gets further than its call.
+
+mod errors;
+mod observers;
+mod processes;
+mod threads;
+mod wakers;
+
+use crate::common::{Pool, Rig, SECOND, app, before_long, soon};
+use cabrank::Identifier;
+
+/// What a scripted panic says.
+pub(crate) const ON_PURPOSE: &str = "scripted panic";
+
+/// Everything that may be called at any time without waiting for long.
+pub(crate) fn call_back(pool: &Pool) {
+    let snapshot = pool.snapshot();
+    assert!(snapshot.active <= snapshot.count);
+    let _ = pool.set_max(snapshot.max);
+    pool.set_max_per_app(0);
+    pool.set_max_idle_time(300 * SECOND);
+    pool.clean();
+    drop(pool.try_get(&app("other")));
+    drop(pool.try_checkout(&app("other")));
+    assert!(!pool.detach(Identifier::from_u64(u64::MAX)));
+    pool.detach_group("/srv/other");
+}
+
+/// The pool serves, and its counts are right.
+#[track_caller]
+pub(crate) fn assert_usable(rig: &Rig) {
+    rig.spawner.on_call(|_| {});
+    rig.clock.advance(100 * SECOND);
+    rig.eventually(|c| c.spawning == 0);
+    let session = rig.get(&app("x"));
+    assert_eq!(session.request("hello"), "hello from /srv/x");
+    assert_eq!(rig.group(&app("x")).processes.iter().map(|p| p.sessions).sum::<usize>(), 1);
+    session.close();
+    let pool = rig.pool.clone();
+    soon(move || pool.close());
+    let pool = rig.pool.clone();
+    assert!(soon(move || pool.wait_closed(SECOND)));
+    before_long(|| rig.spawner.processes().is_empty());
+}

@@ -1,0 +1,171 @@
+//! The observer of events, and the look-up of restart files.
+
+use crate::common::files::Files;
+use crate::common::{self, Pool, app, soon};
+use crate::user_code::{ON_PURPOSE, call_back};
+use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
+use cabrank::{ApplicationPool, Event, GetError, WeakPool};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// A pool whose observer is called with its handle.
+fn observed(
+    call: impl Fn(&Pool, &Event) + Send + Sync + 'static,
+    max: usize,
+) -> (Pool, InMemorySpawner) {
+    common::end_the_run_when_the_library_panics();
+    let spawner = InMemorySpawner::new();
+    let own: Arc<OnceLock<WeakPool<InMemorySpawner>>> = Arc::default();
+    let theirs = own.clone();
+    let builder = ApplicationPool::builder(spawner.clone()).max(max).observer(move |event| {
+        if let Some(pool) = theirs.get().and_then(WeakPool::upgrade) {
+            call(&pool, event);
+        }
+    });
+    let pool = builder.build().expect("a valid pool");
+    own.set(pool.downgrade()).expect("set once");
+    (pool, spawner)
+}
+
+#[test]
+fn an_observer_may_call_the_pool_back() {
+    let (calls, nested) = (Arc::new(AtomicUsize::new(0)), AtomicBool::new(false));
+    let counted = calls.clone();
+    let call = move |pool: &Pool, _: &Event| {
+        if !nested.swap(true, Ordering::SeqCst) {
+            call_back(pool);
+            counted.fetch_add(1, Ordering::SeqCst);
+            nested.store(false, Ordering::SeqCst);
+        }
+    };
+    let (pool, spawner) = observed(call, 2);
+    spawner.next(Spawn::fail("no database"));
+    let theirs = pool.clone();
+    soon(move || {
+        // What is told while another call is under way is not counted: so until there were enough.
+        while calls.load(Ordering::SeqCst) < 3 {
+            for name in ["x", "y", "z"] {
+                drop(theirs.get(&app(name)));
+            }
+        }
+        theirs.detach_group("/srv/x");
+        theirs.close();
+    });
+}
+
+/// What its own thread has still to do cannot be waited for: a spawn that is not even begun, behind the
+/// very event that tells of the eviction.
+#[test]
+fn an_observer_may_close_the_pool() {
+    let (pool, _spawner) = observed(
+        |pool, event| {
+            if matches!(event, Event::Detached { .. }) {
+                pool.close();
+            }
+        },
+        1,
+    );
+    drop(pool.get(&app("x")).expect("a session"));
+    let theirs = pool.clone();
+    let evicts = soon(move || theirs.get(&app("y")).err());
+    assert!(matches!(evicts, Some(GetError::Closed)), "{evicts:?}");
+    let theirs = pool.clone();
+    assert!(soon(move || theirs.wait_closed(common::SOON)));
+}
+
+/// Nor is what a get tells of when it has waited: that it is told on the get's own thread, after its turn, makes it
+/// no less an observer.
+#[test]
+fn an_observer_of_a_wait_may_close_the_pool() {
+    let call = |pool: &Pool, event: &Event| {
+        if matches!(event, Event::Waited { .. }) {
+            pool.close();
+        }
+    };
+    let (pool, spawner) = observed(call, 2);
+    let (begin, begun) = channel();
+    let (end, ended) = channel::<()>();
+    // The first spawn, and no other: it hears nothing of being given up until it is let go on.
+    let gate = Mutex::new(Some((begin, ended)));
+    spawner.on_call(move |call| {
+        let first = if call == Call::Spawn { gate.lock().expect("no panic").take() } else { None };
+        if let Some((begin, ended)) = first {
+            begin.send(()).expect("it is waited for");
+            let _ = ended.recv();
+        }
+    });
+    assert!(matches!(pool.try_get(&app("slow")), Err(GetError::WouldBlock)));
+    begun.recv_timeout(common::SOON).expect("a spawn in flight");
+    let theirs = pool.clone();
+    let session = soon(move || theirs.get(&app("x"))).expect("served before the pool was closed");
+    let counts = pool.counts();
+    assert_eq!((pool.snapshot().closed, counts.spawning), (true, 1), "it has not been waited for");
+    end.send(()).expect("it is waited for");
+    drop(session);
+    assert!(soon(move || pool.wait_closed(common::SOON)));
+}
+
+#[test]
+fn a_panicking_observer_is_contained() {
+    let (pool, spawner) = observed(|_, event| panic!("{ON_PURPOSE} at {event:?}"), 1);
+    spawner.next(Spawn::fail("no database"));
+    let theirs = pool.clone();
+    soon(move || {
+        assert!(matches!(theirs.get(&app("broken")), Err(GetError::Spawn(_))));
+        drop(theirs.get(&app("x")).expect("a session"));
+        drop(theirs.get(&app("y")).expect("a session"));
+    });
+    assert_eq!((pool.counts().count, pool.counts().active), (1, 0));
+    let theirs = pool.clone();
+    soon(move || theirs.close());
+}
+
+#[test]
+fn a_look_up_may_call_the_pool_back_or_panic() {
+    common::end_the_run_when_the_library_panics();
+    let own: Arc<OnceLock<WeakPool<InMemorySpawner>>> = Arc::default();
+    let (theirs, nested) = (own.clone(), AtomicBool::new(false));
+    let (panics, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (told, counted) = (panics.clone(), calls.clone());
+    let builder = ApplicationPool::builder(InMemorySpawner::new()).restart_files(move |_| {
+        if let Some(pool) = theirs.get().and_then(WeakPool::upgrade)
+            && !nested.swap(true, Ordering::SeqCst)
+        {
+            call_back(&pool);
+            counted.fetch_add(1, Ordering::SeqCst);
+            nested.store(false, Ordering::SeqCst);
+        }
+        assert!(!told.load(Ordering::SeqCst), "{ON_PURPOSE}");
+        Err(io::ErrorKind::NotFound.into())
+    });
+    let pool = builder.build().expect("a valid pool");
+    own.set(pool.downgrade()).expect("set once");
+    for panicking in [false, true, false] {
+        panics.store(panicking, Ordering::SeqCst);
+        let theirs = pool.clone();
+        let pid = soon(move || theirs.get(&app("x")).map(|session| session.pid()));
+        assert!(pid.is_ok());
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 6);
+    let groups = pool.snapshot().groups;
+    let x = groups.iter().find(|group| group.name == "/srv/x").expect("it was asked for");
+    assert_eq!((x.generation, x.processes.len()), (0, 1), "nothing seen is no reason to restart");
+}
+
+/// A restart file that changes while it is looked at.
+#[test]
+fn a_look_up_may_see_the_file_change_again_and_again() {
+    let files = Files::default();
+    let (look, again) = (files.look_up(), files.clone());
+    let spawner = InMemorySpawner::new();
+    let builder = ApplicationPool::builder(spawner.clone()).restart_files(move |path| {
+        again.touch(path);
+        look(path)
+    });
+    let pool = builder.build().expect("a valid pool");
+    let theirs = pool.clone();
+    let served = soon(move || (0..5).filter(|_| theirs.get(&app("x")).is_ok()).count());
+    assert_eq!(served, 5);
+}

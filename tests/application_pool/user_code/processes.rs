@@ -1,0 +1,235 @@
+//! The spawner and its processes.
+
+use crate::common::{Door, Rig, app, before_long, soon};
+use crate::user_code::{ON_PURPOSE, assert_usable, call_back};
+use cabrank::in_memory::{Call, Spawn};
+use cabrank::{
+    ApplicationPool, ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
+};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Everything happens that makes the pool call a spawner or a process.
+fn make_every_call(rig: &Rig) {
+    let x = app("x");
+    drop(rig.start_get(&x).end());
+    rig.touch(&x);
+    drop(rig.start_get(&x).end());
+    if let Ok(session) = rig.start_get(&x).end() {
+        rig.pool.detach(session.identifier());
+        session.close();
+    }
+    rig.pool.detach_group("/srv/x");
+    rig.eventually(|c| c.spawning == 0 && c.waiting == 0);
+}
+
+/// Who is handed the process next finds it free of whom it served before.
+#[test]
+fn a_connection_is_dropped_before_its_session_is_closed() {
+    let rig = Rig::new(|b| b);
+    let active = Arc::new(Mutex::new(Vec::new()));
+    let (weak, sees) = (rig.pool.downgrade(), active.clone());
+    rig.spawner.on_call(move |call| {
+        if call == Call::DropConnection
+            && let Some(pool) = weak.upgrade()
+        {
+            sees.lock().expect("no panic here").push(pool.counts().active);
+        }
+    });
+    let session = rig.get(&app("x"));
+    session.close();
+    assert_eq!(rig.counts(), (0, 1));
+    rig.get(&app("x")).fail();
+    assert_eq!(rig.counts(), (0, 0));
+    assert_eq!(*active.lock().expect("no panic here"), [1, 1]);
+}
+
+#[test]
+fn every_call_to_a_spawner_and_its_processes_may_call_the_pool_back() {
+    let rig = Rig::new(|b| b);
+    let (weak, seen) = (rig.pool.downgrade(), Arc::new(Mutex::new(HashSet::new())));
+    let theirs = seen.clone();
+    // Calling back causes further calls, which are not to call back in turn.
+    let nested = AtomicUsize::new(0);
+    rig.spawner.on_call(move |call| {
+        if nested.fetch_add(1, Ordering::SeqCst) == 0
+            && let Some(pool) = weak.upgrade()
+        {
+            call_back(&pool);
+            theirs.lock().expect("no panic here").insert(call);
+        }
+        nested.fetch_sub(1, Ordering::SeqCst);
+    });
+    let all = [
+        Call::Spawn,
+        Call::Reload,
+        Call::Connect,
+        Call::ShutDown,
+        Call::DropProcess,
+        Call::DropConnection,
+    ];
+    before_long(|| {
+        make_every_call(&rig);
+        let seen = seen.lock().expect("no panic here");
+        all.iter().all(|call| seen.contains(call))
+    });
+    rig.spawner.on_call(|_| {});
+    rig.pool.detach_group("/srv/other");
+    assert_usable(&rig);
+}
+
+#[test]
+fn a_process_may_detach_itself_and_its_group_whenever_it_is_called() {
+    let calls = [Call::Connect, Call::ShutDown, Call::DropProcess, Call::DropConnection];
+    for during in calls {
+        let rig = Rig::new(|b| b);
+        let weak = rig.pool.downgrade();
+        rig.spawner.on_call(move |call| {
+            if call == during
+                && let Some(pool) = weak.upgrade()
+            {
+                for process in pool.snapshot().groups.iter().flat_map(|g| &g.processes) {
+                    pool.detach(process.identifier);
+                }
+                pool.detach_group("/srv/x");
+            }
+        });
+        make_every_call(&rig);
+        assert_usable(&rig);
+    }
+}
+
+#[test]
+fn a_panic_in_any_call_to_a_spawner_or_process_is_contained() {
+    let calls = [
+        Call::Spawn,
+        Call::Reload,
+        Call::Connect,
+        Call::ShutDown,
+        Call::DropProcess,
+        Call::DropConnection,
+    ];
+    for during in calls {
+        let rig = Rig::new(|b| b);
+        let times = Arc::new(AtomicUsize::new(0));
+        let counted = times.clone();
+        rig.spawner.on_call(move |call| {
+            if call == during {
+                counted.fetch_add(1, Ordering::SeqCst);
+                panic!("{ON_PURPOSE} in {call:?}");
+            }
+        });
+        make_every_call(&rig);
+        assert!(times.load(Ordering::SeqCst) > 0, "{during:?} was called");
+        assert_eq!((rig.pool.counts().active, rig.pool.counts().draining), (0, 0), "{during:?}");
+        assert_usable(&rig);
+    }
+}
+
+/// One after the other, so that the second is not a panic while unwinding.
+#[test]
+fn a_process_that_panics_in_shut_down_and_when_it_is_dropped_is_contained() {
+    let rig = Rig::new(|b| b);
+    rig.spawner.on_call(|call| {
+        if matches!(call, Call::ShutDown | Call::DropProcess) {
+            panic!("{ON_PURPOSE} in {call:?}");
+        }
+    });
+    rig.idle(&app("x"), 2);
+    assert!(rig.pool.detach_group("/srv/x"));
+    // The last reference may be the session's.
+    let session = rig.get(&app("x"));
+    rig.pool.detach(session.identifier());
+    session.close();
+    assert_usable(&rig);
+}
+
+/// The same, where the pool has spawned it and finds that nobody wants it any more.
+#[test]
+fn a_process_that_nobody_wants_may_panic_twice_as_well() {
+    let rig = Rig::new(|b| b);
+    let door = Door::default();
+    let theirs = door.clone();
+    rig.spawner.on_call(move |call| match call {
+        Call::Spawn => theirs.pass(),
+        Call::ShutDown | Call::DropProcess => panic!("{ON_PURPOSE} in {call:?}"),
+        _ => {}
+    });
+    assert!(rig.pool.try_get(&app("x")).is_err());
+    door.await_arrivals(1);
+    rig.pool.detach_group("/srv/x");
+    door.open();
+    rig.until(|| rig.gone() == [1] && rig.spawner.processes().is_empty());
+    assert_usable(&rig);
+}
+
+/// It is alive, and nobody but the pool could shut it down.
+#[test]
+fn a_process_that_panics_when_it_is_asked_of_itself_is_shut_down() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum During {
+        Concurrency,
+        Pid,
+    }
+    struct Shy(During, Arc<AtomicUsize>);
+    impl Process for Shy {
+        type Connection = ();
+        fn connect(&self) -> Result<(), ConnectError> {
+            Ok(())
+        }
+        fn concurrency(&self) -> usize {
+            assert!(self.0 != During::Concurrency, "{ON_PURPOSE}");
+            1
+        }
+        fn pid(&self) -> Option<u32> {
+            assert!(self.0 != During::Pid, "{ON_PURPOSE}");
+            None
+        }
+        fn shut_down(&self, _: ShutDown) {
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    struct Shies(During, Arc<AtomicUsize>);
+    impl Spawner for Shies {
+        type Process = Shy;
+        fn spawn(&self, _: &SpawnRequest) -> Result<Shy, SpawnError> {
+            Ok(Shy(self.0, self.1.clone()))
+        }
+    }
+    for during in [During::Concurrency, During::Pid] {
+        let shut_down = Arc::new(AtomicUsize::new(0));
+        let pool = ApplicationPool::builder(Shies(during, shut_down.clone())).build();
+        let pool = pool.expect("a valid pool");
+        let theirs = pool.clone();
+        let error = soon(move || theirs.get(&app("x")).map(drop).expect_err("no process"));
+        assert!(error.to_string().contains(ON_PURPOSE), "{error}");
+        assert_eq!(shut_down.load(Ordering::SeqCst), 1);
+        soon(move || pool.close());
+    }
+}
+
+#[test]
+fn a_process_may_close_the_pool_while_it_is_shut_down() {
+    let rig = Rig::new(|b| b);
+    let weak = rig.pool.downgrade();
+    rig.spawner.on_call(move |call| {
+        if call == Call::ShutDown
+            && let Some(pool) = weak.upgrade()
+        {
+            pool.close();
+        }
+    });
+    // Idle and spawning: the spawn is given up after the process has been shut down.
+    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::hang());
+    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    rig.eventually(|c| c.spawning == 1);
+    let pool = rig.pool.clone();
+    assert!(soon(move || pool.detach_group("/srv/x")));
+    let pool = rig.pool.clone();
+    assert!(soon(move || {
+        pool.close();
+        pool.counts().spawning == 0
+    }));
+}

@@ -1,0 +1,78 @@
+//! Threads that end: what a thread keeps until then is dropped when its locals are gone, the pool's own
+//! among them.
+
+use crate::common::Pool;
+use crate::common::{Rig, SECOND, Session, app, soon};
+use crate::user_code::assert_usable;
+use cabrank::in_memory::Call;
+use std::cell::RefCell;
+
+thread_local! {
+    static KEPT: RefCell<Option<Session>> = const { RefCell::new(None) };
+}
+
+/// On a thread that keeps a session with `x` and, once it has it, does this, and ends.
+fn keep_session_and(pool: &Pool, act: impl FnOnce(&Pool, &Session) + Send + 'static) {
+    let theirs = pool.clone();
+    let thread = std::thread::spawn(move || {
+        // Made before the pool's own: so dropped after it.
+        KEPT.with_borrow_mut(|kept| *kept = None);
+        let session = theirs.get(&app("x")).expect("a session");
+        act(&theirs, &session);
+        KEPT.with_borrow_mut(|kept| *kept = Some(session));
+    });
+    soon(move || thread.join()).expect("no panic");
+}
+
+#[test]
+fn a_session_may_be_closed_by_the_end_of_its_thread() {
+    let rig = Rig::new(|b| b);
+    keep_session_and(&rig.pool, |_, _| ());
+    assert_eq!(rig.counts(), (0, 1));
+    // The close is then what shuts the process down.
+    keep_session_and(&rig.pool, |pool, session| assert!(pool.detach(session.identifier())));
+    assert_eq!(rig.counts(), (0, 0));
+    assert_eq!(rig.gone(), [1]);
+    assert_usable(&rig);
+}
+
+/// What a get of another group is told that waits when the thread ends whose session has the only process.
+fn what_a_waiter_gets(rig: &Rig) -> Result<(), cabrank::GetError> {
+    let (ask, asked) = std::sync::mpsc::channel();
+    let theirs = rig.pool.clone();
+    keep_session_and(&rig.pool, move |pool, _| {
+        let waiting = std::thread::spawn(move || theirs.get(&app("y")).map(drop));
+        crate::common::before_long(|| pool.counts().waiting == 1);
+        ask.send(waiting).expect("it is wanted");
+    });
+    let waiting = asked.recv().expect("it was sent");
+    soon(move || waiting.join()).expect("no panic")
+}
+
+/// Who waits is served all the same, and by a process that is spawned for him.
+#[test]
+fn the_end_of_a_thread_makes_room_for_who_waits() {
+    let rig = Rig::new(|b| b.max(1));
+    what_a_waiter_gets(&rig).expect("served");
+    assert_eq!(rig.gone(), [1]);
+    assert_usable(&rig);
+}
+
+/// The spawn for which the process makes room is then not even begun: who closes must not wait for it,
+/// though nothing is left that says what this thread has still to do.
+#[test]
+fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {
+    let rig = Rig::new(|b| b.max(1));
+    let weak = rig.pool.downgrade();
+    rig.spawner.on_call(move |call| {
+        if call == Call::ShutDown
+            && let Some(pool) = weak.upgrade()
+        {
+            pool.close();
+        }
+    });
+    let told = what_a_waiter_gets(&rig);
+    assert!(matches!(told, Err(cabrank::GetError::Closed)), "{told:?}");
+    let pool = rig.pool.clone();
+    assert!(soon(move || pool.wait_closed(SECOND)));
+}

@@ -1,0 +1,126 @@
+//! Who waits to reload, and who does not: threads, futures, drops.
+
+use crate::common::log::Log;
+use crate::common::task::{Task, block_on};
+use crate::common::{before_long, soon};
+use crate::reloader::noting::{ALWAYS, ENDS, RELOAD, noting, once};
+use cabrank::execution::{Execution, Executor, Interlock, Reloader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+
+#[test]
+fn a_reload_waits_for_who_runs_wherever_that_ends() {
+    let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
+    let reloader = noting(&log).check(once(&changed)).build().expect("valid");
+    let old = reloader.run().expect("it runs");
+    changed.store(true, SeqCst);
+    let (theirs, noted) = (reloader.clone(), log.clone());
+    let reloading = thread::spawn(move || theirs.wrap(|_| noted.noted("new")));
+    before_long(|| log.has("executor run", 2));
+    log.note("old");
+    thread::spawn(move || drop(old)).join().expect("no panic");
+    reloading.join().expect("no panic").expect("it succeeds");
+    let log = log.take();
+    let at = |what: &str| log.iter().position(|noted| noted == what).expect("it happened");
+    assert!(at("old") < at("unload") && at("unload") < at("new"), "{log:?}");
+}
+
+#[test]
+fn a_dropped_execution_waits_for_nobody_and_leaves_its_reload_to_the_next() {
+    let log = Log::default();
+    let reloader = noting(&log).always().build().expect("valid");
+    let other = reloader.executor().run().expect("it runs");
+    let execution = reloader.run().expect("it runs");
+    log.take();
+    drop(execution); // the other still runs
+    assert_eq!(log.take(), ["complete", "executor complete"]);
+    drop(other);
+    log.take();
+    reloader.wrap(|_| log.noted("body")).expect("it succeeds");
+    let owed = ["executor run", "before", "unload", "after"];
+    assert_eq!(log.take(), [&owed[..], &ALWAYS[1..]].concat());
+}
+
+#[test]
+fn a_future_finds_the_world_reloaded() {
+    let log = Log::default();
+    let reloader = noting(&log).check(|| true).build().expect("valid");
+    block_on(reloader.wrap_async(async |_| log.noted("body"))).expect("it succeeds");
+    assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
+
+    let theirs = reloader.clone();
+    let forever = async |_: &mut Execution| {
+        std::future::pending::<()>().await;
+        Ok(())
+    };
+    let mut task = Task::new(async move { theirs.wrap_async(forever).await });
+    assert!(task.poll().is_none());
+    drop(task);
+    assert_eq!(log.take(), [&RELOAD[..], &ENDS[..]].concat());
+}
+
+#[test]
+fn a_future_that_waits_to_reload_blocks_no_thread() {
+    let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(true)));
+    let reloader = noting(&log).check(once(&changed)).build().expect("valid");
+    let old = reloader.executor().run().expect("it runs");
+    let (theirs, noted) = (reloader.clone(), log.clone());
+    let mut task = Task::new(async move { theirs.wrap_async(async |_| noted.noted("new")).await });
+    assert!(task.poll().is_none());
+    drop(old);
+    soon(move || task.finish()).expect("it succeeds");
+    let order = [&["executor run", "executor run", "executor complete"], &RELOAD[1..]].concat();
+    assert_eq!(log.take(), [&order[..], &["new"], &ENDS[..]].concat());
+}
+
+#[test]
+fn a_future_that_gives_up_waiting_leaves_its_reload_to_the_next() {
+    let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(true)));
+    let reloader = noting(&log).check(once(&changed)).build().expect("valid");
+    let old = reloader.executor().run().expect("it runs");
+    let theirs = reloader.clone();
+    let mut task = Task::new(async move { theirs.wrap_async(async |_| Ok(())).await });
+    assert!(task.poll().is_none());
+    drop(task);
+    assert_eq!(log.take(), ["executor run", "executor run", "executor complete"]);
+    drop(old);
+    log.take();
+    reloader.wrap(|_| log.noted("body")).expect("it succeeds");
+    assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
+}
+
+/// S8: a future that gave up waiting to reload was completed beside whoever loaded just then.
+#[test]
+fn a_future_that_gives_up_its_reload_is_completed_when_it_has_its_share_again() {
+    let (log, interlock) = (Log::default(), Interlock::new());
+    let executor = Executor::builder().interlock(interlock.clone()).hook(log.hook("a")).build();
+    let reloader = Reloader::builder(executor).check(|| true).build().expect("valid");
+    let mut sharer = interlock.enter();
+    let theirs = reloader.clone();
+    let mut task = Task::new(async move { theirs.wrap_async(async |_| Ok(())).await });
+    assert!(task.poll().is_none());
+    let loading = block_on(sharer.load_async()).expect("nobody else has a share");
+    drop(task);
+    assert_eq!(log.take(), ["run a"]);
+    drop(loading);
+    drop(sharer);
+    assert_eq!(log.take(), ["complete a"]);
+    reloader.wrap(|_| Ok(())).expect("nobody is in the way");
+}
+
+#[test]
+fn a_bodys_error_is_told_although_its_future_is_dropped_while_it_waits_to_reload() {
+    let log = Log::default();
+    let reloader = noting(&log).always().build().expect("valid");
+    let old = reloader.executor().run().expect("it runs");
+    let theirs = reloader.clone();
+    let fails = async |_: &mut Execution| Err::<(), _>("on purpose".into());
+    let mut task = Task::new(async move { theirs.wrap_async(fails).await });
+    assert!(task.poll().is_none());
+    log.take();
+    drop(task);
+    let told = ["complete", "executor complete", "handled Error of cabrank: on purpose"];
+    assert_eq!(log.take(), told);
+    drop(old);
+}

@@ -1,0 +1,188 @@
+//! The cleaner on the real clock (erratum E30): the one thing here that a hand-driven clock cannot show, for
+//! moving it wakes the cleaner. Where a test sleeps, the time that passes is what it is about.
+
+use crate::common::{Getting, Pool, app, before_long};
+use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::{ApplicationPool, ShutDown};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_millis(50);
+
+/// One pool at a time, so that there is one cleaner.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A pool whose cleaner has nothing to do, and sleeps, when `due` gives it something.
+fn asleep_until(
+    configure: impl FnOnce(cabrank::Builder<InMemorySpawner>) -> cabrank::Builder<InMemorySpawner>,
+    due: impl FnOnce(&Pool, &InMemorySpawner),
+) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let spawner = InMemorySpawner::new();
+    let builder = configure(ApplicationPool::builder(spawner.clone()));
+    let pool = builder.build().expect("a valid pool");
+    sleep(LIMIT);
+    due(&pool, &spawner);
+}
+
+#[test]
+fn e30_the_cleaner_wakes_for_a_session_that_was_closed() {
+    asleep_until(
+        |b| b.max_idle_time(LIMIT),
+        |pool, _| {
+            let busy = pool.get(&app("x")).expect("a session");
+            sleep(3 * LIMIT);
+            drop(busy);
+            before_long(|| pool.counts().count == 0);
+        },
+    );
+}
+
+#[test]
+fn e30_the_cleaner_wakes_for_a_process_born_in_the_background() {
+    asleep_until(
+        |b| b.max_idle_time(LIMIT),
+        |pool, spawner| {
+            spawner.always("/srv/x", Spawn::ready().concurrency(0));
+            let busy = [pool.get(&app("x")), pool.get(&app("x"))];
+            before_long(|| spawner.begun() == 2 && pool.counts().spawning == 0);
+            before_long(|| pool.counts().count == 1);
+            drop(busy);
+        },
+    );
+}
+
+#[test]
+fn e30_the_cleaner_wakes_for_a_shortened_idle_time() {
+    asleep_until(
+        |b| b,
+        |pool, _| {
+            drop(pool.get(&app("x")).expect("a session"));
+            sleep(LIMIT);
+            pool.set_max_idle_time(LIMIT);
+            before_long(|| pool.counts().count == 0);
+        },
+    );
+}
+
+#[test]
+fn e13_the_cleaner_wakes_for_the_deadline_of_a_drain() {
+    asleep_until(
+        |b| b.drain_timeout(LIMIT).max_idle_time(Duration::ZERO),
+        |pool, spawner| {
+            let busy = pool.get(&app("x")).expect("a session");
+            pool.detach(busy.identifier());
+            before_long(|| spawner.shut_down() == [(1, ShutDown::DeadlinePassed)]);
+            drop(busy);
+        },
+    );
+}
+
+#[test]
+fn e26_the_cleaner_wakes_for_the_end_of_a_back_off() {
+    asleep_until(
+        |b| b.back_off(LIMIT, LIMIT).max_idle_time(Duration::ZERO),
+        |pool, spawner| {
+            let busy = pool.get(&app("x")).expect("a session");
+            spawner.next(Spawn::fail("no database"));
+            let theirs = pool.clone();
+            let waiting = Getting::start(move || theirs.get(&app("x")));
+            assert_eq!(waiting.session().pid(), 2);
+            drop(busy);
+        },
+    );
+}
+
+/// What was protected by a minimum is due as soon as the minimum is lowered: the cleaner, which had
+/// nothing to do, must be told.
+#[test]
+fn e30_a_process_that_no_minimum_protects_any_more_is_reaped() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let builder = ApplicationPool::builder(InMemorySpawner::new()).max_idle_time(LIMIT);
+    let pool = builder.build().expect("a valid pool");
+    let two = app("x").with_min_processes(2);
+    drop(pool.get(&two).expect("a session"));
+    before_long(|| pool.counts().count == 2);
+    sleep(3 * LIMIT);
+    assert_eq!(pool.counts().count, 2);
+    // Held open: no close tells the cleaner anything.
+    let busy = pool.get(&app("x")).expect("a session");
+    before_long(|| pool.counts().count == 1);
+    drop(busy);
+}
+
+/// The kernel's counts of how often each cleaner's thread of this process went to sleep.
+#[cfg(target_os = "linux")]
+fn cleaners_sleeps() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+    let statuses = tasks.flatten().filter_map(|task| {
+        let status = std::fs::read_to_string(task.path().join("status")).ok()?;
+        status.starts_with("Name:\tcabrank cleaner\n").then_some(status)
+    });
+    let sleeps = |status: String| {
+        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches:"));
+        line.expect("Linux counts them").to_owned()
+    };
+    statuses.map(sleeps).collect()
+}
+
+/// A cleaner that woke up to look whether something is due would do so many times in the time given.
+#[cfg(target_os = "linux")]
+#[test]
+fn e30_the_cleaner_sleeps_while_nothing_is_idle() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    before_long(|| cleaners_sleeps().is_empty());
+    let builder = ApplicationPool::builder(InMemorySpawner::new()).max_idle_time(LIMIT);
+    let pool = builder.build().expect("a valid pool");
+    let busy = pool.get(&app("x")).expect("a session");
+    // It may still be on its way to its first sleep: one quiet stretch is enough.
+    before_long(|| {
+        let before = cleaners_sleeps();
+        sleep(10 * LIMIT);
+        before.len() == 1 && before == cleaners_sleeps()
+    });
+    assert_eq!(pool.counts().active, 1);
+    // It did not sleep for good.
+    drop(busy);
+    before_long(|| pool.counts().count == 0);
+}
+
+/// What is never due, for there is no limit or a minimum protects it, or due later than something
+/// else, is no reason to look: neither when sessions are closed, nor when processes are born.
+#[cfg(target_os = "linux")]
+#[test]
+fn e30_closings_and_births_leave_the_cleaner_asleep_where_nothing_will_be_due_sooner() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (limit, min, births) in [
+        (Duration::ZERO, 0, false),
+        (Duration::ZERO, 0, true),
+        (1000 * LIMIT, 1, false),
+        (1000 * LIMIT, 1, true),
+        (1000 * LIMIT, 0, false),
+        (1000 * LIMIT, 0, true),
+    ] {
+        before_long(|| cleaners_sleeps().is_empty());
+        let builder = ApplicationPool::builder(InMemorySpawner::new()).max_idle_time(limit);
+        let pool = builder.build().expect("a valid pool");
+        let options = app("x").with_min_processes(min);
+        if min == 0 {
+            drop(pool.get(&app("older")).expect("a session"));
+        }
+        // It may still be on its way to its first sleep: one quiet stretch is enough.
+        before_long(|| {
+            let before = cleaners_sleeps();
+            for _ in 0..10 {
+                drop(pool.get(&options).expect("a session"));
+                if births {
+                    let groups = pool.snapshot().groups;
+                    let group = groups.iter().find(|group| group.name == "/srv/x");
+                    let process = group.expect("its group").processes[0].identifier;
+                    assert!(pool.detach(process), "the next get finds another");
+                }
+                sleep(LIMIT / 10);
+            }
+            before.len() == 1 && before == cleaners_sleeps()
+        });
+    }
+}

@@ -1,0 +1,538 @@
+//! The specification's machine, and what it leaves to its environment: times, which resource is in which
+//! slot, and which calls of the factory are still to come.
+
+use crate::refinement::history::{Bounds, End, Number, World};
+use cabrank_spec::resource_pool::machine::Action;
+use cabrank_spec::resource_pool::rules::Rules;
+use cabrank_spec::resource_pool::state::{
+    At, ClientId, Event, Idle, Limit, Limits, Refusal, ResourcePool, SlotId,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// How a call of the pool ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Has(u32),
+    Closed,
+    Exhausted,
+    WouldBlock,
+    TimedOut,
+    /// Whether by a panic.
+    Create(bool),
+    Activate(bool),
+    Passivate(bool),
+    Invalid,
+    Added,
+    Full,
+}
+
+/// A call of the factory that a borrower or an addition has to come to the end of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Create,
+    Activate,
+    Validate,
+    Passivate,
+}
+
+/// What is being made for stock.
+pub(crate) struct Adding {
+    id: SlotId,
+    calls: VecDeque<Call>,
+}
+
+/// How the calls of a step end. None is left: a thread finds that all is well, a task waits.
+pub(crate) struct Ends {
+    ends: VecDeque<End>,
+    tasks: bool,
+}
+
+impl Ends {
+    pub(crate) fn new(ends: &[End], tasks: bool) -> Ends {
+        Ends { ends: ends.iter().copied().collect(), tasks }
+    }
+    fn next(&mut self) -> Option<End> {
+        self.ends.pop_front().or((!self.tasks).then_some(End::Well))
+    }
+}
+
+pub(crate) struct Mirror {
+    pub(crate) spec: ResourcePool,
+    world: World,
+    pub(crate) bounds: Bounds,
+    /// In milliseconds.
+    now: u64,
+    next_run: Option<u64>,
+    back_off: Option<(u64, u32)>,
+    made: u32,
+    numbers: BTreeMap<SlotId, u32>,
+    created: BTreeMap<SlotId, u64>,
+    idle_since: BTreeMap<(SlotId, usize), u64>,
+    /// Of stock that was handed to who has not come for it.
+    handed_since: BTreeMap<SlotId, u64>,
+    /// The idle ones in the order in which they are tested.
+    turns: Vec<(SlotId, usize)>,
+    unclean: BTreeSet<SlotId>,
+    /// What its borrower has completed, and not used yet.
+    completed: BTreeSet<SlotId>,
+    /// Of each borrower: the calls that are still to come, once it has begun with them.
+    calls: Vec<Option<VecDeque<Call>>>,
+    ended: Vec<Option<Refusal>>,
+    leaving: VecDeque<SlotId>,
+    pub(crate) destroyed: Vec<u32>,
+    /// What has happened: actions, and what they told.
+    pub(crate) happened: BTreeSet<String>,
+}
+
+/// The first word of what it is.
+fn word(what: &impl std::fmt::Debug) -> String {
+    let text = format!("{what:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().into()
+}
+
+fn limit(number: Number) -> Limit {
+    Limit(number)
+}
+
+pub(crate) fn limits(bounds: &Bounds) -> Limits {
+    Limits {
+        max_active: limit(bounds.active),
+        max_total: limit(bounds.total),
+        max_total_per_key: limit(bounds.per_key),
+        max_idle: limit(bounds.max_idle()),
+        min_idle: bounds.min_idle,
+    }
+}
+
+/// What a waiter was handed out of stock, and has not come for.
+fn handed_stock(at: &At) -> Option<SlotId> {
+    match at {
+        At::Preparing { slot, handed: true, .. } => Some(slot.id),
+        At::Creating { slot, handed: true } if slot.unfinished => Some(slot.id),
+        _ => None,
+    }
+}
+
+/// The place that a waiter was handed, and has not come for: the life of what is made there has not begun.
+fn handed_place(at: &At) -> Option<SlotId> {
+    match at {
+        At::MakingRoom { slot, handed: true, .. } => Some(slot.id),
+        At::Creating { slot, handed: true } if !slot.unfinished => Some(slot.id),
+        _ => None,
+    }
+}
+
+impl Mirror {
+    pub(crate) fn new(world: &World, keys: usize, clients: usize) -> Mirror {
+        let limits = limits(&world.bounds);
+        Mirror {
+            spec: ResourcePool::new(Rules::AS_MENDED, world.options, limits, keys, clients),
+            world: world.clone(),
+            bounds: world.bounds,
+            now: 0,
+            next_run: world.test_while_idle.then_some(1_000),
+            back_off: None,
+            made: 0,
+            numbers: BTreeMap::new(),
+            created: BTreeMap::new(),
+            idle_since: BTreeMap::new(),
+            handed_since: BTreeMap::new(),
+            turns: vec![],
+            unclean: BTreeSet::new(),
+            completed: BTreeSet::new(),
+            calls: vec![None; clients],
+            ended: vec![None; clients],
+            leaving: VecDeque::new(),
+            destroyed: vec![],
+            happened: BTreeSet::new(),
+        }
+    }
+
+    /// One section, and what it leaves to be destroyed.
+    pub(crate) fn apply(&mut self, action: Action) {
+        self.section(action);
+        self.destroy();
+    }
+
+    fn section(&mut self, action: Action) {
+        let made = self.spec.made;
+        self.spec.apply(&action);
+        self.happened.insert(word(&action));
+        for event in self.spec.told.clone() {
+            self.happened.insert(word(&event));
+            match event {
+                Event::Waits(client)
+                | Event::Takes(client, _)
+                | Event::Completes(client, _)
+                | Event::Creates(client, ..) => self.calls[client] = None,
+                Event::Refused(client, why) => self.ended[client] = Some(why),
+                Event::Leaves(id) => self.leaving.push_back(id),
+                // And may have been handed to another at once.
+                Event::Idles(id) => drop(self.handed_since.remove(&id)),
+                Event::Called(_) | Event::Has(..) | Event::Adds(_) => {}
+            }
+        }
+        self.created.extend((made + 1..=self.spec.made).map(|id| (id, self.now)));
+        let handed: Vec<_> = self.spec.clients.iter().filter_map(handed_stock).collect();
+        self.handed_since.retain(|id, _| handed.contains(id));
+        for id in handed {
+            let idle = self.idle_since.iter().find(|((of, _), _)| *of == id);
+            self.handed_since.entry(id).or_insert(idle.map_or(self.now, |(_, since)| *since));
+        }
+        let name = |idle: &Idle| (idle.slot.id, idle.since);
+        // What is to make room may come back to where it was.
+        let mut known: Vec<_> = self.spec.idle.iter().map(name).collect();
+        known.extend(self.spec.clients.iter().filter_map(At::victim).map(name));
+        self.idle_since.retain(|at, _| known.contains(at));
+        for at in known {
+            self.idle_since.entry(at).or_insert(self.now);
+        }
+        let finished = self.spec.idle.iter().filter(|idle| !idle.slot.unfinished);
+        let finished: Vec<_> = finished.map(name).collect();
+        self.turns.retain(|at| finished.contains(at));
+        for at in finished {
+            if !self.turns.contains(&at) {
+                self.turns.push(at);
+            }
+        }
+    }
+
+    fn destroy(&mut self) {
+        while let Some(id) = self.leaving.pop_front() {
+            self.gone(id);
+            let at = self.spec.leaving.iter().position(|slot| slot.id == id);
+            self.section(Action::Destroyed { at: at.expect("it leaves") });
+        }
+    }
+
+    fn gone(&mut self, id: SlotId) {
+        self.destroyed.extend(self.numbers.remove(&id));
+    }
+
+    fn create(&mut self, id: SlotId) {
+        self.made += 1;
+        self.numbers.insert(id, self.made);
+    }
+
+    /// A borrower runs. None: it is not through.
+    pub(crate) fn run(&mut self, client: ClientId, ends: &mut Ends) -> Option<Ended> {
+        loop {
+            match self.spec.clients[client] {
+                At::MakingRoom { handed: true, .. }
+                | At::Creating { handed: true, .. }
+                | At::Preparing { handed: true, .. } => self.apply(Action::Come { client }),
+                At::Waiting(_) => return None,
+                At::Called(_) => {
+                    self.section(Action::Retry { client });
+                    let waits = matches!(self.spec.clients[client], At::Waiting(_));
+                    // What was destroyed for it may have it called again: but it is through for now.
+                    self.destroy();
+                    if waits {
+                        return None;
+                    }
+                }
+                At::Out => return Some(self.refused(client)),
+                At::Lent(slot) => return Some(Ended::Has(self.numbers[&slot.id])),
+                At::MakingRoom { victim, .. } => {
+                    self.gone(victim.slot.id);
+                    self.apply(Action::MadeRoom { client });
+                }
+                At::Creating { slot, .. } => {
+                    let end = ends.next()?;
+                    if end == End::Well {
+                        self.create(slot.id);
+                        self.completed.extend(slot.unfinished.then_some(slot.id));
+                        self.apply(Action::Created { client });
+                        continue;
+                    }
+                    self.apply(Action::CreateFails { client });
+                    if self.spec.clients[client] == At::Out
+                        && self.ended[client] != Some(Refusal::Closed)
+                    {
+                        return Some(Ended::Create(end == End::Panic));
+                    }
+                }
+                At::Preparing { slot, fresh, .. } => {
+                    let Some(call) = self.next_call(client, slot.id, fresh) else {
+                        self.apply(Action::Ready { client });
+                        continue;
+                    };
+                    let end = ends.next()?;
+                    if end == End::Well {
+                        self.calls[client].as_mut().and_then(VecDeque::pop_front);
+                        continue;
+                    }
+                    if !fresh {
+                        // Before the section, and not after.
+                        self.gone(slot.id);
+                    }
+                    self.apply(Action::PrepareFails { client });
+                    if fresh {
+                        return Some(match call {
+                            Call::Activate => Ended::Activate(end == End::Panic),
+                            _ => Ended::Invalid,
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same on a thread, which looks again when it is called again.
+    pub(crate) fn run_through(&mut self, client: ClientId, ends: &mut Ends) -> Option<Ended> {
+        loop {
+            let ended = self.run(client, ends);
+            if ended.is_some() || !matches!(self.spec.clients[client], At::Called(_)) {
+                return ended;
+            }
+        }
+    }
+
+    /// What its borrower has to do with a resource, first of all.
+    fn next_call(&mut self, client: ClientId, id: SlotId, fresh: bool) -> Option<Call> {
+        if self.calls[client].is_none() {
+            let mut calls = VecDeque::new();
+            if fresh {
+                calls.extend(self.world.test_on_create.then_some(Call::Validate));
+                calls.push_back(Call::Activate);
+            } else {
+                let test = self.completed.remove(&id) && self.world.test_on_create;
+                calls.extend(test.then_some(Call::Validate));
+                if self.unclean.remove(&id) {
+                    calls.extend(self.cleaning());
+                }
+                calls.push_back(Call::Activate);
+                calls.extend(self.world.test_on_borrow.then_some(Call::Validate));
+            }
+            self.calls[client] = Some(calls);
+        }
+        self.calls[client].as_ref()?.front().copied()
+    }
+
+    fn cleaning(&self) -> impl Iterator<Item = Call> + use<> {
+        let test = self.world.test_on_return.then_some(Call::Validate);
+        test.into_iter().chain([Call::Passivate])
+    }
+
+    fn refused(&mut self, client: ClientId) -> Ended {
+        match self.ended[client].take() {
+            Some(Refusal::Closed) => Ended::Closed,
+            Some(Refusal::Exhausted) => Ended::Exhausted,
+            Some(Refusal::WouldBlock) => Ended::WouldBlock,
+            Some(Refusal::GaveUp) => Ended::TimedOut,
+            other => unreachable!("told elsewhere: {other:?}"),
+        }
+    }
+
+    /// A borrower's task is dropped.
+    pub(crate) fn cancel(&mut self, client: ClientId) {
+        match self.spec.clients[client] {
+            At::Out => {}
+            At::Creating { handed: false, .. } | At::Preparing { handed: false, .. } => {
+                self.apply(Action::Cancel { client });
+            }
+            _ => self.apply(Action::GiveUp { client }),
+        }
+        self.ended[client] = None;
+    }
+
+    /// A resource comes back; cleaned, if that is done now.
+    pub(crate) fn give_back(&mut self, client: ClientId, ends: Option<&mut Ends>) {
+        let At::Lent(slot) = self.spec.clients[client] else { unreachable!("it has one") };
+        let good = match ends {
+            Some(ends) => self.cleaning().all(|_| ends.next() == Some(End::Well)),
+            None => {
+                self.unclean.insert(slot.id);
+                true
+            }
+        };
+        self.apply(match good {
+            true => Action::Return { client },
+            false => Action::Invalidate { client },
+        });
+    }
+
+    pub(crate) fn detach(&mut self, client: ClientId) {
+        let slot = self.spec.clients[client].slot().copied();
+        slot.and_then(|slot| self.numbers.remove(&slot.id));
+        self.apply(Action::Detach { client });
+    }
+
+    /// An addition begins, if there is room.
+    pub(crate) fn add(&mut self, action: Action) -> Result<Adding, Ended> {
+        self.apply(action);
+        self.age_what_is_added();
+        let added = self.spec.told.iter().find_map(|event| match event {
+            Event::Adds(id) => *id,
+            _ => None,
+        });
+        let full = if self.spec.closed { Ended::Closed } else { Ended::Full };
+        let test = self.world.test_on_create.then_some(Call::Validate);
+        let calls = [Call::Create].into_iter().chain(test).chain([Call::Passivate]);
+        added.map(|id| Adding { id, calls: calls.collect() }).ok_or(full)
+    }
+
+    /// And goes on. None: it is not through.
+    pub(crate) fn run_add(&mut self, adding: &mut Adding, ends: &mut Ends) -> Option<Ended> {
+        while let Some(call) = adding.calls.front().copied() {
+            let end = ends.next()?;
+            adding.calls.pop_front();
+            if end != End::Well {
+                self.fail_add(adding);
+                return Some(match call {
+                    Call::Validate => Ended::Invalid,
+                    Call::Passivate => Ended::Passivate(end == End::Panic),
+                    Call::Create | Call::Activate => Ended::Create(end == End::Panic),
+                });
+            }
+            if call == Call::Create {
+                self.create(adding.id);
+            }
+        }
+        let at = self.place(adding);
+        self.apply(Action::Added { at });
+        Some(if self.spec.closed { Ended::Closed } else { Ended::Added })
+    }
+
+    /// The task of an addition is dropped: what was being made is kept, what was made is destroyed.
+    pub(crate) fn cancel_add(&mut self, adding: &Adding) {
+        match adding.calls.front() {
+            Some(Call::Create) => {
+                let at = self.place(adding);
+                self.apply(Action::CancelAdd { at });
+            }
+            _ => self.fail_add(adding),
+        }
+    }
+
+    fn fail_add(&mut self, adding: &Adding) {
+        self.gone(adding.id);
+        let at = self.place(adding);
+        self.apply(Action::AddFails { at });
+    }
+
+    fn place(&self, adding: &Adding) -> usize {
+        let at = self.spec.adding.iter().position(|slot| slot.id == adding.id);
+        at.expect("it is being added")
+    }
+
+    fn test(&mut self, id: SlotId, valid: impl FnOnce(u32) -> bool) {
+        let at = self.spec.idle.iter().position(|idle| idle.slot.id == id).expect("it is idle");
+        // A creation that is not finished cannot be looked at.
+        if !self.spec.idle[at].slot.unfinished {
+            let valid = valid(self.numbers[&id]);
+            self.apply(Action::Test { at });
+            self.apply(Action::Tested { at, valid });
+        }
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        let all: Vec<SlotId> = self.spec.idle.iter().map(|idle| idle.slot.id).collect();
+        for id in all {
+            self.test(id, &keep);
+        }
+    }
+
+    /// Time passes. What has been idle for too long, or has outlived its lifetime, is not lent any more.
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        self.now += seconds * 1_000;
+        let places = self.spec.clients.iter().filter_map(handed_place);
+        self.created.extend(places.map(|id| (id, self.now)));
+        for at in 0..self.spec.idle.len() {
+            let idle = &self.spec.idle[at];
+            let age = self.now - self.idle_since[&(idle.slot.id, idle.since)];
+            let too_long = self.world.max_idle_time.is_some_and(|time| age >= time * 1_000);
+            if !idle.over && (too_long || self.has_outlived(idle.slot.id)) {
+                self.section(Action::Outlive { at });
+            }
+        }
+        for client in 0..self.spec.clients.len() {
+            let slot = self.spec.clients[client].slot().copied();
+            let is_over = |id| self.has_outlived(id) || self.was_handed_long_ago(id);
+            if slot.is_some_and(|slot| !slot.expired && is_over(slot.id)) {
+                self.section(Action::Expire { client });
+            }
+            if let At::MakingRoom { slot, mut victim, handed } = self.spec.clients[client] {
+                let age = self.now - self.idle_since[&(victim.slot.id, victim.since)];
+                victim.over |= self.world.max_idle_time.is_some_and(|time| age >= time * 1_000);
+                victim.slot.expired |= self.has_outlived(victim.slot.id);
+                self.spec.clients[client] = At::MakingRoom { slot, victim, handed };
+            }
+        }
+        self.age_what_is_added();
+    }
+
+    /// What was left, and is taken over, is as old as before.
+    fn age_what_is_added(&mut self) {
+        for at in 0..self.spec.adding.len() {
+            self.spec.adding[at].expired |= self.has_outlived(self.spec.adding[at].id);
+        }
+    }
+
+    fn was_handed_long_ago(&self, id: SlotId) -> bool {
+        let end = self.handed_since.get(&id).zip(self.world.max_idle_time);
+        end.is_some_and(|(since, time)| self.now >= since + time * 1_000)
+    }
+
+    fn has_outlived(&self, id: SlotId) -> bool {
+        let end = self.world.max_lifetime.map(|time| self.created[&id] + time * 1_000);
+        end.is_some_and(|end| self.now >= end)
+    }
+
+    /// Time passes, and the pool is maintained.
+    pub(crate) fn maintain(&mut self, seconds: u64, ends: &mut Ends) {
+        self.pass(seconds);
+        let runs = self.next_run.is_none_or(|next| self.now >= next);
+        while let Some(at) = self.next_that_has_outlived() {
+            self.evict(at);
+        }
+        if runs {
+            self.next_run = self.world.test_while_idle.then_some(self.now + 1_000);
+            while let Some(at) = self.next_to_evict() {
+                self.evict(at);
+            }
+        }
+        self.destroy();
+        if self.world.test_while_idle && runs && !self.spec.closed {
+            for _ in 0..self.turns.len() {
+                if self.turns.is_empty() {
+                    break;
+                }
+                self.turns.rotate_left(1);
+                let (id, _) = self.turns[self.turns.len() - 1];
+                self.test(id, |_| ends.next() == Some(End::Well));
+            }
+        }
+        self.refill(ends);
+    }
+
+    fn evict(&mut self, at: usize) {
+        self.section(Action::Age { at });
+        self.section(Action::Evict { at, hard: true });
+    }
+
+    fn next_that_has_outlived(&self) -> Option<usize> {
+        self.spec.idle.iter().position(|idle| self.has_outlived(idle.slot.id))
+    }
+
+    fn next_to_evict(&self) -> Option<usize> {
+        self.spec.idle.iter().position(|idle| {
+            let age = self.now - self.idle_since[&(idle.slot.id, idle.since)];
+            let is_over = |time: Option<u64>| time.is_some_and(|time| age >= time * 1_000);
+            let spare = idle.slot.unfinished
+                || self.spec.finished_of(idle.slot.key) > self.spec.limits.min_idle;
+            is_over(self.world.max_idle_time) || spare && is_over(self.world.soft_max_idle_time)
+        })
+    }
+
+    fn refill(&mut self, ends: &mut Ends) {
+        while self.spec.wants_stock(0) && self.back_off.is_none_or(|(until, _)| self.now >= until) {
+            let Ok(mut adding) = self.add(Action::Refill { key: 0 }) else { return };
+            let failures = self.back_off.map_or(0, |(_, failures)| failures);
+            self.back_off = match self.run_add(&mut adding, ends) {
+                Some(Ended::Added) => None,
+                _ => Some((self.now + (500 << failures).min(60_000), failures + 1)),
+            };
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The real resource pool and its executable specification, side by side: random histories of the public API,
+//! with keys and without, for threads and for tasks, and after each step the same observable state.
+//!
+//! There is one thread to play all borrowers: those that wait are futures, polled by hand. The calls of an
+//! asynchronous factory end when the history says so, so borrowers are cancelled while a resource is being
+//! created, tested or activated, and so is who adds one; others take over what they had begun. Those of a synchronous factory
+//! end at once, well or not; a call that blocks comes with a deadline that has come. The hands of the clock
+//! are moved by the history, and what is done at a time is done by its calls of `maintain`, or, where stock has
+//! become too old before, by whoever comes upon it.
+//!
+//! Compared are the snapshot (for each key what is active, idle and in which order, all that exists, and who
+//! waits), how each call ended, and which resources were destroyed. A failing history is shrunk to the
+//! shortest that proptest finds. Left out are loans that look abandoned, jitter, runs that evict or test so many
+//! at most, or evict at intervals where nothing is tested, and minima of several keys: in which order these are
+//! filled up is the real pool's own.
+//!
+//! `CABRANK_CASES=10000 cargo test --test resource_pool_refinement` for more histories than the usual 1,000.
+
+mod history;
+mod mirror;
+mod real;
+mod side_by_side;
+
+use crate::shared::histories;
+use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
+use history::{Bounds, End, Operation, World};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{TestCaseError, TestRunner};
+use side_by_side::SideBySide;
+use std::collections::BTreeSet;
+
+proptest! {
+    #![proptest_config(histories::config())]
+
+    #[test]
+    fn the_pool_does_what_the_specification_does(
+        world in history::world(),
+        operations in prop::collection::vec(history::operation(), 1..=120),
+    ) {
+        let mut both = SideBySide::new(&world);
+        histories::play(&operations, |operation| (both.step(operation), both.compare()))?;
+        both.end().map_err(TestCaseError::fail)?;
+    }
+}
+
+/// Every action of the machine, and everything that it can tell.
+const ALL: &[&str] = &[
+    "Add",
+    "AddFails",
+    "Added",
+    "Adds",
+    "Age",
+    "Borrow",
+    "Called",
+    "Cancel",
+    "CancelAdd",
+    "Clear",
+    "ClearAll",
+    "Close",
+    "Come",
+    "Completes",
+    "CreateFails",
+    "Created",
+    "Creates",
+    "Destroyed",
+    "Detach",
+    "Die",
+    "Evict",
+    "Expire",
+    "GiveUp",
+    "Has",
+    "Idles",
+    "Invalidate",
+    "Leaves",
+    "MadeRoom",
+    "Outlive",
+    "PrepareFails",
+    "Ready",
+    "Refill",
+    "Refused",
+    "Resize",
+    "Retry",
+    "Return",
+    "Takes",
+    "Test",
+    "Tested",
+    "Waits",
+];
+
+/// Two that were called, and came too late, wait in the order in which they came.
+#[test]
+fn whoever_is_called_in_vain_keeps_its_place() {
+    let bounds = Bounds { active: None, total: Some(2), per_key: None, idle: None, min_idle: 0 };
+    let barging = Options { when_exhausted: WhenExhausted::Block, fair: false, fifo: false };
+    let mut both = SideBySide::new(&World {
+        keyed: false,
+        tasks: true,
+        options: barging,
+        bounds,
+        test_on_create: false,
+        test_on_borrow: false,
+        test_on_return: false,
+        test_while_idle: false,
+        max_idle_time: None,
+        soft_max_idle_time: None,
+        max_lifetime: None,
+        destroy_panics: false,
+    });
+    let borrow =
+        |ends: &[End]| Operation::Borrow { client: 0, key: 0, waits: true, ends: ends.to_vec() };
+    let (well, comes_back) = ([End::Well; 2], || Operation::Return { nth: 0, ends: vec![] });
+    let runs = |nth| Operation::Run { nth, ends: vec![End::Well] };
+    for operation in [
+        borrow(&well),
+        borrow(&well),
+        borrow(&[]),
+        borrow(&[]),
+        comes_back(),
+        comes_back(),
+        borrow(&well),
+        borrow(&well),
+        runs(0),
+        runs(1),
+        comes_back(),
+        runs(0),
+    ] {
+        both.step(&operation).expect("it can be");
+        both.compare().expect("they agree");
+    }
+}
+
+/// No rule of the machine is left out.
+#[test]
+fn histories_come_to_everything_that_the_specification_knows() {
+    let mut runner = TestRunner::deterministic();
+    let operations = prop::collection::vec(history::operation(), 120);
+    let histories = (history::world(), operations);
+    let mut happened = BTreeSet::new();
+    for _ in 0..60 {
+        let (world, operations) = histories.new_tree(&mut runner).expect("a history").current();
+        let mut both = SideBySide::new(&world);
+        for operation in &operations {
+            both.step(operation);
+            both.compare().expect("they agree");
+        }
+        happened.append(&mut both.happened());
+    }
+    assert_eq!(happened.iter().collect::<Vec<_>>(), ALL);
+}

@@ -1,0 +1,350 @@
+//! The real pools on a hand-driven clock, with a factory whose calls end as they are told to.
+
+use crate::refinement::history::{End, Limit, Number, World};
+use cabrank::ManualClock;
+use cabrank::resource_pool::{
+    AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, PoolSnapshot,
+    ResourceFactory, ResourcePool, WhenExhausted,
+};
+use cabrank_spec::resource_pool::state;
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+/// What a factory says that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scripted;
+
+/// What the factory does, and what it saw of the pool.
+#[derive(Default)]
+pub(crate) struct Book {
+    /// How the next calls end.
+    ends: VecDeque<End>,
+    made: u32,
+    /// Which resources were destroyed.
+    pub(crate) destroyed: Vec<u32>,
+    destroy_panics: bool,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Factory(Arc<Mutex<Book>>);
+
+impl Factory {
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The calls during `during` end like this.
+    pub(crate) fn ending<R>(&self, ends: &[End], during: impl FnOnce() -> R) -> R {
+        self.book().ends = ends.iter().copied().collect();
+        let result = during();
+        self.book().ends.clear();
+        result
+    }
+    /// A call that ends at once, by itself well.
+    fn call(&self) -> bool {
+        let end = self.book().ends.pop_front();
+        well(end.unwrap_or(End::Well))
+    }
+    /// A call that ends when it is told to.
+    async fn awaited(&self) -> bool {
+        let end = poll_fn(|_| match self.book().ends.pop_front() {
+            Some(end) => Poll::Ready(end),
+            None => Poll::Pending,
+        });
+        well(end.await)
+    }
+    fn made(&self) -> u32 {
+        let mut book = self.book();
+        book.made += 1;
+        book.made
+    }
+    fn gone(&self, resource: u32) {
+        let mut book = self.book();
+        book.destroyed.push(resource);
+        let panics = book.destroy_panics;
+        drop(book);
+        if panics {
+            std::panic::resume_unwind(Box::new("scripted"));
+        }
+    }
+}
+
+fn well(end: End) -> bool {
+    match end {
+        End::Well => true,
+        End::Badly => false,
+        // Without a word to the panic hook.
+        End::Panic => std::panic::resume_unwind(Box::new("scripted")),
+    }
+}
+
+fn or_error(well: bool) -> Result<(), Scripted> {
+    if well { Ok(()) } else { Err(Scripted) }
+}
+
+impl ResourceFactory for Factory {
+    type Resource = u32;
+    type Metadata = usize;
+    type Error = Scripted;
+    fn create(&self, _: &usize) -> Result<u32, Scripted> {
+        or_error(self.call()).map(|()| self.made())
+    }
+    fn destroy(&self, _: &usize, resource: u32) {
+        self.gone(resource);
+    }
+    fn validate(&self, _: &usize, _: &mut u32) -> bool {
+        self.call()
+    }
+    fn activate(&self, _: &usize, _: &mut u32) -> Result<(), Scripted> {
+        or_error(self.call())
+    }
+    fn passivate(&self, _: &usize, _: &mut u32) -> Result<(), Scripted> {
+        or_error(self.call())
+    }
+}
+
+/// The same, asynchronous.
+pub(crate) struct Tasks(Factory);
+
+impl AsyncResourceFactory for Tasks {
+    type Resource = u32;
+    type Metadata = usize;
+    type Error = Scripted;
+    async fn create(&self, _: &usize) -> Result<u32, Scripted> {
+        or_error(self.0.awaited().await).map(|()| self.0.made())
+    }
+    fn destroy(&self, _: &usize, resource: u32) {
+        self.0.gone(resource);
+    }
+    async fn validate(&self, _: &usize, _: &mut u32) -> bool {
+        self.0.awaited().await
+    }
+    async fn activate(&self, _: &usize, _: &mut u32) -> Result<(), Scripted> {
+        or_error(self.0.awaited().await)
+    }
+    async fn passivate(&self, _: &usize, _: &mut u32) -> Result<(), Scripted> {
+        or_error(self.0.awaited().await)
+    }
+}
+
+/// What was borrowed.
+pub(crate) enum Guard {
+    OfThreads(Borrowed<'static, Factory>),
+    OfTasks(Borrowed<'static, Async<Tasks>>),
+}
+
+macro_rules! guard {
+    ($self:expr, $guard:ident => $does:expr) => {
+        match $self {
+            Guard::OfThreads($guard) => $does,
+            Guard::OfTasks($guard) => $does,
+        }
+    };
+}
+
+impl Guard {
+    pub(crate) fn resource(&self) -> u32 {
+        guard!(self, guard => **guard)
+    }
+    pub(crate) fn invalidate(self) {
+        guard!(self, guard => guard.invalidate());
+    }
+    pub(crate) fn detach(self) -> u32 {
+        guard!(self, guard => guard.detach())
+    }
+    pub(crate) async fn put_back(self) {
+        guard!(self, guard => guard.put_back().await);
+    }
+}
+
+pub(crate) type Lent = Result<Guard, BorrowError<Scripted>>;
+pub(crate) type Added = Result<(), AddError<Scripted>>;
+pub(crate) type Task<T> = Pin<Box<dyn Future<Output = T>>>;
+
+#[derive(Clone)]
+pub(crate) enum Pool {
+    Threads(ResourcePool<Factory>),
+    Tasks(ResourcePool<Async<Tasks>>),
+    KeyedThreads(KeyedResourcePool<usize, Factory>),
+    KeyedTasks(KeyedResourcePool<usize, Async<Tasks>>),
+}
+
+macro_rules! any {
+    ($self:expr, $pool:ident => $does:expr) => {
+        match $self {
+            Pool::Threads($pool) => $does,
+            Pool::Tasks($pool) => $does,
+            Pool::KeyedThreads($pool) => $does,
+            Pool::KeyedTasks($pool) => $does,
+        }
+    };
+}
+
+fn limit(number: Number) -> cabrank::resource_pool::Limit {
+    number.map_or(cabrank::resource_pool::Limit::None, cabrank::resource_pool::Limit::At)
+}
+
+macro_rules! built {
+    ($builder:expr, $world:expr, $clock:expr) => {{
+        let World { bounds, options, .. } = $world;
+        let mut builder = $builder
+            .max_active(limit(bounds.active))
+            .max_total(limit(bounds.total))
+            .min_idle(bounds.min_idle)
+            .when_exhausted(match options.when_exhausted {
+                state::WhenExhausted::Fail => WhenExhausted::Fail,
+                state::WhenExhausted::Block => WhenExhausted::Block,
+                state::WhenExhausted::Grow => WhenExhausted::Grow,
+            })
+            .fair(options.fair)
+            .fifo(options.fifo)
+            .test_on_create($world.test_on_create)
+            .test_on_borrow($world.test_on_borrow)
+            .test_on_return($world.test_on_return)
+            .test_while_idle($world.test_while_idle)
+            .clock($clock)
+            .maintenance(false);
+        if let Some(idle) = bounds.idle {
+            builder = builder.max_idle(limit(idle));
+        }
+        if let Some(time) = $world.max_idle_time {
+            builder = builder.max_idle_time(Duration::from_secs(time));
+        }
+        if let Some(time) = $world.soft_max_idle_time {
+            builder = builder.soft_max_idle_time(Duration::from_secs(time));
+        }
+        if $world.test_while_idle {
+            builder = builder.eviction_interval(Duration::from_secs(1));
+        }
+        if let Some(time) = $world.max_lifetime {
+            builder = builder.max_lifetime(Duration::from_secs(time));
+        }
+        builder
+    }};
+}
+
+impl Pool {
+    pub(crate) fn new(world: &World) -> (Pool, Factory, ManualClock) {
+        let (factory, hands) = (Factory::default(), ManualClock::new());
+        factory.book().destroy_panics = world.destroy_panics;
+        let per_key = limit(world.bounds.per_key);
+        let (calls, clock) = (factory.clone(), hands.clock());
+        let valid = "a valid pool";
+        let pool = match (world.keyed, world.tasks) {
+            (false, false) => {
+                let builder = ResourcePool::builder(calls, 0);
+                Pool::Threads(built!(builder, world, clock).build().expect(valid))
+            }
+            (false, true) => {
+                let builder = ResourcePool::builder(Async(Tasks(calls)), 0);
+                Pool::Tasks(built!(builder, world, clock).build_async().expect(valid))
+            }
+            (true, false) => {
+                let builder = KeyedResourcePool::builder(calls).max_total_per_key(per_key);
+                Pool::KeyedThreads(built!(builder, world, clock).build().expect(valid))
+            }
+            (true, true) => {
+                let builder = KeyedResourcePool::builder(Async(Tasks(calls)));
+                let builder = builder.max_total_per_key(per_key);
+                Pool::KeyedTasks(built!(builder, world, clock).build_async().expect(valid))
+            }
+        };
+        (pool, factory, hands)
+    }
+
+    /// A borrower's task.
+    pub(crate) fn borrow(&self, key: usize, waits: bool) -> Task<Lent> {
+        macro_rules! borrows {
+            ($pool:expr, [$($key:expr)?], $guard:expr) => {{
+                let pool = $pool.clone();
+                Box::pin(async move {
+                    let lent = match waits {
+                        true => pool.borrow_async($($key)?).await,
+                        false => pool.try_borrow_async($($key)?).await,
+                    };
+                    lent.map(|guard| $guard(guard.into_owned()))
+                })
+            }};
+        }
+        match self {
+            Pool::Threads(pool) => borrows!(pool, [], Guard::OfThreads),
+            Pool::Tasks(pool) => borrows!(pool, [], Guard::OfTasks),
+            Pool::KeyedThreads(pool) => borrows!(pool, [&key], Guard::OfThreads),
+            Pool::KeyedTasks(pool) => borrows!(pool, [&key], Guard::OfTasks),
+        }
+    }
+
+    /// On this thread; `in_time` if it need not wait. None: there is no such call.
+    pub(crate) fn block(&self, key: usize, in_time: bool) -> Option<Lent> {
+        let lent = match (self, in_time) {
+            (Pool::Threads(pool), true) => pool.borrow(),
+            (Pool::Threads(pool), false) => pool.borrow_timeout(Duration::ZERO),
+            (Pool::KeyedThreads(pool), true) => pool.borrow(&key),
+            (Pool::KeyedThreads(pool), false) => pool.borrow_timeout(&key, Duration::ZERO),
+            (Pool::Tasks(_) | Pool::KeyedTasks(_), _) => return None,
+        };
+        Some(lent.map(|guard| Guard::OfThreads(guard.into_owned())))
+    }
+
+    pub(crate) fn add(&self, key: usize) -> Task<Added> {
+        macro_rules! adds {
+            ($pool:expr $(, $key:expr)?) => {{
+                let pool = $pool.clone();
+                Box::pin(async move { pool.add_async($($key)?).await })
+            }};
+        }
+        match self {
+            Pool::Threads(pool) => adds!(pool),
+            Pool::Tasks(pool) => adds!(pool),
+            Pool::KeyedThreads(pool) => adds!(pool, &key),
+            Pool::KeyedTasks(pool) => adds!(pool, &key),
+        }
+    }
+
+    pub(crate) fn maintain(&self) -> Task<()> {
+        let pool = self.clone();
+        Box::pin(async move {
+            any!(&pool, pool => {
+                pool.maintain_async().await;
+            });
+        })
+    }
+
+    pub(crate) fn retain(&self, odd: bool) {
+        any!(self, pool => pool.retain(|_, resource| (*resource % 2 == 1) == odd));
+    }
+    pub(crate) fn clear(&self) {
+        any!(self, pool => pool.clear());
+    }
+    pub(crate) fn clear_all(&self) {
+        any!(self, pool => pool.clear_all());
+    }
+    pub(crate) fn close(&self) {
+        any!(self, pool => pool.close());
+    }
+    pub(crate) fn snapshot(&self) -> PoolSnapshot<usize> {
+        any!(self, pool => pool.snapshot())
+    }
+    pub(crate) fn num_waiting(&self) -> usize {
+        any!(self, pool => pool.num_waiting())
+    }
+
+    /// Whether it was not refused; none: there is no such limit.
+    pub(crate) fn resize(&self, change: Limit) -> Option<bool> {
+        let changed = match change {
+            Limit::Active(number) => any!(self, pool => pool.set_max_active(limit(number))),
+            Limit::Total(number) => any!(self, pool => pool.set_max_total(limit(number))),
+            Limit::Idle(number) => any!(self, pool => pool.set_max_idle(limit(number))),
+            Limit::MinIdle(number) => any!(self, pool => pool.set_min_idle(number)),
+            Limit::PerKey(number) => match self {
+                Pool::KeyedThreads(pool) => pool.set_max_total_per_key(limit(number)),
+                Pool::KeyedTasks(pool) => pool.set_max_total_per_key(limit(number)),
+                Pool::Threads(_) | Pool::Tasks(_) => return None,
+            },
+        };
+        Some(changed.is_ok())
+    }
+}
