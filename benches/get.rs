@@ -1,7 +1,7 @@
 //! What a get and its close cost, as a ratio to their limit: two uncontended lock-unlock pairs of
 //! parking_lot in the same run. And that the cost does not depend on how many processes there are.
 //!
-//! `cargo bench --bench get` runs each case and prints the ratios of medians in the end. The cases
+//! `cargo bench -p cabrank-benches --bench get` runs each case and prints the ratios of medians in the end. The cases
 //! are interleaved in short rounds, because machines are shared and noisy.
 
 use cabrank::{

@@ -1,7 +1,7 @@
 //! What an execution costs while nobody loads: its entering and leaving, as a ratio to an uncontended
 //! read lock of parking_lot in the same run, on one thread and on two.
 //!
-//! `cargo bench --bench interlock` runs each case and prints the ratios of medians in the end. The cases
+//! `cargo bench -p cabrank-benches --bench interlock` runs each case and prints the ratios of medians in the end. The cases
 //! are interleaved in short rounds, because machines are shared and noisy.
 
 use cabrank::{Clock, Interlock};

@@ -1,7 +1,7 @@
 //! What a periodic executor costs while it sleeps, and how soon it does what it is told, beside one that
 //! polls as the original does, in the same run.
 //!
-//! `cargo bench --bench periodic`. Wake-ups are the voluntary context switches that Linux counts for each
+//! `cargo bench -p cabrank-benches --bench periodic`. Wake-ups are the voluntary context switches that Linux counts for each
 //! thread. The polling executor is PyMongo's loop: after each call it sleeps half a second at a time, and
 //! looks at its flags in between.
 

@@ -1,0 +1,199 @@
+//! Everything that must hold on main, step by step.
+//!
+//! `.ci/run` installs what the steps need, and calls this. The last lines say which step failed and how much disk
+//! is left, because a log may be long, and only its end be kept.
+
+use crate::{Outcome, prose, shell};
+use std::time::Instant;
+
+/// Lines of bash under one name.
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    /// Runs only in `ci deep`, or when named.
+    is_deep: bool,
+    lines: &'static str,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", about: "format", is_deep: false, lines: "cargo fmt --all --check" },
+    Step {
+        name: "prose",
+        about: "plain sentences, and no dangling reference",
+        is_deep: false,
+        lines: "cargo xtask prose || $PROSE_MAY_FAIL",
+    },
+    Step {
+        name: "test",
+        about: "the README's test command",
+        is_deep: false,
+        lines: "
+            timeout 900 cargo test --workspace
+            timeout 600 cargo test -p cabrank-spec --features explore --test stateright",
+    },
+    Step {
+        // Each history is one thread, so that two searches run side by side.
+        name: "refinement",
+        about: "10,000 histories of each system beside its specification",
+        is_deep: false,
+        lines: "
+            export CABRANK_CASES=${CABRANK_CASES:-10000}
+            timeout 900 cargo test -p cabrank --test application_pool refinement &
+            timeout 900 cargo test -p cabrank --test execution --test resource_pool refinement
+            wait $!",
+    },
+    Step {
+        name: "loaders",
+        about: "the agent's loaders of Python applications",
+        is_deep: false,
+        lines: "timeout 120 python3 agent/loaders/test_loaders.py",
+    },
+    Step {
+        name: "loom",
+        about: "every interleaving of every model",
+        is_deep: false,
+        lines: "timeout 1200 cargo xtask loom",
+    },
+    Step {
+        name: "shuttle",
+        about: "random schedules of every model",
+        is_deep: false,
+        lines: "CABRANK_SCHEDULES=${CABRANK_SCHEDULES:-10000} timeout 1200 cargo xtask shuttle",
+    },
+    Step {
+        name: "faults",
+        about: "no model passes by accident",
+        is_deep: false,
+        lines: "timeout 1800 cargo xtask faults",
+    },
+    Step {
+        name: "clippy",
+        about: "lints, each feature set",
+        is_deep: false,
+        lines: "
+            cargo clippy --workspace --all-targets -- -D warnings
+            cargo clippy -p cabrank -- -D warnings
+            cargo clippy --workspace --release -- -D warnings
+            cargo clippy -p cabrank-spec --all-targets --features explore -- -D warnings
+            for features in in-memory serde loom shuttle loom,shuttle; do
+              cargo clippy -p cabrank --all-targets --features $features -- -D warnings
+            done",
+    },
+    Step {
+        name: "doc",
+        about: "documentation",
+        is_deep: false,
+        lines: "
+            export RUSTDOCFLAGS='-D warnings'
+            cargo doc --workspace --no-deps
+            cargo doc -p cabrank --no-deps --all-features",
+    },
+    Step {
+        name: "light",
+        about: "the library stays light: less than 16 lines of `cargo tree`",
+        is_deep: false,
+        lines: "
+            lines=$(cargo tree -e normal -p cabrank | wc -l)
+            echo \"cargo tree -e normal -p cabrank: $lines lines\"
+            test $lines -lt 16",
+    },
+    Step {
+        // The lock file has newer versions of what the library depends on: cargo chooses others for an older compiler.
+        name: "msrv",
+        about: "the library builds with the oldest compiler that it promises",
+        is_deep: false,
+        lines: "
+            oldest=$(sed -n 's/^rust-version = \"\\(.*\\)\"/\\1/p' Cargo.toml | head -1)
+            compiler=/usr/bin/rustc
+            if ! $compiler --version 2>/dev/null | grep -qF \"rustc $oldest\"; then
+              DEBIAN_FRONTEND=noninteractive apt-get install -y -qq rustc-web cargo-web >/dev/null 2>&1 || true
+            fi
+            if ! $compiler --version 2>/dev/null | grep -qF \"rustc $oldest\"; then
+              echo \"skipped: there is no rustc $oldest, and no package of it\"
+              exit
+            fi
+            copy=target/msrv/tree
+            rm -rf $copy && mkdir -p $copy && cp -r src README.md $copy
+            # Only what a user builds: the library without its workspace and tests.
+            sed -e '/^\\[dev-dependencies\\]/,/^\\[/{/^\\[/!d}' -e '/^members/d' -e '/^\\[\\[example/,/^$/d' Cargo.toml >$copy/Cargo.toml
+            export CARGO_TARGET_DIR=$PWD/target/msrv RUSTC=$compiler
+            (cd $copy && /usr/bin/cargo check --lib && /usr/bin/cargo check --lib --features in-memory,serde)",
+    },
+    Step {
+        // Built as the tests are, of which most is there already: that they run is the question here.
+        name: "bench",
+        about: "the benchmarks run",
+        is_deep: false,
+        lines: "
+            cargo test -p cabrank-benches --benches -- --test
+            cd benches/peers && cargo fmt --check && cargo clippy --all-targets -- -D warnings && cargo bench -- --test",
+    },
+    Step {
+        name: "examples",
+        about: "the examples run",
+        is_deep: false,
+        lines: "
+            for example in threads tasks interlock reloading resources; do
+              cargo run --quiet -p cabrank --features in-memory --example $example
+            done",
+    },
+    Step { name: "serve", about: "the README's first command", is_deep: false, lines: ".ci/serve" },
+    Step {
+        name: "shipped",
+        about: "the library's tests as users run it: optimised, without debug assertions",
+        is_deep: false,
+        lines: "timeout 1200 cargo test -p cabrank --profile shipped --lib --tests",
+    },
+    Step {
+        // By name: whatever else is ignored some day gets its own place.
+        name: "pools",
+        about: "the larger pools of the specification",
+        is_deep: true,
+        lines: "timeout 1200 cargo test -p cabrank-spec --test exploration -- --ignored",
+    },
+    Step {
+        name: "tla",
+        about: "the TLA+ module by another checker, which is installed under target/",
+        is_deep: true,
+        lines: "timeout 2400 cargo test -p cabrank-spec --test tla -- --ignored",
+    },
+    Step {
+        name: "tsan",
+        about: "the library's tests under ThreadSanitizer",
+        is_deep: true,
+        lines: "
+            if ! rustup run nightly rustc --version; then echo 'skipped: there is no nightly toolchain'; exit; fi",
+    },
+];
+
+/// Runs the steps named; without names, those that every change must pass; all, if it is `deep`.
+pub(crate) fn run(args: &[String]) -> Outcome {
+    if args.iter().any(|arg| arg == "--list") {
+        for Step { name, about, is_deep, .. } in STEPS {
+            println!("{name:<11} {about}{}", if *is_deep { " (deep)" } else { "" });
+        }
+        return Ok(());
+    }
+    let names: Vec<&str> = args.iter().map(String::as_str).filter(|name| *name != "deep").collect();
+    if let Some(name) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
+        return Err(format!("there is no step {name}: cargo xtask ci --list"));
+    }
+    let all = names.len() < args.len();
+    let chosen = |step: &&Step| match names.is_empty() {
+        true => all || !step.is_deep,
+        false => names.contains(&step.name),
+    };
+    let prose = if prose::FAILS_CI { "false" } else { "true" };
+    let begun = Instant::now();
+    for step in STEPS.iter().filter(chosen) {
+        println!("\n=== {}: {} ({} s)", step.name, step.about, begun.elapsed().as_secs());
+        let lines = step.lines.replace("$PROSE_MAY_FAIL", prose);
+        if let Err(how) = shell(&lines, &[]) {
+            println!("\nNOT green: \"{}\" {how} after {} s", step.name, begun.elapsed().as_secs());
+            let _ = shell("df -h . | tail -1", &[]);
+            return Err(format!("cargo xtask ci {} repeats this step", step.name));
+        }
+    }
+    println!("\nall green after {} s", begun.elapsed().as_secs());
+    Ok(())
+}

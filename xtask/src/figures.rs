@@ -1,0 +1,60 @@
+//! Prints the counts that pages would otherwise keep by hand.
+
+use crate::{Outcome, tracked_files};
+use regex::Regex;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Prints the counts. Those of searches are pinned in the sources, and held by the tests that search.
+pub(crate) fn run() -> Outcome {
+    let executions = Regex::new(r#"\("(\w+)", ([\d_]+)\)"#).expect("a valid pattern");
+    let pinned = read("models/executions.rs")?;
+    let pinned: Vec<u64> =
+        executions.captures_iter(&pinned).map(|found| number(&found[2])).collect();
+    println!(
+        "loom: {} models, {} executions, each pinned in models/executions.rs",
+        pinned.len(),
+        pinned.iter().sum::<u64>()
+    );
+
+    let test = Regex::new(r"#\[(tokio::)?test\b").expect("a valid pattern");
+    let mut tests: BTreeMap<&str, usize> = BTreeMap::new();
+    for file in tracked_files(".rs")? {
+        let folder = ["src", "models", "tests", "spec", "agent", "benches", "xtask"]
+            .into_iter()
+            .find(|folder| file.starts_with(&format!("{folder}/")));
+        *tests.entry(folder.unwrap_or("examples")).or_default() +=
+            test.find_iter(&read(&file)?).count();
+    }
+    println!("shuttle: {} models", tests.get("models").unwrap_or(&0));
+    let faults = fs::read_to_string("models/faults.toml").unwrap_or_default();
+    println!("faults: {}", faults.matches("[[fault]]").count());
+    for (folder, count) in
+        tests.iter().filter(|(folder, count)| **count > 0 && **folder != "models")
+    {
+        println!("tests in {folder}/: {count}");
+    }
+
+    let row = Regex::new(r#"\(\s*"[^"]+",\s*([\d_]+),\s*([\d_]+),\s*\d+,?\s*\)"#)
+        .expect("a valid pattern");
+    for file in ["exploration", "resource_pool", "interlock"] {
+        let source = read(&format!("spec/tests/{file}.rs"))?;
+        let (mut configurations, mut states, mut steps) = (0, 0, 0);
+        for found in row.captures_iter(&source) {
+            configurations += 1;
+            states += number(&found[1]);
+            steps += number(&found[2]);
+        }
+        println!("spec, {file}: {configurations} configurations, {states} states, {steps} steps");
+    }
+    Ok(())
+}
+
+fn read(file: &str) -> Result<String, String> {
+    fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))
+}
+
+/// Reads a number as Rust writes it: digits and underscores.
+fn number(text: &str) -> u64 {
+    text.replace('_', "").parse().unwrap_or(0)
+}

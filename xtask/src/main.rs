@@ -1,0 +1,159 @@
+//! The developer's commands: `cargo xtask` lists them, `CONTRIBUTING.md` says how long each takes.
+
+mod ci;
+mod figures;
+mod graph;
+mod prose;
+mod tokens;
+
+use std::process::{Command, ExitCode};
+
+/// A message says why a command failed.
+pub(crate) type Outcome = Result<(), String>;
+
+/// A command that runs others in a shell; what follows its name on the command line is appended to the last.
+struct Script {
+    name: &'static str,
+    about: &'static str,
+    lines: &'static str,
+}
+
+const SCRIPTS: &[Script] = &[
+    Script {
+        name: "check",
+        about: "format, types of each feature set, prose: before each commit",
+        lines: "
+            cargo fmt --all --check
+            cargo check --workspace --all-targets
+            for features in in-memory,serde loom shuttle; do
+              cargo check -p cabrank --all-targets --features $features
+            done
+            cargo xtask prose",
+    },
+    Script {
+        name: "test",
+        about: "the tests of all packages: what every change must pass first",
+        lines: "cargo test --workspace",
+    },
+    Script {
+        name: "loom",
+        about: "every interleaving of every model, or of those with NAME in their path",
+        lines: "CARGO_PROFILE_TEST_OPT_LEVEL=1 cargo test --features loom --lib --",
+    },
+    Script {
+        name: "shuttle",
+        about: "random schedules of every model, or of those with NAME in their path",
+        lines: "CARGO_PROFILE_TEST_OPT_LEVEL=1 cargo test --features shuttle --lib --",
+    },
+    Script {
+        name: "faults",
+        about: "plants each fault and runs the models that must catch it; NAME selects, --why shows how",
+        lines: "python3 models/faults.py",
+    },
+    Script {
+        name: "mutants",
+        about: "changes the library one operator at a time (hours; tests/MUTANTS.md)",
+        lines: "python3 tests/mutants.py",
+    },
+    Script {
+        name: "spec",
+        about: "the specification's own checks; `cargo run -p cabrank-spec` explores it by hand",
+        lines: "cargo test -p cabrank-spec",
+    },
+    Script {
+        name: "bench",
+        about: "the benchmarks as ratios, or --bench NAME; benches/peers has the other pools",
+        lines: "cargo bench -p cabrank-benches",
+    },
+    Script {
+        name: "semver",
+        about: "compares the public API with the revision named, by the tools that are installed",
+        lines: "
+            compare() {
+              revision=${1:?the revision to compare with}
+              if command -v cargo-semver-checks; then
+                cargo semver-checks -p cabrank --baseline-rev $revision
+              else echo 'skipped: cargo install cargo-semver-checks'; fi
+              if command -v cargo-public-api; then
+                cargo public-api -p cabrank diff $revision..HEAD
+              else echo 'skipped: cargo install cargo-public-api'; fi
+            }
+            compare",
+    },
+];
+
+fn main() -> ExitCode {
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    // `graph` may be asked of another tree.
+    if args.first().is_none_or(|name| name != "graph") {
+        if let Err(error) = std::env::set_current_dir(root) {
+            eprintln!("{root}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    let name = if args.is_empty() { "help".to_owned() } else { args.remove(0) };
+    let outcome = match name.as_str() {
+        "ci" => ci::run(&args),
+        "figures" => figures::run(),
+        "graph" => graph::run(&args),
+        "prose" => prose::run(&args),
+        name => match SCRIPTS.iter().find(|script| script.name == name) {
+            Some(script) => shell(script.lines, &args),
+            None => {
+                help();
+                return ExitCode::from(if name == "help" { 0 } else { 2 });
+            }
+        },
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help() {
+    println!("cargo xtask COMMAND [ARGUMENT…]\n");
+    for Script { name, about, .. } in SCRIPTS {
+        println!("  {name:<9} {about}");
+    }
+    println!("  prose     the rates of hard sentences, by folder; --list [PATH…] prints each");
+    println!(
+        "  graph     which module of src/ of the current directory uses which; --cycles for those alone"
+    );
+    println!("  figures   counts of states, executions, schedules, faults and tests");
+    println!(
+        "  ci        what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all"
+    );
+}
+
+/// Runs lines of bash up to the first that fails, with arguments for the last.
+pub(crate) fn shell(lines: &str, args: &[String]) -> Outcome {
+    let with_args = if args.is_empty() { "" } else { " \"$@\"" };
+    let script = format!("set -euo pipefail\n{}{with_args}", lines.trim());
+    let status = Command::new("bash").args(["-c", &script, "xtask"]).args(args).status();
+    match status {
+        Err(error) => Err(format!("bash: {error}")),
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("failed: {status}")),
+    }
+}
+
+/// Lists the files of the tree in the current directory, also new ones, whose path ends with `ending`.
+pub(crate) fn tracked_files(ending: &str) -> Result<Vec<String>, String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .output();
+    let listed = listed.map_err(|error| format!("git: {error}"))?;
+    let text = String::from_utf8_lossy(&listed.stdout);
+    let mut files: Vec<String> =
+        text.lines().filter(|file| file.ends_with(ending)).map(str::to_owned).collect();
+    // A file that was removed may still be listed.
+    files.retain(|file| std::path::Path::new(file).exists());
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
