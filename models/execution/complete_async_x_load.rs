@@ -1,9 +1,9 @@
 //! A guard's execution is completed by a task, after its load was given up, while somebody else loads.
 //!
-//! Guards the waits of `Execution::complete_async` and `reset_async`: what they complete runs under the
-//! share, and the thread is not blocked. Without them hooks are completed beside the load (S8). Asserted:
-//! hooks and load are never beside one another, each happens, and dropping the future instead of polling it
-//! completes the hook, too, once.
+//! Guards the waits of `Execution::complete_async` and `reset_async`: what they complete runs under the share,
+//! and the thread is not blocked. Without them hooks are completed beside the load (PROP-ILK-USE-UNDER-SHARE).
+//! Asserted: hooks and load are never beside one another, each happens, and dropping the future instead of
+//! polling it completes the hook, too, once.
 
 use crate::execution::{Execution, Executor};
 use crate::models::interlock::rig::*;

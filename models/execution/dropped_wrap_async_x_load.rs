@@ -2,9 +2,10 @@
 //!
 //! Guards the drop of an `Execution`: what is given up is taken back first, and where somebody holds the
 //! execution is completed when that one has released (`guard/late.rs`). Without it, its hook is completed
-//! beside the load (S8). Asserted: the hook is completed once, under a share, and the execution leaves;
-//! both by the drop itself and by the thread that has loaded. That thread is then in an execution of its own,
-//! which the hook is no part of (`Outside`): an executor that both run is nested in neither.
+//! beside the load (PROP-ILK-USE-UNDER-SHARE). Asserted: the hook is completed once, under a share, and the
+//! execution leaves; both by the drop itself and by the thread that has loaded. That thread is then in an
+//! execution of its own, which the hook is no part of (`Outside`): an executor that both run is nested in
+//! neither.
 
 use crate::execution::Executor;
 use crate::models::interlock::rig::*;

@@ -3,9 +3,9 @@
 //!
 //! Guards what `Interlock::share` gives: an execution inside another has a share of its own, one more of the
 //! same owner or a child's, by the rules by which anybody enters there. Without it the body runs beside the
-//! load (S2, S8). And guards what `Running::beside` refuses: whoever waits for a holder beside a load of its
-//! own thread waits for a future that nobody polls. Asserted: the body runs alone, or is refused where it
-//! would have to wait beside such a load; and everything ends.
+//! load (INV-ILK-ALONE, PROP-ILK-USE-UNDER-SHARE). And guards what `Running::beside` refuses: whoever waits for
+//! a holder beside a load of its own thread waits for a future that nobody polls. Asserted: the body runs
+//! alone, or is refused where it would have to wait beside such a load; and everything ends.
 
 use crate::execution::{BoxError, Executor};
 use crate::models::interlock::rig::*;

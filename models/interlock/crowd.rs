@@ -2,8 +2,8 @@
 //!
 //! Guards what the models of two and three actors cannot: that nobody sleeps for ever because a third came
 //! between. Four to six executions nest, load, unload, permit, have children, give up, and come and go.
-//! Asserted: S8 in every body, S4 around each, every invariant after every critical section; all come to
-//! their end.
+//! Asserted: PROP-ILK-USE-UNDER-SHARE in every body, INV-ILK-SEES-ONE-WORLD around each, every invariant after
+//! every critical section; all come to their end.
 
 use crate::models::interlock::rig::*;
 use crate::sync::explore::explore_large;
@@ -42,7 +42,11 @@ fn one_thing(interlock: &Interlock, world: &World, what: u32) {
             world.runs();
             r.load(|_| world.alone("load")).expect("no deadlock");
             world.runs();
-            assert_eq!(interlock.generation(), before, "unloaded under a share (S4)");
+            assert_eq!(
+                interlock.generation(),
+                before,
+                "unloaded under a share (INV-ILK-SEES-ONE-WORLD)"
+            );
         }),
         3 => interlock.run(|r| r.unload(|_| world.alone("unload")).expect("no deadlock")),
         4 => interlock.run(|r| {
@@ -50,7 +54,11 @@ fn one_thing(interlock: &Interlock, world: &World, what: u32) {
             let inner = || interlock.run(|r| r.load(|_| world.alone("load")));
             r.permit_loads(inner).expect("the only share").expect("no deadlock");
             world.runs();
-            assert_eq!(interlock.generation(), before, "unloaded in a permit block (S3)");
+            assert_eq!(
+                interlock.generation(),
+                before,
+                "unloaded in a permit block (INV-ILK-NO-PERMIT-IN-UNLOAD)"
+            );
         }),
         5 => interlock.run(|r| {
             let (child, theirs) = (r.child(), world.clone());

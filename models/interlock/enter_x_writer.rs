@@ -5,7 +5,7 @@
 //! is not missed. Asserted: who unloads is alone; the entering execution comes before or after it.
 //!
 //! And where who unloads without a share begins (`State::hold`): with one it would not be alone, by its own word
-//! (`ILK-FRAMES`).
+//! (`INV-ILK-FRAMES`).
 
 use crate::models::interlock::rig::*;
 

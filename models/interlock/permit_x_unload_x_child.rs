@@ -1,10 +1,11 @@
-//! An execution waits, permitting loads, for its child, while somebody wants to unload (defect D4 of the
-//! original).
+//! An execution waits, permitting loads, for its child, while somebody wants to unload (defect
+//! `rails-child-behind-unload` of the original).
 //!
-//! Guards the guard of `State::enter` for descendants: they wait for the holder alone. Entering like
-//! any newcomer, the child waits behind the unload, the unload for the end of the permit block, and that
-//! for the child. Asserted: all three come to their end, and nothing is unloaded before the parent's
-//! permit block has ended (L3, S3), whether the child came before or after the unload asked.
+//! Guards the guard of `State::enter` for descendants: they wait for the holder alone. Entering like any
+//! newcomer, the child waits behind the unload, the unload for the end of the permit block, and that for the
+//! child. Asserted: all three come to their end, and nothing is unloaded before the parent's permit block has
+//! ended (PROP-ILK-PROGRAMS-END, INV-ILK-NO-PERMIT-IN-UNLOAD), whether the child came before or after the
+//! unload asked.
 
 use crate::models::interlock::rig::*;
 

@@ -8,8 +8,8 @@ use crate::sync::Flag;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-/// Application code that runs, is loaded, and is unloaded. Says S8 in its bodies: while somebody
-/// loads or unloads, nobody else runs. Its numbers are no steps; the flag is one, so that others come
+/// Application code that runs, is loaded, and is unloaded. Says PROP-ILK-USE-UNDER-SHARE in its bodies: while
+/// somebody loads or unloads, nobody else runs. Its numbers are no steps; the flag is one, so that others come
 /// in between.
 #[derive(Clone)]
 pub(in crate::models) struct World(Arc<Inside>);
@@ -38,7 +38,7 @@ impl World {
         assert_eq!(self.0.alone.load(SeqCst), 0, "somebody is alone while it runs");
         self.0.running.fetch_sub(1, SeqCst);
     }
-    /// The body of a load or an unload: one at a time (S1).
+    /// The body of a load or an unload: one at a time (INV-ILK-ONE-HOLDER).
     pub(in crate::models) fn alone(&self, what: &'static str) {
         assert_eq!(self.0.alone.fetch_add(1, SeqCst), 0, "two are alone");
         assert_eq!(self.0.running.load(SeqCst), 0, "it is not alone");

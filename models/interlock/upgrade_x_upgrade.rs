@@ -1,4 +1,4 @@
-//! Two executions that have a share both want to unload (defect D3 of the original).
+//! Two executions that have a share both want to unload (defect `rails-upgrade-deadlock` of the original).
 //!
 //! Guards the giving up of the share in `State::acquire`: with the share kept while it waits, each waits
 //! for the other. Asserted: both unload, each alone, in either order, and the second is told that
@@ -26,7 +26,7 @@ fn interlock_upgrade_x_upgrade() {
 }
 
 /// Guards the second look at the generation in `unload_once`: without it, one change is unloaded
-/// twice (ONCE).
+/// twice (PROP-ILK-RELOAD-ONCE).
 #[test]
 fn interlock_one_change_x_two_executions() {
     explore("interlock_one_change_x_two_executions", &["a", "b"], |outcomes| {

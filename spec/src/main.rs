@@ -20,8 +20,8 @@ The ApplicationPool algorithm as a state machine; the load interlock and the res
 
   list                     errata, invariants, properties, configurations
   erratum E2 | all         what goes wrong as written, step by step
-  erratum D1               the same of the load interlock: a defect of Rails 8.0.0
-  erratum RP-D1            the same of the resource pool: a defect of the original
+  erratum rails-upgrade-deadlock  the same of the load interlock: a defect of Rails 8.0.0
+  erratum elixir-late-grant       the same of the resource pool: a defect of the Elixir pool
   check NAME | all | deep  explore a configuration as ruled
   check NAME | interlock   explore a scenario of the load interlock, or all, as mended
   check NAME | resource    explore a resource pool, or all, as mended
@@ -57,9 +57,7 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
         ["erratum", name] => match story(name) {
             Some(story) => write!(out, "{story}")?,
             None => {
-                return Ok(fail(&format!(
-                    "there is no erratum {name}: they are E1 to E34, D1 to D5, RP-D1 to RP-D7"
-                )));
+                return Ok(fail(&format!("there is no erratum {name}: `list` lists them")));
             }
         },
         ["check", "resource"] => return check_resource_pools(out, |_| true),
@@ -149,13 +147,7 @@ fn list_interlock(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nThe load interlock: defects of Rails 8.0.0")?;
     for &defect in Defect::ALL {
         let (breaks, _) = interlock::defects::shown(defect);
-        writeln!(
-            out,
-            "  {:4} {:24} {}",
-            format!("{defect:?}"),
-            format!("breaks {breaks}"),
-            defect.is()
-        )?;
+        writeln!(out, "  {:27} {:42} {}", defect.name(), format!("breaks {breaks}"), defect.is())?;
     }
     writeln!(out, "\nThe load interlock: what holds")?;
     for (name, says) in interlock::properties::all() {
@@ -169,11 +161,11 @@ fn list_interlock(out: &mut impl Write) -> io::Result<()> {
 }
 
 fn list_resource_pools(out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "\nThe resource pool: defects of the original")?;
+    writeln!(out, "\nThe resource pool: defects of the Elixir pool")?;
     for &defect in resource_pool::rules::Defect::ALL {
         let (breaks, _) = resource_pool::defects::shown(defect);
         let (name, breaks) = (defect.name(), format!("breaks {breaks}"));
-        writeln!(out, "  {name:6} {breaks:32} {}", defect.is())?;
+        writeln!(out, "  {name:27} {breaks:32} {}", defect.is())?;
     }
     writeln!(out, "\nThe resource pool: what holds")?;
     for (name, says) in resource_pool::story::promises() {

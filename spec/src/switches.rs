@@ -2,14 +2,27 @@
 //!
 //! A *defect* is what an original does; a *planted* fault is nobody's rule, and there to see that somebody
 //! would notice. Both are enumerations that `switches!` makes, and a machine's [`Rules`] say which of them
-//! it has. In the machine's source each is visible: `if self.original(D4)`.
+//! it has. In the machine's source each is visible: `if self.original(UpgradeDeadlock)`.
 
+use std::fmt::Debug;
 use std::marker::PhantomData;
 
 /// One of an enumeration of switches.
 pub trait Switch: Copy {
     /// Which one it is, counted from 0.
     fn place(self) -> u32;
+}
+
+/// The name of a switch on the command line: `UpgradeDeadlock` of `rails` is `rails-upgrade-deadlock`.
+pub fn slug(origin: &str, switch: impl Debug) -> String {
+    let mut slug = String::from(origin);
+    for c in format!("{switch:?}").chars() {
+        if c.is_ascii_uppercase() {
+            slug.push('-');
+        }
+        slug.push(c.to_ascii_lowercase());
+    }
+    slug
 }
 
 /// Makes an enumeration: each name with what is wrong, and what holds instead.

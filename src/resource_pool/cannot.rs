@@ -1,4 +1,4 @@
-//! What cannot be said: these do not compile, because the types rule them out (ruling 7; L3, L4, L28, L30
+//! What cannot be said: these do not compile, because the types rule them out (L3, L4, L28, L30
 //! of the source's tests).
 
 /// What the examples below use.

@@ -82,10 +82,11 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// [`retain`](super::ResourcePool::retain) asks, and `destroy`. And `destroy` is no future: what takes its time is
 /// for a task that it spawns.
 ///
-/// A future that keeps nothing (its size is zero, and there is nothing to do when it is dropped), as those of the
-/// `activate` and `passivate` that are left as they are, may be polled with a waker that wakes nobody, where that
-/// spares the pool an await: that of `passivate` when a guard is dropped, that of `activate` before a loan. If it is
-/// not ready, it is dropped, which does the resource no harm, and the method is called again, for one that is awaited.
+/// A future that keeps nothing (its size is zero, and there is nothing to do when it is dropped), as those of
+/// the `activate` and `passivate` that are left as they are, may be polled with a waker that wakes nobody,
+/// where that spares the pool an await: that of `passivate` when a guard is dropped, that of `activate` before
+/// a loan. If it is not ready, it is dropped, which does the resource no harm, and the method is called again,
+/// for one that is awaited.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// What is lent.
     type Resource: Send + 'static;
@@ -275,7 +276,7 @@ pub trait Form: sealed::Sealed + Send + Sync + 'static {
         resource: &mut Self::Resource,
         test: bool,
     ) -> Handled<Self::Error>;
-    /// What is done before a resource is lent (ruling 14): what was left undone when it came back (its test, its
+    /// What is done before a resource is lent: what was left undone when it came back (its test, its
     /// passivation), its activation, its test.
     #[doc(hidden)]
     #[allow(private_interfaces)] // Sealed: nobody else names what it gives.

@@ -37,7 +37,7 @@ impl<F: Form> Loan<F> {
 }
 
 /// A resource that is lent: derefs to it. Dropping it returns the resource to the pool; while a panic
-/// unwinds, the resource is destroyed instead, for nobody knows in what state it is (ruling 8).
+/// unwinds, the resource is destroyed instead, for nobody knows in what state it is.
 ///
 /// The drop takes the pool's lock, for one section that ends with the hand-over to whoever waits; what the
 /// factory has to do with the resource it does on the thread that drops it. It never panics, and

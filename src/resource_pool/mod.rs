@@ -50,22 +50,24 @@
 //!
 //! # Where it differs from the source
 //! - Stock at or below `min_idle` is lent like any other, and filled up afterwards, in the background (defect
-//!   RP-D2). What is over and was kept for the minimum leaves when there are more (RP-D6).
-//! - A waiter whose resource turns out to be invalid gets another; nobody is left to time out (RP-D1). What is
-//!   handed to a waiter that has given up goes to the next, not into stock (RP-D5).
-//! - `max_total` bounds all that exist, active or idle (RP-D3).
+//!   `elixir-hoarded-minimum`). What is over and was kept for the minimum leaves when there are more
+//!   (`elixir-missed-eviction`).
+//! - A waiter whose resource turns out to be invalid gets another; nobody is left to time out
+//!   (`elixir-forgotten-waiter`). What is handed to a waiter that has given up goes to the next, not into stock
+//!   (`elixir-late-grant`).
+//! - `max_total` bounds all that exist, active or idle (`elixir-unbounded-total`).
 //! - A close serves nobody any more, not even who was handed something and has not come for it; who had begun to
-//!   make a resource before gets it, and it is destroyed when it comes back (ruling 5).
+//!   make a resource before gets it, and it is destroyed when it comes back.
 //! - `clear` destroys idle ones only; [`clear_all`](ResourcePool::clear_all) has those that are lent
-//!   destroyed when they come back (RP-D4).
+//!   destroyed when they come back (`elixir-clear-takes-borrowed`).
 //! - What is returned twice, or by somebody else, cannot be: the guard owns it. What a borrower had that
-//!   panics is destroyed, and its place given back (RP-D7).
+//!   panics is destroyed, and its place given back (`elixir-leaked-loan`).
 //! - A loan comes with activation, then the test; a return with the test, then passivation.
 //!
 //! # Panics
-//! A panic of the factory, of the listener or of a waker that is woken goes no further than where it was called: it is
-//! an error, or told. That of a key's `Hash`, `Eq` or `Clone` goes to whoever called the pool with that key, that of a
-//! waker's `clone` to whoever polls with it; the pool is unharmed.
+//! A panic of the factory, of the listener or of a waker that is woken goes no further than where it was
+//! called: it is an error, or told. That of a key's `Hash`, `Eq` or `Clone` goes to whoever called the pool
+//! with that key, that of a waker's `clone` to whoever polls with it; the pool is unharmed.
 //!
 //! # Waiting within an execution
 //! Who waits for a resource in code that runs under the [load interlock](crate::execution) keeps others
@@ -97,17 +99,18 @@
 //! - A section goes through what it removes or wakes: a borrow through what it comes upon of its key that must not be
 //!   lent any more; `clear`, `clear_key`, `clear_all`, `close` and the setters of limits through what leaves by them,
 //!   and what of it is being tested; whatever frees something through those who are served with it.
-//! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the lock;
-//!   the setters of limits, `clear`, `clear_all` and `close` go through the places of keys, of which there are up to
-//!   twice as many as there have been keys at a time. A [`ManualClock`](crate::ManualClock) that is moved goes through
-//!   all who wait.
+//! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the
+//!   lock; the setters of limits, `clear`, `clear_all` and `close` go through the places of keys, of which
+//!   there are up to twice as many as there have been keys at a time. A [`ManualClock`](crate::ManualClock)
+//!   that is moved goes through all who wait.
 //! - When there is more of something than ever before, its places are copied to where there is room for more; and the
 //!   table of keys is rebuilt now and then, where keys come and go. On average over all calls that is O(1), but the
 //!   one whose section it is holds the lock for that long.
 //! - [`ResourcePool::retain`] passes over what is being tested just then; and of two calls at a time each passes over
 //!   what the other looks at, so that some of what is idle one of them never sees.
-//! - In a pool that is not [`fair`](ResourcePoolBuilder::fair), a task that was woken to try again, and is not polled,
-//!   keeps the next waiter asleep beside idle stock, until it is polled or dropped. (A newcomer may take that.)
+//! - In a pool that is not [`fair`](ResourcePoolBuilder::fair), a task that was woken to try again, and is not
+//!   polled, keeps the next waiter asleep beside idle stock, until it is polled or dropped. (A newcomer may
+//!   take that.)
 //! - The line of keys is a tree: with a dozen keys in it, or more, a section in which one comes or goes may allocate.
 //! - If others put broken resources into stock again and again, a borrower without a time limit may go on
 //!   finding one after the other (`PROP-RP-EVERY-DISCARD-ENDS` of the machine is not promised).

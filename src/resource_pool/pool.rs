@@ -165,7 +165,7 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    /// What a return comes with: test, then passivation (ruling 14).
+    /// What a return comes with: test, then passivation.
     async fn cleaned(&self, reserved: &mut Reserved<'_, F>) -> bool {
         if self.options.test_on_return && !self.tested(reserved, Stocked::Yes).await {
             return false;
@@ -209,7 +209,7 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    /// What a loan comes with: activation, then test (ruling 14).
+    /// What a loan comes with: activation, then test.
     #[inline]
     pub(super) async fn prepared(&self, reserved: &mut Reserved<'_, F>) -> bool {
         match F::prepare(self, reserved.loan_mut()).await {
@@ -222,7 +222,7 @@ impl<F: Form> Inner<F> {
     }
 
     /// From what the pool said to the resource. Who has been served keeps its turn: if a resource
-    /// fails, it gets the next one in stock, and in the end one that is made for it (ruling 3).
+    /// fails, it gets the next one in stock, and in the end one that is made for it.
     pub(super) async fn lend<'p>(
         &'p self,
         key: Key,

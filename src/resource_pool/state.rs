@@ -6,8 +6,7 @@
 //! of arrival over all keys. A key is *eligible* if somebody waits for it and its own limits leave room
 //! for one more; the eligible keys stand in *line* by the ticket of their oldest waiter. What becomes
 //! free, an idle resource or a place in the total, goes to the first in line: so to the oldest waiter
-//! that can use it, and a key that has come to its own limit blocks nobody (ruling 12,
-//! PROP-RP-FULL-KEY).
+//! that can use it, and a key that has come to its own limit blocks nobody (PROP-RP-FULL-KEY).
 //!
 //! # Why no wake-up is lost
 //! Every section that frees something ends with [`State::settle`], which grants, under the lock, until
@@ -203,7 +202,7 @@ impl<F: Form> State<F> {
     /// Reserves what there is for a borrower of the key: stock of its own, else a place in the total, else
     /// that of stock of its own that must not be lent any more (PROP-RP-VICTIM), else that of the least recently
     /// used idle resource of another key (`making_room.rs`). Nobody creates beside stock of its own
-    /// (PROP-RP-STOCK-FIRST), but who has taken over a creation that fails (`anew`): something may have come back
+    /// (PROP-RP-IDLE-FIRST), but who has taken over a creation that fails (`anew`): something may have come back
     /// meanwhile, and is for those who come after it.
     #[inline]
     pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
@@ -460,7 +459,7 @@ impl<F: Form> State<F> {
         self.subs[key.index()].retrying -= 1;
     }
 
-    /// A waiter gives up: what it was given meanwhile is passed on (PROP-RP-LATE-HAND-OVER).
+    /// A waiter gives up: what it was given meanwhile is passed on (PROP-RP-LATE-GRANT).
     pub(super) fn give_up(&mut self, key: Key, waiter: Key, fx: &mut Effects<F>) {
         let (outcome, waker) = match self.subs.get_mut(key.index()) {
             Some(sub) => self.waiters.cancel(&mut sub.queue, waiter),

@@ -38,7 +38,7 @@ fn what_nobody_has_picked_up_is_no_loan() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
 }
 
-/// Ruling 8: a loan that looks abandoned is told of, once.
+/// A loan that looks abandoned is told of, once.
 #[test]
 fn an_abandoned_loan_is_reported() {
     let rig = pool(|b| b.max_active(2).abandoned_after(10 * SECOND));

@@ -84,7 +84,7 @@ fn who_stops_waiting_leaves_the_queue() {
     assert_eq!((rig.counts(), rig.pool.num_waiting()), ((0, 1, 1), 0));
 }
 
-/// Ruling 12: what it had been given is the next waiter's.
+/// What it had been given is the next waiter's.
 #[test]
 fn who_stops_after_being_served_passes_it_on() {
     let rig = rig(|b| b.max_active(1));

@@ -1,4 +1,4 @@
-//! Clearing, keeping some, closing, and handles that keep nothing open (rulings 5 and 6).
+//! Clearing, keeping some, closing, and handles that keep nothing open.
 
 use crate::common::{Background, Outcome, pool};
 use crate::shared::task::Task;
@@ -104,7 +104,7 @@ fn retain_may_use_the_pool() {
     assert_eq!(rig.counts(), (0, 2));
 }
 
-/// Ruling 5: who waits is told at once, what is idle is destroyed, what is lent when it comes back.
+/// Who waits is told at once, what is idle is destroyed, what is lent when it comes back.
 /// PROP-RP-CLOSED.
 #[test]
 fn a_close_tells_all_and_ends_when_all_is_back() {

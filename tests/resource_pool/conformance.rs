@@ -1,5 +1,5 @@
-//! What the source's own tests check, L1 to L31 in their order (L32 to L34: `crowds.rs`). Where a ruling differs from the source, the
-//! test shows the ruling and says so.
+//! What the source's own tests check, L1 to L31 in their order (L32 to L34: `crowds.rs`). Where a ruling
+//! differs from the source, the test shows the ruling and says so.
 
 use crate::common::{Outcome, pool};
 use crate::shared::SECOND;
@@ -121,8 +121,8 @@ fn l08_add_knows_no_limit_where_there_is_none() {
 }
 
 /// L9: two are idle beside four loans, and the fifth is refused. In the source the borrower makes the
-/// stock, and stock at or below the minimum is never lent. Ruling 10: it is lent, and filled up
-/// afterwards, in the background (defect RP-D2).
+/// stock, and stock at or below the minimum is never lent. It is lent, and filled up
+/// afterwards, in the background (defect `elixir-hoarded-minimum`).
 #[test]
 fn l09_the_minimum_is_kept_beside_the_loans() {
     let rig = pool(|b| b.max_active(4).min_idle(2).when_exhausted(WhenExhausted::Fail));
@@ -139,8 +139,8 @@ fn l09_the_minimum_is_kept_beside_the_loans() {
     assert_eq!(rig.counts(), (0, 4));
 }
 
-/// L10: in the source, the waiter to whom an invalid one is handed is left to time out, {1, 0}. Ruling 4:
-/// what an invalid one leaves free is the waiter's, and it gets a new one (defect RP-D1).
+/// L10: in the source, the waiter to whom an invalid one is handed is left to time out, {1, 0}. Here
+/// what an invalid one leaves free is the waiter's, and it gets a new one (defect `elixir-forgotten-waiter`).
 #[test]
 fn l10_a_waiter_is_not_left_alone_with_an_invalid_one() {
     let rig = pool(|b| b.max_active(1).max_wait(SECOND).test_on_borrow(true));
@@ -247,7 +247,7 @@ fn l20_with_tests_an_invalid_idle_one_is_replaced() {
 }
 
 /// L21: the order of loans, the last one back first, through invalidate and clear. A return that is done
-/// twice does not compile here (ruling 7).
+/// twice does not compile here.
 #[test]
 fn l21_the_last_one_back_is_lent_first() {
     let rig = pool(|b| b);
@@ -330,7 +330,7 @@ fn l27_all_twenty_are_kept_where_there_is_no_limit() {
     assert_eq!(rig.counts(), (0, 20));
 }
 
-/// L28: in the source, a second return and one by somebody else change nothing. Ruling 7: neither can be
+/// L28: in the source, a second return and one by somebody else change nothing. Neither can be
 /// said, for the guard owns what is lent and returning consumes it; whoever holds it may return it, from
 /// any thread, and it comes back once.
 #[test]
@@ -357,7 +357,7 @@ fn l29_a_life_cycle() {
 }
 
 /// L30: invalidate. The source's errors, `not_active` for a second one and `not_owner` for a stranger's,
-/// cannot come up: it consumes the guard (ruling 7).
+/// cannot come up: it consumes the guard.
 #[test]
 fn l30_what_is_invalid_is_destroyed() {
     let rig = pool(|b| b);
@@ -367,8 +367,8 @@ fn l30_what_is_invalid_is_destroyed() {
     drop(kept);
 }
 
-/// L31: the source's clear destroys active and idle ones. Ruling 6: `clear` takes the idle ones, `clear_all`
-/// marks the active ones, which nobody can take from under their borrowers (defect RP-D4).
+/// L31: the source's clear destroys active and idle ones. Here `clear` takes the idle ones, `clear_all`
+/// marks the active ones, which nobody can take from under their borrowers (defect `elixir-clear-takes-borrowed`).
 #[test]
 fn l31_clear_takes_what_is_idle() {
     let rig = pool(|b| b);

@@ -1,4 +1,4 @@
-//! Waiting for a resource within an execution (ruling 16, and R80 of the interlock): in a permit section, for
+//! Waiting for a resource within an execution (as the interlock asks of every wait): in a permit section, for
 //! who has the resource may have to load before it gives it back.
 
 use crate::common::{Background, pool};

@@ -5,7 +5,7 @@ use crate::shared::task::block_on;
 use crate::shared::{Door, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed, ResourceFactory, ResourcePool};
 
-/// Two that come back meet two that wait: each gets one, from the very drop that returned it (ruling 9).
+/// Two that come back meet two that wait: each gets one, from the very drop that returned it.
 #[test]
 fn no_wake_up_is_lost_when_two_returns_meet_two_arrivals() {
     for _ in 0..200 {
@@ -146,7 +146,7 @@ fn time_outs_make_no_more_than_there_may_be() {
     drop(made);
 }
 
-/// Ruling 4: however a loan ends, what it leaves is the oldest waiter's: the resource if there is one, else
+/// However a loan ends, what it leaves is the oldest waiter's: the resource if there is one, else
 /// its place.
 #[test]
 fn whatever_becomes_free_is_the_oldest_waiters() {

@@ -1,5 +1,5 @@
 //! Panics and errors of the factory, of resources, keys, wakers and the listener: each is contained, told
-//! where it can be, and costs no place (rulings 1 and 13).
+//! where it can be, and costs no place.
 
 use crate::common::{Outcome, Pool, locked, pool};
 use crate::shared::end_the_run_when_the_library_panics;
@@ -24,7 +24,7 @@ fn a_panicking_test_is_told_by_its_name() {
     assert_eq!(rig.events(), [r#"m: ValidatePanicked("on purpose")"#]);
 }
 
-/// Ruling 1: an error or a panic of `create` is that borrower's, and of no further effect.
+/// An error or a panic of `create` is that borrower's, and of no further effect.
 #[test]
 fn a_creation_that_fails_is_its_borrowers_only() {
     for (fails, failure) in [
@@ -46,7 +46,7 @@ fn a_creation_that_fails_is_its_borrowers_only() {
     }
 }
 
-/// Ruling 13: a stale one that cannot be activated is destroyed, and the borrower gets another; a new one
+/// A stale one that cannot be activated is destroyed, and the borrower gets another; a new one
 /// that cannot be is an error.
 #[test]
 fn an_activation_that_fails() {
@@ -73,7 +73,7 @@ fn an_activation_that_fails() {
     }
 }
 
-/// Ruling 13: one that cannot be passivated is destroyed, and its place is for who waits.
+/// One that cannot be passivated is destroyed, and its place is for who waits.
 #[test]
 fn a_passivation_that_fails() {
     for (fails, told) in [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)] {
@@ -136,7 +136,7 @@ fn a_destruction_that_panics() {
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
 }
 
-/// Ruling 8: what was lent while a panic unwinds is destroyed (defect RP-D7).
+/// What was lent while a panic unwinds is destroyed (defect `elixir-leaked-loan`).
 #[test]
 fn a_loan_of_a_borrower_that_panics_is_destroyed() {
     let rig = pool(|b| b.max_active(1));
@@ -291,7 +291,7 @@ fn a_listener_may_panic_or_use_the_pool() {
     assert_eq!((told.load(SeqCst), pool.num_active(), script.alive()), (1, 0, 1));
 }
 
-/// Ruling 2: every call of the factory is outside the lock, and what it makes has its place already: it may use
+/// Every call of the factory is outside the lock, and what it makes has its place already: it may use
 /// the pool.
 #[test]
 fn the_factory_may_use_the_pool() {

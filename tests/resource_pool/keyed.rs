@@ -83,7 +83,7 @@ fn stock_that_is_added_takes_its_key_out_of_the_line() {
     assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
 }
 
-/// PROP-RP-WITHIN; without the last of them there may be more than is told (defect RP-D3).
+/// PROP-RP-WITHIN; without the last of them there may be more than is told (defect `elixir-unbounded-total`).
 #[test]
 fn each_key_has_its_own_limits_and_all_have_one() {
     let rig = keyed(|b| b.max_active(2).max_idle(1).max_total(3));
@@ -255,7 +255,7 @@ fn what_makes_room_takes_nothing_off_the_life_of_the_next() {
     assert_eq!(rig.lend("b").number, 2);
 }
 
-/// Its own stock first, then room, and only then another's (PROP-RP-STOCK-FIRST).
+/// Its own stock first, then room, and only then another's (PROP-RP-IDLE-FIRST).
 #[test]
 fn nobody_is_evicted_where_there_is_room_or_stock() {
     let rig = keyed(|b| b.max_total(2));
@@ -335,7 +335,8 @@ fn the_oldest_waiter_of_all_keys_is_served_first() {
     assert_eq!(rig.script.most_alive(), 2);
 }
 
-/// A waiter that gives up what it was granted passes it on, to whatever key (PROP-RP-LATE-HAND-OVER; defect RP-D5).
+/// A waiter that gives up what it was granted passes it on, to whatever key (PROP-RP-LATE-GRANT; defect
+/// `elixir-late-grant`).
 #[test]
 fn a_grant_is_passed_on_to_another_key() {
     let rig = keyed(|b| b.max_total(1));
@@ -523,8 +524,8 @@ fn a_grant_with_a_victim_ends_in_every_way() {
     }
 }
 
-/// What was to make room, and need not, is as old as it was (PROP-RP-SPARED): it went to the newest end once. And it leaves, if
-/// its key was cleared meanwhile.
+/// What was to make room, and need not, is as old as it was (PROP-RP-SPARED): it went to the newest end once.
+/// And it leaves, if its key was cleared meanwhile.
 #[test]
 fn what_need_not_make_room_stays_where_it_was() {
     for clears in [false, true] {

@@ -71,7 +71,7 @@ fn a_victim_that_was_spared_ends_in_time() {
     drop(others);
 }
 
-/// Ruling 11: by age, the oldest first, and exactly when it is due; after that, nothing is due.
+/// By age, the oldest first, and exactly when it is due; after that, nothing is due.
 /// PROP-RP-EVICTED.
 #[test]
 fn each_is_due_when_its_own_time_has_come() {

@@ -210,7 +210,7 @@ fn what_is_dead_on_arrival_backs_off() {
     assert_eq!(tested.due().expect("again").as_millis(), 500);
 }
 
-/// Ruling 10: after a failure stock is not filled up for half a second, then for twice as long with each
+/// After a failure stock is not filled up for half a second, then for twice as long with each
 /// further one, and for a minute at most; then all is as before.
 #[test]
 fn filling_up_backs_off() {

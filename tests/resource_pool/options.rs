@@ -1,5 +1,5 @@
-//! Every option does what it says (those of the maintenance: `maintaining.rs`, `minimum.rs`), and those that contradict
-//! each other are refused by both names, by the builder and by the setters (rulings 10 and 15).
+//! Every option does what it says (those of the maintenance: `maintaining.rs`, `minimum.rs`), and those that
+//! contradict each other are refused by both names, by the builder and by the setters.
 
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, pool};
 use crate::shared::SECOND;
@@ -219,7 +219,7 @@ fn a_setter_refuses_what_the_builder_does() {
     assert_eq!(keyed.set_max_total_per_key(0), Err(PoolBuildError::Zero("max_total_per_key")));
 }
 
-/// Ruling 15: what exists, to the end of its destruction, is bounded apart from what is lent.
+/// What exists, to the end of its destruction, is bounded apart from what is lent.
 #[test]
 fn max_total_bounds_what_exists_also_where_the_pool_grows() {
     let rig = pool(|b| b.max_active(1).max_total(3).when_exhausted(WhenExhausted::Grow));
@@ -297,7 +297,7 @@ fn what_is_made_is_tested_where_asked_for() {
     assert_eq!(rig.script.calls(), "create validate 5 activate 5 passivate 5");
 }
 
-/// Ruling 3: stock that fails is discarded until there is none, then one is made, and no more.
+/// Stock that fails is discarded until there is none, then one is made, and no more.
 #[test]
 fn invalid_stock_is_passed_over_until_there_is_none() {
     let rig = pool(|b| b.test_on_borrow(true));
@@ -327,7 +327,7 @@ fn a_replacement_needs_no_room() {
     assert_eq!(rig.lend().number, 3);
 }
 
-/// Ruling 3: bounded by the deadline, which may come while a test fails.
+/// Bounded by the deadline, which may come while a test fails.
 #[test]
 fn tests_that_take_longer_than_the_wait_end_it() {
     let rig = pool(|b| b.max_wait(3 * SECOND).test_on_borrow(true));
@@ -360,7 +360,7 @@ fn keyed_borrows_end_in_time_too() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 5), 5));
 }
 
-/// Ruling 14: the order of what a loan and a return come with.
+/// The order of what a loan and a return come with.
 #[test]
 fn activation_comes_before_the_test_and_the_test_before_passivation() {
     let rig = pool(|b| b.test_on_create(true).test_on_borrow(true).test_on_return(true));
@@ -386,7 +386,7 @@ fn no_stock_is_kept_where_none_may_be() {
     assert_eq!(rig.pool.add(), Err(AddError::Full));
 }
 
-/// Ruling 12: strict order, and a newcomer does not overtake who waits.
+/// Strict order, and a newcomer does not overtake who waits.
 #[test]
 fn a_fair_pool_serves_in_the_order_of_arrival() {
     let rig = pool(|b| b.max_active(1));

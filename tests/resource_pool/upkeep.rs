@@ -286,7 +286,7 @@ fn a_place_that_a_thread_leaves_is_filled_up() {
 }
 
 /// What no minimum protects any more leaves, if it is over (PROP-RP-MIN-IDLE), though it was over before (defect
-/// RP-D6).
+/// `elixir-missed-eviction`).
 #[test]
 fn what_a_lower_minimum_no_longer_keeps_is_evicted() {
     end_the_run_when_the_library_panics();

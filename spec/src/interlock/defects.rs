@@ -8,11 +8,11 @@ use crate::interlock::story::tell;
 /// What does not hold, and in which scenario.
 pub fn shown(defect: Defect) -> (&'static str, Scenario) {
     let (breaks, scenario) = match defect {
-        Defect::D1 => ("S4", "load-in-permit"),
-        Defect::D2 => ("L5", "stream-x-pending-unload"),
-        Defect::D3 => ("deadlock", "two-unnamed"),
-        Defect::D4 => ("deadlock", "permit-x-unload-x-child"),
-        Defect::D5 => ("deadlock", "dies-with-a-share"),
+        Defect::PermitErased => ("INV-ILK-SEES-ONE-WORLD", "load-in-permit"),
+        Defect::StarvedRequest => ("PROP-ILK-REQUESTS-END", "stream-x-pending-unload"),
+        Defect::UpgradeDeadlock => ("deadlock", "two-unnamed"),
+        Defect::ChildBehindUnload => ("deadlock", "permit-x-unload-x-child"),
+        Defect::LeakedShare => ("deadlock", "dies-with-a-share"),
     };
     (breaks, named(scenario).expect("it is in the list"))
 }
@@ -27,8 +27,10 @@ pub fn story(defect: Defect) -> String {
         None => format!("{breaks} holds: no story to tell.\n"),
     };
     format!(
-        "{defect:?}\nAs in Rails 8.0.0: {}.\nAs mended:         {}.\n\nEverything is as mended but for {defect:?}.\n{told}",
+        "{}\nAs in Rails 8.0.0: {}.\nAs mended:         {}.\n\nEverything is as mended but for {}.\n{told}",
+        defect.name(),
         defect.is(),
         defect.instead(),
+        defect.name(),
     )
 }

@@ -1,6 +1,6 @@
 //! The guards, by the names that the table of transitions gives them; and who waits for whom.
 
-use crate::interlock::rules::Defect::D4;
+use crate::interlock::rules::Defect::ChildBehindUnload;
 use crate::interlock::rules::Planted::*;
 use crate::interlock::script::{Op, World};
 use crate::interlock::state::{Accepts, Interlock, OwnerId, Purpose, Sleep};
@@ -73,7 +73,8 @@ impl Interlock {
 
     /// Whether rule C is its rule to enter.
     fn goes_on(&self, o: OwnerId) -> bool {
-        self.owners[o].entry.is_some() || !self.original(D4) && self.has_live_ancestor(o)
+        self.owners[o].entry.is_some()
+            || !self.original(ChildBehindUnload) && self.has_live_ancestor(o)
     }
 
     /// Whom the owner waits for, as far as the interlock knows: each of them must move before it can. Who

@@ -1,11 +1,11 @@
 //! The load interlock as a pure state machine: who may run, load and unload, and when.
 //!
-//! Application code *runs* with a share. Whoever wants to *load* or *unload* wants to be alone: it asks for
-//! the lock, gives up its shares, and waits until all others have given up theirs and let it in. A *permit*
-//! block is where an owner that waits for something else lets others load meanwhile. The guide *Threading
-//! and Code Execution in Rails* describes it (its section 5); Rails v8.0.0 carries it out, with five defects,
-//! D1 to D5 ([`rules`]). Each is a switch: the machine runs *as mended*, *as in Rails*, or as mended but for
-//! one.
+//! Application code *runs* with a share. Whoever wants to *load* or *unload* wants to be alone: it asks for the
+//! lock, gives up its shares, and waits until all others have given up theirs and let it in. A *permit* block
+//! is where an owner that waits for something else lets others load meanwhile. The guide *Threading and Code
+//! Execution in Rails* describes it (its section 5); Rails v8.0.0 carries it out, with five defects,
+//! PermitErased to LeakedShare ([`rules`]). Each is a switch: the machine runs *as mended*, *as in Rails*, or
+//! as mended but for one.
 //!
 //! # The state
 //! One lock, no clock, no thread: an [`Interlock`](state::Interlock) is a value. Each owner has `shares`; a
@@ -58,9 +58,10 @@
 //!
 //! # Checking it
 //! Owners run small programs ([`script`]); [`scenarios`] are who meets whom; [`properties`] has what holds in
-//! every state (S1 to S7), in every step (S8, L6 and others) and in the end (L1 to L5); [`exploration`] looks
-//! at every interleaving. Beside the scenarios any three of [`programs`](scenarios::programs) meet, and any
-//! child with any parent. [`defects`] has each defect's counterexample, and [`story`] tells it.
+//! every state (INV-ILK-ONE-HOLDER to INV-ILK-ENTRY), in every step (PROP-ILK-USE-UNDER-SHARE,
+//! PROP-ILK-NO-LOST-WAKE-UP and others) and in the end (L1 to PROP-ILK-REQUESTS-END); [`exploration`] looks at
+//! every interleaving. Beside the scenarios any three of [`programs`](scenarios::programs) meet, and any child
+//! with any parent. [`defects`] has each defect's counterexample, and [`story`] tells it.
 //!
 //! # What is not promised
 //! Of whoever wants to enter, and of whoever wants to end a permit block, nothing is promised while others load

@@ -41,12 +41,12 @@ pub struct Liveness {
 /// In every state.
 pub const PROPERTIES: &[Property] = &[
     Property {
-        name: "S1",
+        name: "INV-ILK-ONE-HOLDER",
         says: "at most one owner is where a program has the lock",
         holds: |w, s| living(s).filter(|&o| open(w, s, o).locks > 0).count() <= 1,
     },
     Property {
-        name: "S2",
+        name: "INV-ILK-ALONE",
         says: "while one holds the lock nobody else has shares, and every entry lets its purpose in",
         holds: |_, s| {
             s.holder.is_none_or(|(o, p)| {
@@ -57,7 +57,7 @@ pub const PROPERTIES: &[Property] = &[
         },
     },
     Property {
-        name: "S3",
+        name: "INV-ILK-NO-PERMIT-IN-UNLOAD",
         says: "while one unloads no permit block of another is open",
         holds: |w, s| {
             let unloads = |&o: &OwnerId| w.next(s, o) == Some(Op::Unload) && s.holds(o);
@@ -67,7 +67,7 @@ pub const PROPERTIES: &[Property] = &[
         },
     },
     Property {
-        name: "S4",
+        name: "INV-ILK-SEES-ONE-WORLD",
         says: "what an execution sees is not reloaded, unless it asks for that itself",
         holds: |_, s| {
             (0..s.owners.len()).all(|o| {
@@ -80,12 +80,12 @@ pub const PROPERTIES: &[Property] = &[
         },
     },
     Property {
-        name: "S5",
+        name: "INV-ILK-SHARES",
         says: "an owner that does not sleep has as many shares as its program has opened",
         holds: |w, s| awake(s).all(|o| s.owners[o].shares == open(w, s, o).shares),
     },
     Property {
-        name: "S6",
+        name: "INV-ILK-LOCK-DEPTH",
         says: "the lock is held exactly by who has acquired it, as often as it has",
         holds: |w, s| {
             (s.depth > 0) == s.holder.is_some()
@@ -93,7 +93,7 @@ pub const PROPERTIES: &[Property] = &[
         },
     },
     Property {
-        name: "S7",
+        name: "INV-ILK-ENTRY",
         says: "an owner has an entry and frames exactly while it waits, drains, or has a permit block open",
         holds: |w, s| {
             living(s).all(|o| {
@@ -108,7 +108,7 @@ pub const PROPERTIES: &[Property] = &[
 /// In every step.
 pub const STEP_PROPERTIES: &[StepProperty] = &[
     StepProperty {
-        name: "S8",
+        name: "PROP-ILK-USE-UNDER-SHARE",
         says: "what is loaded is used by nobody without a share or the lock",
         holds: |_, s, action, _| {
             let uses = action.step == Step::Next(Op::Use);
@@ -116,7 +116,7 @@ pub const STEP_PROPERTIES: &[StepProperty] = &[
         },
     },
     StepProperty {
-        name: "R11",
+        name: "PROP-ILK-LOADS-FIRST",
         says: "no unload is granted while a load waits that gave up shares for it",
         holds: |_, before, action, after| {
             let unloads = after.told.contains(&Event::Holds)
@@ -129,7 +129,7 @@ pub const STEP_PROPERTIES: &[StepProperty] = &[
         },
     },
     StepProperty {
-        name: "R12",
+        name: "PROP-ILK-NEWCOMERS-WAIT",
         says: "no newcomer enters while somebody waits for the lock, or holds it",
         holds: |_, before, action, after| {
             let o = action.owner;
@@ -141,7 +141,7 @@ pub const STEP_PROPERTIES: &[StepProperty] = &[
         },
     },
     StepProperty {
-        name: "ONCE",
+        name: "PROP-ILK-RELOAD-ONCE",
         says: "nobody unloads what somebody else has reloaded since it asked",
         holds: |_, before, action, after| {
             !after.told.contains(&Event::Reloaded)
@@ -149,7 +149,7 @@ pub const STEP_PROPERTIES: &[StepProperty] = &[
         },
     },
     StepProperty {
-        name: "L6",
+        name: "PROP-ILK-NO-LOST-WAKE-UP",
         says: "whatever lets somebody go on who sleeps wakes it",
         holds: |w, before, action, after| {
             let freed = |q: OwnerId| !w.may_go_on(before, q) && w.may_go_on(after, q);
@@ -164,31 +164,31 @@ pub const STEP_PROPERTIES: &[StepProperty] = &[
 /// In the end, if whoever can do something some day does, and a time limit some day is up.
 pub const LIVENESS: &[Liveness] = &[
     Liveness {
-        name: "ENDS",
+        name: "PROP-ILK-PROGRAMS-END",
         says: "every program comes to its end, if every program has one",
         promised: true,
         not_yet: |w, s, o| (0..s.owners.len()).all(|o| w.ends(o)) && !w.is_over(s, o),
     },
     Liveness {
-        name: "L5",
+        name: "PROP-ILK-REQUESTS-END",
         says: "whoever waits for the lock gets it, or is told why not",
         promised: true,
         not_yet: |_, s, o| matches!(s.owners[o].sleeps, Some(Sleep::For(_))),
     },
     Liveness {
-        name: "RESUMES",
+        name: "PROP-ILK-RESUMES",
         says: "whoever let others go first, or gave up, goes on",
         promised: true,
         not_yet: |_, s, o| matches!(s.mode(o), Mode::Draining | Mode::Resuming),
     },
     Liveness {
-        name: "ENTERS",
+        name: "PROP-ILK-ENTERS",
         says: "whoever wants to enter does",
         promised: false,
         not_yet: |w, s, o| w.next(s, o) == Some(Op::Enter),
     },
     Liveness {
-        name: "PERMIT-ENDS",
+        name: "PROP-ILK-PERMIT-ENDS",
         says: "whoever wants to end its permit block does",
         promised: false,
         not_yet: |w, s, o| w.next(s, o) == Some(Op::End),

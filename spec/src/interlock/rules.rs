@@ -2,25 +2,25 @@
 //!
 //! The original is Rails v8.0.0, where the whole interlock still exists. A machine made with
 //! [`Rules::AS_MENDED`] has none of its defects; [`Rules::AS_IN_RAILS`] has all; and
-//! `Rules::AS_MENDED.but(D4)` has one, which isolates what its mend is good for. In the machine's
-//! source each rule is a visible switch: `if self.original(D4)`.
+//! `Rules::AS_MENDED.but(ChildBehindUnload)` has one, which isolates what its mend is good for. In the machine's
+//! source each rule is a visible switch: `if self.original(ChildBehindUnload)`.
 //!
 //! A [`Planted`] fault is nobody's rule. It is there to see that somebody would notice.
 
-use crate::switches::{self, switches};
+use crate::switches::{self, slug, switches};
 
 switches! {
     /// A defect of the original, by its number.
     Defect:
-    D1 "a permit or a contended request inside a permit block, where no share is held, erases what the block permits"
+    PermitErased "a permit or a contended request inside a permit block, where no share is held, erases what the block permits"
        "every wait and every permit has a frame of its own, share or no share, and puts back what it found";
-    D2 "a request of an owner without a share is published nowhere, so that newcomers overtake it for ever"
+    StarvedRequest "a request of an owner without a share is published nowhere, so that newcomers overtake it for ever"
        "it is published, keeps newcomers out, and lets every other request pass";
-    D3 "requests that wait for each other, or for a child that waits for them, wait for ever"
+    UpgradeDeadlock "requests that wait for each other, or for a child that waits for them, wait for ever"
        "who would close such a circle is told so, and a child that wants to reload is refused";
-    D4 "a child waits behind an unload that waits for its parent, who waits for the child"
+    ChildBehindUnload "a child waits behind an unload that waits for its parent, who waits for the child"
        "the child of a live execution waits for nobody but the holder";
-    D5 "what an owner that died had stays taken for ever"
+    LeakedShare "what an owner that died had stays taken for ever"
        "it can be given back";
 }
 
@@ -62,9 +62,13 @@ switches! {
 }
 
 impl Defect {
-    /// The defect called `D3`.
+    /// Returns the defect of this [name](Defect::name).
     pub fn named(name: &str) -> Option<Defect> {
-        Defect::ALL.iter().copied().find(|defect| format!("{defect:?}").eq_ignore_ascii_case(name))
+        Defect::ALL.iter().copied().find(|defect| defect.name().eq_ignore_ascii_case(name))
+    }
+    /// Returns the name on the command line and of the stored story, such as `rails-upgrade-deadlock`.
+    pub fn name(self) -> String {
+        slug("rails", self)
     }
 }
 

@@ -78,11 +78,11 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    "two-loaders" "L1, R2, R8: two executions load, each in its turn" SERVED, [
+    "two-loaders" "two executions load, each in its turn" SERVED, [
         owner("a", run(then([load(), vec![Op::Use]]))),
         owner("b", run(then([load(), vec![Op::Use]]))),
     ];
-    "loaders-who-meet-afterwards" "L1, R14: the one lets the other go first, and both resume together" SERVED, [
+    "loaders-who-meet-afterwards" "the one lets the other go first, and both resume together" SERVED, [
         owner("a", run(then([vec![Op::Barrier(0)], lock(Load, [Op::Request(1)]), vec![Op::Barrier(1)]]))),
         owner("b", run(then([vec![Op::Barrier(0)], load(), vec![Op::Barrier(1)]]))),
     ];
@@ -115,28 +115,28 @@ scenarios! {
         child("future 2", 0, run(load())),
         child("future 3", 0, run([Op::Use])),
     ];
-    "permit-x-unload-x-child" "D4, L3: an unload is queued between the parent's permit and the child's entry" SERVED, [
+    "permit-x-unload-x-child" "an unload is queued between the parent's permit and the child's entry" SERVED, [
         owner("parent", run(then([spawn_then(1, permit([Op::Join(1)])), vec![Op::Use]]))),
         child("child", 0, run(then([load(), vec![Op::Use]]))),
         owner("reloader", unload()),
     ];
-    "permit-x-upgraded-unload-x-child" "L3: the same, by an execution" SERVED, [
+    "permit-x-upgraded-unload-x-child" "the same, by an execution" SERVED, [
         owner("parent", run(then([spawn_then(1, permit([Op::Join(1)])), vec![Op::Use]]))),
         child("child", 0, run(then([load(), vec![Op::Use]]))),
         owner("reloader", run(then([unload(), vec![Op::Use]]))),
     ];
-    "waiting-parent-x-unload" "L4: a parent that keeps its share waits for its child, with an unload queued" SERVED, [
+    "waiting-parent-x-unload" "a parent that keeps its share waits for its child, with an unload queued" SERVED, [
         owner("parent", run(spawn_then(1, [Op::Wait(1), Op::Use]))),
         child("child", 0, run([Op::Use])),
         owner("reloader", unload()),
     ];
-    "grandchild-x-unload" "L4: the child of a child, whose own parent is not in an execution" SERVED, [
+    "grandchild-x-unload" "the child of a child, whose own parent is not in an execution" SERVED, [
         owner("parent", run(spawn_then(1, permit([Op::Wait(1)])))),
         child("child", 0, spawn_then(2, [Op::Wait(2)])),
         child("grandchild", 1, run([Op::Use])),
         owner("reloader", unload()),
     ];
-    "undeclared-child-x-unload" "D4 is left where nobody says whose child it is: the time limit ends it"
+    "undeclared-child-x-unload" "the defect ChildBehindUnload is left where nobody says whose child it is: the time limit ends it"
         &["all are served", "reloader: TimedOut"], [
         owner("parent", run(spawn_then(1, permit([Op::Join(1)])))),
         owner("child", run([Op::Use])),
@@ -153,7 +153,7 @@ scenarios! {
         child("child", 0, unload()),
         owner("other", run(load())),
     ];
-    "two-unloads" "R11: of two requests to unload that were made of one generation, one is enough" SERVED, [
+    "two-unloads" "of two requests to unload that were made of one generation, one is enough" SERVED, [
         owner("a", run(then([unload(), vec![Op::Use]]))),
         owner("b", run(then([unload(), vec![Op::Use]]))),
     ];
@@ -162,47 +162,47 @@ scenarios! {
         owner("b", run(unload())),
         owner("sharer", run([Op::Use])),
     ];
-    "loads-x-unloads" "R5, R7, R11: two loads and two unloads that upgrade; loads come first" SERVED, [
+    "loads-x-unloads" "two loads and two unloads that upgrade; loads come first" SERVED, [
         owner("load a", run(load())),
         owner("load b", run(load())),
         owner("unload a", run(unload())),
         owner("unload b", run(unload())),
     ];
-    "load-x-pending-unload" "R4, R12, R20: an unload without a share does not overtake a load that upgrades" SERVED, [
+    "load-x-pending-unload" "an unload without a share does not overtake a load that upgrades" SERVED, [
         owner("loader", run(then([load(), vec![Op::Use]]))),
         owner("sharer", run([Op::Use])),
         owner("reloader", unload()),
         owner("newcomer", run([Op::Use])),
     ];
-    "stream-x-pending-unload" "D2, L5: two who come and go for ever do not keep an unload waiting for ever" &[], [
+    "stream-x-pending-unload" "two who come and go for ever do not keep an unload waiting for ever" &[], [
         owner("sharer a", again(run([]))),
         owner("sharer b", again(run([]))),
         owner("reloader", unload()),
     ];
-    "stream-x-upgraded-unload" "L5: the same, with an execution that reloads" &[], [
+    "stream-x-upgraded-unload" "the same, with an execution that reloads" &[], [
         owner("sharer a", again(run([]))),
         owner("sharer b", again(run(load()))),
         owner("reloader", run(unload())),
     ];
-    "unloads-again-and-again" "L5: one unloads for ever, another once" &[], [
+    "unloads-again-and-again" "one unloads for ever, another once" &[], [
         owner("reloader", again(run(unload()))),
         owner("sharer", again(run([Op::Use]))),
         owner("other", run(unload())),
     ];
-    "two-unnamed" "D3: two that upgrade for no purpose; the second is told" &[
+    "two-unnamed" "two that upgrade for no purpose; the second is told" &[
         "a: Deadlock", "all are served", "b: Deadlock",
     ], [
         owner("a", run(lock(Unnamed, [Op::Use]))),
         owner("b", run(lock(Unnamed, [Op::Use]))),
     ];
-    "unnamed-x-load" "R10, D3: one that upgrades for no purpose and one that loads" &[
+    "unnamed-x-load" "one that upgrades for no purpose and one that loads" &[
         "all are served", "load: Deadlock", "unnamed: Deadlock",
     ], [
         owner("unnamed", run(lock(Unnamed, [Op::Use]))),
         owner("load", run(load())),
         owner("sharer", run([])),
     ];
-    "two-unnamed-pending" "R5, R10: without shares nobody stands in anybody's way" SERVED, [
+    "two-unnamed-pending" "without shares nobody stands in anybody's way" SERVED, [
         owner("a", lock(Unnamed, [Op::Use])),
         owner("b", lock(Unnamed, [Op::Use])),
         owner("sharer", run([Op::Use])),
@@ -222,16 +222,16 @@ scenarios! {
         owner("waiter", run(then([load(), permit([Op::Wait(0)])]))),
         owner("other", run(unload())),
     ];
-    "load-in-permit" "D1, R15, R16: a contended load inside a permit block leaves the block as it was" SERVED, [
+    "load-in-permit" "a contended load inside a permit block leaves the block as it was" SERVED, [
         owner("parent", run(then([permit(load()), vec![Op::Use]]))),
         owner("loader", lock(Load, [])),
         owner("reloader", unload()),
     ];
-    "permit-in-permit" "D1, R18, R19: so does a permit block inside it" SERVED, [
+    "permit-in-permit" "so does a permit block inside it" SERVED, [
         owner("parent", run(then([permit(then([permit([]), vec![Op::Spawn(1)]])), vec![Op::Use]]))),
         owner("reloader", unload()),
     ];
-    "run-in-permit" "R17: an execution inside a permit block keeps others out, until it permits in turn" SERVED, [
+    "run-in-permit" "an execution inside a permit block keeps others out, until it permits in turn" SERVED, [
         owner("parent", run(then([permit(run(then([vec![Op::Use], permit([]), load()]))), vec![Op::Use]]))),
         owner("loader", run(load())),
     ];
@@ -246,7 +246,7 @@ scenarios! {
         owner("reloader", unload()),
         owner("loader", run(load())),
     ];
-    "nested" "R1, R6, R13: everything within itself, while another upgrades" SERVED, [
+    "nested" "everything within itself, while another upgrades" SERVED, [
         owner("nested", run(run(then([
             lock(Load, then([load(), run([Op::Use])])),
             run([Op::Use]),
@@ -263,39 +263,39 @@ scenarios! {
         owner("reloader", run(lock(Unload, then([vec![Op::Unload], load()])))),
         owner("loader", run(then([load(), vec![Op::Use]]))),
     ];
-    "try" "R3: who does not want to wait is refused, and nothing is changed" &[
+    "try" "who does not want to wait is refused, and nothing is changed" &[
         "all are served", "reloader: WouldBlock",
     ], [
         owner("reloader", run(then([within(Op::Try(Unload), [Op::Unload], Op::Release), vec![Op::Use]]))),
         owner("sharer", run([Op::Use])),
         owner("loader", run(load())),
     ];
-    "cancel-x-grant" "R9: a load that gives up, as it is granted, while others load" &[
+    "cancel-x-grant" "a load that gives up, as it is granted, while others load" &[
         "a: TimedOut", "a: TimedOut, b: TimedOut", "all are served", "b: TimedOut",
     ], [
         owner("a", run(then([within(Op::AcquireFor(Load), [Op::Use], Op::Release), vec![Op::Use]]))),
         owner("b", run(then([within(Op::AcquireFor(Load), [Op::Use], Op::Release), vec![Op::Use]]))),
         owner("c", run(load())),
     ];
-    "cancelled-unload" "R9: an unload that gives up leaves nothing behind" &[
+    "cancelled-unload" "an unload that gives up leaves nothing behind" &[
         "all are served", "reloader: TimedOut",
     ], [
         owner("reloader", run(then([unload_for_a_while(), vec![Op::Use]]))),
         owner("loader", run(load())),
         owner("newcomer", run([Op::Use])),
     ];
-    "cancelled-pending-unload" "R9: nor does one without a share" &[
+    "cancelled-pending-unload" "nor does one without a share" &[
         "all are served", "reloader: TimedOut",
     ], [
         owner("reloader", unload_for_a_while()),
         owner("sharer", run([Op::Use])),
         owner("newcomer", run([Op::Use])),
     ];
-    "dies-with-a-share" "D5: what a dead owner had is given back" &["mortal died"], [
+    "dies-with-a-share" "what a dead owner had is given back" &["mortal died"], [
         owner("mortal", run([Op::Die])),
         owner("reloader", run(unload())),
     ];
-    "dies-holding" "D5: the lock too, and whatever it had published" &["mortal died"], [
+    "dies-holding" "the lock too, and whatever it had published" &["mortal died"], [
         owner("mortal", run(permit(lock(Load, [Op::Die])))),
         owner("loader", run(load())),
         owner("reloader", unload()),
@@ -316,7 +316,7 @@ scenarios! {
         child("child", 0, run(load())),
         owner("loader", run(load())),
     ];
-    "cancelled-drain" "R9: who lets others go first gives up, while one of them loads" SERVED, [
+    "cancelled-drain" "who lets others go first gives up, while one of them loads" SERVED, [
         owner("a", run(then([within(Op::Acquire(Load), [], Op::ReleaseFor), vec![Op::Use]]))),
         owner("b", run(then([load(), vec![Op::Use]]))),
         owner("c", run(load())),

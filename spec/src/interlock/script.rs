@@ -2,7 +2,7 @@
 
 use crate::checker::Machine;
 use crate::interlock::guards::after;
-use crate::interlock::rules::Defect::D5;
+use crate::interlock::rules::Defect::LeakedShare;
 use crate::interlock::rules::Planted::GivesUpAtOnce;
 use crate::interlock::rules::Rules;
 use crate::interlock::state::{Event, Interlock, Mode, Owner, OwnerId, Purpose, Refusal, Sleep};
@@ -129,7 +129,7 @@ impl World {
         let owner = &s.owners[o];
         if owner.dead {
             let has = s.mode(o) != Mode::Out;
-            return if has && !s.original(D5) { vec![Step::Forfeit] } else { vec![] };
+            return if has && !s.original(LeakedShare) { vec![Step::Forfeit] } else { vec![] };
         }
         let Some(op) = self.next(s, o) else { return vec![] };
         let (can, step) = match owner.sleeps {

@@ -12,7 +12,7 @@ pub enum Purpose {
     Load,
     /// To unload, and load again.
     Unload,
-    /// For nothing that was named: the original lets its users do so (D3).
+    /// For nothing that was named: the original lets its users do so (UpgradeDeadlock).
     Unnamed,
 }
 
@@ -132,7 +132,7 @@ pub struct Owner {
     pub waits_on: Vec<OwnerId>,
     /// The generation that its request was made in.
     pub asked: u8,
-    /// The generation that its execution sees; for S4 only.
+    /// The generation that its execution sees; for INV-ILK-SEES-ONE-WORLD only.
     pub sees: u8,
     /// Where it is in its script.
     pub at: usize,

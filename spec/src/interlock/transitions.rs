@@ -1,7 +1,7 @@
 //! The table of transitions, row by row. Each function is one critical section.
 
 use crate::interlock::guards::{after, while_waiting};
-use crate::interlock::rules::Defect::{D1, D2, D3};
+use crate::interlock::rules::Defect::{PermitErased, StarvedRequest, UpgradeDeadlock};
 use crate::interlock::rules::Planted::*;
 use crate::interlock::script::World;
 use crate::interlock::state::{
@@ -56,7 +56,7 @@ impl Interlock {
             return Ok(());
         }
         let is_child = p == Purpose::Unload && self.has_live_ancestor(o);
-        if is_child && !self.original(D3) && !self.planted(ChildUnloads) {
+        if is_child && !self.original(UpgradeDeadlock) && !self.planted(ChildUnloads) {
             return Err(Refusal::Child);
         }
         self.owners[o].asked = self.generation;
@@ -190,7 +190,7 @@ impl Interlock {
         children: Vec<OwnerId>,
     ) -> Result<(), Refusal> {
         // While one holds the lock nobody can end a permit block, and nobody can be refused that.
-        let may_wait = self.original(D3) || self.planted(HolderWaits);
+        let may_wait = self.original(UpgradeDeadlock) || self.planted(HolderWaits);
         let waits = children.iter().any(|&child| !world.is_over(self, child));
         if self.holds(o) && waits && !may_wait {
             return Err(Refusal::Holding);
@@ -234,7 +234,7 @@ impl Interlock {
 
     /// Whether somebody who has just begun to wait waits for itself.
     pub(crate) fn is_deadlock(&self, world: &World, o: OwnerId, is_request: bool) -> bool {
-        if self.original(D3) || self.planted(NobodyIsTold) {
+        if self.original(UpgradeDeadlock) || self.planted(NobodyIsTold) {
             false
         } else if self.planted(AllBlockedAtRequest) {
             is_request && self.all_are_blocked(world)
@@ -268,7 +268,7 @@ impl Interlock {
     /// what it published before.
     fn give_up_shares(&mut self, o: OwnerId, accepts: Accepts, waits_for: Option<Purpose>) {
         let keeps = waits_for.is_some() && self.planted(WaitKeepsShares);
-        let (is_d1, is_d2) = (self.original(D1), self.original(D2));
+        let (is_d1, is_d2) = (self.original(PermitErased), self.original(StarvedRequest));
         let widens = self.planted(FrameWidens);
         let owner = &mut self.owners[o];
         if owner.shares == 0 && (if owner.entry.is_some() { is_d1 } else { is_d2 }) {

@@ -1,6 +1,6 @@
 //! A borrower, from asking to having: what one critical section each makes of it.
 
-use crate::resource_pool::rules::Defect::{D1, D5};
+use crate::resource_pool::rules::Defect::{ForgottenWaiter, LateGrant};
 use crate::resource_pool::rules::Planted::*;
 use crate::resource_pool::state::{
     At, ClientId, Event, Idle, Key, Refusal, ResourcePool, Slot, Test, Waiter, WhenExhausted,
@@ -61,11 +61,11 @@ impl ResourcePool {
         self.trim(waiter.key, None);
     }
 
-    // Preparing, Creating, MakingRoom, handed over -- its borrower comes for it --> the same, awake
-    // the same, closed --> refused; what it had is passed on
-    // Creating, MakingRoom -- it comes; too old --> the same, awake: it begins now
-    // Preparing, Creating what another had begun -- it comes; too old; the key has stock --> Preparing the next; the old one leaves
-    // the same; there is no stock --> MakingRoom: it destroys the old one, and creates in its place
+    // Preparing, Creating, MakingRoom, handed over -- its borrower comes for it --> the same, awake the same,
+    // closed --> refused; what it had is passed on Creating, MakingRoom -- it comes; too old --> the same,
+    // awake: it begins now Preparing, Creating what another had begun -- it comes; too old; the key has stock
+    // --> Preparing the next; the old one leaves the same; there is no stock --> MakingRoom: it destroys the
+    // old one, and creates in its place
     pub(crate) fn come(&mut self, client: ClientId) {
         if self.closed {
             return self.pass_on_all(client, Refusal::Closed);
@@ -170,7 +170,7 @@ impl ResourcePool {
             self.leave(slot);
             return self.settle();
         }
-        if handed && self.original(D1) || self.planted(LosesItsPlace) {
+        if handed && self.original(ForgottenWaiter) || self.planted(LosesItsPlace) {
             return self.wait_again(client, key);
         }
         if self.closed {
@@ -260,7 +260,7 @@ impl ResourcePool {
         if self.planted(LateIsDestroyed) {
             return self.leave(slot);
         }
-        self.put_into_stock(slot, !self.original(D5));
+        self.put_into_stock(slot, !self.original(LateGrant));
     }
 
     // Creating -- cancelled, while it is being made --> refused; what was begun becomes stock

@@ -9,13 +9,13 @@ use crate::resource_pool::story::tell;
 /// What does not hold, and in which pool.
 pub fn shown(defect: Defect) -> (&'static str, Config) {
     let (breaks, pool) = match defect {
-        Defect::D1 => ("deadlock", "rp-one"),
-        Defect::D2 => ("PROP-RP-STOCK-FIRST", "rp-minimum"),
-        Defect::D3 => ("INV-RP-MAX-TOTAL", "rp-clear"),
-        Defect::D4 => ("INV-RP-COUNTS", "rp-clear"),
-        Defect::D5 => ("INV-RP-EXACT-WAKE-UP", "rp-one"),
-        Defect::D6 => ("PROP-RP-EVICTED", "rp-minimum"),
-        Defect::D7 => ("deadlock", "rp-one"),
+        Defect::ForgottenWaiter => ("deadlock", "rp-one"),
+        Defect::HoardedMinimum => ("PROP-RP-IDLE-FIRST", "rp-minimum"),
+        Defect::UnboundedTotal => ("INV-RP-MAX-TOTAL", "rp-clear"),
+        Defect::ClearTakesBorrowed => ("INV-RP-COUNTS", "rp-clear"),
+        Defect::LateGrant => ("INV-RP-EXACT-WAKE-UP", "rp-one"),
+        Defect::MissedEviction => ("PROP-RP-EVICTED", "rp-minimum"),
+        Defect::LeakedLoan => ("deadlock", "rp-one"),
     };
     (breaks, named(pool).expect("it is in the list"))
 }

@@ -1,7 +1,7 @@
 //! What is explored: a pool, its borrowers, and what may happen to it.
 
 use crate::checker::{Machine, UNFAIR};
-use crate::resource_pool::rules::Defect::D1;
+use crate::resource_pool::rules::Defect::ForgottenWaiter;
 use crate::resource_pool::rules::Planted::{DestroysForEver, NobodyRefills};
 use crate::resource_pool::rules::Rules;
 use crate::resource_pool::state::{
@@ -279,7 +279,7 @@ impl Config {
                 // In the original, it is looked at when it is handed over.
                 let is_stock = matches!(s.clients[client], At::Preparing { .. });
                 let fails = able(May::PrepareFail, Action::PrepareFails { client });
-                out.extend(fails.filter(|_| is_stock && s.original(D1)));
+                out.extend(fails.filter(|_| is_stock && s.original(ForgottenWaiter)));
                 out.push(Action::Come { client });
             }
             At::MakingRoom { .. } => out.push(Action::MadeRoom { client }),

@@ -3,7 +3,7 @@
 //! A pool keeps resources that are costly to make. Whoever *borrows* one takes an idle one, or creates one if the
 //! limits leave room, or waits; what comes back is idle, and goes to whoever waits. A *keyed* pool has resources of
 //! several kinds, with limits for each and for all. The source is a text on such a pool, after Apache Commons Pool;
-//! its published implementation has seven defects, RP-D1 to RP-D7 ([`rules`]). Each is a switch: the machine
+//! its published implementation has seven defects, `elixir-…` ([`rules`]). Each is a switch: the machine
 //! runs *as mended*, or as mended but for one.
 //!
 //! # The state

@@ -62,7 +62,7 @@ step_properties! {
                 none(key) || in_stock && !after.has_too_many(key)
             }))
         };
-    "PROP-RP-STOCK-FIRST" "nobody creates while stock of its key can be lent"
+    "PROP-RP-IDLE-FIRST" "nobody creates while stock of its key can be lent"
         |before, action, after| {
             let anew = matches!(action, Action::CreateFails { .. });
             let created: Vec<Key> = after.told.iter().filter_map(|event| match event {
@@ -146,7 +146,7 @@ step_properties! {
             );
             (!before.closed).then_some(goes_on)
         };
-    "PROP-RP-LATE-HAND-OVER" "a hand-over that comes too late is passed on: the resource goes to another, or is idle again, if there is room"
+    "PROP-RP-LATE-GRANT" "a hand-over that comes too late is passed on: the resource goes to another, or is idle again, if there is room"
         |before, action, after| {
             let Action::GiveUp { client } = *action else { return None };
             let At::Preparing { slot, .. } = before.clients[client] else { return None };

@@ -3,26 +3,26 @@
 //!
 //! The original is the resource pool in Elixir whose text is the source of this one; it behaves otherwise than
 //! that text says, and than Apache Commons Pool, whose interface it has. A machine made with
-//! [`Rules::AS_MENDED`] has none of its defects, one with `Rules::AS_MENDED.but(D4)` has one.
+//! [`Rules::AS_MENDED`] has none of its defects, one with `Rules::AS_MENDED.but(ClearTakesBorrowed)` has one.
 
-use crate::switches::{self, switches};
+use crate::switches::{self, slug, switches};
 
 switches! {
     /// A defect of the original, by its number.
     Defect:
-    D1 "a resource that turns out to be broken when it is handed over is destroyed, and its waiter left to time out"
+    ForgottenWaiter "a resource that turns out to be broken when it is handed over is destroyed, and its waiter left to time out"
        "the waiter keeps its place, and takes the next one or creates one";
-    D2 "stock of no more than min_idle is never lent: whoever borrows creates, though resources lie idle"
+    HoardedMinimum "stock of no more than min_idle is never lent: whoever borrows creates, though resources lie idle"
        "all stock can be lent, and is filled up afterwards";
-    D3 "nothing bounds active and idle ones together: there may be more than max_active of them"
+    UnboundedTotal "nothing bounds active and idle ones together: there may be more than max_active of them"
        "max_total bounds all that exist, to the end of their destruction";
-    D4 "clear destroys what is lent, under its borrowers' hands"
+    ClearTakesBorrowed "clear destroys what is lent, under its borrowers' hands"
        "clear takes what is idle; clear_all lets what is lent die when it comes back";
-    D5 "a hand-over that comes too late goes into stock, though others wait"
+    LateGrant "a hand-over that comes too late goes into stock, though others wait"
        "it goes to the next waiter that can use it";
-    D6 "what comes of age while no more than min_idle lie idle is left, and never looked at again"
+    MissedEviction "what comes of age while no more than min_idle lie idle is left, and never looked at again"
        "it is looked at again when there are more";
-    D7 "nobody notices that a borrower has died: what it had stays lent for ever"
+    LeakedLoan "nobody notices that a borrower has died: what it had stays lent for ever"
        "what a dying borrower has is destroyed, and its place given back";
 }
 
@@ -89,13 +89,13 @@ switches! {
 }
 
 impl Defect {
-    /// The defect called `RP-D3`.
+    /// Returns the defect of this [name](Defect::name).
     pub fn named(name: &str) -> Option<Defect> {
         Defect::ALL.iter().copied().find(|defect| defect.name().eq_ignore_ascii_case(name))
     }
-    /// Its name, in which it differs from those of the load interlock.
+    /// Returns the name on the command line and of the stored story, such as `elixir-late-grant`.
     pub fn name(self) -> String {
-        format!("RP-{self:?}")
+        slug("elixir", self)
     }
 }
 

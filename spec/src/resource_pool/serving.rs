@@ -3,7 +3,7 @@
 //! Capacity is reserved here and nowhere else, before it is used; a borrower that was served keeps its place
 //! until it gives it back, however many resources fail it.
 
-use crate::resource_pool::rules::Defect::{D2, D3};
+use crate::resource_pool::rules::Defect::{HoardedMinimum, UnboundedTotal};
 use crate::resource_pool::rules::Planted::*;
 use crate::resource_pool::state::{
     At, ClientId, Event, Idle, Key, ResourcePool, Slot, Test, Waiter, WhenExhausted,
@@ -64,7 +64,7 @@ impl ResourcePool {
     /// How many more there may be in all.
     pub(crate) fn room(&self) -> usize {
         let grows = self.options.when_exhausted == WhenExhausted::Grow;
-        if self.original(D3) || grows && self.planted(GrowIgnoresTotal) {
+        if self.original(UnboundedTotal) || grows && self.planted(GrowIgnoresTotal) {
             return usize::MAX;
         }
         self.limits.max_total.left(self.num_total())
@@ -83,7 +83,8 @@ impl ResourcePool {
         if !self.may_lend(key) {
             return None;
         }
-        let hoarded = self.original(D2) && self.idle_of(key).count() <= self.limits.min_idle;
+        let hoarded =
+            self.original(HoardedMinimum) && self.idle_of(key).count() <= self.limits.min_idle;
         if let Some(at) = self.stock_of(key).filter(|_| !hoarded) {
             let lent = !self.idle[at].over || self.planted(LendsWhatIsOver);
             Some(if lent { Serving::Take(at) } else { Serving::Create(Some(at)) })

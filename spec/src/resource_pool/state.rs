@@ -119,7 +119,7 @@ pub struct Idle {
     pub due: bool,
     /// Whether it has been there for so long that it must not be lent any more.
     pub over: bool,
-    /// Whether nobody will look at that again (D6).
+    /// Whether nobody will look at that again (MissedEviction).
     pub overlooked: bool,
 }
 

@@ -1,6 +1,6 @@
 //! What comes back, what is idle, and what leaves.
 
-use crate::resource_pool::rules::Defect::{D4, D6, D7};
+use crate::resource_pool::rules::Defect::{ClearTakesBorrowed, LeakedLoan, MissedEviction};
 use crate::resource_pool::rules::Planted::*;
 use crate::resource_pool::state::{
     At, ClientId, Event, Idle, Key, Limits, Refusal, ResourcePool, Slot, SlotId, Test,
@@ -36,7 +36,7 @@ impl ResourcePool {
 
     // Lent -- its borrower dies --> leaving
     pub(crate) fn die(&mut self, client: ClientId) {
-        if self.original(D7) {
+        if self.original(LeakedLoan) {
             self.clients[client] = At::Out;
         } else {
             self.invalidate(client);
@@ -269,13 +269,13 @@ impl ResourcePool {
             && idle.test == Test::No
             && !idle.overlooked
             && !self.planted(NobodyEvicts)
-            && (hard || spare || self.planted(SoftBelowMinimum) || self.original(D6))
+            && (hard || spare || self.planted(SoftBelowMinimum) || self.original(MissedEviction))
     }
 
     // due -- evicted, and if softly: there are more than min_idle --> leaving
     pub(crate) fn evict(&mut self, at: usize, hard: bool) {
         let stock = self.finished_of(self.idle[at].slot.key);
-        if !hard && self.original(D6) && stock <= self.limits.min_idle {
+        if !hard && self.original(MissedEviction) && stock <= self.limits.min_idle {
             self.idle[at].overlooked = true;
         } else {
             self.drop_idle(at);
@@ -291,7 +291,7 @@ impl ResourcePool {
     // every idle one --> leaving; and what is to make room for others, and does not, too
     pub(crate) fn clear(&mut self) {
         self.drop_stock();
-        if self.original(D4) {
+        if self.original(ClearTakesBorrowed) {
             for slot in
                 self.clients.iter().filter(|at| matches!(at, At::Lent(_))).flat_map(At::slot)
             {

@@ -211,8 +211,9 @@ impl<'scope> Execution<'scope> {
         .await
     }
 
-    /// S8: what an execution calls is called while it has its share, or while it holds. Not of one that was
-    /// forfeited; nor where its share was swapped for another interlock's, or there is none to have.
+    /// PROP-ILK-USE-UNDER-SHARE: what an execution calls is called while it has its share, or while it holds.
+    /// Not of one that was forfeited; nor where its share was swapped for another interlock's, or there is none
+    /// to have.
     #[inline]
     fn assert_share(&self) {
         #[cfg(debug_assertions)]
@@ -224,7 +225,7 @@ impl<'scope> Execution<'scope> {
             });
             assert!(
                 runs,
-                "S8 does not hold: hooks and body are called only under the execution's share"
+                "PROP-ILK-USE-UNDER-SHARE does not hold: hooks and body are called only under the execution's share"
             );
         }
     }

@@ -93,7 +93,7 @@ impl<E: Error + 'static> Error for LoadError<E> {
 }
 
 /// A deadlock: each of the circle waits for the next, the last for the first. Whoever closes the circle is told
-/// (where the original lets all of them wait for ever: its defect D3).
+/// (where the original lets all of them wait for ever: its defect `rails-upgrade-deadlock`).
 #[derive(Clone, Debug)]
 pub struct Deadlock {
     picture: Picture,

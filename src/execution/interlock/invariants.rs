@@ -4,31 +4,10 @@
 //! All are asserted at the end of every critical section in builds with debug assertions. They look at
 //! everybody, and are the only code under the lock that may, but for dumps.
 //!
-//! The machine in `spec/` has its properties by other names, because it knows its owners' programs and these
-//! do not. Each is kept here by an invariant, or shown by a model or a test (`tests/execution/interlock/promises.rs`
-//! compares):
-//!
-//! | there | here |
-//! |---|---|
-//! | S1 | `ILK-ONE-HOLDER` |
-//! | S2 | `ILK-ALONE` |
-//! | S3 | `ILK-NO-PERMIT-IN-UNLOAD` |
-//! | S4 | `ILK-SEES-ONE-WORLD` |
-//! | S5 | `ILK-OUT-IS-EMPTY`, `ILK-SHARE-GIVEN-UP`, `ILK-FRAMES` |
-//! | S6 | `ILK-ONE-HOLDER` |
-//! | S7 | `ILK-ENTRY`, `ILK-QUEUED` |
-//! | S8 | `ILK-SHARE-GIVEN-UP`, `interlock_crowd`, `dropped_wrap_async_x_load`, `nested_wrap_x_load` |
-//! | R11 | `r11_loads_end_before_unloads_in_whatever_order_they_came` |
-//! | R12 | `r12_a_new_sharer_waits_behind_an_upgrade_until_it_has_released` |
-//! | ONCE | `interlock_one_change_x_two_executions` |
-//! | L6 | `ILK-EXACT-WAKE-UP`, `ILK-WATCHED` |
-//! | ENDS | `ILK-DEADLOCK-TOLD`, `interlock_crowd`, `l06_no_wake_up_is_lost_in_a_crowd` |
-//! | L5 | `l05_an_unload_is_granted_under_a_stream_of_sharers`, `requests_without_a_share_have_their_turns_in_order_whatever_they_are_for` |
-//! | RESUMES | `who_drains_does_not_wait_for_requests_without_a_share` |
-//! | ENTERS | `newcomers_and_requests_without_a_share_are_one_line` |
-//! | PERMIT-ENDS | `the_end_of_a_permit_block_goes_before_requests_without_a_share` |
-//!
-//! `ENTERS` and `PERMIT-ENDS` the machine does not promise, which has no queue.
+//! The machine in `spec/` knows its owners' programs, and the real code does not. So two of the machine's invariants
+//! have other names here: INV-ILK-SHARES is kept by `INV-ILK-OUT-IS-EMPTY`, `INV-ILK-SHARE-GIVEN-UP` and
+//! `INV-ILK-FRAMES`; INV-ILK-LOCK-DEPTH by `INV-ILK-ONE-HOLDER`. The models and tests that cite a PROP-ILK-…
+//! show that property.
 
 use super::dump::Accepts;
 use super::modes::{Mode, Owner, Purpose, Queue, Tally};
@@ -53,20 +32,20 @@ macro_rules! invariants {
 }
 
 invariants! {
-    "ILK-ONE-HOLDER" "at most one owner holds, and the holder says so (S1, S6)" one_holder;
-    "ILK-ALONE" "beside a holder nobody has a share, and every other entry accepts its purpose (S2)" alone;
-    "ILK-NO-PERMIT-IN-UNLOAD" "while somebody unloads no permit block is open (S3)" no_permit_in_unload;
-    "ILK-SEES-ONE-WORLD" "nothing was unloaded since an execution began, but by itself or while it waited to unload (S4)" sees_one_world;
-    "ILK-OUT-IS-EMPTY" "who is out has no frame, no entry and no share (S5)" out_is_empty;
-    "ILK-SHARE-GIVEN-UP" "who waits for a share or to hold, or permits, has no share (S5, S8)" share_given_up;
-    "ILK-FRAMES" "an owner's own levels are those that it is known to be in, and where it runs it has its shares (S5)" frames;
-    "ILK-ENTRY" "an owner has an entry exactly if it waits to hold, drains, or is in a permit block (S7)" entry;
-    "ILK-QUEUED" "who waits is in the queue of what it waits for, and in no other" queued;
-    "ILK-EXACT-WAKE-UP" "nobody waits whose guard holds" exact_wake_up;
-    "ILK-WATCHED" "somebody watches for a share only while it is to come back" watched;
-    "ILK-TALLY" "the counters are the sums of what the owners do" tally;
-    "ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that does not go on before it has none" deadlock_told;
-    "ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
+    "INV-ILK-ONE-HOLDER" "at most one owner holds, and the holder says so (INV-ILK-LOCK-DEPTH)" one_holder;
+    "INV-ILK-ALONE" "beside a holder nobody has a share, and every other entry accepts its purpose" alone;
+    "INV-ILK-NO-PERMIT-IN-UNLOAD" "while somebody unloads no permit block is open" no_permit_in_unload;
+    "INV-ILK-SEES-ONE-WORLD" "nothing was unloaded since an execution began, but by itself or while it waited to unload" sees_one_world;
+    "INV-ILK-OUT-IS-EMPTY" "who is out has no frame, no entry and no share (INV-ILK-SHARES)" out_is_empty;
+    "INV-ILK-SHARE-GIVEN-UP" "who waits for a share or to hold, or permits, has no share (INV-ILK-SHARES, PROP-ILK-USE-UNDER-SHARE)" share_given_up;
+    "INV-ILK-FRAMES" "an owner's own levels are those that it is known to be in, and where it runs it has its shares (INV-ILK-SHARES)" frames;
+    "INV-ILK-ENTRY" "an owner has an entry exactly if it waits to hold, drains, or is in a permit block" entry;
+    "INV-ILK-QUEUED" "who waits is in the queue of what it waits for, and in no other" queued;
+    "INV-ILK-EXACT-WAKE-UP" "nobody waits whose guard holds" exact_wake_up;
+    "INV-ILK-WATCHED" "somebody watches for a share only while it is to come back" watched;
+    "INV-ILK-TALLY" "the counters are the sums of what the owners do" tally;
+    "INV-ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that does not go on before it has none" deadlock_told;
+    "INV-ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
 }
 
 type Belongs = fn(Mode) -> bool;

@@ -75,81 +75,81 @@ fn hold(s: &mut State, key: Key, purpose: Purpose) {
 /// Every invariant's name, and how it is broken: each way that it may be.
 fn breaks() -> Vec<(&'static str, Break)> {
     vec![
-        ("ILK-ONE-HOLDER", |s| {
+        ("INV-ILK-ONE-HOLDER", |s| {
             let key = permits(s);
             s.set_mode(key, Mode::Holding);
         }),
-        ("ILK-ALONE", |s| {
+        ("INV-ILK-ALONE", |s| {
             let key = permits(s);
             hold(s, key, Purpose::Load); // beside the one that runs
         }),
-        ("ILK-NO-PERMIT-IN-UNLOAD", |s| {
+        ("INV-ILK-NO-PERMIT-IN-UNLOAD", |s| {
             let key = waits(s);
             s.unlink(key);
             hold(s, key, Purpose::Unload);
         }),
-        ("ILK-SEES-ONE-WORLD", |s| s.generation += 1),
-        ("ILK-SEES-ONE-WORLD", |s| {
+        ("INV-ILK-SEES-ONE-WORLD", |s| s.generation += 1),
+        ("INV-ILK-SEES-ONE-WORLD", |s| {
             let key = permits(s);
             s.change(key, |owner| owner.sees = None);
         }),
-        ("ILK-OUT-IS-EMPTY", |s| {
+        ("INV-ILK-OUT-IS-EMPTY", |s| {
             let key = permits(s);
             s.set_mode(key, Mode::Out);
         }),
-        ("ILK-SHARE-GIVEN-UP", |s| {
+        ("INV-ILK-SHARE-GIVEN-UP", |s| {
             let key = permits(s);
             let vitals = &s.owner(key).vitals;
             assert!(vitals.exchange(vitals.context(), Context::BASE));
         }),
-        ("ILK-FRAMES", |s| {
+        ("INV-ILK-FRAMES", |s| {
             let key = permits(s);
             s.change(key, |owner| owner.permits += 2);
         }),
-        ("ILK-FRAMES", |s| {
+        ("INV-ILK-FRAMES", |s| {
             let key = waits(s);
             let vitals = &s.owner(key).vitals;
             assert!(vitals.exchange(vitals.context(), Context::BASE));
         }),
-        ("ILK-FRAMES", |s| {
+        ("INV-ILK-FRAMES", |s| {
             let key = permits(s);
             s.change(key, |owner| owner.awaits.push(2));
         }),
-        ("ILK-ENTRY", |s| {
+        ("INV-ILK-ENTRY", |s| {
             let key = permits(s);
             s.change(key, |owner| owner.permits = 0);
         }),
         // What the permit block publishes is not taken away by what comes after it, and not forgotten.
-        ("ILK-ENTRY", |s| {
+        ("INV-ILK-ENTRY", |s| {
             let key = permits(s);
             s.change(key, |owner| owner.entry = None);
         }),
-        ("ILK-ENTRY", |s| {
+        ("INV-ILK-ENTRY", |s| {
             let key = waits(s);
             s.change(key, |owner| owner.restore());
         }),
-        ("ILK-ENTRY", |s| {
+        ("INV-ILK-ENTRY", |s| {
             let key = waits(s);
             s.change(key, |owner| owner.publish(Purpose::Load, true));
         }),
-        ("ILK-QUEUED", |s| {
+        ("INV-ILK-QUEUED", |s| {
             let key = waits(s);
             s.set_mode(key, Mode::Running);
         }),
-        ("ILK-EXACT-WAKE-UP", |s| {
+        ("INV-ILK-EXACT-WAKE-UP", |s| {
             let key = permits(s);
             let _ = s.enqueue(key, Mode::Resuming { ends_permit: true }, Asker::Task);
         }),
-        ("ILK-WATCHED", |s| {
+        ("INV-ILK-WATCHED", |s| {
             let key = permits(s);
             s.watch(key, Wake::Task(None), false);
         }),
-        ("ILK-TALLY", |s| s.tally.reject_share += 1),
-        ("ILK-DEADLOCK-TOLD", |s| {
+        ("INV-ILK-TALLY", |s| s.tally.reject_share += 1),
+        ("INV-ILK-DEADLOCK-TOLD", |s| {
             s.tally.blocked = 1;
         }),
         // The count says that there is none, and there is: one has said that it waits for its child.
-        ("ILK-DEADLOCK-TOLD", |s| {
+        ("INV-ILK-DEADLOCK-TOLD", |s| {
             let (parent, child) = (permits(s), waits(s));
             let (of, id) = (s.owner(child).id(), s.owner(parent).id());
             s.owners[child.index()].parent = Some(Parent { of, id });
@@ -157,7 +157,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             assert_eq!(s.tally.blocked, 0);
         }),
         // The child of its child drains: others go first, who wait until nobody has a share.
-        ("ILK-DEADLOCK-TOLD", |s| {
+        ("INV-ILK-DEADLOCK-TOLD", |s| {
             let (parent, child, waits) = (runs(s), permits(s), waits(s));
             let id = |key| s.owner(key).id();
             let (above, below) = ((id(child), id(parent)), (id(waits), id(child)));
@@ -170,7 +170,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             s.tally.reject_unload = 0; // so it lets one go first: itself
             assert_eq!(s.tally.blocked, 0);
         }),
-        ("ILK-FAST-IS-EMPTY", |s| s.slow = false),
+        ("INV-ILK-FAST-IS-EMPTY", |s| s.slow = false),
     ]
 }
 
@@ -193,7 +193,7 @@ fn every_invariant_has_its_break() {
 /// Builds with debug assertions only: others do not look.
 #[cfg(debug_assertions)]
 #[test]
-#[should_panic(expected = "ILK-TALLY does not hold")]
+#[should_panic(expected = "INV-ILK-TALLY does not hold")]
 fn a_critical_section_that_breaks_one_panics_with_its_name() {
     let interlock = Interlock::new();
     let _running = std::mem::ManuallyDrop::new(interlock.enter());

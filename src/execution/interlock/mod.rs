@@ -189,7 +189,7 @@ impl Interlock {
 
     /// Takes an execution out whose guard will not come, because it was leaked or its thread is lost:
     /// it counts for nothing any more, nor as a child that its parent waits for. False if it has not entered, or
-    /// leaves already. (In the original what it had stays taken for ever: its defect D5.)
+    /// leaves already. (In the original what it had stays taken for ever: its defect `rails-leaked-share`.)
     ///
     /// For an operator who has seen in the [`dump`](Self::dump) who keeps everybody waiting. If the guard
     /// does come, it finds out: what it asks for then fails with [`AcquireError::Forfeited`]. Until it

@@ -3,7 +3,7 @@
 //! An owner's frames (the shares and the entry that it had before a permit block) are a number: the
 //! interface refuses to permit or to load with more than one share in the innermost frame, and a
 //! permit block always accepts the same, so all frames are alike: none erases what an outer one permits (defect
-//! D1 of the original).
+//! `rails-permit-erased` of the original).
 
 use super::dump::Accepts;
 use super::owner::{OwnerId, Vitals};
@@ -97,9 +97,9 @@ pub(super) struct Owner {
     pub(super) epoch: u64,
     pub(super) mode: Mode,
     /// What it publishes, and lets go first. Given by each transition that gives or takes one, and not worked
-    /// out of the mode, which has to agree (S7).
+    /// out of the mode, which has to agree (INV-ILK-ENTRY).
     pub(super) entry: Option<Accepts>,
-    /// The generation that its body has seen, unless it is out, or has let others unload (S4).
+    /// The generation that its body has seen, unless it is out, or has let others unload (INV-ILK-SEES-ONE-WORLD).
     pub(super) sees: Option<u64>,
     /// Permit blocks that it is in, those whose end waits included.
     pub(super) permits: u32,

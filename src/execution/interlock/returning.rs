@@ -10,7 +10,7 @@
 //! released under which it found the share missing, so none is lost, either.
 //!
 //! # At the end of an execution
-//! What ends an execution runs under its share (S8), so it has to wait for it. A drop must
+//! What ends an execution runs under its share (PROP-ILK-USE-UNDER-SHARE), so it has to wait for it. A drop must
 //! not wait: on a runtime with one thread, the holder may be a task that goes on only when the drop has
 //! returned. So a drop leaves its end behind, as a waker: whoever lets the share in wakes it, after the lock,
 //! and after everybody else.

@@ -5,12 +5,13 @@
 //! 1. loads of owners that have given up their share for it: one after the other, before anybody
 //!    resumes, so that all resume together;
 //! 2. who waits for the holder alone: ends of permit blocks, children of live executions, which in the
-//!    original wait for unloads, too (D4). So each has its turn between two holders;
+//!    original wait for unloads, too (`rails-child-behind-unload`). So each has its turn between two holders;
 //! 3. who let others of its kind go first, once none of them waits any more: for a request by an owner
 //!    that had no share it never waits;
 //! 4. unloads of owners that have given up their share;
-//! 5. newcomers, and requests of owners that had no share, in the order in which they came (but a load
-//!    passes an unload that waits for a permit block). In the original newcomers overtake these for ever (D2).
+//! 5. newcomers, and requests of owners that had no share, in the order in which they came (but a load passes
+//!    an unload that waits for a permit block). In the original newcomers overtake these for ever
+//!    (`rails-starved-request`).
 //!
 //! # Nobody starves
 //! Steps 1 and 4 are bounded by those who have a share now: who drains asks for nothing. A stream of

@@ -100,9 +100,9 @@ fn a_dropped_body_is_dropped_inside_its_execution() {
     unloads.join().expect("no panic").expect("no deadlock");
 }
 
-/// S8: a future that was dropped while it waited to load had given its share up, and its hooks were completed
-/// beside whoever loaded. They are completed at the end of that load, and the drop waits for nobody: here
-/// both are tasks of one thread.
+/// PROP-ILK-USE-UNDER-SHARE: a future that was dropped while it waited to load had given its share up, and its
+/// hooks were completed beside whoever loaded. They are completed at the end of that load, and the drop waits
+/// for nobody: here both are tasks of one thread.
 #[test]
 fn a_future_dropped_beside_a_holder_is_completed_when_it_has_its_share_again() {
     let (log, interlock) = (Log::default(), Interlock::new());

@@ -10,7 +10,7 @@ use cabrank::{AcquireError, Interlock, ManualClock};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 
-/// The lock is held as often as it was acquired, and after that by nobody (S6).
+/// The lock is held as often as it was acquired, and after that by nobody (INV-ILK-LOCK-DEPTH).
 #[test]
 fn r01_r32_nested_shares_and_nested_sections_of_one_thread_do_not_wait() {
     let interlock = Interlock::new();
@@ -85,7 +85,7 @@ fn r05_two_exclusives_both_get_through_after_a_sharer() {
     }
 }
 
-/// And has its share again afterwards (S5).
+/// And has its share again afterwards (INV-ILK-SHARES).
 #[test]
 fn r06_a_lone_sharer_upgrades_at_once() {
     let interlock = Interlock::new();
@@ -154,7 +154,7 @@ fn r09_who_gives_up_while_it_waits_leaves_nothing_behind() {
 }
 
 /// The original's colours are free; here there are two purposes, and the entries of both let loads go
-/// first. What R10 says of entries that let nobody go first is defect D3, mended.
+/// first. What R10 says of entries that let nobody go first is defect `rails-upgrade-deadlock`, mended.
 #[test]
 fn r10_who_is_let_go_first_by_all_passes_first() {
     for upgrading in [false, true] {
@@ -187,6 +187,7 @@ fn r10_who_is_let_go_first_by_all_passes_first() {
     }
 }
 
+/// PROP-ILK-LOADS-FIRST.
 #[test]
 fn r11_loads_end_before_unloads_in_whatever_order_they_came() {
     for turns in
@@ -218,6 +219,7 @@ fn r11_loads_end_before_unloads_in_whatever_order_they_came() {
     }
 }
 
+/// PROP-ILK-NEWCOMERS-WAIT.
 #[test]
 fn r12_a_new_sharer_waits_behind_an_upgrade_until_it_has_released() {
     let interlock = Interlock::new();

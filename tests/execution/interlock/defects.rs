@@ -1,5 +1,4 @@
-//! D1 to D5: what goes wrong in the original, and does not here. That it does go wrong there is shown on
-//! a model of its rules, in `spec/`.
+//! The defects of Rails' interlock are absent here. `spec/` shows each of them on a model of Rails' rules.
 
 use crate::interlock::actor::{Actor, start, until};
 use cabrank::execution::interlock::OwnerState::{
@@ -8,8 +7,8 @@ use cabrank::execution::interlock::OwnerState::{
 use cabrank::{AcquireError, Interlock};
 use std::sync::mpsc::channel;
 
-/// There, whoever loads inside a permit block erases the block's entry, after which an unload enters
-/// although only loads were permitted.
+/// Defect `rails-permit-erased`: in Rails a load inside a permit block erases the block's entry. An unload then
+/// enters although only loads were permitted.
 #[test]
 fn d01_a_load_inside_a_permit_block_does_not_end_it() {
     let interlock = Interlock::new();
@@ -44,7 +43,8 @@ fn d01_a_load_inside_a_permit_block_does_not_end_it() {
     actor.until(Running);
 }
 
-/// There, a request without a share publishes nothing, and starves under a stream of sharers.
+/// Defect `rails-starved-request`: in Rails a request without a share publishes no entry, and starves under a
+/// stream of sharers.
 #[test]
 fn d02_a_request_without_a_share_keeps_newcomers_out() {
     let interlock = Interlock::new();
@@ -57,7 +57,7 @@ fn d02_a_request_without_a_share_keeps_newcomers_out() {
     unloads.done().expect("no deadlock");
 }
 
-/// There, two that upgrade without a purpose block each other for ever.
+/// Defect `rails-upgrade-deadlock`: in Rails two owners that upgrade without a purpose block each other for ever.
 #[test]
 fn d03_two_upgrades_to_unload_both_pass() {
     let interlock = Interlock::new();
@@ -69,7 +69,8 @@ fn d03_two_upgrades_to_unload_both_pass() {
     assert_eq!(interlock.generation(), 2);
 }
 
-/// There, the guide's own remedy hangs when an unload is queued before the child enters.
+/// Defect `rails-child-behind-unload`: in Rails the guide's own remedy hangs when an unload is queued before
+/// the child enters.
 #[test]
 fn d04_l03_a_child_enters_although_an_unload_waits_for_its_parent() {
     let interlock = Interlock::new();
@@ -109,7 +110,7 @@ fn d04_without_a_token_the_dump_tells() {
     enters.done();
 }
 
-/// There, a thread that died with a share blocks unloads for ever.
+/// Defect `rails-leaked-share`: in Rails a thread that died with a share blocks unloads for ever.
 #[test]
 fn d05_a_leaked_share_is_taken_out_by_an_operator() {
     let interlock = Interlock::new();

@@ -58,7 +58,8 @@ fn requests_without_a_share_have_their_turns_in_order_whatever_they_are_for() {
     }
 }
 
-/// A newcomer enters before the requests that came after it, and those that came before it hold first (ENTERS).
+/// A newcomer enters before the requests that came after it, and those that came before it hold first
+/// (PROP-ILK-ENTERS).
 #[test]
 fn newcomers_and_requests_without_a_share_are_one_line() {
     let (interlock, story) = (Interlock::new(), Story::default());
@@ -104,7 +105,7 @@ fn a_later_request_does_not_block_a_newcomer() {
     loads.done().expect("no deadlock");
 }
 
-/// Whoever ends a permit block has its turn between two holders (PERMIT-ENDS).
+/// Whoever ends a permit block has its turn between two holders (PROP-ILK-PERMIT-ENDS).
 #[test]
 fn the_end_of_a_permit_block_goes_before_requests_without_a_share() {
     let (interlock, story) = (Interlock::new(), Story::default());
@@ -132,7 +133,7 @@ fn the_end_of_a_permit_block_goes_before_requests_without_a_share() {
     assert_eq!(story.told(), ["resumed", "load"]);
 }
 
-/// Whoever has unloaded lets those go first that gave up a share for it, and no others (RESUMES).
+/// Whoever has unloaded lets those go first that gave up a share for it, and no others (PROP-ILK-RESUMES).
 #[test]
 fn who_drains_does_not_wait_for_requests_without_a_share() {
     let interlock = Interlock::new();

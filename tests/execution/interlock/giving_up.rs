@@ -43,7 +43,7 @@ fn a_share_on_a_permit_block_that_times_out_leaves_the_block_as_it_was() {
         holds.done().expect("no deadlock").expect("it is told");
         let other = inside.clone();
         let unloads = start(move || other.unload_timeout(Duration::ZERO, |_| ()));
-        assert!(unloads.done().is_err(), "S3: not in a permit block");
+        assert!(unloads.done().is_err(), "INV-ILK-NO-PERMIT-IN-UNLOAD: not in a permit block");
     };
     let (running, permitted) = soon(move || {
         let permitted = running.permit_loads(permitted);
@@ -63,7 +63,10 @@ fn a_permit_block_that_is_cancelled_gives_the_share_back() {
     }
     assert!(running.has_share());
     let mut other = interlock.enter();
-    assert!(matches!(other.try_load(|_| ()), Err(AcquireError::WouldBlock)), "S2: beside a share");
+    assert!(
+        matches!(other.try_load(|_| ()), Err(AcquireError::WouldBlock)),
+        "INV-ILK-ALONE: beside a share"
+    );
     drop((running, other));
     interlock.unload_timeout(Duration::ZERO, |_| ()).expect("nobody permits any more");
 }

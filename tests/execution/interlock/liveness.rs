@@ -1,4 +1,4 @@
-//! L1 to L6: with every body finite, everything comes to its end. Every interleaving of the small cases
+//! With every body finite, everything comes to its end. Every interleaving of the small cases
 //! is gone through by the models; here are many threads, in real time.
 
 use crate::common::SOON;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 
-/// S8: while somebody is alone, nobody else runs.
+/// PROP-ILK-USE-UNDER-SHARE: while somebody is alone, nobody else runs.
 #[derive(Default)]
 struct World {
     running: AtomicUsize,
@@ -95,6 +95,7 @@ fn l04_a_parent_that_waits_for_a_declared_child_ends_with_an_unload_queued() {
     unloads.done().expect("no deadlock");
 }
 
+/// PROP-ILK-REQUESTS-END.
 #[test]
 fn l05_an_unload_is_granted_under_a_stream_of_sharers() {
     let interlock = Interlock::new();
@@ -122,7 +123,8 @@ fn l05_an_unload_is_granted_under_a_stream_of_sharers() {
     assert_eq!(interlock.generation(), 200);
 }
 
-/// L6, ENDS, and S4: everybody does everything, for a while, and all end.
+/// PROP-ILK-NO-LOST-WAKE-UP, PROP-ILK-PROGRAMS-END, and INV-ILK-SEES-ONE-WORLD: everybody does everything, for
+/// a while, and all end.
 #[test]
 fn l06_no_wake_up_is_lost_in_a_crowd() {
     let (interlock, world) = (Interlock::new(), Arc::new(World::default()));

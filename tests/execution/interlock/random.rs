@@ -1,7 +1,7 @@
 //! Random programs of tasks on one thread: loads, unloads, permit blocks, children inside and beside, guards
 //! that are dropped; cancelled at every await, dropped as a whole, forfeited. Every one comes to its end,
-//! whatever is polled when, and while somebody is alone nobody else runs (S8). Whoever waits for its children
-//! says so: so where nobody could ever go on somebody is told, and waits no more.
+//! whatever is polled when, and while somebody is alone nobody else runs (PROP-ILK-USE-UNDER-SHARE). Whoever
+//! waits for its children says so: so where nobody could ever go on somebody is told, and waits no more.
 //!
 //! The histories of `interlock_refinement` are compared with the machine step by step, which knows nothing of
 //! futures inside futures and of forfeits beside them; these are not compared with anything.

@@ -102,7 +102,7 @@ fn fails_to_load(actor: &Actor) -> Doing<bool> {
 }
 
 /// A child lets a stranger load first, which waits for the parent's share: the parent, whose own section
-/// has ended without a turn for anybody, would wait for the child. `ILK-DEADLOCK-TOLD` left out who drains, and
+/// has ended without a turn for anybody, would wait for the child. `INV-ILK-DEADLOCK-TOLD` left out who drains, and
 /// nobody was told.
 #[test]
 fn a_parent_that_would_wait_for_a_child_that_drains_is_told() {

@@ -3,11 +3,12 @@
 //! at a time, and the next only when everybody has come to rest: a player waits for its next order, or its
 //! owner is in a queue. So the histories are sequential, though all who block really do.
 //!
-//! The machine in `spec/` was explored to the last state for small meetings; this shows that the code does
-//! what the machine does in long ones. Each thing that the code does must be a step that the machine allows,
-//! and none of the machine's properties may break on the way. What is compared is the whole dump (who has
-//! what, lets in whom (S7), waits for whom, and how long), the generation, and every answer: granted, refused and
-//! why, and of a deadlock its circle, each of whose members must wait for the next in the machine, too.
+//! The machine in `spec/` was explored to the last state for small meetings; this shows that the code does what
+//! the machine does in long ones. Each thing that the code does must be a step that the machine allows, and
+//! none of the machine's properties may break on the way. What is compared is the whole dump (who has what,
+//! lets in whom (INV-ILK-ENTRY), waits for whom, and how long), the generation, and every answer: granted,
+//! refused and why, and of a deadlock its circle, each of whose members must wait for the next in the machine,
+//! too.
 //!
 //! The machine has no queue, and the code has: [`machine`] restates its ruling.
 //!

@@ -90,7 +90,7 @@ fn a_future_that_gives_up_waiting_leaves_its_reload_to_the_next() {
     assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
 }
 
-/// S8: a future that gave up waiting to reload was completed beside whoever loaded just then.
+/// PROP-ILK-USE-UNDER-SHARE: a future that gave up waiting to reload was completed beside whoever loaded just then.
 #[test]
 fn a_future_that_gives_up_its_reload_is_completed_when_it_has_its_share_again() {
     let (log, interlock) = (Log::default(), Interlock::new());
