@@ -59,7 +59,7 @@
 //! # Checking it
 //! Owners run small programs ([`script`]); [`scenarios`] are who meets whom; [`properties`] has what holds in
 //! every state (INV-ILK-ONE-HOLDER to INV-ILK-ENTRY), in every step (PROP-ILK-USE-UNDER-SHARE,
-//! PROP-ILK-NO-LOST-WAKE-UP and others) and in the end (L1 to PROP-ILK-REQUESTS-END); [`exploration`] looks at
+//! PROP-ILK-NO-LOST-WAKE-UP and others) and in the end; [`exploration`] looks at
 //! every interleaving. Beside the scenarios any three of [`programs`](scenarios::programs) meet, and any child
 //! with any parent. [`defects`] has each defect's counterexample, and [`story`] tells it.
 //!

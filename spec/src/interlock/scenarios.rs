@@ -86,7 +86,7 @@ scenarios! {
         owner("a", run(then([vec![Op::Barrier(0)], lock(Load, [Op::Request(1)]), vec![Op::Barrier(1)]]))),
         owner("b", run(then([vec![Op::Barrier(0)], load(), vec![Op::Barrier(1)]]))),
     ];
-    "seed-with-permit" "L2, the guide's second program: the parent permits loads while it waits for the child" SERVED, [
+    "seed-with-permit" "the guide's second program: the parent permits loads while it waits for the child" SERVED, [
         owner("parent", run(then([spawn_then(1, permit([Op::Join(1)])), vec![Op::Use]]))),
         child("child", 0, run(then([load(), vec![Op::Use]]))),
     ];
