@@ -203,17 +203,17 @@ fn every_property_of_the_resource_pool_is_cited_by_code_and_by_a_test() {
 #[test]
 fn nothing_is_cited_that_the_specification_does_not_promise() {
     let all = comments(&(sources("src") + &sources("tests") + &sources("models")));
-    let asserted = text("src/execution/interlock/invariants.rs");
-    let of_the_code = asserted.split('"').filter(|name| name.starts_with("INV-ILK-"));
     let words = all.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     let names = words.filter(|word| word.starts_with("INV-") || word.starts_with("PROP-"));
     let promised: Vec<_> = promises()
         .chain(promises_of_the_interlock())
-        .chain(of_the_code)
         .chain(invariants_of_resources())
         .chain(properties_of_resources())
         .collect();
-    let unknown: Vec<&str> = names.filter(|name| !promised.contains(name)).collect();
+    // The interlock also asserts invariants of its own bookkeeping, which the machine does not have.
+    let asserted = text("src/execution/interlock/invariants.rs");
+    let known = |name: &str| promised.contains(&name) || asserted.contains(&format!("\"{name}\""));
+    let unknown: Vec<&str> = names.filter(|name| !known(name)).collect();
     assert!(unknown.is_empty(), "the specification has no {unknown:?}");
 }
 
