@@ -1,15 +1,19 @@
-//! What it is worth that connections to an application are kept: requests per second, and processor time
-//! per request of the agent and of the application, with kept connections and with one for each request
-//! (the application says `Connection: close`). The two take turns, and medians are compared: machines are
-//! shared and noisy.
+//! Measures the gain of connections to an application that stay open between requests.
 //!
-//!     cargo bench -p cabrank-agent --bench keep_alive
-//!     cargo bench -p cabrank-agent --bench keep_alive -- OTHER     and beside another build of the agent
+//! The benchmark compares kept connections with one connection for each request, for which the
+//! application sends `Connection: close`. It prints requests per second, and the processor time per
+//! request of agent and application. The cases take turns and their medians are compared, because
+//! machines are shared and noisy.
+//!
+//! ```text
+//! cargo bench -p cabrank-agent --bench keep_alive
+//! cargo bench -p cabrank-agent --bench keep_alive -- OTHER     beside another build of the agent
+//! ```
 
-#[allow(dead_code)] // The tests' own, which need more of it.
+#[allow(dead_code)] // The tests use the rest of this module.
 #[path = "../tests/e2e/agent.rs"]
 mod agent;
-#[allow(dead_code)] // As above.
+#[allow(dead_code)] // The tests use the rest of this module.
 #[path = "../tests/e2e/http.rs"]
 mod http;
 
@@ -24,13 +28,13 @@ const APP: &str = "http.createServer((q, s) => {\n\
     if (q.url === '/close') s.setHeader('Connection', 'close');\n\
     s.end('hello'); }).listen(0);";
 
-/// One agent, asked for one path.
+/// One agent and the path that the clients request.
 struct Case<'a> {
     name: String,
     agent: &'a Agent,
     app: u32,
     path: &'static str,
-    /// Requests per second, of each round.
+    /// Requests per second in each round.
     rates: Vec<f64>,
     agent_time: Duration,
     app_time: Duration,
@@ -65,13 +69,13 @@ impl Case<'_> {
     }
 }
 
-/// Processor time of a process up to now.
+/// Returns the processor time of a process so far.
 fn used(pid: u32) -> Duration {
     let stat = Process::new(pid as i32).unwrap().stat().unwrap();
     Duration::from_secs_f64((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
 }
 
-/// The same agent by another program.
+/// Starts an agent, by `program` if it is given.
 fn start(program: Option<&String>, dir: &std::path::Path) -> Agent {
     let options = ["--max-pool-size", "1"];
     let Some(program) = program else { return Agent::start(dir, &options) };
@@ -82,7 +86,7 @@ fn start(program: Option<&String>, dir: &std::path::Path) -> Agent {
     for (name, value) in own.get_envs() {
         value.map(|value| command.env(name, value));
     }
-    Agent::start_by(command, runtime)
+    Agent::start_with(command, runtime)
 }
 
 fn main() {

@@ -1,26 +1,27 @@
 'use strict';
 
-// Load one Node application and let the cabrank agent talk to its own HTTP server.
+// Load one Node application, whose own HTTP server serves the cabrank agent.
 //
-// The agent starts this file as a child process, with one Unix socketpair as its standard input and output and a pipe as
-// its standard error. The steps, as for every loader:
+// The agent starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
+// standard error. Like every loader it takes four steps:
 //
 //   1. handshake  `!> I have control 1.0`; the agent answers with `key: value` lines and an empty line.
-//   2. load       the startup file (`app.js`), as if it had been given to `node` itself.
-//   3. ready      the application's first http.Server that calls listen() gets a Unix socket instead of what it asked for;
-//                 then `!> Ready`, `!> socket: …`, `!> `.
-//   4. serve      until standard input has a byte or ends: both mean "leave", and the agent has no requests open by then.
+//   2. load       the startup file (`app.js`), as `node app.js` does.
+//   3. ready      the first http.Server that calls listen() gets a Unix socket instead of its own address; then
+//                 `!> Ready`, `!> socket: …`, `!> `.
+//   4. serve      until standard input has a byte or ends: both ask the process to leave. The agent has no open requests
+//                 by then.
 //
-// Whatever ends the process before step 3 (an exception, process.exit(), an application that does not listen and has
-// nothing left to wait for) is answered with `!> Error` and a text. One that waits for ever is for the agent's time-out.
+// If the process ends before step 3, the loader sends `!> Error` and a text. Reasons are an exception, process.exit(), or
+// an application that finishes without listening. The agent's time-out ends an application that waits for ever.
 //
-// The protocol is http_session: HTTP/1.1 over connections that the agent keeps and uses again. It knows no password; what
-// protects the socket is its mode and the directory that it is in.
+// The protocol is http_session: HTTP/1.1 over connections that the agent keeps and reuses. It has no password; the modes
+// of the socket and its directory protect it.
 //
-// For applications there is the global PhusionPassenger with the meaning that Passenger gives it:
+// Applications have the global PhusionPassenger, as under Passenger:
 //
-//   PhusionPassenger.configure({ autoInstall: false })   do not take the first server that listens, but the one with
-//   server.listen('passenger')                           this address ('/passenger' and { path: 'passenger' } as well).
+//   PhusionPassenger.configure({ autoInstall: false })   do not use the first server that listens, but the one with
+//   server.listen('passenger')                           this address (also '/passenger' and { path: 'passenger' }).
 
 const fs = require('fs');
 const http = require('http');
@@ -34,20 +35,20 @@ const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NU
 const BACKLOG = 1024;
 const SERVER_REQUEST_TIMEOUT = 300000; // the default of http.Server
 
-let options = null; // from the agent; null until the handshake is over
+let options = null; // from the agent; null until the handshake is complete
 let state = 'loading'; // → 'ready' | 'failed' | 'leaving'
 let fatalError; // the exception that is about to end this process
 let socketPath;
 
-// One write, so that the application's output cannot land inside a block, and with a newline in front, because the
-// application may have left an unfinished line. Not through process.stdout: this must also work while the process exits.
+// A single write keeps the application's output out of the block, and the newline in front ends an unfinished line of the
+// application. It bypasses process.stdout, because it must also work while the process exits.
 function say(text) {
   let data = Buffer.from('\n' + text);
   while (data.length > 0) {
     try {
       data = data.subarray(fs.writeSync(1, data));
     } catch (error) {
-      if (error.code === 'EPIPE') return; // the agent is gone; the end of standard input says so too
+      if (error.code === 'EPIPE') return; // the agent is gone; the end of standard input follows
       if (error.code !== 'EAGAIN') throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
     }
@@ -60,7 +61,7 @@ function fail(text) {
   process.exit(1);
 }
 
-// --- Handshake and the word to leave ---------------------------------------------------------------------------------
+// --- Handshake and request to leave ----------------------------------------------------------------------------------
 
 let received = '';
 
@@ -71,12 +72,12 @@ function leave() {
 
 function onInput(chunk) {
   if (options !== null) leave();
-  received += chunk.toString('latin1'); // one character a byte, so that a cut inside a character does no harm
+  received += chunk.toString('latin1'); // one character per byte, because a chunk may end within a character
   const end = received.indexOf('\n\n');
   if (end < 0) return;
   const [greeting, ...lines] = Buffer.from(received.slice(0, end), 'latin1').toString().split('\n');
   if (greeting !== `You have control ${PROTOCOL_VERSION}`) {
-    fail(`The agent answered the handshake with ${JSON.stringify(greeting)}; this loader speaks ${PROTOCOL_VERSION}.`);
+    fail(`The agent answered the handshake with ${JSON.stringify(greeting)}, but this loader speaks version ${PROTOCOL_VERSION}.`);
   }
   options = {};
   for (const line of lines) {
@@ -84,7 +85,7 @@ function onInput(chunk) {
     if (colon > 0) options[line.slice(0, colon)] = line.slice(colon + 2);
   }
   if (received.length > end + 2) leave();
-  // From here on only the application keeps the process alive: if it has nothing to do and does not listen, it ends.
+  // From here on only the application keeps the process alive. A process that finishes without listening ends.
   if (process.stdin.unref) process.stdin.unref();
   load();
 }
@@ -98,18 +99,20 @@ function listenToAgent() {
 // --- Loading -----------------------------------------------------------------------------------------------------------
 
 function load() {
-  if (!options.generation_dir) fail('The agent gave no generation_dir to listen in.');
+  if (!options.generation_dir) fail('The handshake has no generation_dir, the directory for the socket.');
   const name = `node.${process.pid}-${randomBytes(4).toString('hex')}`;
   socketPath = path.resolve(options.generation_dir, 'backends', name);
   if (Buffer.byteLength(socketPath) > SOCKET_PATH_MAX) {
-    fail(`The path ${socketPath} is longer than a Unix socket may have (${SOCKET_PATH_MAX} bytes). ` +
-      'Put the instance directory elsewhere.');
+    fail(`The path ${socketPath} is longer than a Unix socket allows (${SOCKET_PATH_MAX} bytes). ` +
+      'Set XDG_RUNTIME_DIR to a shorter directory.');
   }
   const startupFile = path.resolve(options.app_root || '.', options.startup_file || 'app.js');
-  if (!fs.existsSync(startupFile)) fail(`There is no startup file ${startupFile}.`);
+  if (!fs.existsSync(startupFile)) {
+    fail(`The startup file ${startupFile} does not exist. Create it, or name another file with --startup-file.`);
+  }
 
-  // runMain is what `node app.js` does: the file becomes the main module (`require.main === module`, no
-  // `module.parent`), and ES modules work too.
+  // Like `node app.js`, runMain makes the file the main module (`require.main === module`, without `module.parent`), and
+  // supports ES modules.
   process.argv[1] = startupFile;
   try {
     Module.runMain(startupFile);
@@ -132,13 +135,13 @@ process.on('exit', (code) => {
     try {
       fs.unlinkSync(socketPath);
     } catch {
-      // the agent was quicker
+      // the agent has removed it already
     }
   }
   if (state === 'loading' && options !== null) {
     state = 'failed';
     const reason = fatalError === undefined ? '' : `\n${describe(fatalError)}`;
-    say(`!> Error\n!> \nThe application ended with code ${code} before it called listen().${reason}\n`);
+    say(`!> Error\n!> \nThe application exited with code ${code} before it called listen().${reason}\n`);
     process.exitCode = code || 1;
   }
 });
@@ -163,7 +166,7 @@ function asksForAgent(address) {
 http.Server.prototype.listen = function listen(...args) {
   const explicit = asksForAgent(args[0]);
   if (explicit && installed) {
-    throw new Error("listen('passenger') was called, but another server of this application serves the agent already. " +
+    throw new Error("listen('passenger') was called, but another server of this application already serves the agent. " +
       'Call PhusionPassenger.configure({ autoInstall: false }) before the first listen().');
   }
   if (!explicit && (installed || !autoInstall)) return listenOfNet.apply(this, args);
@@ -172,16 +175,16 @@ http.Server.prototype.listen = function listen(...args) {
 };
 
 function install(server, callback) {
-  // The agent keeps idle connections and decides when they go. A server that closes one on its own may do so at the very
-  // moment a request is on its way, which then fails. An accessor, because applications set this one, also after listen().
+  // The agent keeps idle connections and decides when to close them. A server that closes one could do so while a request
+  // is on its way, which then fails. This is an accessor, because applications set the property, also after listen().
   Object.defineProperty(server, 'keepAliveTimeout', { get: () => 0, set() {}, enumerable: true });
-  // Counts from accept, so it would also close a connection that the agent has opened ahead of need.
+  // This time counts from accept, so it would also close a connection that the agent opened in advance.
   server.headersTimeout = 0;
-  // Slow uploads are the agent's to judge; a limit that the application has chosen stays.
+  // The agent limits slow uploads. A limit that the application has chosen stays.
   if (server.requestTimeout === SERVER_REQUEST_TIMEOUT) server.requestTimeout = 0;
 
   listenOfNet.call(server, { path: socketPath, backlog: BACKLOG }, callback);
-  // After the application's own callback, whose failure should be one to start.
+  // This runs after the application's own callback: if that fails, the application fails to start.
   server.once('listening', () => {
     fs.chmodSync(socketPath, 0o600);
     state = 'ready';
@@ -190,8 +193,8 @@ function install(server, callback) {
   return server;
 }
 
-// Ctrl-C reaches the whole process group of a terminal; what follows from it the agent decides, or the application, if it
-// has a handler of its own.
+// Ctrl-C reaches the whole process group of a terminal. The agent decides about the shutdown, or the application's own
+// handler.
 process.on('SIGINT', () => {});
 
 listenToAgent();

@@ -1,10 +1,10 @@
-"""Drive the WSGI and the Node loader as the agent does, and check what they say and serve.
+"""Drive the WSGI and the Node loader as the agent does, and check their handshakes and answers.
 
     python3 agent/loaders/test_loaders.py
 
-Each test starts a loader of its own on a socketpair, with an application written for it. The loaders are slow to start (a
-tenth of a second), so a test asks one process several things. Nothing here waits for a fixed time: reads have a deadline,
-and what cannot be read is polled for.
+Each test starts its own loader on a socketpair, with its own application. A loader takes a tenth of a second to start, so
+a test sends several requests to one process. Tests never wait for a fixed time: reads have a deadline, and other changes
+are polled for.
 """
 
 import http.client
@@ -51,13 +51,13 @@ class Loader:
         self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=self.stderr, cwd=self.app_root,
                                         start_new_session=True)
         theirs.close()
-        self.output = b""  # the application's own
+        self.output = b""  # the application's own output
         self.error = None
         self.ready = {}
         self.exchange()
 
     def exchange(self):
-        """The agent's side of the handshake, to `!> Ready` or `!> Error`."""
+        """Perform the agent's side of the handshake, until `!> Ready` or `!> Error`."""
         for line in self.lines:
             if line == b"!> I have control 1.0\n":
                 text = "".join(f"{key}: {value}\n" for key, value in self.options.items())
@@ -77,7 +77,7 @@ class Loader:
                 raise AssertionError(line)
             else:
                 self.output += line
-        raise AssertionError("the loader left during the handshake: " + self.read_stderr())
+        raise AssertionError("the loader exited during the handshake: " + self.read_stderr())
 
     def read_stderr(self):
         with open(self.stderr.name) as file:
@@ -108,7 +108,7 @@ def head(**variables):
 
 
 class Answer:
-    """What came back over the session protocol; `cut` if the connection was reset instead of ended."""
+    """An answer in the session protocol; `cut` if the connection was reset instead of ended."""
 
     def __init__(self, data, cut):
         self.raw, self.cut = data, cut
@@ -131,7 +131,7 @@ def session(loader, body=b"", half_close=True, **variables):
             if half_close:
                 conn.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # answered without reading the body
+            pass  # the loader answered without reading the body
 
     sender = threading.Thread(target=send)
     sender.start()
@@ -163,9 +163,9 @@ class LoaderTest(unittest.TestCase):
         self.assertEqual(loader.process.wait(DEADLINE), code)
         self.assertFalse(os.path.exists(loader.path))
 
-    def eventually(self, what):
+    def eventually(self, condition):
         deadline = time.monotonic() + DEADLINE
-        while not what():
+        while not condition():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.005)
 
@@ -205,11 +205,11 @@ class Wsgi(LoaderTest):
         echo = dict(REQUEST_METHOD="POST", PATH_INFO="/upload", CONTENT_TYPE="x/y")
         answer = session(loader, body, CONTENT_LENGTH=len(body), half_close=False, **echo)
         self.assertTrue(answer.body == body and answer.headers["Content-Type"] == "x/y" and not answer.cut)
-        self.assertTrue(session(loader, body, **echo).body == body)  # no length: to the end of the stream
-        # Not read by the application; the end of the answer must be a clean one all the same.
+        self.assertTrue(session(loader, body, **echo).body == body)  # without a length the body extends to the end of the stream
+        # The application does not read this body, but the answer must still end without a reset.
         ignored = session(loader, body, CONTENT_LENGTH=len(body), REQUEST_METHOD="POST")
         self.assertTrue(ignored.body.endswith(b"</html>\n") and not ignored.cut)
-        # Half a body is not passed off as a whole one: the application gets an exception.
+        # Half a body must not look complete: the application gets an exception.
         self.assertEqual(session(loader, body[:1000], CONTENT_LENGTH=2000, **echo).raw, b"")
         self.assertFalse(session(loader).cut)
 
@@ -217,7 +217,7 @@ class Wsgi(LoaderTest):
         loader = self.start("passenger_wsgi.py", app_root=os.path.join(EXAMPLES, "wsgi"))
         with loader.connect() as conn:
             conn.sendall(head(REQUEST_METHOD="POST", PATH_INFO="/upload", CONTENT_LENGTH=200_000) + bytes(100_000))
-            self.assertIn(b"Status: 200 OK", conn.recv(1 << 16))  # before the second half exists
+            self.assertIn(b"Status: 200 OK", conn.recv(1 << 16))  # before the second half was sent
             conn.sendall(bytes(100_000))
             while conn.recv(1 << 16):
                 pass
@@ -238,7 +238,7 @@ class Wsgi(LoaderTest):
         self.assertIn("wrong connect password", loader.read_stderr())
         self.assertNotIn(PASSWORD, loader.read_stderr())
 
-    def test_output_of_the_application_does_not_disturb(self):
+    def test_output_of_the_application_does_not_break_the_handshake(self):
         loader = self.app("""
             import os, sys
             print("loading"); print("unfinished", end=""); os.write(1, b" business")
@@ -287,7 +287,7 @@ class Wsgi(LoaderTest):
             ("application = 1", "has the type int"),
             ("import sys; print('!'); sys.exit('gave up')", "SystemExit: gave up"),
             ("import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); 1/0", "ZeroDivisionError"),
-            (None, "There is no startup file"),
+            (None, "does not exist"),
         ):
             with self.subTest(source):
                 loader = self.app(source)
@@ -297,7 +297,7 @@ class Wsgi(LoaderTest):
         self.assertIn("longer than", self.app("1", generation_dir="/" + "x" * 90).error)
         self.assertIn("Cannot listen", self.app("application = print", generation_dir="/nowhere").error)
 
-    def test_what_the_application_may_do_wrong(self):
+    def test_errors_of_the_application(self):
         loader = self.app("""
             import os, sys
             closed = []
@@ -330,17 +330,17 @@ class Wsgi(LoaderTest):
                 self.assertEqual(answer.status, "Status: 500 Internal Server Error")
                 self.assertEqual(len(answer.body), int(answer.headers["Content-Length"]))
                 self.assertFalse(answer.cut)
-                self.assertNotIn(b"Error: ", answer.body)  # the details are for the log
+                self.assertNotIn(b"Error: ", answer.body)  # the details belong in the log
         self.assertIn("KeyError: 'early'", loader.read_stderr())
         self.assertEqual(session(loader, PATH_INFO="/long").body, b"abc")
         late = session(loader, PATH_INFO="/late")
         self.assertEqual((late.body, late.cut), (b"begun", True))
         self.assertTrue(session(loader, PATH_INFO="/late-length").short)
         self.assertEqual(session(loader, PATH_INFO="/closed").body, b"2")
-        self.assertEqual(session(loader, PATH_INFO="/fork").body, b"7")  # the child neither answers, serves nor cleans up
+        self.assertEqual(session(loader, PATH_INFO="/fork").body, b"7")  # the forked child does not answer, serve or clean up
         self.assertTrue(os.path.exists(loader.path))
 
-    def test_what_the_application_may_do_right(self):
+    def test_optional_parts_of_wsgi(self):
         loader = self.app("""
             import sys
             def application(environ, start_response):
@@ -369,7 +369,7 @@ class Wsgi(LoaderTest):
             answer = session(loader, REQUEST_METHOD=method, PATH_INFO=path)
             self.assertEqual((answer.status, answer.body, answer.cut), ("Status: " + path[1:], b"", False))
 
-    def test_vanished_client_does_no_harm(self):
+    def test_a_client_that_leaves_does_no_harm(self):
         loader = self.app("""
             import itertools
             def application(environ, start_response):
@@ -399,7 +399,7 @@ class Wsgi(LoaderTest):
             loader.process.send_signal(signal.SIGINT)
             self.assertEqual(session(loader).body, b"finished")
             loader.lines.readline()
-            with loader.connect() as conn:  # a request that runs is finished first
+            with loader.connect() as conn:  # a running request is finished first
                 conn.sendall(head())
                 self.assertEqual(loader.lines.readline(), b"begun\n")
                 order(loader.channel)
@@ -435,8 +435,8 @@ class Node(LoaderTest):
     def test_example_through_every_page(self):
         loader = self.start("app.js", app_root=os.path.join(EXAMPLES, "node"))
         self.check_ready(loader, "node", "http_session", "0")
-        self.assertIn(b"listening on " + loader.path.encode(), loader.output)  # the callback was called, address() is sane
-        conn = self.http(loader)  # everything over one connection
+        self.assertIn(b"listening on " + loader.path.encode(), loader.output)  # the callback ran, and address() is the path
+        conn = self.http(loader)  # one connection for all requests
         self.assertIn(f"<strong>{loader.process.pid}</strong>".encode(), self.ask(conn)[1])
         self.assertIn(b"<strong>2</strong> requests", self.ask(conn)[1])
         self.assertEqual(self.ask(conn, "/slow?ms=1"), (200, f"{loader.process.pid} slept for 1 ms\n".encode()))
@@ -455,7 +455,7 @@ class Node(LoaderTest):
         self.assertEqual(loader.process.wait(DEADLINE), -signal.SIGKILL)
 
     def upload(self, conn, body):
-        """The echo begins before the body ends, so somebody has to read meanwhile."""
+        """Send in a second thread, because the echo begins before the body ends."""
         conn.putrequest("POST", "/upload")
         conn.putheader("Content-Length", str(len(body)))
         conn.endheaders()
@@ -465,7 +465,7 @@ class Node(LoaderTest):
         sender.join(DEADLINE)
         return data
 
-    def test_the_first_server_is_taken_and_a_second_gets_what_it_asks_for(self):
+    def test_the_first_server_serves_the_agent_and_a_second_its_own_port(self):
         loader = self.app("""
             const http = require('http');
             if (require.main !== module || module.parent || process.argv[1] !== __filename) throw new Error('not main');
@@ -513,10 +513,10 @@ class Node(LoaderTest):
             ("setImmediate(() => { throw new TypeError('soon') })", "TypeError: soon"),
             ("Promise.reject(new TypeError('promised'))", "TypeError: promised"),
             ("throw 'a string'", "'a string'"),
-            ("process.exit(0)", "ended with code 0 before it called listen()"),
-            ("console.log('nothing to do')", "ended with code 0 before it called listen()"),
+            ("process.exit(0)", "exited with code 0 before it called listen()"),
+            ("console.log('nothing to do')", "exited with code 0 before it called listen()"),
             ("require('http').createServer().listen(1, () => { throw new Error('in the callback') })", "in the callback"),
-            (None, "There is no startup file"),
+            (None, "does not exist"),
         ):
             with self.subTest(source):
                 loader = self.app(source)

@@ -1,22 +1,23 @@
 """Load one WSGI application and serve it to the cabrank agent.
 
-The agent starts this file as a child process, with one Unix socketpair as its standard input and output and a pipe as its
-standard error. Four steps, as for every loader:
+The agent starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
+standard error. Like every loader it takes four steps:
 
   1. handshake  `!> I have control 1.0`; the agent answers with `key: value` lines and an empty line.
   2. load       the startup file (`passenger_wsgi.py`), which must define a callable `application`.
-  3. ready      listen on a Unix socket and say where: `!> Ready`, `!> socket: …`, `!> `.
+  3. ready      listen on a Unix socket and send its address: `!> Ready`, `!> socket: …`, `!> `.
   4. serve      one request per connection in the session protocol, one at a time, until standard input is readable:
-                a byte or end of file, both mean "leave". A request that runs is finished first. SIGTERM does not wait for it.
+                a byte and end of file both ask the process to leave. It finishes a running request first. SIGTERM
+                ends it at once.
 
-Whatever goes wrong before step 3 is answered with `!> Error` and a text, and exit code 1.
+If a step before 3 fails, the loader sends `!> Error` and a text, and exits with code 1.
 
-How an answer ends. It ends cleanly when both sides see end of file after the last byte. It is cut off, and the agent can
-tell, in two ways: with a Content-Length, fewer bytes came than were promised; without one, the agent reads ECONNRESET
-instead of end of file. For the latter the last byte of the request's head is left unread for as long as the application
-does not ask for the body: Linux turns closing a Unix socket with unread input into a reset at the peer (SO_LINGER, which
-does this for TCP, has no effect here). So a process that is killed in the middle of an answer is found out as well. What
-cannot be told from a complete answer is one that breaks off without Content-Length after the request's body was read.
+How an answer ends. A complete answer ends when both sides see end of file after the last byte. The agent detects an answer
+that breaks off in two ways. With a Content-Length, fewer bytes arrive than declared. Without one, the agent reads
+ECONNRESET instead of end of file. For this the loader leaves the last byte of the request's head unread until the
+application reads the body: Linux resets the peer of a Unix socket that is closed with unread input. (SO_LINGER, which does
+this for TCP, has no effect here.) So the agent also detects that a process was killed within an answer. It cannot detect an
+answer that breaks off without Content-Length after the request's body was read.
 """
 
 import hmac
@@ -36,8 +37,8 @@ from wsgiref.util import FileWrapper, is_hop_by_hop
 PROTOCOL_VERSION = "1.0"
 SOCKET_PATH_MAX = 107  # sun_path has 108 bytes, one of them the final NUL
 BACKLOG = 1024
-HEAD_MAX = 1 << 20  # no real head comes near: a guard against a peer that speaks another protocol
-HEAD_TIMEOUT = 10  # the agent writes the head at once; whoever does not must not hold up this only thread
+HEAD_MAX = 1 << 20  # far above any real head: a guard against a peer that speaks another protocol
+HEAD_TIMEOUT = 10  # the agent writes the head at once; a slower peer must not block the only thread
 DRAIN_TIMEOUT = 2
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -46,22 +47,22 @@ CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class LoadError(Exception):
-    """The application cannot be served; the text is for the person who deploys it."""
+    """The application cannot be served. The text is for the person who deploys it."""
 
 
 class ClientGone(ConnectionError):
-    """The agent closed the connection: nobody is left to answer."""
+    """The agent closed the connection, so the answer has no reader."""
 
 
 class Terminated(BaseException):
-    """SIGTERM came. Not an Exception, so that an application's `except Exception` does not swallow it."""
+    """SIGTERM arrived. This is not an Exception, so that an application's `except Exception` does not swallow it."""
 
 
 def say(text):
     """Write a block of protocol lines.
 
-    One write, so that output of other threads cannot land inside it, and with a newline in front, because anything that
-    shares this descriptor (a `print(end="")`, a child process) may have left an unfinished line.
+    A single write keeps the output of other threads out of the block. The newline in front ends an unfinished line of
+    the application or its children (`print(end="")`), which share this descriptor.
     """
     sys.stdout.flush()
     data = memoryview(("\n" + text).encode("utf-8", "surrogateescape"))
@@ -73,16 +74,16 @@ def say(text):
 
 
 def handshake():
-    """Say hello and return the agent's options.
+    """Perform the handshake and return the agent's options.
 
-    Reads byte by byte: what follows the empty line is not ours to consume. Start-up scripts may replace the process by
-    another interpreter (`os.execl(INTERP, INTERP, *sys.argv)`), which then has to find a fresh exchange on descriptor 0.
+    The function reads byte by byte, so that it consumes no byte after the empty line. A start-up script may replace the
+    process by another interpreter (`os.execl(INTERP, INTERP, *sys.argv)`), which starts a new handshake on descriptor 0.
     """
     say(f"!> I have control {PROTOCOL_VERSION}\n")
     with open(0, "rb", buffering=0, closefd=False) as stdin:
         greeting = stdin.readline().rstrip(b"\n")
         if greeting != f"You have control {PROTOCOL_VERSION}".encode():
-            raise LoadError(f"The agent answered the handshake with {greeting!r}; this loader speaks {PROTOCOL_VERSION}.")
+            raise LoadError(f"The agent answered the handshake with {greeting!r}, but this loader speaks version {PROTOCOL_VERSION}.")
         options = {}
         while True:
             line = stdin.readline()
@@ -100,14 +101,14 @@ def handshake():
 def load_application(app_root, startup_file):
     path = os.path.join(app_root, startup_file)
     if not os.path.isfile(path):
-        raise LoadError(f"There is no startup file {path}.")
+        raise LoadError(f"The startup file {path} does not exist. Create it, or name another file with --startup-file.")
 
-    # The first entry is the directory of this file; the application must see its own there.
+    # The first entry is this file's directory. Applications expect their own directory there.
     if sys.path and sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
         del sys.path[0]
     sys.path.insert(0, app_root)
 
-    # Under its own name in sys.modules, so that an `import passenger_wsgi` elsewhere does not run the file again.
+    # The module gets its own name in sys.modules, so that an `import passenger_wsgi` does not run the file again.
     name = os.path.splitext(os.path.basename(path))[0]
     loader = importlib.machinery.SourceFileLoader(name, path)
     spec = importlib.util.spec_from_loader(name, loader)
@@ -117,14 +118,14 @@ def load_application(app_root, startup_file):
 
     application = getattr(module, "application", None)
     if application is None:
-        raise LoadError(f"{path} does not define `application`.")
+        raise LoadError(f"{path} does not define `application`. Define a WSGI callable of that name.")
     if not callable(application):
-        raise LoadError(f"`application` in {path} has the type {type(application).__name__}, which cannot be called.")
+        raise LoadError(f"`application` in {path} has the type {type(application).__name__}, which is not callable.")
     return application
 
 
 def describe(error):
-    """The text for the error page: a traceback that begins with the application's own code."""
+    """Return the text for the error page: a traceback that begins with the application's own code."""
     if isinstance(error, LoadError):
         return f"{error}\n"
     frames = error.__traceback__
@@ -147,30 +148,30 @@ def receive_exactly(conn, size):
 
 
 def read_head(conn, password):
-    """Return the CGI variables of the request, or None if the peer only looked whether somebody is listening."""
+    """Return the CGI variables of the request, or None if the peer connected without sending a request."""
     conn.settimeout(HEAD_TIMEOUT)
     first = conn.recv(4)
     if not first:
         return None
     size = int.from_bytes(first + receive_exactly(conn, 4 - len(first)), "big")
     if not 1 < size <= HEAD_MAX:
-        raise ValueError(f"a head of {size} bytes")
-    # All but the final NUL, which stays unread (see the top of this file).
+        raise ValueError(f"the head claims a size of {size} bytes")
+    # The final NUL stays unread (see the top of this file).
     fields = receive_exactly(conn, size - 1).decode("latin-1").split("\0")
     if len(fields) % 2:
-        raise ValueError("a head in which a name has no value")
+        raise ValueError("a name in the head has no value")
     head = dict(zip(fields[0::2], fields[1::2]))
     given = head.pop("PASSENGER_CONNECT_PASSWORD", "")
     if not hmac.compare_digest(given.encode("latin-1"), os.fsencode(password)):
-        raise ValueError("a wrong connect password")
+        raise ValueError("wrong connect password")
     if not head.get("REQUEST_METHOD"):
-        raise ValueError("no REQUEST_METHOD")
-    conn.settimeout(None)  # how long a body may take is the agent's business
+        raise ValueError("the head has no REQUEST_METHOD")
+    conn.settimeout(None)  # the agent limits the time for a body
     return head
 
 
 class RequestBody(io.RawIOBase):
-    """The rest of the connection, as long as CONTENT_LENGTH says, or else until the agent half-closes."""
+    """The request's body: CONTENT_LENGTH bytes of the connection, or else all until the agent half-closes."""
 
     def __init__(self, conn, length):
         self.conn = conn
@@ -195,8 +196,8 @@ class RequestBody(io.RawIOBase):
             if count == 0:
                 self.remaining = 0
         elif count == 0:
-            # End of file would pass half an upload off as a whole one.
-            raise ClientGone(f"the client left with {self.remaining} bytes of the request's body to come")
+            # End of file would make half an upload look complete.
+            raise ClientGone(f"the client left before the last {self.remaining} bytes of the request's body")
         else:
             self.remaining -= count
         return count
@@ -207,13 +208,13 @@ def content_length(head):
     if value == "":
         return None
     if not (value.isascii() and value.isdigit()):
-        raise ValueError(f"CONTENT_LENGTH {value!r}")
+        raise ValueError(f"invalid CONTENT_LENGTH {value!r}")
     return int(value)
 
 
 def wsgi_environ(conn, head):
-    """Complete the CGI variables to the environ of PEP 3333."""
-    # The two that CGI keeps without prefix: a second spelling would let one layer believe one and the next the other.
+    """Return the environ of PEP 3333 for the CGI variables of a request."""
+    # CGI names these two without prefix. If both spellings existed, two layers could believe different values.
     for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
         spelled = head.pop("HTTP_" + name, None)
         if spelled is not None:
@@ -247,7 +248,7 @@ def wsgi_environ(conn, head):
 
 
 class Response:
-    """`start_response` and `write`, and what has been promised and sent so far."""
+    """One answer: `start_response`, `write`, and the state of what has been sent."""
 
     def __init__(self, conn, method):
         self.conn = conn
@@ -267,7 +268,7 @@ class Response:
             finally:
                 exc_info = None  # a traceback holds this frame: break the cycle
         elif self.lines is not None:
-            raise RuntimeError("start_response was called twice, without exc_info")
+            raise RuntimeError("start_response was called twice without exc_info")
 
         if not STATUS.fullmatch(status) or CONTROL_CHARACTER.search(status):
             raise ValueError(f"invalid status: {status!r}")
@@ -277,33 +278,33 @@ class Response:
             if not HEADER_NAME.fullmatch(name) or name.lower() == "status":
                 raise ValueError(f"invalid header name: {name!r}")
             if CONTROL_CHARACTER.search(value):
-                raise ValueError(f"a control character in the header {name}: {value!r}")
+                raise ValueError(f"the header {name} has a control character: {value!r}")
             if is_hop_by_hop(name):
-                continue  # about a connection that the application does not have
+                continue  # it concerns the connection, which belongs to the agent
             if name.lower() == "content-length":
                 if declared is not None or not (value.isascii() and value.isdigit()):
                     raise ValueError(f"invalid or repeated Content-Length: {value!r}")
                 declared = int(value)
             lines.append(f"{name}: {value}")
-        "\n".join(lines).encode("latin-1")  # fail here, where the application can be blamed, not while sending
+        "\n".join(lines).encode("latin-1")  # an error belongs here, in the application's call, and not in send
         self.lines = lines
         self.declared = declared
         self.bodyless = self.is_head or status[:3] in ("204", "304")
         return self.write
 
     def suggest_length(self, length):
-        """The answer will be exactly so long: say so, unless the application did or the answer has no body."""
+        """Add a Content-Length, unless the application has set one or the answer has no body."""
         if self.lines is not None and not self.head_sent and not self.bodyless and self.declared is None:
             self.declared = length
             self.lines.append(f"Content-Length: {length}")
 
     def write(self, chunk):
         if not isinstance(chunk, bytes):
-            raise TypeError(f"the body must be made of bytes, not {type(chunk).__name__}")
+            raise TypeError(f"the body must consist of bytes, not {type(chunk).__name__}")
         if self.lines is None:
             raise RuntimeError("the body began before start_response was called")
         if not chunk:
-            return  # the head waits for the first real chunk: until then the application may still turn to an error
+            return  # the head waits for the first non-empty chunk, because the application may still switch to an error
         excess = 0
         if self.bodyless:
             chunk = b""
@@ -312,7 +313,7 @@ class Response:
             chunk = chunk[:len(chunk) - excess]
         self.send(chunk)
         if excess:
-            self.finish()  # what was promised has been sent
+            self.finish()  # the declared length has been sent
             raise RuntimeError(f"the body is longer than its Content-Length of {self.declared}")
 
     def send(self, chunk):
@@ -326,14 +327,14 @@ class Response:
             raise ClientGone(str(error)) from None
 
     def end(self):
-        """The application has nothing more to say. The agent is told at once, whatever cleaning up is still to do."""
+        """End the answer. The agent sees its end at once, before the application cleans up."""
         if self.lines is None:
             raise RuntimeError("the application never called start_response")
         if not self.head_sent:
             self.suggest_length(0)
             self.send(b"")
         if self.declared is not None and not self.bodyless and self.sent < self.declared:
-            raise RuntimeError(f"the body has {self.sent} bytes, its Content-Length says {self.declared}")
+            raise RuntimeError(f"the body has {self.sent} bytes, but its Content-Length is {self.declared}")
         self.finish()
 
     def finish(self):
@@ -344,10 +345,10 @@ class Response:
             raise ClientGone(str(error)) from None
 
     def fail(self):
-        """Answer with an error if the answer has not begun; if it has, leave it cut off."""
+        """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
         if self.head_sent:
             return
-        body = b"The application failed to answer this request. Its log says why.\n"
+        body = b"The application failed to answer this request. The server's log has the details.\n"
         self.lines = None
         self.start("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
         self.suggest_length(len(body))
@@ -371,9 +372,9 @@ def run(application, environ, response):
 
 
 def drain(conn):
-    """Read what the application left of the request, or closing would look like a cut-off answer to the agent.
+    """Read the rest of the request, because closing with unread input would look like an incomplete answer.
 
-    The agent has seen the end of the answer by now and stops sending; the deadline is for an agent that does not.
+    The agent has seen the end of the answer and stops sending. The deadline guards against an agent that does not.
     """
     deadline = time.monotonic() + DRAIN_TIMEOUT
     try:
@@ -395,23 +396,23 @@ class Server:
         self.password = password
         self.pid = os.getpid()
         self.listener = socket.socket(socket.AF_UNIX)
-        # Before bind, Linux gives the file this mode from its first moment; and no umask has to change, which would
-        # concern every thread that the application has started.
+        # With fchmod before bind, Linux creates the file with this mode. Changing the umask instead would affect every
+        # thread of the application.
         os.fchmod(self.listener.fileno(), 0o600)
         self.listener.bind(path)
         self.listener.listen(BACKLOG)
         self.listener.setblocking(False)
 
     def close(self):
-        # A child that the application forked and that comes through here must not take the socket away.
+        # A forked child of the application may get here, and must not remove the socket.
         if os.getpid() == self.pid:
             try:
                 os.unlink(self.path)
             except OSError:
-                pass  # the agent was quicker
+                pass  # the agent has removed it already
 
     def serve_until_readable(self, control):
-        # poll, not epoll: an epoll set would be shared with children that the application forks.
+        # poll, not epoll: forked children of the application would share an epoll set.
         with selectors.PollSelector() as selector:
             selector.register(control, selectors.EVENT_READ)
             selector.register(self.listener, selectors.EVENT_READ)
@@ -425,7 +426,7 @@ class Server:
                     continue
                 except OSError as error:
                     print(f"wsgi-loader: cannot accept a connection: {error}", file=sys.stderr)
-                    time.sleep(0.1)  # out of descriptors, most likely: do not spin
+                    time.sleep(0.1)  # the process is probably out of descriptors: do not spin
                     continue
                 with conn:
                     self.serve(conn)
@@ -452,9 +453,9 @@ class Server:
             raise
         except ClientGone:
             pass
-        except BaseException:  # sys.exit() in a request is that request's failure, not the end of the process
+        except BaseException:  # sys.exit() in a request fails that request, and does not end the process
             if os.getpid() != self.pid:
-                raise  # a forked child on its way out; the connection and the main loop belong to the parent
+                raise  # a forked child exits; connection and main loop belong to the parent
             traceback.print_exc()
             try:
                 response.fail()
@@ -465,8 +466,8 @@ class Server:
 
 
 def main():
-    # A handler, not SIG_IGN, which children that the application starts would inherit. Ctrl-C reaches the whole process
-    # group of a terminal; what follows from it the agent decides.
+    # A handler, not SIG_IGN, which children of the application would inherit. Ctrl-C reaches the whole process group of a
+    # terminal, and the agent decides about the shutdown.
     signal.signal(signal.SIGINT, lambda *_: None)
 
     def terminate(*_):
@@ -482,12 +483,12 @@ def main():
         try:
             options = handshake()
             if not options.get("generation_dir"):
-                raise LoadError("The agent gave no generation_dir to listen in.")
+                raise LoadError("The handshake has no generation_dir, the directory for the socket.")
             directory = os.path.join(os.path.abspath(options["generation_dir"]), "backends")
             path = os.path.join(directory, f"wsgi.{pid}-{os.urandom(4).hex()}")
             if len(os.fsencode(path)) > SOCKET_PATH_MAX:
-                raise LoadError(f"The path {path} is longer than a Unix socket may have ({SOCKET_PATH_MAX} bytes). "
-                                "Put the instance directory elsewhere.")
+                raise LoadError(f"The path {path} is longer than a Unix socket allows ({SOCKET_PATH_MAX} bytes). "
+                                "Set XDG_RUNTIME_DIR to a shorter directory.")
             app_root = os.path.abspath(options.get("app_root") or os.getcwd())
             application = load_application(app_root, options.get("startup_file") or "passenger_wsgi.py")
             try:
@@ -498,12 +499,12 @@ def main():
             raise
         except BaseException as error:
             if os.getpid() != pid:
-                raise  # a child that the start-up script forked
+                raise  # a forked child of the start-up script
             say(f"!> Error\n!> \n{describe(error)}")
             sys.stderr.flush()
-            os._exit(1)  # threads that the application has started do not delay the bad news
+            os._exit(1)  # without waiting for threads of the application
 
-        # From here on the shutdown byte is waited for; a child process that reads its standard input must not get it.
+        # Descriptor 0 now carries the shutdown byte. A child that reads its standard input must not consume it.
         control = os.dup(0)
         with open(os.devnull, "rb") as null:
             os.dup2(null.fileno(), 0)

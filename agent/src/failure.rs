@@ -1,7 +1,7 @@
-//! Why a command failed, and with which exit code.
+//! The failure of a command: its message and its exit code.
 //!
-//! Every message names the thing and the remedy; the codes are part of the command line's contract
-//! and stand in `cabrank --help`.
+//! Every message names the file, option or process at fault and the remedy. The exit codes are part of
+//! the command line's contract, and `cabrank --help` lists them.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,14 +9,14 @@ use std::process::ExitCode;
 /// The exit codes, as `--help` lists them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  done; for `start`: shut down in good order
-  1  something else went wrong, or a second signal ended the agent at once
-  2  wrong usage: an unknown option, a bad value on the command line or in cabrank.toml
-  3  not found: no directory, no application in it, no running instance
-  4  the address cannot be listened on
+  0  success; for `start`: a graceful shutdown
+  1  any other failure, or a second signal that ended the agent at once
+  2  wrong usage: an unknown option, or a bad value on the command line or in cabrank.toml
+  3  not found: the directory, an application in it, or a running agent
+  4  the agent cannot listen on the address
   5  the application did not boot";
 
-/// The kinds of failure; the numbers are the exit codes.
+/// The kinds of failure. Their numbers are the exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Other = 1,

@@ -1,9 +1,9 @@
 //! The instance directory: `cabrank.<pid>` under `$XDG_RUNTIME_DIR` or the temporary directory.
 //!
 //! It holds the sockets of the application processes (`generation-0/backends/`), the loaders and the
-//! tools' socket (`admin`), and it is how the tools find a running agent. The agent holds a lock on it
-//! for as long as it lives, so whether a directory is stale does not hang on a pid, which may have been
-//! given to another process since.
+//! tools' socket (`admin`). The tools find a running agent by this directory. The agent locks the
+//! directory for as long as it lives: a directory without a lock is stale. The pid alone would not show
+//! that, because the system may have reused it.
 
 use crate::failure::Failure;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -15,21 +15,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PREFIX: &str = "cabrank.";
-/// `/generation-0/backends/` and a socket's name (loader, pid, random characters).
+/// The length of `/generation-0/backends/` and a socket's name (loader, pid, random characters).
 const LONGEST_BELOW: usize = 23 + 32;
-/// What a Unix socket's address has room for, with its final NUL.
+/// The size of a Unix socket's address, with its final NUL.
 const SUN_PATH: usize = 108;
 
-/// The directory of this agent; removed when dropped.
+/// The directory of this agent. Dropping it removes the directory.
 #[derive(Debug)]
 pub(crate) struct InstanceDir {
     path: PathBuf,
-    /// Holds the lock.
+    /// The open file that holds the lock.
     _lock: OwnedFd,
 }
 
 impl InstanceDir {
-    /// Creates the directory of this process and removes those that dead agents of the same user left.
+    /// Creates the directory of this process, and removes stale directories of the same user.
     pub(crate) fn create() -> Result<Self, Failure> {
         Self::create_in(&bases()[0])
     }
@@ -39,7 +39,7 @@ impl InstanceDir {
         let path = base.join(format!("{PREFIX}{}", std::process::id()));
         if path.as_os_str().len() + LONGEST_BELOW >= SUN_PATH {
             return Err(Failure::other(format!(
-                "{} is too long a path for Unix sockets in it. \
+                "the path of the instance directory is too long for Unix sockets: {}. \
                  Set XDG_RUNTIME_DIR to a shorter directory.",
                 path.display()
             )));
@@ -59,15 +59,15 @@ impl InstanceDir {
         Ok(dir)
     }
 
-    /// The directory itself.
+    /// Returns the path of the directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
-    /// What the handshake calls `generation_dir`.
+    /// Returns the directory that the handshake calls `generation_dir`.
     pub(crate) fn generation(&self) -> PathBuf {
         self.path.join("generation-0")
     }
-    /// Where the tools' socket is.
+    /// Returns the path of the tools' socket.
     pub(crate) fn admin_socket(&self) -> PathBuf {
         admin_socket(&self.path)
     }
@@ -76,7 +76,7 @@ impl InstanceDir {
         if let Err(e) = std::fs::remove_dir_all(&self.path)
             && e.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!("the instance directory {} stays: {e}", self.path.display());
+            tracing::warn!("cannot remove the instance directory {}: {e}", self.path.display());
         }
     }
 }
@@ -87,7 +87,7 @@ impl Drop for InstanceDir {
     }
 }
 
-/// The running agents of this user that can be found: pid and directory, in order of pid.
+/// Returns pid and directory of each running agent of this user, in order of pid.
 pub(crate) fn running() -> Vec<(u32, PathBuf)> {
     let mut found: Vec<_> = bases()
         .iter()
@@ -99,12 +99,12 @@ pub(crate) fn running() -> Vec<(u32, PathBuf)> {
     found
 }
 
-/// Where the tools' socket is in an instance directory.
+/// Returns the path of the tools' socket in an instance directory.
 pub(crate) fn admin_socket(dir: &Path) -> PathBuf {
     dir.join("admin")
 }
 
-/// Where instance directories may be; new ones go to the first.
+/// Returns the directories that may hold instance directories. A new one goes into the first.
 fn bases() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_dir());
     runtime.into_iter().chain([std::env::temp_dir()]).collect()
@@ -118,7 +118,7 @@ fn ours_in(base: &Path) -> Vec<(u32, PathBuf)> {
         .filter_map(|entry| {
             let name = entry.file_name();
             let pid = name.to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
-            let facts = entry.metadata().ok()?; // does not follow links: nobody can lend us theirs
+            let facts = entry.metadata().ok()?; // of the link itself, not its target
             (facts.is_dir() && (facts.uid() == uid || uid == 0)).then(|| (pid, entry.path()))
         })
         .collect()
@@ -127,7 +127,7 @@ fn ours_in(base: &Path) -> Vec<(u32, PathBuf)> {
 fn remove_stale(base: &Path) {
     for (pid, dir) in ours_in(base) {
         let Ok(_held) = lock(&dir) else { continue };
-        // Between creation and lock a living agent's directory looks stale for a moment.
+        // A new agent's directory is unlocked for a moment, between its creation and the lock.
         let young = dir
             .metadata()
             .and_then(|m| m.modified())
@@ -139,7 +139,7 @@ fn remove_stale(base: &Path) {
     }
 }
 
-/// Created with its mode, not given it later: there is no moment at which others may look in.
+/// Creates a directory with its mode, so that other users can never enter it.
 fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
@@ -157,7 +157,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn it_is_private_and_goes_with_its_owner() {
+    fn the_directory_is_private_and_removed_with_its_owner() {
         let base = tempfile::tempdir().unwrap();
         let dir = InstanceDir::create_in(base.path()).unwrap();
         let path = dir.path().to_owned();
@@ -168,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn what_dead_agents_left_is_removed_and_the_living_are_not() {
+    fn directories_of_dead_agents_are_removed_and_those_of_living_agents_stay() {
         let base = tempfile::tempdir().unwrap();
-        let stale = base.path().join("cabrank.4194304"); // above the largest pid there can be
+        let stale = base.path().join("cabrank.4194304"); // above the largest possible pid
         let alive = base.path().join("cabrank.4194305");
         std::fs::create_dir(&stale).unwrap();
         std::fs::create_dir(&alive).unwrap();

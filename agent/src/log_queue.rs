@@ -1,35 +1,35 @@
-//! The log's way to standard error: a bounded queue, and a thread that empties it.
+//! The path of log lines to standard error: a bounded queue, and a thread that empties it.
 //!
-//! Whoever reads the log may be slow, stopped or gone, and a write to a full pipe waits for ever. So
-//! nobody but this thread writes; what the queue has no room for is dropped, counted, and told of when
-//! lines go through again.
+//! The reader of the log may be slow, stopped or gone, and a write to a full pipe waits for ever. So
+//! only this thread writes. Lines that find the queue full are dropped and counted, and the count is
+//! logged as soon as lines go through again.
 //!
 //! `tracing-appender` has such a thread too, but its guard prints to standard output if the queue is
-//! full at the end. With `2>&1` that is the very pipe that is blocked, and the program never ends.
+//! full at the end. With `2>&1` that is the same blocked pipe, and the program would never end.
 
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// How many bytes may wait: a burst of some ten thousand lines.
-const ROOM: usize = 1 << 20;
-/// A buffer that has grown beyond this in a burst is not kept.
-const KEPT: usize = 64 << 10;
+/// The capacity of the queue in bytes: a burst of some ten thousand lines.
+const CAPACITY: usize = 1 << 20;
+/// The writer's buffer shrinks to this size after a burst.
+const KEPT_BUFFER: usize = 64 << 10;
 
-/// Lines that wait to be written.
+/// A queue of lines that wait to be written.
 pub(crate) struct Queue {
     state: Mutex<State>,
-    /// There is something to write.
+    /// Signals that a line was added.
     filled: Condvar,
-    /// All that there was has been written.
+    /// Signals that all lines have been written.
     emptied: Condvar,
 }
 
 struct State {
     pending: Vec<u8>,
     dropped: usize,
-    /// What the thread has taken is not written yet.
+    /// Whether the writer has taken lines that are not written yet.
     is_writing: bool,
     writer: Option<ThreadId>,
 }
@@ -41,18 +41,19 @@ impl Queue {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that panics runs under this lock.
+        // Code under this lock does not panic, so a poisoned lock still guards a valid state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the thread. `tell` is called on it with the number of lines that were lost.
+    /// Starts the writer thread, which calls `report` with the number of lines that were lost.
     pub(crate) fn start(
         &'static self,
         sink: impl Write + Send + 'static,
-        tell: impl Fn(usize) + Send + 'static,
+        report: impl Fn(usize) + Send + 'static,
     ) -> io::Result<()> {
-        let thread =
-            thread::Builder::new().name("log".into()).spawn(move || self.empty_into(sink, tell))?;
+        let thread = thread::Builder::new()
+            .name("log".into())
+            .spawn(move || self.empty_into(sink, report))?;
         self.state().writer = Some(thread.thread().id());
         Ok(())
     }
@@ -61,13 +62,13 @@ impl Queue {
         self.state().writer.is_some()
     }
 
-    /// One line, with its end. Never waits.
+    /// Adds one line, which includes its line break. Never waits.
     pub(crate) fn line(&self, line: &[u8]) {
         let mut state = self.state();
-        // After one line has been dropped none is taken before that has been told of: the word of it
-        // then stands where they are missing. A line on its own always has room, so that there is
-        // something to wake the thread for; so has the thread's own, which is that word.
-        let has_room = state.pending.is_empty() || state.pending.len() + line.len() <= ROOM;
+        // After a lost line the queue takes no further line until the writer has reported the loss, so
+        // that the report stands where the lines are missing. An empty queue takes a line of any length,
+        // so that the writer wakes; the writer's own line, the report, is taken always.
+        let has_room = state.pending.is_empty() || state.pending.len() + line.len() <= CAPACITY;
         if state.dropped == 0 && has_room || state.writer == Some(thread::current().id()) {
             self.put(state, line);
         } else {
@@ -75,8 +76,8 @@ impl Queue {
         }
     }
 
-    /// Text that is not dropped: for what is said once, at the end.
-    pub(crate) fn last_word(&self, text: &[u8]) {
+    /// Adds text that is never dropped: the last message of the program.
+    pub(crate) fn line_kept(&self, text: &[u8]) {
         self.put(self.state(), text);
     }
 
@@ -86,7 +87,7 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// Waits until all is written, but not longer than this.
+    /// Waits until all lines are written, for at most this time.
     pub(crate) fn flush(&self, at_most: Duration) {
         let state = self.state();
         let _ = self
@@ -95,26 +96,26 @@ impl Queue {
             .unwrap_or_else(PoisonError::into_inner);
     }
 
-    fn empty_into(&self, mut sink: impl Write, tell: impl Fn(usize)) {
+    fn empty_into(&self, mut sink: impl Write, report: impl Fn(usize)) {
         let mut batch = Vec::new();
         let mut failed = 0;
         loop {
             let dropped = self.take(&mut batch);
             if dropped > 0 {
-                tell(dropped);
+                report(dropped);
                 self.state().dropped -= dropped;
             }
             let unwritten = write_all(&mut sink, &batch);
             failed += unwritten.iter().filter(|&&b| b == b'\n').count();
             if unwritten.is_empty() && failed > 0 {
-                tell(std::mem::take(&mut failed));
+                report(std::mem::take(&mut failed));
             }
             batch.clear();
-            batch.shrink_to(KEPT);
+            batch.shrink_to(KEPT_BUFFER);
         }
     }
 
-    /// Waits for lines and swaps them for the empty `batch`; returns how many were dropped behind them.
+    /// Waits for lines and swaps them for the empty `batch`. Returns the number of lines dropped after them.
     fn take(&self, batch: &mut Vec<u8>) -> usize {
         let mut state = self.state();
         state.is_writing = false;
@@ -131,7 +132,7 @@ impl Queue {
     }
 }
 
-/// One event's line, as `tracing-subscriber` writes it: in one piece.
+/// `tracing-subscriber` writes each event's line with one call.
 impl Write for &Queue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.line(line);
@@ -142,14 +143,14 @@ impl Write for &Queue {
     }
 }
 
-/// Returns what could not be written.
+/// Writes `text`, and returns the part that could not be written.
 fn write_all<'a>(sink: &mut impl Write, mut text: &'a [u8]) -> &'a [u8] {
     while !text.is_empty() {
         match sink.write(text) {
             Ok(0) => break,
             Ok(written) => text = &text[written..],
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // Someone who shares the terminal or the pipe has made it non-blocking.
+            // Another process that shares the terminal or the pipe has made it non-blocking.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 thread::sleep(Duration::from_millis(10));
             }
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted_and_told_where_it_is_missing() {
+    fn lost_lines_are_counted_and_reported_where_they_are_missing() {
         let (reader, writer) = io::pipe().unwrap();
         let queue = started(writer);
         let push = |i: usize| queue.line(format!("line {i}\n").as_bytes());
@@ -202,22 +203,22 @@ mod tests {
     }
 
     #[test]
-    fn flush_waits_for_what_can_be_written_and_not_for_what_cannot() {
+    fn flush_waits_for_the_writer_but_not_for_a_blocked_one() {
         let (reader, writer) = io::pipe().unwrap();
         let queue = started(writer);
-        queue.flush(LONG); // there is nothing
+        queue.flush(LONG); // the queue is empty
         queue.line(b"one\n");
         queue.flush(LONG);
-        queue.line(&[b'x'; ROOM + 1]);
+        queue.line(&[b'x'; CAPACITY + 1]);
         let begun = Instant::now();
         queue.flush(Duration::from_millis(50));
         assert!(begun.elapsed() < LONG);
         drop(reader);
-        queue.flush(LONG); // the rest has failed
+        queue.flush(LONG); // the write has failed
     }
 
     #[test]
-    fn a_sink_that_is_busy_is_asked_again() {
+    fn a_sink_that_would_block_is_retried() {
         struct Busy(Vec<u8>, bool);
         impl Write for Busy {
             fn write(&mut self, text: &[u8]) -> io::Result<usize> {
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(busy.0, b"three\n");
     }
 
-    /// Fails until it is told not to.
+    /// Fails until the test mends it.
     struct Broken(PipeWriter, std::sync::mpsc::Receiver<()>, bool);
 
     impl Write for Broken {
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_whose_writing_failed_are_told_of_once_it_works_again() {
+    fn lines_whose_write_failed_are_reported_once_writes_succeed_again() {
         let (reader, writer) = io::pipe().unwrap();
         let (mend, mended) = std::sync::mpsc::channel();
         let queue = started(Broken(writer, mended, false));

@@ -1,5 +1,6 @@
-//! Logs: `tracing` to standard error, as text or as JSON, by way of a [queue](crate::log_queue): no
-//! task waits for whoever reads them.
+//! Logs: `tracing` to standard error, as text or as JSON.
+//!
+//! Lines go through a [queue](crate::log_queue), so that no task waits for the reader of the log.
 
 use crate::config::values::{LogFormat, LogLevel};
 use crate::log_queue::Queue;
@@ -10,12 +11,12 @@ use tracing_subscriber::filter::LevelFilter;
 
 static QUEUE: Queue = Queue::new();
 
-/// How long the end of the program waits for the last lines to be written.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// The longest time that the program waits at its end for the last lines to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sets up what `tracing` events go through. Call once.
+/// Installs the `tracing` subscriber and the panic hook. Call it once.
 pub(crate) fn init(level: LogLevel, format: LogFormat) -> io::Result<()> {
-    QUEUE.start(io::stderr(), tell_of_lost)?;
+    QUEUE.start(io::stderr(), report_lost)?;
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -28,44 +29,44 @@ pub(crate) fn init(level: LogLevel, format: LogFormat) -> io::Result<()> {
         .with_writer(|| &QUEUE)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
-        // It would print them to standard error itself.
+        // The subscriber would print its own errors to standard error, past the queue.
         .log_internal_errors(false);
-    // An error here means that a subscriber is set already: then that one serves.
+    // An error means that a subscriber is installed already; it stays.
     let _ = match format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
-    // The default hook writes to standard error itself, and would wait there.
+    // The default hook writes to standard error directly, and would wait there.
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
 
-/// An error, so that it is seen whatever the level is: the lines may have been errors.
-fn tell_of_lost(lines: usize) {
+/// Logs the number of lost lines. It is an error at every level, because the lines may have been errors.
+fn report_lost(lines: usize) {
     tracing::error!(
-        "log lines lost: {lines}. Standard error did not take them in time: read it faster, or log \
+        "log lines lost: {lines}. Standard error did not take them in time. Read it faster, or log \
          less (--log-level)."
     );
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    let what = panic.payload_as_str().unwrap_or("(no message)");
+    let message = panic.payload_as_str().unwrap_or("(no message)");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
-    tracing::error!("an error of cabrank itself, at {place}: {what}");
+    tracing::error!("cabrank has a bug and panicked at {place}: {message}");
 }
 
-/// Prints what a command has to say at its end.
-pub(crate) fn last_word(text: &str) {
+/// Prints the last message of a command, without dropping it.
+pub(crate) fn final_message(text: &str) {
     let text = format!("{text}\n");
     if QUEUE.is_started() {
-        QUEUE.last_word(text.as_bytes());
+        QUEUE.line_kept(text.as_bytes());
     } else {
-        // Nobody to tell if this fails, and the exit code says it too.
+        // If this write fails, the exit code still reports the failure.
         let _ = io::stderr().write_all(text.as_bytes());
     }
 }
 
-/// Gives the last lines a moment to be written. Call last.
+/// Waits for the last lines to be written, for at most [`FLUSH_TIMEOUT`]. Call it last.
 pub(crate) fn flush() {
-    QUEUE.flush(LAST_LINES);
+    QUEUE.flush(FLUSH_TIMEOUT);
 }

@@ -1,23 +1,26 @@
 //! `cabrank`: serves web applications through the cabrank application pool.
 //!
-//! The library knows nothing of the operating system; everything that does is here. From the outside
-//! in:
+//! The library does not depend on the operating system; the agent holds all code that does. From the
+//! outside in:
 //!
-//! - [`config`]: the command line, the environment and `cabrank.toml`, and what follows from them;
-//! - [`start`]: the life of one agent, from binding the port to the last process's end, and the
-//!   [`signals`] that tell it to stop;
-//! - [`front`]: the HTTP server, one request through the pool, and the two protocols to the processes;
-//! - [`app`]: application processes: the handshake, the spawner, a process's life and end;
-//! - [`instance_dir`]: the agent's directory, by which tools find it;
-//! - [`regular_file`]: what is looked at before a file of the user's is opened;
-//! - [`admin`]: what the running agent tells `cabrank status` and its like;
-//! - [`logging`]: events on their way to standard error, through a queue ([`log_queue`]).
+//! - [`config`]: the command line, the environment and `cabrank.toml`, and the settings they yield;
+//! - [`start`]: the life of one agent, from binding the port to the end of the last process, and the
+//!   [`signals`] that stop it;
+//! - [`front`]: the HTTP server, the path of one request through the pool, and the two protocols
+//!   between agent and processes;
+//! - [`app`]: application processes: the handshake, the spawner, the life and end of a process;
+//! - [`http`]: HTTP types that `front` and `app` share;
+//! - [`instance_dir`]: the agent's directory, where tools find the agent;
+//! - [`regular_file`]: the check before the agent opens a file of the user;
+//! - [`admin`]: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`;
+//! - [`logging`]: log lines to standard error, through a queue ([`log_queue`]).
 
 mod admin;
 mod app;
 mod config;
 mod failure;
 mod front;
+mod http;
 mod instance_dir;
 mod log_queue;
 mod logging;
@@ -29,17 +32,17 @@ use config::cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let done = match Cli::read().command {
+    let result = match Cli::read().command {
         Command::Start(args) => start::run(args),
         Command::Status(args) => admin::client::status(&args),
         Command::Stop(args) => admin::client::stop(&args),
         Command::Restart(args) => admin::client::restart(&args),
         Command::Detach(args) => admin::client::detach(&args),
     };
-    let code = match done {
+    let code = match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            logging::last_word(&format!("cabrank: {failure}"));
+            logging::final_message(&format!("cabrank: {failure}"));
             failure.exit_code()
         }
     };

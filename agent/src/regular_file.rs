@@ -1,14 +1,17 @@
-//! A look at a file before it is opened by a path that is the user's.
+//! A check of the file type before the agent opens a path that the user controls.
 //!
-//! To open a FIFO is to wait for somebody at its other end, and some devices are never read to their end:
-//! neither is what anybody wants of a configuration. The look comes before the opening, not after it, because
-//! some devices do something when they are opened. It follows links, for `cabrank.toml` may well be one.
+//! Opening a FIFO waits for a peer, and reading some devices never ends. The check comes before the
+//! opening, because opening some devices has an effect. It follows symbolic links, because
+//! `cabrank.toml` may be one.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// An error that says what is at `path` if that is not a regular file; the system's if there is nothing.
+/// Checks that `path` is a regular file.
+///
+/// # Errors
+/// The system's error if `path` does not exist, else an error that names the file type.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     let found = path.metadata()?.file_type();
     let what = if found.is_file() {

@@ -1,4 +1,4 @@
-//! The ways of being told to stop: SIGTERM, SIGINT, SIGQUIT, SIGHUP, `cabrank stop`.
+//! Requests to stop: SIGTERM, SIGINT, SIGQUIT, SIGHUP, `cabrank stop`.
 
 use std::io;
 use std::sync::Arc;
@@ -6,18 +6,19 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-/// What follows the first request within this time belongs to it: `timeout` signals the process and
-/// then its group, and a shell passes on the Ctrl-C that the terminal has sent to all. Nobody who has
-/// waited and lost patience is that quick.
+/// Requests that follow the first within this time count as the same request.
+///
+/// `timeout` signals the process and then its group, and a shell passes on the Ctrl-C that the terminal
+/// has already sent to all. A user who loses patience takes longer than this.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 
 pub(crate) struct Signals {
     term: Signal,
     int: Signal,
     quit: Signal,
-    /// None if it is to stay ignored.
+    /// `None` if SIGHUP stays ignored.
     hup: Option<Signal>,
-    /// Rung by `cabrank stop`.
+    /// Notified by `cabrank stop`.
     pub(crate) stop: Arc<Notify>,
     first: Option<Instant>,
 }
@@ -35,7 +36,8 @@ impl Signals {
         })
     }
 
-    /// Returns when the agent is told to stop: the first time in good order, the second time at once.
+    /// Waits for a request to stop. The first one asks for a graceful shutdown, the second for an immediate
+    /// end.
     pub(crate) async fn next(&mut self) {
         loop {
             let hangup = async {
@@ -62,7 +64,7 @@ impl Signals {
     }
 }
 
-/// Whoever started the agent with SIGHUP ignored, as `nohup` does, wants it to outlive the terminal.
+/// Returns whether the agent was started with SIGHUP ignored, as by `nohup`: it then outlives the terminal.
 fn hangup_is_ignored() -> bool {
     let number = SignalKind::hangup().as_raw_value();
     let status = procfs::process::Process::myself().and_then(|p| p.status());

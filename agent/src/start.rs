@@ -1,7 +1,7 @@
 //! `cabrank start`: the life of one agent.
 //!
-//! Bind the port, boot the application, serve; and in the other direction stop accepting, finish
-//! requests, end the processes, remove the directory. What fails before serving leaves nothing behind.
+//! The agent binds the port, boots the application and serves. To shut down, it stops accepting, finishes
+//! requests, ends the processes and removes its directory. A failure before serving cleans up the same way.
 
 use crate::admin::server::{self as admin, Admin};
 use crate::app::boot_error::BootError;
@@ -26,14 +26,19 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// How long the last processes are waited for after the pool has let go of them: longer than they are
-/// given to leave by themselves.
-const FAREWELL: Duration = Duration::from_secs(12);
+/// How long the agent waits for the last processes after the pool has detached them.
+///
+/// It exceeds the time in which the lifeline ends a process.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// Runs an agent until it is told to stop.
+/// Runs an agent until a request to stop.
 pub(crate) fn run(args: Box<StartArgs>) -> Result<(), Failure> {
     let settings = Arc::new(Settings::load(*args)?);
-    let no_threads = |e| Failure::other(format!("no threads can be started: {e}."));
+    let no_threads = |e| {
+        Failure::other(format!(
+            "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
+        ))
+    };
     logging::init(settings.log_level, settings.log_format).map_err(no_threads)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -41,7 +46,7 @@ pub(crate) fn run(args: Box<StartArgs>) -> Result<(), Failure> {
         .build()
         .map_err(no_threads)?;
     let done = runtime.block_on(live(settings));
-    // Tasks that are still there belong to connections that were given up.
+    // Tasks that still run belong to connections that were cut off.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }
@@ -56,8 +61,12 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
         Connections::new(Handle::current()).map_err(|e| Failure::other(e.to_string()))?;
     let pool = build_pool(&settings, &dir, &children, &connections)?;
     let options = settings.pool_options();
-    let admin_socket = admin::listen(&dir.admin_socket())
-        .map_err(|e| Failure::other(format!("the tools' socket cannot be opened: {e}.")))?;
+    let admin_socket = admin::listen(&dir.admin_socket()).map_err(|e| {
+        Failure::other(format!(
+            "cannot open the tools' socket {}: {e}.",
+            dir.admin_socket().display()
+        ))
+    })?;
     tokio::spawn(admin::serve(
         admin_socket,
         Arc::new(Admin {
@@ -89,7 +98,7 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
     }
 }
 
-/// What is to be ended again.
+/// A running agent: everything that its shutdown ends.
 struct Agent {
     settings: Arc<Settings>,
     pool: Pool,
@@ -105,7 +114,7 @@ impl Agent {
         options: cabrank::PoolOptions,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
-        greet(&self.settings, address);
+        announce(&self.settings, address);
         let (close, closing) = watch::channel(false);
         let front = Arc::new(Front {
             pool: self.pool.clone(),
@@ -114,14 +123,14 @@ impl Agent {
             closing,
         });
         let connections = server::serve(listener, front, signals.next()).await;
-        tracing::info!("shutting down: finishing the requests there are");
+        tracing::info!("shutting down: finishing open requests");
         let deadline = Instant::now() + self.settings.shutdown_timeout;
         close.send_replace(true);
         let finished = tokio::time::timeout_at(deadline.into(), connections.all_closed());
         tokio::select! {
             finished = finished => if finished.is_err() {
                 tracing::warn!(
-                    "requests were still open after {} s (--shutdown-timeout) and were cut off",
+                    "cutting off requests that are still open after {} s (--shutdown-timeout)",
                     self.settings.shutdown_timeout.as_secs_f64()
                 );
             },
@@ -135,7 +144,7 @@ impl Agent {
         }
     }
 
-    /// Ends the processes and removes the directory; false if a signal cut it short.
+    /// Ends the processes and removes the directory. Returns false if a second signal cut it short.
     async fn end(self, deadline: Instant, signals: &mut Signals) -> bool {
         let pool = self.pool.clone();
         let close = tokio::task::spawn_blocking(move || {
@@ -149,18 +158,18 @@ impl Agent {
             {
                 self.children.kill_all();
             }
-            if tokio::time::timeout(FAREWELL, self.children.all_gone()).await.is_err() {
+            if tokio::time::timeout(EXIT_TIMEOUT, self.children.all_gone()).await.is_err() {
                 self.children.kill_all();
             }
         };
-        let in_order = tokio::select! {
+        let graceful = tokio::select! {
             () = gone => true,
             () = signals.next() => false,
         };
-        if !in_order {
+        if !graceful {
             self.end_at_once();
         }
-        in_order
+        graceful
     }
 
     fn end_at_once(&self) -> Failure {
@@ -185,7 +194,12 @@ fn build_pool(
         Arc::clone(&own),
         Handle::current(),
     )
-    .map_err(|e| Failure::other(format!("the loader cannot be written: {e}.")))?;
+    .map_err(|e| {
+        Failure::other(format!(
+            "cannot write the loader into {}: {e}. Check the free space there.",
+            dir.path().display()
+        ))
+    })?;
     let pool = ApplicationPool::builder(spawner)
         .max(settings.max_pool_size)
         .max_per_app(settings.max_instances_per_app)
@@ -203,7 +217,7 @@ fn build_pool(
 fn log_event() -> impl Fn(&Event) {
     let booted = AtomicBool::new(false);
     move |event| match event {
-        // That the first process does not boot is how `start` ends: it is told there, once.
+        // `start` itself reports that the first process did not boot.
         Event::SpawnFailed { .. } if !booted.load(Ordering::Relaxed) => {}
         Event::Spawned { group, pid, .. } => {
             booted.store(true, Ordering::Relaxed);
@@ -211,12 +225,12 @@ fn log_event() -> impl Fn(&Event) {
         }
         Event::SpawnFailed { group, error, retry_in, .. } => {
             tracing::error!(
-                "{group}: {error} (next try not before {:.1} s)",
+                "{group}: {error} (next attempt in {:.1} s at the earliest)",
                 retry_in.as_secs_f64()
             );
         }
         Event::Detached { group, pid, reason, .. } => {
-            tracing::info!(pid, "{group}: process {} leaves: {reason}", pid.unwrap_or(0));
+            tracing::info!(pid, "{group}: process {} is leaving: {reason}", pid.unwrap_or(0));
         }
         Event::Restarting { group, mode, .. } => {
             tracing::info!("{group}: restarting ({mode:?})");
@@ -225,7 +239,7 @@ fn log_event() -> impl Fn(&Event) {
     }
 }
 
-fn greet(settings: &Settings, address: SocketAddr) {
+fn announce(settings: &Settings, address: SocketAddr) {
     let kind = settings.app.app_type.description;
     tracing::info!(
         "serving {} ({kind}, {}) at http://{address}",
@@ -233,16 +247,16 @@ fn greet(settings: &Settings, address: SocketAddr) {
         settings.environment
     );
     if io::stdout().is_terminal() {
-        let greeting = format!(
+        let summary = format!(
             "\n  cabrank {}\n\n  Application  {} ({kind})\n  Environment  {}\n  URL          \
-             http://{address}\n  PID          {}\n\n  Ctrl-C stops.\n\n",
+             http://{address}\n  PID          {}\n\n  Press Ctrl-C to stop.\n\n",
             env!("CARGO_PKG_VERSION"),
             settings.app.root.display(),
             settings.environment,
             std::process::id()
         );
-        // A terminal may be stopped (Ctrl-S) or gone: neither is a reason not to serve.
-        tokio::task::spawn_blocking(move || io::stdout().write_all(greeting.as_bytes()));
+        // A terminal that is stopped (Ctrl-S) or gone must not keep the agent from serving.
+        tokio::task::spawn_blocking(move || io::stdout().write_all(summary.as_bytes()));
     }
 }
 
@@ -250,17 +264,17 @@ fn address_failure(settings: &Settings, e: &io::Error) -> Failure {
     let at = settings.listen;
     let remedy = match e.kind() {
         io::ErrorKind::AddrInUse => {
-            "another program listens there: stop it, or choose another with --port"
+            "Another program listens there: stop it, or choose another port with --port."
         }
         io::ErrorKind::PermissionDenied => {
-            "ports below 1024 need special rights: choose another with --port"
+            "Ports below 1024 need special rights: choose another port with --port."
         }
         io::ErrorKind::AddrNotAvailable => {
-            "this machine does not have the address: choose another with --address"
+            "This machine does not have the address: choose another with --address."
         }
-        _ => "choose another with --address and --port",
+        _ => "Choose another with --address and --port.",
     };
-    let message = format!("cannot listen on port {} of {}: {e}; {remedy}.", at.port(), at.ip());
+    let message = format!("cannot listen on port {} of {}: {e}. {remedy}", at.port(), at.ip());
     Failure::new(Kind::Address, message)
 }
 
@@ -271,8 +285,8 @@ fn boot_failure(error: &GetError) -> Failure {
     };
     let message = match boot {
         Some(boot) if !boot.details().is_empty() => {
-            let said = boot.details().replace('\n', "\n  ");
-            format!("{} It said:\n\n  {said}", boot.summary)
+            let output = boot.details().replace('\n', "\n  ");
+            format!("{} Its output:\n\n  {output}", boot.summary)
         }
         Some(boot) => boot.summary.clone(),
         None => error.to_string(),

@@ -1,4 +1,4 @@
-//! The tools' side: `cabrank status`, `stop`, `restart`, `detach`.
+//! The tools' side of the socket: `cabrank status`, `stop`, `restart`, `detach`.
 
 use super::report::Report;
 use super::{Reply, Request, render};
@@ -10,7 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait for the agent's answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
     match ask(&args.which, &Request::Status)? {
@@ -42,7 +43,7 @@ fn json(report: &Report) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A reader that has gone away (`cabrank status | head -1`) is no failure.
+/// Prints the text. Ignores a reader that has closed its end (`cabrank status | head -1`).
 fn print(text: &str) -> Result<(), Failure> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::other(e.to_string())),
@@ -52,7 +53,7 @@ fn print(text: &str) -> Result<(), Failure> {
 
 fn done(which: &InstanceArgs, request: &Request) -> Result<(), Failure> {
     match ask(which, request)? {
-        Reply::Done(what) => print(&format!("{what}\n")),
+        Reply::Done(message) => print(&format!("{message}\n")),
         other => Err(unexpected(other)),
     }
 }
@@ -60,38 +61,43 @@ fn done(which: &InstanceArgs, request: &Request) -> Result<(), Failure> {
 fn unexpected(reply: Reply) -> Failure {
     match reply {
         Reply::Refused(why) => Failure::other(why),
-        _ => Failure::other("the agent gave an answer to another question. Is it of this version?"),
+        _ => Failure::other(
+            "the agent gave an unexpected answer. Use the `cabrank` of the version that the agent runs.",
+        ),
     }
 }
 
 fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
     let (pid, dir) = choose(instance_dir::running(), which.instance.map(|pid| pid.0))?;
-    talk(&dir, request)
-        .map_err(|e| Failure::other(format!("the agent {pid} does not answer: {e}.")))
+    talk(&dir, request).map_err(|e| {
+        Failure::other(format!(
+            "the agent {pid} does not answer: {e}. Try again, or look at its log."
+        ))
+    })
 }
 
-/// The instance that is meant.
+/// Chooses the agent that the command addresses.
 fn choose(running: Vec<(u32, PathBuf)>, wanted: Option<u32>) -> Result<(u32, PathBuf), Failure> {
     let pids = running.iter().map(|(pid, _)| pid.to_string()).collect::<Vec<_>>().join(", ");
     let mut matching = running.into_iter().filter(|(pid, _)| wanted.is_none_or(|w| w == *pid));
     match (matching.next(), matching.next(), wanted) {
         (Some(one), None, _) => Ok(one),
         (Some(_), Some(_), _) => Err(Failure::usage(format!(
-            "several agents are running: {pids}. Say which with --instance PID."
+            "several agents are running: {pids}. Choose one with --instance PID."
         ))),
         (None, _, Some(pid)) if !pids.is_empty() => {
-            Err(Failure::not_found(format!("no agent {pid} is running. These are: {pids}.")))
+            Err(Failure::not_found(format!("no agent {pid} is running. Running agents: {pids}.")))
         }
         (None, ..) => Err(Failure::not_found(
-            "no agent of this user is running. Start one with `cabrank start DIR` \
-             (and the same XDG_RUNTIME_DIR or TMPDIR).",
+            "found no running agent of this user. Start one with `cabrank start DIR`; agent and tools \
+             need the same XDG_RUNTIME_DIR or TMPDIR.",
         )),
     }
 }
 
 fn talk(dir: &Path, request: &Request) -> std::io::Result<Reply> {
     let mut stream = UnixStream::connect(instance_dir::admin_socket(dir))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     let mut text = serde_json::to_string(request)?;
     text.push('\n');
     stream.write_all(text.as_bytes())?;
@@ -105,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_instance_is_taken_and_several_are_listed() {
+    fn a_single_agent_is_chosen_and_several_are_listed() {
         let one = || vec![(5, PathBuf::from("/a"))];
         let two = || vec![(5, PathBuf::from("/a")), (6, PathBuf::from("/b"))];
         assert_eq!(choose(one(), None).unwrap().0, 5);

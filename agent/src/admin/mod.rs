@@ -1,8 +1,8 @@
-//! What tools ask a running agent, and what it says.
+//! The dialogue between tools and a running agent.
 //!
-//! The talk is one JSON line each way over the Unix socket `admin` in the instance directory:
-//! [`server`] is the agent's side, [`client`] the tools'. [`report`] is what `status` tells, [`render`]
-//! its text for people.
+//! Each side sends one JSON line over the Unix socket `admin` in the instance directory. [`server`] is
+//! the agent's side, and [`client`] the tools'. [`report`] is the answer to `status`, and [`render`]
+//! turns it into text for people.
 
 pub(crate) mod client;
 pub(crate) mod render;
@@ -11,7 +11,7 @@ pub(crate) mod server;
 
 use serde::{Deserialize, Serialize};
 
-/// What a tool asks for.
+/// A tool's request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
@@ -21,7 +21,7 @@ pub(crate) enum Request {
     Detach { pid: u32 },
 }
 
-/// What the agent answers.
+/// The agent's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {

@@ -3,7 +3,7 @@
 use super::report::{Group, Process, Report};
 use std::fmt::Write;
 
-/// The report for people; in colour if `colour`.
+/// Formats the report for people, in colour if `colour`.
 pub(crate) fn text(report: &Report, colour: bool) -> String {
     let mut out = Page { text: String::new(), colour };
     out.line(&format!("cabrank {}, {}", report.version, report.date));
@@ -42,7 +42,7 @@ fn group(out: &mut Page, group: &Group) {
         out.fact("  Last error", &error);
     }
     if let Some(left) = group.back_off {
-        out.fact("  Next try in", &duration(left));
+        out.fact("  Next attempt in", &duration(left));
     }
     if !group.processes.is_empty() {
         table(out, &group.processes);
@@ -61,7 +61,7 @@ fn table(out: &mut Page, processes: &[Process]) {
     let join = |cells: &[&str]| {
         let mut line = String::from(" ");
         for (i, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-            // Numbers to the right, the last column's words to the left.
+            // Numbers are aligned to the right, the words of the last column to the left.
             let _ = if i + 1 < cells.len() {
                 write!(line, " {cell:>width$} ")
             } else {
@@ -95,7 +95,7 @@ fn row(p: &Process) -> [String; 8] {
     ]
 }
 
-/// The two largest units, as Passenger writes them.
+/// Formats a duration with its two largest units, as Passenger does.
 fn duration(seconds: f64) -> String {
     let s = seconds as u64;
     match s {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_two_units() {
+    fn durations_have_at_most_two_units() {
         let written = [5.9, 61.0, 3_600.0, 90_061.0].map(duration);
         assert_eq!(written, ["5s", "1m 1s", "1h 0m", "1d 1h"]);
     }

@@ -1,4 +1,4 @@
-//! The facts of `cabrank status`: the pool's snapshot, and what `/proc` says of its processes.
+//! The report of `cabrank status`: the pool's snapshot, and the data of its processes from `/proc`.
 
 use crate::app::Pool;
 use crate::app::connections::Connections;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Everything there is to say about one agent. Times are in seconds, memory in bytes.
+/// The report of one agent. Times are in seconds, memory in bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) version: String,
@@ -39,7 +39,7 @@ pub(crate) struct Group {
     pub(crate) requests_in_queue: usize,
     pub(crate) spawning: bool,
     pub(crate) restarting: bool,
-    /// How long no spawn will be tried, after one that failed.
+    /// The time until the next spawn attempt, after a failed one.
     pub(crate) back_off: Option<f64>,
     pub(crate) last_error: Option<String>,
     pub(crate) processes: Vec<Process>,
@@ -55,18 +55,18 @@ pub(crate) struct Process {
     pub(crate) concurrency: usize,
     pub(crate) uptime: f64,
     pub(crate) last_used: f64,
-    /// Percent of one processor, over its whole life.
+    /// Percent of one processor, averaged over the process's life.
     pub(crate) cpu: Option<f64>,
-    /// Its share of what it uses: shared pages count in proportion.
+    /// The proportional set size: shared pages count in proportion.
     pub(crate) memory: Option<u64>,
-    /// Connections to it that are kept for the next requests.
+    /// The number of idle connections to the process.
     #[serde(default)]
     pub(crate) kept_connections: usize,
-    /// Whether it has the code of before the last restart.
+    /// Whether the process runs the code from before the last restart.
     pub(crate) outdated: bool,
 }
 
-/// What a report needs to know besides the pool.
+/// The inputs of a report besides the pool.
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     pub(crate) connections: &'a Connections,
@@ -76,11 +76,11 @@ pub(crate) struct About<'a> {
 }
 
 impl Report {
-    /// Takes stock. Reads `/proc`, so not for a task that must not block.
+    /// Takes a report. The function reads `/proc`, so it blocks.
     pub(crate) fn of(pool: &Pool, about: &About<'_>) -> Report {
         let Snapshot { max, count, active, spawning, draining, waiting, groups, .. } =
             pool.snapshot();
-        let kept = about.connections.kept();
+        let idle = about.connections.idle_counts();
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
             date: httpdate::fmt_http_date(SystemTime::now()),
@@ -96,15 +96,15 @@ impl Report {
             spawning,
             draining,
             requests_in_queue: waiting,
-            groups: groups.into_iter().map(|g| group(g, &kept)).collect(),
+            groups: groups.into_iter().map(|g| group(g, &idle)).collect(),
         }
     }
 }
 
-/// Connections kept, by process.
-type Kept = HashMap<Identifier, usize>;
+/// The number of idle connections by process.
+type IdleCounts = HashMap<Identifier, usize>;
 
-fn group(g: GroupSnapshot, kept: &Kept) -> Group {
+fn group(g: GroupSnapshot, idle: &IdleCounts) -> Group {
     Group {
         name: g.name,
         app_root: g.app_root.display().to_string(),
@@ -115,11 +115,11 @@ fn group(g: GroupSnapshot, kept: &Kept) -> Group {
         restarting: g.restarting,
         back_off: g.backing_off.map(|d| d.as_secs_f64()),
         last_error: g.last_error,
-        processes: g.processes.into_iter().map(|p| process(p, kept)).collect(),
+        processes: g.processes.into_iter().map(|p| process(p, idle)).collect(),
     }
 }
 
-fn process(p: ProcessSnapshot, kept: &Kept) -> Process {
+fn process(p: ProcessSnapshot, idle: &IdleCounts) -> Process {
     Process {
         pid: p.pid,
         identifier: p.identifier.as_u64(),
@@ -131,7 +131,7 @@ fn process(p: ProcessSnapshot, kept: &Kept) -> Process {
         last_used: p.last_used.as_secs_f64(),
         cpu: p.pid.and_then(|pid| cpu_of(pid, p.age)),
         memory: p.pid.and_then(memory_of),
-        kept_connections: kept.get(&p.identifier).copied().unwrap_or(0),
+        kept_connections: idle.get(&p.identifier).copied().unwrap_or(0),
         outdated: p.outdated,
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proc_knows_this_process() {
+    fn proc_reports_this_process() {
         assert!(memory_of(std::process::id()).unwrap() > 1000);
         assert!(cpu_of(std::process::id(), Duration::from_secs(1)).unwrap() >= 0.0);
         assert!(memory_of(u32::MAX).is_none());

@@ -1,7 +1,7 @@
 //! The agent's side of the tools' socket.
 //!
-//! It is for the same user (and root): the directory around it keeps others out, and the kernel's word
-//! on who is at the other end is asked as well.
+//! Only the same user and root may use it. The mode of its directory keeps other users out, and the
+//! server checks the credentials of each peer as well.
 
 use super::report::{About, Report};
 use super::{Reply, Request};
@@ -21,9 +21,10 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest time for one dialogue.
+const DIALOGUE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the tools can get at.
+/// The parts of the agent that the tools can reach.
 pub(crate) struct Admin {
     pub(crate) pool: Pool,
     pub(crate) connections: Connections,
@@ -31,19 +32,18 @@ pub(crate) struct Admin {
     pub(crate) settings: Arc<Settings>,
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
-    /// Rung to shut the agent down.
+    /// Notified to shut the agent down.
     pub(crate) stop: Arc<Notify>,
 }
 
-/// Opens the socket. Its directory is closed to others from the beginning, so nobody can come in
-/// before the mode is set.
+/// Opens the socket. Other users cannot connect before its mode is set, because its directory is private.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
-/// Answers tools for as long as the agent lives.
+/// Answers tools until the agent ends.
 pub(crate) async fn serve(listener: UnixListener, admin: Arc<Admin>) {
     let ours = rustix::process::geteuid().as_raw();
     loop {
@@ -57,7 +57,7 @@ pub(crate) async fn serve(listener: UnixListener, admin: Arc<Admin>) {
         }
         let admin = Arc::clone(&admin);
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(PATIENCE, attend(stream, &admin)).await;
+            let _ = tokio::time::timeout(DIALOGUE_TIMEOUT, attend(stream, &admin)).await;
         });
     }
 }
@@ -67,7 +67,9 @@ async fn attend(mut stream: UnixStream, admin: &Arc<Admin>) -> io::Result<()> {
     BufReader::new((&mut stream).take(4096)).read_line(&mut line).await?;
     let reply = match serde_json::from_str(&line) {
         Ok(request) => answer(admin, request).await,
-        Err(e) => Reply::Refused(format!("the agent does not understand the request: {e}")),
+        Err(e) => Reply::Refused(format!(
+            "the agent does not understand the request: {e}. Use the `cabrank` of the version that the agent runs."
+        )),
     };
     let mut text = serde_json::to_string(&reply)?;
     text.push('\n');
@@ -97,21 +99,20 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
     }
 }
 
-/// The same as an operator's `touch tmp/restart.txt`, followed by a look at it: one way to restart,
-/// rolling or not as the settings say.
+/// Restarts the application: touches `tmp/restart.txt`, as an operator would, and lets the pool check it.
 fn restart(admin: &Arc<Admin>) -> Reply {
     let dir = admin.options.restart_dir();
     let file = dir.join("restart.txt");
     if let Err(e) = touch(&dir, &file) {
         return Reply::Refused(format!(
-            "{} cannot be written: {e}. Move away what is there, or set --restart-dir to a directory \
-             that this user may write to.",
+            "cannot write {}: {e}. Move it away, or set --restart-dir to a directory that this user may \
+             write to.",
             file.display()
         ));
     }
     let admin = Arc::clone(admin);
     tokio::spawn(async move {
-        // Not before the pool looks at the file again.
+        // Wait until the pool checks the file again.
         tokio::time::sleep(admin.settings.stat_throttle_rate + Duration::from_millis(5)).await;
         let _ = admin.pool.get_async(&admin.options).await;
     });
@@ -136,10 +137,10 @@ fn detach(pool: &Pool, pid: u32) -> Reply {
         .map(|p| p.identifier);
     match found {
         Some(identifier) if pool.detach(identifier) => {
-            Reply::Done(format!("Process {pid} gets no more requests and leaves."))
+            Reply::Done(format!("Process {pid} gets no more requests and shuts down."))
         }
         _ => Reply::Refused(format!(
-            "there is no process {pid} in the pool. `cabrank status` shows those there are."
+            "the pool has no process {pid}. `cabrank status` lists its processes."
         )),
     }
 }

@@ -1,22 +1,22 @@
-//! Why an application process did not become ready, with what the application itself said.
+//! The error of a process that did not become ready, with the application's own output.
 
 use std::fmt;
 
 /// The error of a spawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BootError {
-    /// What happened, in one sentence, with the remedy where there is one.
+    /// One sentence that says what happened, with the remedy if there is one.
     pub(crate) summary: String,
-    /// What the loader said behind `!> Error`; may be empty.
+    /// The loader's text after `!> Error`; may be empty.
     pub(crate) message: String,
-    /// Whether `message` is HTML, made by the loader to be shown as it is.
+    /// Whether `message` is HTML from the loader, which pages show unescaped.
     pub(crate) html: bool,
-    /// What the application printed while it started, both streams, as it came.
+    /// The application's output while it started, from both streams in order of arrival.
     pub(crate) output: String,
 }
 
 impl BootError {
-    /// An error that comes with nothing from the application.
+    /// Creates an error without any output of the application.
     pub(crate) fn plain(summary: impl Into<String>) -> Self {
         BootError {
             summary: summary.into(),
@@ -26,28 +26,31 @@ impl BootError {
         }
     }
 
-    /// Everything the application said, for logs, terminals and pages.
+    /// Returns the application's message and output, for logs, terminals and pages.
     pub(crate) fn details(&self) -> String {
         let parts = [self.message.trim_end(), self.output.trim_end()];
         parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// One line: the summary, and of what the application said the error itself: the last line that names
-/// one, for Python puts it below the traceback and JavaScript above the stack; else the last line.
+/// Writes one line: the summary, and the line of the output that names the error.
+///
+/// That is the last line that looks like an error, else the last line. Python prints the error below the
+/// traceback, and JavaScript prints it above the stack.
 impl fmt::Display for BootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary)?;
-        let said = if self.message.trim().is_empty() { &self.output } else { &self.message };
-        let lines = || said.lines().rev().filter(|l| !l.trim().is_empty());
+        let output = if self.message.trim().is_empty() { &self.output } else { &self.message };
+        let lines = || output.lines().rev().filter(|l| !l.trim().is_empty());
         match lines().find(|l| names_an_error(l)).or_else(|| lines().next()) {
-            Some(last) if !self.html => write!(f, " Its last words: {}", last.trim()),
+            Some(last) if !self.html => write!(f, " Its output: {}", last.trim()),
             _ => Ok(()),
         }
     }
 }
 
-/// `SyntaxError: …`, `app.ConfigError`, `TypeError [ERR_INVALID_ARG_TYPE]: …`
+/// Returns whether the line names an error, such as `SyntaxError: …`, `app.ConfigError` or
+/// `TypeError [ERR_INVALID_ARG_TYPE]: …`.
 fn names_an_error(line: &str) -> bool {
     let name = line.split(": ").next().unwrap_or_default().trim_end_matches(':');
     let name = name.split_once(" [").map_or(name, |(name, _)| name);
@@ -63,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_error_is_found_below_a_traceback_and_above_a_stack() {
-        for (said, last) in [
+        for (output, line) in [
             (
                 "Traceback:\n  File \"a.py\", line 1\nModuleNotFoundError: No module named 'x'\n",
                 "ModuleNotFoundError: No module named 'x'",
@@ -80,8 +83,8 @@ mod tests {
             ("Error: one\nstill thinking\n", "Error: one"),
             ("no Error: here\n bye \n", "bye"),
         ] {
-            let error = BootError { message: said.into(), ..BootError::plain("It failed.") };
-            assert_eq!(error.to_string(), format!("It failed. Its last words: {last}"));
+            let error = BootError { message: output.into(), ..BootError::plain("It failed.") };
+            assert_eq!(error.to_string(), format!("It failed. Its output: {line}"));
         }
     }
 }

@@ -1,5 +1,6 @@
-//! All application processes that live, pool or no pool: so that an agent that must end at once can
-//! take them with it, and one that ends in good order knows when the last is gone.
+//! All living application processes, in the pool or not.
+//!
+//! An agent that must end at once kills them. An agent that shuts down gracefully waits for the last.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashSet;
@@ -15,24 +16,24 @@ pub(crate) struct Children {
 
 impl Children {
     fn groups(&self) -> std::sync::MutexGuard<'_, HashSet<u32>> {
-        // Nothing that panics runs under this lock.
+        // Code under this lock does not panic, so a poisoned lock still guards a valid set.
         self.groups.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
     pub(crate) fn add(&self, pid: u32) {
         self.groups().insert(pid);
     }
-    /// Call before the leader is reaped: until then nobody else can get its number.
+    /// Removes a process group. Call it before the leader is reaped: until then the system keeps its pid.
     pub(crate) fn remove(&self, pid: u32) {
         self.groups().remove(&pid);
         self.changed.notify_waiters();
     }
-    /// Ends every one of them without asking.
+    /// Kills all process groups.
     pub(crate) fn kill_all(&self) {
         for &pid in self.groups().iter() {
             kill_group(pid, Signal::KILL);
         }
     }
-    /// Returns when none is left.
+    /// Waits until every process group is removed.
     pub(crate) async fn all_gone(&self) {
         loop {
             let changed = self.changed.notified();
@@ -44,7 +45,7 @@ impl Children {
     }
 }
 
-/// Signals a whole process group; that it is gone already is no error.
+/// Sends a signal to a process group. Ignores a group that is gone.
 pub(crate) fn kill_group(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(pid, signal);

@@ -1,20 +1,21 @@
-//! Connections to processes that speak HTTP themselves: they stay open between requests, in the library's
-//! own resource pool, keyed by process.
+//! Connections to processes that speak HTTP themselves.
 //!
-//! A connection comes back only when it is known to be as it was before the request: the answer was read
-//! to its end, and the process did not say that it would close. Whatever else ends an exchange closes the
-//! connection: an error, a client that leaves, a panic. So nothing of one answer can come before another.
-//! That is why [`Lent`] turns the pool's guard round: dropped, it closes; [`keep`](Lent::keep) returns.
+//! These connections stay open between requests, in the library's own resource pool, keyed by process.
 //!
-//! A kept connection is lent after a look at it that asks the kernel whether the process has closed it.
-//! How many are lent at once is not this pool's to bound: each belongs to a session, and how many of
-//! these a process has is the application pool's to say.
+//! A connection returns to the pool only after a complete exchange. The agent has read the answer to its
+//! end, and the process has not announced that it will close. Every other end of an exchange closes the
+//! connection: an error, a client that leaves, a panic. So the rest of one answer cannot be taken for the
+//! next. [`Lent`] therefore reverses the pool's guard: dropping it closes the connection, and
+//! [`keep`](Lent::keep) returns it.
+//!
+//! Before the pool lends an idle connection, it asks the kernel whether the process has closed it.
+//! The pool does not limit the number of borrowed connections. Each belongs to a session, and the
+//! application pool limits the sessions of a process.
 
 use super::handshake::Address;
-use super::process::AppInfo;
 use super::stream::{self, AppStream, Watch, Watched};
-use crate::front::session_codec::{MAX_HEAD, MAX_HEADERS};
-use crate::front::upload::Upload;
+use crate::http::upload::Upload;
+use crate::http::{MAX_REPLY_FIELDS, MAX_REPLY_HEAD};
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool, Limit,
     PoolBuildError, ResourcePoolBuilder, ResourceSnapshot, ResourceState,
@@ -24,23 +25,46 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// More idle connections than this, to one process, are not worth their descriptors.
-const MAX_KEPT: usize = 128;
-/// What a burst of requests has left behind is closed after this time.
+/// The largest number of idle connections to one process; more are not worth their descriptors.
+const MAX_IDLE: usize = 128;
+/// The time after which an idle connection is closed.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// A process, as far as connections to it are concerned.
+/// The key of a process's connections in the pool.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ProcessKey {
     pub(crate) identifier: Identifier,
     pub(crate) address: Address,
 }
 
-/// One connection: HTTP over a stream, both in the hands of a task of its own.
+/// A process as a target of connections.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) key: ProcessKey,
+    has_exited: AtomicBool,
+}
+
+impl Endpoint {
+    pub(crate) fn new(key: ProcessKey) -> Arc<Self> {
+        Arc::new(Endpoint { key, has_exited: false.into() })
+    }
+
+    /// Marks the process as ended. Call [`Connections::close_idle`] afterwards.
+    pub(crate) fn set_exited(&self) {
+        self.has_exited.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the process has ended.
+    pub(crate) fn has_exited(&self) -> bool {
+        self.has_exited.load(Ordering::Acquire)
+    }
+}
+
+/// One connection: HTTP over a stream. A task of its own reads and writes the stream.
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
     pub(crate) sender: SendRequest<Upload>,
@@ -48,7 +72,7 @@ pub(crate) struct HttpConnection {
     has_served: bool,
 }
 
-/// Opens connections, and looks at those that were kept.
+/// Opens connections, and tests idle ones before they are lent.
 #[derive(Debug)]
 pub(crate) struct Connector;
 
@@ -61,14 +85,14 @@ impl AsyncResourceFactory for Connector {
         let opened = stream::open(&process.address)?;
         let stream = AppStream::finish(opened, &process.address).await?;
         let (stream, watch) = Watched::new(stream);
-        // The same bounds as in the other protocol.
+        // The session protocol has the same limits.
         let (sender, connection) = http1::Builder::new()
-            .max_buf_size(MAX_HEAD)
-            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_REPLY_HEAD)
+            .max_headers(MAX_REPLY_FIELDS)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(ConnectError::process)?;
-        // Ends when both sides are done with it.
+        // The task ends when both sides have closed the connection.
         tokio::spawn(async move {
             if let Err(e) = connection.with_upgrades().await {
                 tracing::debug!("a connection to an application process ended: {e}");
@@ -77,12 +101,12 @@ impl AsyncResourceFactory for Connector {
         Ok(HttpConnection { sender, stream: watch, has_served: false })
     }
 
-    /// Closed by the process, or with bytes on it that nobody asked for: not to be used.
+    /// Returns false if the process has closed the connection or has sent bytes without a request.
     async fn validate(&self, _: &ProcessKey, connection: &mut HttpConnection) -> bool {
         !connection.sender.is_closed() && connection.stream.is_quiet()
     }
 
-    /// It may have to put the last bytes of an exchange behind it.
+    /// Waits until the last bytes of the exchange are written.
     async fn passivate(
         &self,
         _: &ProcessKey,
@@ -97,12 +121,12 @@ type Pool = KeyedResourcePool<ProcessKey, Async<Connector>>;
 fn options() -> ResourcePoolBuilder<Async<Connector>, Pool> {
     Pool::builder(Async(Connector))
         .max_active(Limit::None)
-        .max_idle(MAX_KEPT)
+        .max_idle(MAX_IDLE)
         .max_idle_time(MAX_IDLE_TIME)
         .test_on_borrow(true)
 }
 
-/// Where the pool's maintenance runs.
+/// Runs the pool's maintenance on the agent's runtime.
 struct Tokio(Handle);
 
 impl Runtime for Tokio {
@@ -117,51 +141,55 @@ impl Runtime for Tokio {
     }
 }
 
-/// The connections to all processes; clones are the same.
+/// The connections to all processes. Clones share one pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections(Pool);
 
 impl Connections {
-    /// None yet. Those that are idle for too long are closed by a task of the runtime.
+    /// Creates an empty pool. A task of `runtime` closes connections that are idle for too long.
     pub(crate) fn new(runtime: Handle) -> Result<Self, PoolBuildError> {
         options().build_on(Tokio(runtime)).map(Connections)
     }
 
-    /// A connection for one request: a kept one, or a new one. `afresh`: only a new one will do.
+    /// Borrows a connection for one request: an idle one, or a new one.
+    ///
+    /// With `only_new`, idle connections that the pool lends are closed until it opens a new one.
     pub(crate) async fn borrow(
         &self,
-        process: &Arc<AppInfo>,
-        afresh: bool,
+        endpoint: &Arc<Endpoint>,
+        only_new: bool,
     ) -> Result<Lent, ConnectError> {
         loop {
-            let connection = self.0.borrow_async(&process.key).await.map_err(connect_error)?;
+            let connection = self.0.borrow_async(&endpoint.key).await.map_err(connect_error)?;
             let connection = Lent {
-                process: Arc::clone(process),
+                pool: self.clone(),
+                endpoint: Arc::clone(endpoint),
                 connection: Some(connection.into_owned()),
                 is_last: false,
             };
-            if !(afresh && connection.has_served()) {
+            if !(only_new && connection.has_served()) {
                 return Ok(connection);
             }
         }
     }
 
-    /// Closes those to one process that are idle.
-    pub(crate) fn close_kept(&self, process: &ProcessKey) {
-        self.0.clear_key(process);
+    /// Closes the idle connections to one process.
+    pub(crate) fn close_idle(&self, endpoint: &Endpoint) {
+        self.0.clear_key(&endpoint.key);
     }
 
-    /// How many are kept to each process that has any. Stock that is still being opened, for a client that has
-    /// left, is no connection yet.
-    pub(crate) fn kept(&self) -> HashMap<Identifier, usize> {
-        let is_kept = |one: &&ResourceSnapshot| {
+    /// Counts the idle connections of each process.
+    ///
+    /// A connection that is still being opened for a client that has left does not count.
+    pub(crate) fn idle_counts(&self) -> HashMap<Identifier, usize> {
+        let is_idle = |one: &&ResourceSnapshot| {
             matches!(one.state, ResourceState::Idle | ResourceState::Tested)
         };
         let keys = self.0.snapshot().keys;
-        let kept = keys.iter().filter_map(|of| {
-            Some((of.key()?.identifier, of.resources.iter().filter(is_kept).count()))
+        let counts = keys.iter().filter_map(|of| {
+            Some((of.key()?.identifier, of.resources.iter().filter(is_idle).count()))
         });
-        kept.collect()
+        counts.collect()
     }
 }
 
@@ -172,55 +200,63 @@ fn connect_error(error: BorrowError<ConnectError>) -> ConnectError {
     }
 }
 
-/// One request's hold on a connection. Dropping it closes the connection, for nobody knows how far the
-/// exchange had come.
+/// One request's hold on a connection.
+///
+/// Dropping it closes the connection, because the exchange may have stopped at any point.
 #[derive(Debug)]
 #[must_use = "dropping it closes the connection"]
 pub(crate) struct Lent {
-    process: Arc<AppInfo>,
-    /// Absent once it has been given back.
+    pool: Connections,
+    endpoint: Arc<Endpoint>,
+    /// `None` once the connection has been returned.
     connection: Option<Borrowed<'static, Async<Connector>>>,
-    /// The process has said that this answer is the last.
+    /// Whether the process has announced that it closes the connection after this answer.
     is_last: bool,
 }
 
 impl Lent {
-    /// What the request is sent by.
+    /// Returns the handle that sends the request.
     pub(crate) fn sender(&mut self) -> &mut SendRequest<Upload> {
-        &mut self.connection.as_mut().expect("present until it is given back").sender
+        &mut self
+            .connection
+            .as_mut()
+            .expect("the connection is present until `keep` or `detach` consumes the guard")
+            .sender
     }
 
     fn has_served(&self) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.has_served)
     }
 
-    /// No other request is to be sent over it.
+    /// Closes the connection after this exchange, even if the caller keeps it.
     pub(crate) fn close_after(&mut self) {
         self.is_last = true;
     }
 
-    /// The exchange is complete: the connection may serve again, at once or, if the request is still
-    /// being sent, when that is over. The next request does not wait for it.
+    /// Returns the connection to the pool after a complete exchange.
+    ///
+    /// If the rest of the request is still being sent, a task returns the connection afterwards. The next
+    /// request does not wait for that.
     pub(crate) fn keep(mut self) {
         if self.is_last {
             return;
         }
         let Some(mut connection) = self.connection.take() else { return };
         connection.has_served = true;
-        let process = Arc::clone(&self.process);
+        let (pool, endpoint) = (self.pool.clone(), Arc::clone(&self.endpoint));
         if connection.sender.is_ready() {
-            put(connection, &process);
+            put(connection, &pool, &endpoint);
         } else {
             tokio::spawn(async move {
                 match connection.sender.ready().await {
-                    Ok(()) => put(connection, &process),
+                    Ok(()) => put(connection, &pool, &endpoint),
                     Err(_) => connection.invalidate(),
                 }
             });
         }
     }
 
-    /// The connection has become something else: it is the pool's no more.
+    /// Removes the connection from the pool without closing it: it no longer speaks HTTP.
     pub(crate) fn detach(mut self) {
         if let Some(connection) = self.connection.take() {
             drop(connection.detach());
@@ -228,12 +264,14 @@ impl Lent {
     }
 }
 
-/// Back into the pool; but out of it again if its process has ended: whoever closes that one's
-/// connections has come either after this one or after the mark that is looked at here.
-fn put(connection: Borrowed<'static, Async<Connector>>, process: &AppInfo) {
+/// Returns the connection to the pool, and closes it if its process has ended.
+///
+/// The lifeline marks the process as ended before it closes the idle connections. So either the lifeline
+/// finds this connection in the pool, or this function sees the mark.
+fn put(connection: Borrowed<'static, Async<Connector>>, pool: &Connections, endpoint: &Endpoint) {
     drop(connection);
-    if process.exited.load(Ordering::Acquire) {
-        process.connections.close_kept(&process.key);
+    if endpoint.has_exited() {
+        pool.close_idle(endpoint);
     }
 }
 

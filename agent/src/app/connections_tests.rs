@@ -1,7 +1,6 @@
-//! Against a process that accepts connections and waits for their end.
+//! The pool of connections, against a process that accepts connections and waits for their end.
 
 use super::*;
-use crate::app::handshake::Protocol;
 use cabrank::ManualClock;
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -10,7 +9,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 
 struct App {
-    info: Arc<AppInfo>,
+    endpoint: Arc<Endpoint>,
+    connections: Connections,
     clock: ManualClock,
     listener: UnixListener,
     _dir: TempDir,
@@ -20,32 +20,21 @@ impl App {
     fn start() -> App {
         let clock = ManualClock::new();
         let pool = options().clock(clock.clock()).build_async().unwrap();
-        App::by(pool, clock)
+        App::with_pool(pool, clock)
     }
 
-    fn by(pool: Pool, clock: ManualClock) -> App {
+    fn with_pool(pool: Pool, clock: ManualClock) -> App {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
-        let (_, control) = UnixStream::pair().unwrap().0.into_split();
-        let info = AppInfo {
-            pid: 0,
-            key: ProcessKey { identifier: Identifier::from_u64(1), address: Address::Unix(path) },
-            protocol: Protocol::HttpSession,
-            concurrency: 0,
-            password: String::new(),
-            control,
-            leave: tokio::sync::Notify::new(),
-            hurry: false.into(),
-            exited: false.into(),
-            connections: Connections(pool),
-        };
-        App { info: Arc::new(info), clock, listener, _dir: dir }
+        let identifier = Identifier::from_u64(1);
+        let endpoint = Endpoint::new(ProcessKey { identifier, address: Address::Unix(path) });
+        App { endpoint, connections: Connections(pool), clock, listener, _dir: dir }
     }
 
-    /// As after an exchange that is over: ready for the next.
+    /// Borrows a connection and waits until it is ready, as after a complete exchange.
     async fn borrow(&self) -> Lent {
-        let mut lent = self.info.connections.borrow(&self.info, false).await.unwrap();
+        let mut lent = self.connections.borrow(&self.endpoint, false).await.unwrap();
         lent.sender().ready().await.unwrap();
         lent
     }
@@ -54,152 +43,151 @@ impl App {
         self.listener.accept().await.unwrap().0
     }
 
-    fn kept(&self) -> usize {
-        self.info.connections.kept().get(&self.info.key.identifier).copied().unwrap_or(0)
+    fn idle(&self) -> usize {
+        self.connections.idle_counts().get(&self.endpoint.key.identifier).copied().unwrap_or(0)
     }
 }
 
-/// The agent closes its side.
-async fn ends(mut connection: UnixStream) {
+/// Asserts that the agent closes its side.
+async fn expect_closed(mut connection: UnixStream) {
     let read = tokio::time::timeout(Duration::from_secs(10), connection.read(&mut [0; 1])).await;
-    assert_eq!(read.expect("it stays open").unwrap(), 0);
+    assert_eq!(read.expect("the connection stays open").unwrap(), 0);
 }
 
 #[tokio::test]
-async fn one_that_is_kept_is_lent_again_and_one_that_is_dropped_is_closed() {
+async fn keep_returns_a_connection_and_drop_closes_it() {
     let app = App::start();
     app.borrow().await.keep();
     let first = app.accept().await;
-    assert_eq!(app.kept(), 1);
+    assert_eq!(app.idle(), 1);
     let again = app.borrow().await;
     assert!(again.has_served());
-    assert_eq!(app.kept(), 0);
+    assert_eq!(app.idle(), 0);
     drop(again);
-    ends(first).await;
+    expect_closed(first).await;
     assert!(!app.borrow().await.has_served());
 }
 
 #[tokio::test]
-async fn one_after_which_the_process_closes_is_not_kept() {
+async fn a_connection_that_the_process_announced_to_close_is_not_kept() {
     let app = App::start();
     let mut last = app.borrow().await;
     let connection = app.accept().await;
     last.close_after();
     last.keep();
-    assert_eq!(app.kept(), 0);
-    ends(connection).await;
+    assert_eq!(app.idle(), 0);
+    expect_closed(connection).await;
 }
 
 #[tokio::test]
-async fn one_that_the_process_has_closed_is_passed_over() {
+async fn a_connection_that_the_process_has_closed_is_not_lent() {
     let app = App::start();
     let (one, two) = (app.borrow().await, app.borrow().await);
     let (first, second) = (app.accept().await, app.accept().await);
     one.keep();
-    two.keep(); // on top
+    two.keep(); // it is lent first
     drop(second);
-    // Nothing has run in between that could have told the runtime.
+    // The runtime has not run since, so only the kernel knows that the process closed it.
     assert!(app.borrow().await.has_served());
-    assert_eq!(app.kept(), 0);
-    ends(first).await;
+    assert_eq!(app.idle(), 0);
+    expect_closed(first).await;
 }
 
 #[tokio::test]
-async fn afresh_means_that_none_is_used_that_was_kept() {
+async fn only_new_closes_the_idle_connections() {
     let app = App::start();
     app.borrow().await.keep();
     let first = app.accept().await;
-    let fresh = app.info.connections.borrow(&app.info, true).await.unwrap();
+    let fresh = app.connections.borrow(&app.endpoint, true).await.unwrap();
     assert!(!fresh.has_served());
-    ends(first).await;
+    expect_closed(first).await;
 }
 
 #[tokio::test]
-async fn they_are_closed_with_their_process_and_none_comes_back_later() {
+async fn connections_are_closed_with_their_process_even_if_returned_later() {
     let app = App::start();
     let (one, two) = (app.borrow().await, app.borrow().await);
     let (first, second) = (app.accept().await, app.accept().await);
     one.keep();
-    app.info.exited.store(true, Ordering::Release);
-    app.info.connections.close_kept(&app.info.key);
-    ends(first).await;
+    app.endpoint.set_exited();
+    app.connections.close_idle(&app.endpoint);
+    expect_closed(first).await;
     two.keep();
-    assert_eq!(app.kept(), 0);
-    ends(second).await;
+    assert_eq!(app.idle(), 0);
+    expect_closed(second).await;
 }
 
 #[tokio::test]
-async fn one_that_is_idle_for_too_long_is_closed() {
+async fn maintenance_closes_a_connection_that_is_idle_for_too_long() {
     let app = App::start();
-    let pool = &app.info.connections.0;
+    let pool = &app.connections.0;
     assert_eq!(pool.maintain_async().await, None);
     app.borrow().await.keep();
     let connection = app.accept().await;
     assert_eq!(pool.maintain_async().await, Some(MAX_IDLE_TIME));
     app.clock.advance(MAX_IDLE_TIME / 2);
     assert_eq!(pool.maintain_async().await, Some(MAX_IDLE_TIME / 2));
-    assert_eq!(app.kept(), 1);
+    assert_eq!(app.idle(), 1);
     app.clock.advance(MAX_IDLE_TIME / 2);
     assert_eq!(pool.maintain_async().await, None);
-    assert_eq!(app.kept(), 0);
-    ends(connection).await;
+    assert_eq!(app.idle(), 0);
+    expect_closed(connection).await;
 }
 
 #[tokio::test]
-async fn a_task_of_the_runtime_sees_to_it() {
+async fn maintenance_runs_as_a_task_of_the_runtime() {
     let soon = options().max_idle_time(Duration::from_millis(20));
     let pool = soon.build_on(Tokio(Handle::current())).unwrap();
-    let app = App::by(pool, ManualClock::new());
+    let app = App::with_pool(pool, ManualClock::new());
     for _ in 0..3 {
         app.borrow().await.keep();
-        ends(app.accept().await).await;
-        assert_eq!(app.kept(), 0);
+        expect_closed(app.accept().await).await;
+        assert_eq!(app.idle(), 0);
     }
 }
 
 #[tokio::test]
-async fn no_more_are_kept_than_are_worth_it() {
+async fn the_number_of_idle_connections_is_limited() {
     let app = App::start();
     let mut all = Vec::new();
-    for _ in 0..MAX_KEPT + 3 {
+    for _ in 0..MAX_IDLE + 3 {
         all.push((app.borrow().await, app.accept().await));
     }
     let (lent, _connections): (Vec<_>, Vec<_>) = all.into_iter().unzip();
     lent.into_iter().for_each(Lent::keep);
-    assert_eq!(app.kept(), MAX_KEPT);
+    assert_eq!(app.idle(), MAX_IDLE);
 }
 
-/// Its client has left.
 #[tokio::test]
-async fn one_that_is_still_being_opened_is_not_kept_yet() {
+async fn a_connection_still_being_opened_for_a_client_that_left_does_not_count_as_idle() {
     let app = App::start();
-    rustix::net::listen(&app.listener, 0).unwrap(); // one fills its queue
+    rustix::net::listen(&app.listener, 0).unwrap(); // one connection fills the queue
     let _one = app.borrow().await;
     {
-        let leaves = pin!(app.info.connections.borrow(&app.info, false));
-        let polled = leaves.poll(&mut Context::from_waker(Waker::noop()));
+        let abandoned = pin!(app.connections.borrow(&app.endpoint, false));
+        let polled = abandoned.poll(&mut Context::from_waker(Waker::noop()));
         assert!(polled.is_pending());
     }
-    let pool = &app.info.connections.0;
-    assert_eq!((app.kept(), pool.num_idle(), pool.num_total()), (0, 1, 2));
-    // Whoever comes next goes on with it.
+    let pool = &app.connections.0;
+    assert_eq!((app.idle(), pool.num_idle(), pool.num_total()), (0, 1, 2));
+    // The next borrower continues opening it.
     let _first = app.accept().await;
     app.borrow().await.keep();
-    assert_eq!((app.kept(), pool.num_total()), (1, 2));
+    assert_eq!((app.idle(), pool.num_total()), (1, 2));
 }
 
 #[tokio::test]
-async fn a_process_that_refuses_is_at_fault() {
-    let App { info, listener, _dir, .. } = App::start();
+async fn a_refused_connection_is_the_processs_fault() {
+    let App { endpoint, connections, listener, _dir, .. } = App::start();
     drop(listener);
-    let error = info.connections.borrow(&info, false).await.unwrap_err();
+    let error = connections.borrow(&endpoint, false).await.unwrap_err();
     assert!(!error.is_local(), "{error}");
 }
 
 #[tokio::test]
-async fn a_connection_is_its_own_when_it_has_become_something_else() {
+async fn a_detached_connection_leaves_the_pool() {
     let app = App::start();
     let one = app.borrow().await;
     one.detach();
-    assert_eq!((app.kept(), app.info.connections.0.num_total()), (0, 0));
+    assert_eq!((app.idle(), app.connections.0.num_total()), (0, 0));
 }

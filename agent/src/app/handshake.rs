@@ -1,4 +1,4 @@
-//! What the agent and a loader say to each other while a process starts.
+//! The dialogue between the agent and a loader while a process starts.
 //!
 //! ```text
 //! loader   !> I have control 1.0
@@ -11,8 +11,8 @@
 //!                                                           free text to the end
 //! ```
 //!
-//! A loader may say the first line again: it has replaced itself, and the exchange starts over. Lines
-//! that do not begin with `!> ` are the application's own output.
+//! A loader that replaces itself sends the first line again, and the handshake starts over. Lines that do
+//! not begin with `!> ` are the application's own output.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ const MAX_LINE: usize = 4096;
 const MAX_ERROR_TEXT: u64 = 256 * 1024;
 const ERROR_TEXT_TIME: Duration = Duration::from_secs(2);
 
-/// What a loader said when its application was ready.
+/// The loader's answer when its application is ready.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) sockets: Vec<Socket>,
@@ -38,60 +38,60 @@ pub(crate) struct Socket {
     pub(crate) name: String,
     pub(crate) address: Address,
     pub(crate) protocol: Protocol,
-    /// 0: any number of sessions at once.
+    /// The number of simultaneous sessions; 0: any number.
     pub(crate) concurrency: usize,
 }
 
-/// Where a process listens.
+/// The address that a process listens on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Address {
     Unix(PathBuf),
     Tcp(SocketAddr),
 }
 
-/// What is spoken on a process's socket.
+/// The protocol of a process's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Session,
     HttpSession,
 }
 
-/// Why a handshake did not end with `Ready`.
+/// The reason why a handshake did not end with `Ready`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The deadline passed.
     TimedOut,
-    /// The loader closed its side: it died, or was told to give up.
+    /// The loader closed its side: it died, or the spawn was cancelled.
     HungUp,
-    /// The loader said `Error`.
+    /// The loader sent `Error`.
     Error { html: bool, text: String },
-    /// The loader said something that the protocol does not have.
+    /// The loader broke the protocol.
     Protocol(String),
-    /// The channel broke.
+    /// The channel to the loader failed.
     Io(String),
 }
 
-/// Holds the whole exchange. Returns what the loader said, and what it printed behind it.
+/// Performs the handshake. Returns the loader's answer, and the output that it has printed after it.
 pub(crate) fn perform(
     control: &UnixStream,
     keys: &[(&str, String)],
     deadline: Instant,
-    mut app_said: impl FnMut(&[u8]),
+    mut app_output: impl FnMut(&[u8]),
 ) -> Result<(Ready, Vec<u8>), Refusal> {
     let mut lines = Lines { control, deadline, pending: Vec::new() };
     let mut answered = false;
     loop {
-        let line = lines.next_of_protocol(&mut app_said)?;
+        let line = lines.next_of_protocol(&mut app_output)?;
         match &*line {
             HELLO => {
                 answered = true;
                 lines.say(&greeting(keys)?)?;
             }
             "Ready" if answered => {
-                let ready = read_ready(&mut lines, &mut app_said)?;
+                let ready = read_ready(&mut lines, &mut app_output)?;
                 return Ok((ready, lines.pending));
             }
-            "Error" => return Err(read_error(&mut lines, &mut app_said)),
+            "Error" => return Err(read_error(&mut lines, &mut app_output)),
             _ => {
                 return Err(Refusal::Protocol(if answered {
                     format!("expected `!> Ready` or `!> Error`, got `!> {line}`")
@@ -106,10 +106,10 @@ pub(crate) fn perform(
 fn greeting(keys: &[(&str, String)]) -> Result<String, Refusal> {
     let mut text = String::from("You have control 1.0\n");
     for (key, value) in keys {
-        // A line break in a value would let it pass for further keys.
+        // A line break would let the rest of the value pass for further keys.
         if value.contains(['\n', '\r', '\0']) {
             return Err(Refusal::Protocol(format!(
-                "the value of {key} has a line break: {value:?}"
+                "the value of {key} has a line break or NUL: {value:?}"
             )));
         }
         text.push_str(&format!("{key}: {value}\n"));
@@ -118,11 +118,11 @@ fn greeting(keys: &[(&str, String)]) -> Result<String, Refusal> {
     Ok(text)
 }
 
-fn read_ready(lines: &mut Lines<'_>, app_said: impl FnMut(&[u8])) -> Result<Ready, Refusal> {
-    let mut app_said = app_said;
+fn read_ready(lines: &mut Lines<'_>, app_output: impl FnMut(&[u8])) -> Result<Ready, Refusal> {
+    let mut app_output = app_output;
     let mut ready = Ready::default();
     loop {
-        let line = lines.next_of_protocol(&mut app_said)?;
+        let line = lines.next_of_protocol(&mut app_output)?;
         if line.is_empty() {
             break;
         }
@@ -143,10 +143,10 @@ fn read_ready(lines: &mut Lines<'_>, app_said: impl FnMut(&[u8])) -> Result<Read
     Ok(ready)
 }
 
-fn read_error(lines: &mut Lines<'_>, mut app_said: impl FnMut(&[u8])) -> Refusal {
+fn read_error(lines: &mut Lines<'_>, mut app_output: impl FnMut(&[u8])) -> Refusal {
     let mut html = false;
     loop {
-        match lines.next_of_protocol(&mut app_said) {
+        match lines.next_of_protocol(&mut app_output) {
             Ok(line) if line.is_empty() => break,
             Ok(line) => match line.split_once(": ") {
                 Some(("html", value)) => html = value == "true",
@@ -157,12 +157,12 @@ fn read_error(lines: &mut Lines<'_>, mut app_said: impl FnMut(&[u8])) -> Refusal
         }
     }
     lines.deadline = lines.deadline.min(Instant::now() + ERROR_TEXT_TIME);
-    // The text that came before the deadline or the bound is better than none.
+    // Keep the text that came before the deadline and the limit.
     while (lines.pending.len() as u64) < MAX_ERROR_TEXT && lines.more().is_ok() {}
     Refusal::Error { html, text: String::from_utf8_lossy(&lines.pending).into_owned() }
 }
 
-/// `NAME;ADDRESS;PROTOCOL;CONCURRENCY`
+/// Parses `NAME;ADDRESS;PROTOCOL;CONCURRENCY`.
 fn parse_socket(value: &str) -> Result<Socket, String> {
     let parts: Vec<_> = value.split(';').collect();
     let [name, address, protocol, concurrency] = parts[..] else {
@@ -193,23 +193,23 @@ fn parse_address(address: &str) -> Result<Address, String> {
     }
 }
 
-/// The loader's side, line by line, until the deadline.
+/// Reads the loader's lines until the deadline.
 struct Lines<'a> {
     control: &'a UnixStream,
     deadline: Instant,
-    /// Read, and not yet given out.
+    /// Bytes that were read and not yet returned.
     pending: Vec<u8>,
 }
 
 impl Lines<'_> {
-    /// The next line of the protocol, without its mark; others are given to `app_said`.
-    fn next_of_protocol(&mut self, mut app_said: impl FnMut(&[u8])) -> Result<String, Refusal> {
+    /// Returns the next line of the protocol, without its mark. Passes other lines to `app_output`.
+    fn next_of_protocol(&mut self, mut app_output: impl FnMut(&[u8])) -> Result<String, Refusal> {
         loop {
             let line = match self.next() {
                 Ok(line) => line,
                 Err(refusal) => {
                     if !self.pending.is_empty() {
-                        app_said(&std::mem::take(&mut self.pending));
+                        app_output(&std::mem::take(&mut self.pending));
                     }
                     return Err(refusal);
                 }
@@ -223,12 +223,12 @@ impl Lines<'_> {
                         .map_err(|_| Refusal::Protocol("a line that is not UTF-8".into()));
                 }
                 None if line.is_empty() => {}
-                None => app_said(&line),
+                None => app_output(&line),
             }
         }
     }
 
-    /// The next line, without its end. One that is too long comes in pieces.
+    /// Returns the next line, without its line break. Returns a line that is too long in pieces.
     fn next(&mut self) -> Result<Vec<u8>, Refusal> {
         loop {
             if let Some(end) = self.pending.iter().position(|&b| b == b'\n') {

@@ -1,10 +1,12 @@
-//! The handshake against loaders of every kind of manners, over a real socketpair.
+//! The handshake against well-behaved and misbehaving loaders, over a real socketpair.
 
 use super::*;
 
 type Outcome = Result<(Ready, Vec<u8>), Refusal>;
 
-/// Runs the handshake against a loader that writes `parts` one by one, then hangs up.
+/// Runs the handshake against a loader that writes `parts` one by one and then hangs up.
+///
+/// Returns the outcome, the application's output, and the text that the loader received.
 fn against(parts: &[&str]) -> (Outcome, Vec<String>, String) {
     let (agent, mut loader) = UnixStream::pair().unwrap();
     let parts: Vec<String> = parts.iter().map(|p| (*p).to_owned()).collect();
@@ -31,7 +33,7 @@ fn against(parts: &[&str]) -> (Outcome, Vec<String>, String) {
 const READY: &str = "!> Ready\n!> socket: main;unix:/run/a;session;1\n!> pid: 7\n!> \n";
 
 #[test]
-fn the_keys_are_sent_in_order_and_what_follows_ready_is_kept() {
+fn keys_are_sent_in_order_and_output_after_ready_is_kept() {
     let (outcome, said, heard) =
         against(&["\n", "!> I have control 1.0\n", READY, "already serving\n"]);
     let (ready, mut rest) = outcome.unwrap();
@@ -52,7 +54,7 @@ fn the_keys_are_sent_in_order_and_what_follows_ready_is_kept() {
 }
 
 #[test]
-fn bytes_may_come_one_by_one_between_the_applications_own_output() {
+fn bytes_may_come_one_by_one_and_between_lines_of_output() {
     let text = format!("boot\n!> I have control 1.0\nloading…\n{READY}");
     let parts: Vec<String> = text.chars().map(String::from).collect();
     let parts: Vec<&str> = parts.iter().map(|s| &**s).collect();
@@ -80,14 +82,14 @@ fn an_error_carries_its_text_and_whether_it_is_html() {
 }
 
 #[test]
-fn a_loader_that_dies_has_its_last_words_heard() {
+fn the_output_of_a_loader_that_dies_is_kept() {
     let (outcome, said, _) = against(&["!> I have control 1.0\n", "Segmentation fault"]);
     assert_eq!(outcome.unwrap_err(), Refusal::HungUp);
     assert_eq!(said, ["Segmentation fault"]);
 }
 
 #[test]
-fn what_the_protocol_does_not_have_is_refused_by_name() {
+fn the_error_for_a_breach_of_the_protocol_names_it() {
     let hello = "!> I have control 1.0\n";
     for (said, named) in [
         ("!> I have control 9.9\n".to_owned(), "9.9"),
@@ -110,7 +112,7 @@ fn what_the_protocol_does_not_have_is_refused_by_name() {
 }
 
 #[test]
-fn a_long_line_of_output_is_no_error() {
+fn a_long_line_of_output_is_allowed() {
     let (outcome, said, _) = against(&[&"x".repeat(10_000), "\n!> I have control 1.0\n", READY]);
     assert!(outcome.is_ok());
     assert_eq!(said.concat().len(), 10_000);
@@ -124,7 +126,7 @@ fn the_deadline_covers_the_whole_exchange() {
 }
 
 #[test]
-fn a_value_cannot_smuggle_in_further_keys() {
+fn a_value_cannot_inject_further_keys() {
     let (agent, mut loader) = UnixStream::pair().unwrap();
     loader.write_all(b"!> I have control 1.0\n").unwrap();
     let keys = [("environment", "x\nuser: root".to_owned())];

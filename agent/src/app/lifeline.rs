@@ -1,5 +1,7 @@
-//! The life of one process from the time it serves: its end is noticed at once, expected or not, it is
-//! helped along when it was told to leave and does not, and it is always reaped.
+//! The life of one process from the moment it serves to its end.
+//!
+//! The lifeline notices the end of its process at once, expected or not, and reaps it. A process that
+//! does not follow a request to leave is sent signals.
 
 use super::WeakPool;
 use super::children::{Children, kill_group};
@@ -12,13 +14,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long a process may take to leave before it is sent SIGTERM, and then again before SIGKILL.
+/// The time for a process to leave before SIGTERM, and again before SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Is done when the process ends.
+/// Waits for the end of a process.
 ///
-/// A thread of its own waits for it: tokio can watch a pidfd, but only by an `unsafe` call, which this
-/// project does without. There are as many of these threads as application processes, all asleep.
+/// Each process has one thread that waits for its end. tokio can watch a pidfd, but only by an `unsafe`
+/// call, which this project forbids.
 #[derive(Debug)]
 pub(crate) struct Exit(oneshot::Receiver<()>);
 
@@ -28,7 +30,7 @@ impl Exit {
         let pid = pid.ok_or_else(|| io::Error::other("no such pid"))?;
         let (ended, exit) = oneshot::channel();
         std::thread::Builder::new().name(format!("app {}", child.id())).spawn(move || {
-            // Looks without reaping: the number stays the child's until the lifeline is done with it.
+            // NOWAIT leaves the process unreaped, so that its pid is not reused before `reap`.
             let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while waitid(WaitId::Pid(pid), look).is_err_and(|e| e == rustix::io::Errno::INTR) {}
             let _ = ended.send(());
@@ -36,13 +38,13 @@ impl Exit {
         Ok(Exit(exit))
     }
 
-    /// Not to be asked again once it is done.
+    /// Waits for the end. The caller must not call it again afterwards.
     async fn done(&mut self) {
         let _ = (&mut self.0).await;
     }
 }
 
-/// Watches the process to its end.
+/// Watches a process until its end, and reaps it.
 pub(crate) async fn hold(
     mut child: Child,
     mut exit: Exit,
@@ -55,27 +57,27 @@ pub(crate) async fn hold(
         () = exit.done() => false,
         () = info.leave.notified() => true,
     };
-    let by_us = expected && see_out(&mut exit, &info).await;
-    info.exited.store(true, Ordering::Release);
+    let was_signalled = expected && end_process(&mut exit, &info).await;
+    info.endpoint.set_exited();
     if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
-        pool.detach(info.key.identifier);
+        pool.detach(info.endpoint.key.identifier);
     }
     let status = reap(&mut child, &children);
-    info.connections.close_kept(&info.key);
-    if let super::handshake::Address::Unix(path) = &info.key.address {
-        let _ = std::fs::remove_file(path); // most loaders have done so themselves
+    info.connections.close_idle(&info.endpoint);
+    if let super::handshake::Address::Unix(path) = &info.endpoint.key.address {
+        let _ = std::fs::remove_file(path); // most loaders remove it themselves
     }
     let clean = status.as_ref().is_ok_and(std::process::ExitStatus::success);
     let status = described(status);
-    if expected && (by_us || clean) {
-        tracing::debug!(pid = info.pid, "App {} has left: {status}", info.pid);
+    if expected && (was_signalled || clean) {
+        tracing::debug!(pid = info.pid, "App {} has exited: {status}", info.pid);
     } else {
         tracing::warn!(pid = info.pid, "App {} ended unexpectedly: {status}", info.pid);
     }
 }
 
-/// Returns whether it took a signal.
-async fn see_out(exit: &mut Exit, info: &AppInfo) -> bool {
+/// Waits until a process that was asked to leave ends. Returns whether a signal was necessary.
+async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
     let hurry = info.hurry.load(Ordering::Acquire);
     if !hurry && tokio::time::timeout(GRACE, exit.done()).await.is_ok() {
         return false;
@@ -84,25 +86,26 @@ async fn see_out(exit: &mut Exit, info: &AppInfo) -> bool {
     if tokio::time::timeout(GRACE, exit.done()).await.is_ok() {
         return true;
     }
-    tracing::warn!(pid = info.pid, "App {} does not leave: killing it", info.pid);
+    tracing::warn!(pid = info.pid, "App {} does not exit: killing it", info.pid);
     kill_group(info.pid, Signal::KILL);
     exit.done().await;
     true
 }
 
-/// Takes leave of a process that has ended, and ends what it left in its process group: helpers that
-/// nobody will use again. (What is to outlive it, such as a daemon, has a session of its own.)
+/// Reaps a process, and kills the rest of its process group.
+///
+/// The rest are helpers of the process. A daemon that outlives it has a session of its own.
 pub(crate) fn reap(child: &mut Child, children: &Children) -> io::Result<ExitStatus> {
-    // In this order: until it has been waited for, nobody else can get its number.
+    // The order matters: the system does not reuse the pid before `wait`.
     kill_group(child.id(), Signal::KILL);
     children.remove(child.id());
     child.wait()
 }
 
-/// In words.
+/// Describes the exit status in words.
 pub(crate) fn described(status: io::Result<ExitStatus>) -> String {
     match status {
         Ok(status) => status.to_string(),
-        Err(e) => format!("its exit status is lost: {e}"),
+        Err(e) => format!("exit status unknown: {e}"),
     }
 }

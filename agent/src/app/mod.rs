@@ -1,6 +1,10 @@
-//! Application processes: [`handshake`] is what is said while one starts, [`spawner`] starts them,
-//! [`output`] forwards what they print, [`process`] is one that serves, [`connections`] are kept to those
-//! that speak HTTP, [`lifeline`] watches one until it has been reaped, [`children`] knows all that live.
+//! Application processes.
+//!
+//! - [`spawner`] starts them, and [`handshake`] is the dialogue with a loader meanwhile;
+//! - [`process`] is a process that serves, and [`lifeline`] watches it to its end;
+//! - [`connections`] stay open to processes that speak HTTP, over a [`stream`];
+//! - [`output`] logs the output of processes, and [`boot_error`] carries it if a process fails to boot;
+//! - [`children`] lists all living processes.
 
 pub(crate) mod boot_error;
 pub(crate) mod children;
@@ -14,8 +18,9 @@ pub(crate) mod stream;
 
 pub(crate) use spawner::AppSpawner;
 
-/// The pool of application processes, and how tasks refer to it without keeping it.
+/// The pool of application processes.
 pub(crate) type Pool = cabrank::ApplicationPool<AppSpawner>;
+/// A reference to the pool that does not keep it alive.
 pub(crate) type WeakPool = cabrank::WeakPool<AppSpawner>;
 /// One request's hold on a process.
 pub(crate) type Session = cabrank::Session<AppSpawner>;

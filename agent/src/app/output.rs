@@ -1,12 +1,14 @@
-//! What application processes print: each line becomes a log line, and while a process starts also a
-//! part of the error that is shown if it does not become ready.
+//! The output of application processes.
+//!
+//! Each line becomes a log line. While a process starts, the output is also kept for the error that is
+//! shown if the process does not become ready.
 
 use std::sync::{Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// A longer line is logged in pieces.
+/// The longest log line; a longer line is logged in pieces.
 const MAX_LINE: usize = 8192;
-/// How much of the output is kept while a process starts: the end of it, where the error is.
+/// How many bytes of output are kept while a process starts. The end is kept, where the error is.
 const MAX_KEPT: usize = 64 * 1024;
 
 /// The output of one process.
@@ -17,12 +19,12 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Output is kept from the beginning.
+    /// Creates the output of a process, and keeps it from the beginning.
     pub(crate) fn new(pid: u32) -> Self {
         Output { pid, kept: Mutex::new(Some(String::new())) }
     }
 
-    /// One line, without its end.
+    /// Logs and keeps one line, which has no line break.
     pub(crate) fn line(&self, stream: &'static str, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end_matches('\r');
@@ -39,12 +41,12 @@ impl Output {
         }
     }
 
-    /// The process is ready, or lost: what it said is taken, and no more is kept.
+    /// Returns the output that was kept, and keeps no more. Call it once the process is ready or lost.
     pub(crate) fn take(&self) -> String {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
     }
 
-    /// Reads `from` to its end. `begun` is what has been read of it already.
+    /// Reads `from` to its end. `begun` are bytes of it that were read before.
     pub(crate) async fn forward(
         &self,
         stream: &'static str,
@@ -66,7 +68,7 @@ impl Output {
     }
 }
 
-/// Cuts a stream into lines of bounded length.
+/// Splits a stream into lines of limited length.
 struct Lines {
     pending: Vec<u8>,
 }
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_at_their_ends_and_at_the_bound() {
+    fn lines_are_split_at_line_breaks_and_at_the_limit() {
         let mut lines = Lines { pending: b"a\nb".to_vec() };
         let mut seen = Vec::new();
         lines.each(|l| seen.push(l.to_vec()));
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_bounded_and_ends_with_the_last_line() {
+    async fn kept_output_is_limited_and_ends_with_the_last_line() {
         let output = Output::new(1);
         let text = "é".repeat(40).into_bytes();
         for _ in 0..5000 {

@@ -1,6 +1,6 @@
-//! One application process that serves: how requests connect to it, and how it is told to leave.
+//! One application process that serves: connecting to it, and shutting it down.
 
-use super::connections::{Connections, ProcessKey};
+use super::connections::{Connections, Endpoint};
 use super::handshake::Protocol;
 use super::stream::{self, Opened};
 use cabrank::{ConnectError, Process, ShutDown};
@@ -9,40 +9,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Notify;
 
-/// `PF_EXITING` of the kernel's task flags: the process is on its way out.
+/// `PF_EXITING` of the kernel's task flags: the process is exiting.
 const EXITING: u32 = 0x4;
 
 /// The pool's handle to a process.
 #[derive(Debug)]
 pub(crate) struct AppProcess(pub(crate) Arc<AppInfo>);
 
-/// What is known of a process, shared by the pool, its sessions and its lifeline.
+/// The data of a process, shared by the pool, its sessions and its lifeline.
 #[derive(Debug)]
 pub(crate) struct AppInfo {
     pub(crate) pid: u32,
-    /// Which process of the pool's it is, and where it listens.
-    pub(crate) key: ProcessKey,
+    /// The process's place in the pool, its address, and whether it has ended.
+    pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) protocol: Protocol,
     pub(crate) concurrency: usize,
     pub(crate) password: String,
-    /// The agent's end of the socketpair that is the process's standard input. When it closes, even
-    /// because the agent was killed, the process leaves.
+    /// The agent's end of the socketpair that is the process's standard input. The process exits when
+    /// this end closes, even if the agent was killed.
     pub(crate) control: OwnedWriteHalf,
-    /// Told to leave: the lifeline takes it from there.
+    /// Notifies the lifeline that the process was asked to leave.
     pub(crate) leave: Notify,
-    /// Without the grace period.
+    /// Whether the lifeline skips the first grace period.
     pub(crate) hurry: AtomicBool,
-    pub(crate) exited: AtomicBool,
-    /// Those of all processes that stay open between requests (`http_session`).
+    /// The connections to all processes that stay open between requests (`http_session`).
     pub(crate) connections: Connections,
 }
 
-/// What a request may be sent over.
+/// The connection of a session.
 #[derive(Debug)]
 pub(crate) struct AppConnection {
     pub(crate) process: Arc<AppInfo>,
-    /// A connection of this request's own, in the protocol that has one for each. In the other, one is
-    /// borrowed once there is a task that can wait for it.
+    /// The request's own connection in the session protocol. In the other protocol the request's task
+    /// borrows one later, because a task can wait for it.
     pub(crate) opened: Option<Opened>,
 }
 
@@ -51,11 +50,11 @@ impl Process for AppProcess {
 
     fn connect(&self) -> Result<AppConnection, ConnectError> {
         let info = &self.0;
-        if info.exited.load(Ordering::Acquire) {
+        if info.endpoint.has_exited() {
             return Err(ConnectError::process("the process has ended"));
         }
         let opened = match info.protocol {
-            Protocol::Session => Some(stream::open(&info.key.address)?),
+            Protocol::Session => Some(stream::open(&info.endpoint.key.address)?),
             Protocol::HttpSession => None,
         };
         Ok(AppConnection { process: Arc::clone(info), opened })
@@ -74,20 +73,22 @@ impl Process for AppProcess {
         if how == ShutDown::DeadlinePassed {
             info.hurry.store(true, Ordering::Release);
         }
-        // Loaders differ in what they wait for, a byte or the end of input: they get both. If the
-        // process has ended already both fail, which is as good.
+        // Some loaders wait for a byte and some for the end of input, so send both. If the process has
+        // ended already, both fail without harm.
         let _ = info.control.try_write(b"\n");
         let _ = rustix::net::shutdown(info.control.as_ref(), rustix::net::Shutdown::Write);
-        info.connections.close_kept(&info.key);
+        info.connections.close_idle(&info.endpoint);
         info.leave.notify_one();
     }
 }
 
 impl AppInfo {
-    /// Whether the process has ended or is about to: asked when one of its connections broke, because
-    /// the kernel closes a dying process's connections before it reports its end.
+    /// Returns whether the process has ended or is exiting.
+    ///
+    /// Call it when a connection broke: the kernel closes the connections of a dying process before it
+    /// reports its end.
     pub(crate) fn is_dying(&self) -> bool {
-        if self.exited.load(Ordering::Acquire) {
+        if self.endpoint.has_exited() {
             return true;
         }
         let stat = i32::try_from(self.pid)

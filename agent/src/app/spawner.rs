@@ -1,15 +1,16 @@
 //! Starts application processes: the pool's [`Spawner`].
 //!
-//! One Unix socketpair is the loader's standard input and output; standard error is a pipe. The
-//! process is started with `std::process::Command` alone: nothing of ours runs between fork and exec.
-//! The newline that must come before anything the loader says (so that unfinished output of a start-up
-//! script cannot hide its first line) is written by the agent into the child's end of the socketpair
-//! before the child exists, so it is certain to come first and needs neither a shell nor a helper.
+//! One Unix socketpair is the loader's standard input and output; standard error is a pipe.
+//! `std::process::Command` starts the process, so no code of ours runs between fork and exec.
+//!
+//! A newline must come before the loader's first line, so that unfinished output of a start-up script
+//! cannot hide it. The agent writes this newline into the child's end of the socketpair before the child
+//! exists. So the newline comes first for certain, without a shell or a helper.
 
 use super::WeakPool;
 use super::boot_error::BootError;
 use super::children::{Children, kill_group};
-use super::connections::{Connections, ProcessKey};
+use super::connections::{Connections, Endpoint, ProcessKey};
 use super::handshake::{self, Address, Ready, Refusal, Socket};
 use super::lifeline;
 use super::output::Output;
@@ -32,8 +33,8 @@ use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 
-/// How long the output of a process that did not make it is waited for.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The longest wait for the rest of the output of a process that failed to boot.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Spawns the processes of one application.
 pub(crate) struct AppSpawner {
@@ -48,7 +49,7 @@ pub(crate) struct AppSpawner {
 }
 
 impl AppSpawner {
-    /// Puts the loader into the instance directory. `pool` is filled in once there is one.
+    /// Writes the loader into the instance directory. The caller sets `pool` once the pool exists.
     pub(crate) fn new(
         settings: Arc<Settings>,
         dir: &InstanceDir,
@@ -89,7 +90,7 @@ impl AppSpawner {
             command.env(name, &settings.environment);
         }
         let mut child = command.spawn().map_err(|e| self.cannot_start(&e))?;
-        // The command holds the child's end: while it lives, the child's death would not be heard.
+        // The command holds the child's end: while it is open, the child's death is not seen as a hang-up.
         drop(command);
         self.children.add(child.id());
         let output = Arc::new(Output::new(child.id()));
@@ -117,10 +118,10 @@ impl AppSpawner {
 
     fn cannot_start(&self, e: &io::Error) -> BootError {
         let root = &self.settings.app.root;
-        // The system says the same of a program that is not there and of a directory to start it in.
+        // The system reports a missing program and a missing working directory by the same error.
         if e.kind() == io::ErrorKind::NotFound && !root.is_dir() {
             return BootError::plain(format!(
-                "the application's directory {} is gone. Put it back, or stop this agent.",
+                "the application's directory {} no longer exists. Restore it, or stop this agent.",
                 root.display()
             ));
         }
@@ -129,12 +130,12 @@ impl AppSpawner {
             Interpreter::Node => "--nodejs",
         };
         BootError::plain(format!(
-            "{} cannot be started: {e}. Install it, or name another with {option}.",
+            "cannot start {}: {e}. Install it, or name another with {option}.",
             self.settings.interpreter().display()
         ))
     }
 
-    /// What the loader is told, in the order of the protocol.
+    /// Returns the keys that the handshake sends, in the order of the protocol.
     fn keys(&self, password: &str) -> Vec<(&'static str, String)> {
         let s = &self.settings;
         let minutes = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_secs() / 60);
@@ -162,29 +163,30 @@ impl AppSpawner {
         let deadline = Instant::now() + self.settings.start_timeout;
         let password = random_characters(43);
         let starting = self.start()?;
-        // Told to give up: the blocking read below ends at once. Weak, so that the hook does not
-        // keep the channel open beyond the process's life.
+        // On cancellation the hook shuts the channel down, which ends the blocking read below. It holds a
+        // weak reference, so that it does not keep the channel open after the process's end.
         let channel = Arc::downgrade(&starting.control);
         request.cancel().on_cancel(move || {
             if let Some(control) = channel.upgrade() {
                 let _ = control.shutdown(std::net::Shutdown::Both);
             }
         });
-        let said = handshake::perform(&starting.control, &self.keys(&password), deadline, |line| {
-            starting.output.line("stdout", line);
-        });
-        let checked = said.and_then(|(ready, rest)| Ok((main_socket(ready)?, rest)));
+        let answer =
+            handshake::perform(&starting.control, &self.keys(&password), deadline, |line| {
+                starting.output.line("stdout", line);
+            });
+        let checked = answer.and_then(|(ready, rest)| Ok((main_socket(ready)?, rest)));
         match checked {
-            Ok((socket, rest)) => self.serving(starting, socket, rest, password, request),
+            Ok((socket, rest)) => self.ready(starting, socket, rest, password, request),
             Err(refusal) => {
                 let cancelled = request.cancel().is_cancelled();
-                Err(self.bury(starting, refusal, cancelled))
+                Err(self.boot_failed(starting, refusal, cancelled))
             }
         }
     }
 
-    /// The process is ready: hand it to its lifeline.
-    fn serving(
+    /// Turns a ready process into the pool's handle, and starts its lifeline.
+    fn ready(
         &self,
         starting: Starting,
         socket: Socket,
@@ -203,7 +205,7 @@ impl AppSpawner {
             .and_then(|control| Ok((control, lifeline::Exit::of(&starting.child)?)));
         let (control, exit) = match prepared {
             Ok(both) => both,
-            Err(e) => return Err(self.bury(starting, Refusal::Io(e.to_string()), false)),
+            Err(e) => return Err(self.boot_failed(starting, Refusal::Io(e.to_string()), false)),
         };
         let (stdout, control) = control.into_split();
         let Starting { child, output, control: original, .. } = starting;
@@ -211,14 +213,16 @@ impl AppSpawner {
         output.take();
         let info = Arc::new(AppInfo {
             pid: child.id(),
-            key: ProcessKey { identifier: request.identifier(), address: socket.address },
+            endpoint: Endpoint::new(ProcessKey {
+                identifier: request.identifier(),
+                address: socket.address,
+            }),
             protocol: socket.protocol,
             concurrency: self.settings.forced_concurrency.unwrap_or(socket.concurrency),
             password,
             control,
             leave: tokio::sync::Notify::new(),
             hurry: false.into(),
-            exited: false.into(),
             connections: self.connections.clone(),
         });
         self.runtime.spawn(async move { output.forward("stdout", stdout, rest).await });
@@ -232,8 +236,8 @@ impl AppSpawner {
         Ok(AppProcess(info))
     }
 
-    /// The process is not to be: its last words, its end, and the error that tells of both.
-    fn bury(&self, starting: Starting, refusal: Refusal, cancelled: bool) -> BootError {
+    /// Collects the rest of the output of a process that failed to boot, ends it, and returns the error.
+    fn boot_failed(&self, starting: Starting, refusal: Refusal, cancelled: bool) -> BootError {
         let Starting { mut child, control, output, stderr_ended } = starting;
         let died_by_itself = matches!(refusal, Refusal::HungUp | Refusal::Error { .. });
         if cancelled || !died_by_itself {
@@ -242,7 +246,7 @@ impl AppSpawner {
         if !cancelled {
             let ended =
                 stderr_ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let _: Result<(), _> = ended.recv_timeout(LAST_WORDS);
+            let _: Result<(), _> = ended.recv_timeout(OUTPUT_TIMEOUT);
         }
         drop(control);
         let status = self.end(&mut child, died_by_itself && !cancelled);
@@ -254,11 +258,11 @@ impl AppSpawner {
                 self.settings.start_timeout.as_secs_f64()
             ),
             Refusal::HungUp => {
-                format!("the application ended before it was ready ({status}).")
+                format!("the application exited before it was ready ({status}).")
             }
             Refusal::Error { .. } => "the application failed to boot.".to_owned(),
             Refusal::Protocol(why) => format!("the loader broke the handshake protocol: {why}."),
-            Refusal::Io(why) => format!("the loader cannot be talked to: {why}."),
+            Refusal::Io(why) => format!("the channel to the loader failed: {why}."),
         });
         if let Refusal::Error { html, text } = refusal {
             for line in text.lines() {
@@ -270,8 +274,10 @@ impl AppSpawner {
         error
     }
 
-    /// Reaps the child. One that has hung up is about to exit; what it has to say in its exit status
-    /// is worth a moment.
+    /// Reaps the child and describes its exit status.
+    ///
+    /// A child that has hung up is about to exit. The function waits a moment, so that the status is the
+    /// child's own and not that of a kill.
     fn end(&self, child: &mut Child, is_leaving: bool) -> String {
         let deadline = Instant::now() + Duration::from_millis(500);
         while is_leaving && Instant::now() < deadline && !has_exited(child) {
@@ -289,16 +295,16 @@ impl Spawner for AppSpawner {
     }
 }
 
-/// A process of which we do not know yet whether it will serve.
+/// A process that is not ready yet.
 struct Starting {
     child: Child,
     control: Arc<UnixStream>,
     output: Arc<Output>,
-    /// Hangs up when standard error has been read to its end.
+    /// Disconnects when standard error has been read to its end.
     stderr_ended: Mutex<Receiver<()>>,
 }
 
-/// Looks without reaping, so that the number stays the child's.
+/// Returns whether the child has exited. It stays unreaped, so that its pid is not reused.
 fn has_exited(child: &Child) -> bool {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
     let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return true };
@@ -306,14 +312,14 @@ fn has_exited(child: &Child) -> bool {
     !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
 }
 
-/// The socket that requests go to, after a look whether it is what it should be.
+/// Returns the socket for requests, after checking that it is a socket of this user.
 fn main_socket(ready: Ready) -> Result<Socket, Refusal> {
     let Some(socket) = ready.sockets.into_iter().find(|s| s.name == "main") else {
-        return Err(Refusal::Protocol("no socket `main`".into()));
+        return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
     };
     if let Address::Unix(path) = &socket.address {
         let facts = std::fs::symlink_metadata(path)
-            .map_err(|e| Refusal::Protocol(format!("the socket {} : {e}", path.display())))?;
+            .map_err(|e| Refusal::Protocol(format!("the socket {}: {e}", path.display())))?;
         if !facts.file_type().is_socket() || facts.uid() != rustix::process::geteuid().as_raw() {
             return Err(Refusal::Protocol(format!(
                 "{} is not a socket of this user",
@@ -325,22 +331,22 @@ fn main_socket(ready: Ready) -> Result<Socket, Refusal> {
 }
 
 fn broken(e: io::Error) -> BootError {
-    BootError::plain(format!("no process can be started: {e}."))
+    BootError::plain(format!("cannot start a process: {e}."))
 }
 
-/// Letters and digits from the system's generator.
+/// Returns random letters and digits from the system's generator.
 fn random_characters(count: usize) -> String {
     const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut text = String::with_capacity(count);
     let mut bytes = [0u8; 64];
     while text.len() < count {
-        // Without flags it waits for the generator at boot and does not fail for so few bytes.
+        // Without flags the call waits for the generator at boot, and does not fail for so few bytes.
         let Ok(got) = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         else {
             continue;
         };
         for byte in &bytes[..got] {
-            // 248 = 4 · 62: beyond it some characters would come up more often than others.
+            // 248 = 4 · 62: larger bytes would make some characters more frequent than others.
             if *byte < 248 && text.len() < count {
                 text.push(ALPHABET[usize::from(byte % 62)] as char);
             }
@@ -354,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_have_their_length_and_differ() {
+    fn passwords_have_the_requested_length_and_differ() {
         let (a, b) = (random_characters(43), random_characters(43));
         assert_eq!((a.len(), b.len()), (43, 43));
         assert!(a != b && a.bytes().all(|c| c.is_ascii_alphanumeric()));

@@ -1,4 +1,4 @@
-//! Streams to application processes: Unix sockets, or TCP on the loopback for those that insist.
+//! Streams to application processes: Unix sockets, or TCP on the loopback interface.
 
 use super::handshake::Address;
 use cabrank::ConnectError;
@@ -22,17 +22,17 @@ pub(crate) enum AppStream {
     Tcp(TcpStream),
 }
 
-/// What `Process::connect` can say without waiting.
+/// The result of opening a connection without waiting.
 #[derive(Debug)]
 pub(crate) enum Opened {
     /// Connected.
     Now(StdUnixStream),
-    /// To be connected by the request's own task: the process listens on TCP, or its queue of
-    /// connections is full at the moment.
+    /// The request's task must connect: the process listens on TCP, or its queue of connections is full
+    /// at the moment.
     Later,
 }
 
-/// Opens a connection as far as that goes without waiting.
+/// Opens a connection as far as possible without waiting.
 pub(crate) fn open(address: &Address) -> Result<Opened, ConnectError> {
     let Address::Unix(path) = address else { return Ok(Opened::Later) };
     let to = SocketAddrUnix::new(path).map_err(|e| fault(e.into()))?;
@@ -46,7 +46,7 @@ pub(crate) fn open(address: &Address) -> Result<Opened, ConnectError> {
     }
 }
 
-/// Out of descriptors or memory: that is ours to mend. All else is the process's.
+/// Classifies an error: a lack of descriptors or memory is the agent's, any other error the process's.
 fn fault(e: io::Error) -> ConnectError {
     match Errno::from_io_error(&e) {
         Some(Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE) => ConnectError::local(e),
@@ -55,7 +55,7 @@ fn fault(e: io::Error) -> ConnectError {
 }
 
 impl AppStream {
-    /// Finishes what [`open`] began.
+    /// Finishes the connection that [`open`] began.
     pub(crate) async fn finish(opened: Opened, address: &Address) -> Result<Self, ConnectError> {
         let ready = |s| UnixStream::from_std(s).map(AppStream::Unix).map_err(ConnectError::local);
         match (opened, address) {
@@ -66,7 +66,7 @@ impl AppStream {
                 Ok(AppStream::Tcp(stream))
             }
             (Opened::Later, Address::Unix(_)) => {
-                // A Unix socket does not tell when its queue has room again: ask, ever less often.
+                // A Unix socket does not report room in its queue: retry, with growing pauses.
                 let mut pause = Duration::from_millis(1);
                 loop {
                     tokio::time::sleep(pause).await;
@@ -79,8 +79,9 @@ impl AppStream {
         }
     }
 
-    /// Whether the other side has neither closed it nor sent anything. Asks the kernel, which knows
-    /// before the runtime does.
+    /// Returns whether the peer has neither closed the stream nor sent bytes.
+    ///
+    /// The function asks the kernel, which knows this before the runtime does.
     fn is_quiet(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let peeked = match self {
@@ -136,12 +137,13 @@ impl AsyncWrite for AppStream {
     }
 }
 
-/// A stream that can be looked at while another (hyper) reads and writes it. The lock is held for one
-/// such call; they do not wait, and nobody looks but while the connection is idle.
+/// A stream that can be checked while hyper reads and writes it.
+///
+/// Each call holds the lock without waiting for I/O. The check runs only while the connection is idle.
 #[derive(Debug)]
 pub(crate) struct Watched(Arc<Mutex<AppStream>>);
 
-/// Looks at a [`Watched`] stream, and does not keep it open.
+/// Checks a [`Watched`] stream without keeping it open.
 #[derive(Debug)]
 pub(crate) struct Watch(Weak<Mutex<AppStream>>);
 
@@ -157,7 +159,7 @@ impl Watched {
 }
 
 impl Watch {
-    /// Whether it is open on both sides and nothing has come on it: a request can be sent.
+    /// Returns whether the stream is open on both sides and has no unread bytes: it can take a request.
     pub(crate) fn is_quiet(&self) -> bool {
         self.0.upgrade().is_some_and(|stream| Watched(stream).stream().is_quiet())
     }
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_came_unasked_for_is_noticed_and_left_to_be_read() {
+    async fn unrequested_bytes_are_noticed_and_stay_unread() {
         let (mut theirs, mut stream, watch) = pair();
         theirs.write_all(b"HTTP/1.1 408").unwrap();
         assert!(!watch.is_quiet() && !watch.is_quiet());
@@ -232,10 +234,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn looking_does_not_keep_it_open() {
+    async fn a_watch_does_not_keep_the_stream_open() {
         let (mut theirs, stream, watch) = pair();
         drop(stream);
         assert!(!watch.is_quiet());
-        assert_eq!(theirs.read(&mut [0; 1]).unwrap(), 0, "it is closed");
+        assert_eq!(theirs.read(&mut [0; 1]).unwrap(), 0, "the stream is closed");
     }
 }

@@ -1,7 +1,6 @@
 //! The registry of application types: one table, and the search in it.
 //!
-//! An application is recognised by its startup file. A root in which two types match is an error that
-//! names both, not a guess.
+//! The startup file identifies the type. If two types match in one directory, the error names both.
 
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
@@ -9,15 +8,15 @@ use std::path::{Path, PathBuf};
 /// One kind of application.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct AppType {
-    /// The name for `--app-type`.
+    /// The name that `--app-type` takes.
     pub(crate) name: &'static str,
-    /// The file (or directory) whose presence gives the type away.
+    /// The file (or directory) that identifies the type.
     pub(crate) startup_file: &'static str,
-    /// The start of the title that its processes are told to take.
+    /// The beginning of the process title that the agent asks for.
     pub(crate) title: &'static str,
-    /// What people call it.
+    /// The name for people.
     pub(crate) description: &'static str,
-    /// How to load it; none if this version cannot.
+    /// The loader, or `None` if this version cannot serve the type.
     pub(crate) loader: Option<Loader>,
 }
 
@@ -26,20 +25,20 @@ pub(crate) struct AppType {
 pub(crate) struct Loader {
     /// The name of the file in the instance directory.
     pub(crate) file: &'static str,
-    /// Its text: part of the binary, so that the binary is all there is to install.
+    /// Its text. It is part of the binary, so that an installation is the binary alone.
     pub(crate) source: &'static str,
-    /// Which interpreter runs it.
+    /// The interpreter that runs it.
     pub(crate) interpreter: Interpreter,
 }
 
-/// The programs that run loaders; each has its option.
+/// The programs that run loaders. Each has its own option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interpreter {
     Python,
     Node,
 }
 
-/// Every type there is.
+/// All types.
 pub(crate) const REGISTRY: [AppType; 5] = [
     AppType {
         name: "rack",
@@ -96,7 +95,10 @@ pub(crate) struct App {
     pub(crate) startup_file: String,
 }
 
-/// Finds out what is in `root`; the options of the same names override.
+/// Finds the application in `root`. The options of the same names override the search.
+///
+/// # Errors
+/// The type is unknown, ambiguous or not served yet, or the startup file does not exist.
 pub(crate) fn find(
     root: &Path,
     app_type: Option<&str>,
@@ -120,8 +122,8 @@ pub(crate) fn find(
     let startup_file = startup_file.unwrap_or(app_type.startup_file).to_owned();
     if !root.join(&startup_file).is_file() {
         return Err(Failure::not_found(format!(
-            "there is no startup file {} for a {} application. \
-             Name another with --startup-file, or another type with --app-type.",
+            "the startup file {} of a {} application does not exist. \
+             Name another file with --startup-file, or another type with --app-type.",
             root.join(&startup_file).display(),
             app_type.name,
         )));
@@ -133,7 +135,7 @@ fn by_name(name: &str) -> Result<&'static AppType, Failure> {
     REGISTRY.iter().find(|t| t.name == name).ok_or_else(|| {
         let known: Vec<_> = REGISTRY.iter().map(|t| t.name).collect();
         Failure::usage(format!(
-            "there is no application type {name:?}. --app-type takes one of: {}.",
+            "unknown application type {name:?}. --app-type takes one of: {}.",
             known.join(", ")
         ))
     })
@@ -146,8 +148,8 @@ fn by_extension(file: &str) -> Result<&'static AppType, Failure> {
         Some("js" | "mjs" | "cjs") => "node",
         _ => {
             return Err(Failure::usage(format!(
-                "--startup-file {file} does not tell what kind of application it is. \
-                 Say it with --app-type."
+                "the extension of --startup-file {file} does not identify the type of application. \
+                 Name the type with --app-type."
             )));
         }
     };
@@ -162,8 +164,8 @@ fn by_presence(root: &Path) -> Result<&'static AppType, Failure> {
             let looked: Vec<_> =
                 REGISTRY.iter().map(|t| format!("{} ({})", t.startup_file, t.name)).collect();
             Err(Failure::not_found(format!(
-                "there is no application in {}. Looked for: {}. \
-                 Name its directory, or its startup file with --startup-file.",
+                "found no application in {}. Looked for: {}. \
+                 Name the application's directory, or its startup file with --startup-file.",
                 root.display(),
                 looked.join(", ")
             )))
@@ -172,8 +174,8 @@ fn by_presence(root: &Path) -> Result<&'static AppType, Failure> {
             let both: Vec<_> =
                 found.iter().map(|t| format!("{} ({})", t.startup_file, t.name)).collect();
             Err(Failure::not_found(format!(
-                "{} could be more than one kind of application: it has {}. \
-                 Say which with --app-type.",
+                "the type of the application in {} is ambiguous: the directory has {}. \
+                 Choose one with --app-type.",
                 root.display(),
                 both.join(" and ")
             )))
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_startup_file_gives_the_type_away() {
+    fn the_startup_file_identifies_the_type() {
         let dir = root(&["app.js"]);
         assert_eq!(find(dir.path(), None, None).unwrap().app_type.name, "node");
         let dir = root(&["passenger_wsgi.py", "README"]);
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ambiguous_root_names_both_and_the_option() {
+    fn the_error_for_an_ambiguous_root_names_both_types_and_the_option() {
         let dir = root(&["app.js", "passenger_wsgi.py"]);
         let message = find(dir.path(), None, None).unwrap_err().message;
         for part in ["app.js", "passenger_wsgi.py", "--app-type"] {
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_root_names_what_was_looked_for() {
+    fn the_error_for_an_empty_root_lists_the_startup_files() {
         let dir = root(&[]);
         let failure = find(dir.path(), None, None).unwrap_err();
         assert!(failure.message.contains("config.ru") && failure.message.contains("app.js"));
@@ -220,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_yet_is_said_so() {
+    fn the_error_for_an_unserved_type_says_so() {
         let dir = root(&["config.ru"]);
         let message = find(dir.path(), None, None).unwrap_err().message;
         assert!(message.contains("rack") && message.contains("yet"), "{message}");
     }
 
     #[test]
-    fn a_startup_file_tells_its_type_by_its_extension() {
+    fn the_extension_of_a_startup_file_identifies_the_type() {
         let dir = root(&["server.mjs", "run"]);
         assert_eq!(find(dir.path(), None, Some("server.mjs")).unwrap().app_type.name, "node");
         assert!(find(dir.path(), None, Some("run")).unwrap_err().message.contains("--app-type"));

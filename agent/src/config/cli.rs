@@ -1,5 +1,7 @@
-//! The command line. The options of `start` are one struct for all three sources: clap fills it from
-//! the command line and the environment, serde from `cabrank.toml`.
+//! The command line.
+//!
+//! One struct holds the options of `start` from all three sources. clap fills it from the command line
+//! and the environment, and serde from `cabrank.toml`.
 
 use super::values::{
     Address, AtLeastOne, BodySize, Count, HeadSize, LogFormat, LogLevel, Pid, Port, Seconds,
@@ -20,7 +22,7 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// From the command line and the environment; ends the program if there is something wrong.
+    /// Parses the command line and the environment. Exits with a message if they are wrong.
     pub(crate) fn read() -> Cli {
         let matches = Cli::declaration().try_get_matches();
         matches.and_then(|m| Cli::of(&m)).unwrap_or_else(|e| with_origin(e).exit())
@@ -37,7 +39,7 @@ impl Cli {
     }
 
     fn declaration() -> clap::Command {
-        // A number below 0 is a bad value, to be told what is a good one, and not an unknown option.
+        // A negative number is a bad value, whose error names the bounds, and not an unknown option.
         Cli::command().mut_subcommands(|c| {
             c.mut_args(|arg| {
                 let takes_values = arg.get_action().takes_values();
@@ -47,7 +49,7 @@ impl Cli {
     }
 }
 
-/// Says so if a bad value is from the environment: who never wrote `--port` would look for it in vain.
+/// Names the environment variable in the error if the bad value comes from there.
 fn with_origin(mut error: clap::Error) -> clap::Error {
     let (Some(ContextValue::String(option)), Some(ContextValue::String(value))) =
         (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
@@ -57,7 +59,7 @@ fn with_origin(mut error: clap::Error) -> clap::Error {
     let name = option.split(['=', '[', ' ']).next().unwrap_or_default().trim_start_matches('-');
     let variable = format!("CABRANK_{}", name.replace('-', "_").to_uppercase());
     if std::env::var_os(&variable).is_some_and(|v| v == **value) {
-        let tip = format!("the value is that of the environment variable {variable}");
+        let tip = format!("the value comes from the environment variable {variable}");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
@@ -68,26 +70,27 @@ pub(crate) enum Command {
     /// Serve the application in a directory until a signal or `cabrank stop`
     #[command(after_help = AFTER_START)]
     Start(Box<StartArgs>),
-    /// Show what a running agent's pool holds
+    /// Show the processes and queues of a running agent
     Status(StatusArgs),
-    /// Shut a running agent down in good order
+    /// Shut down a running agent gracefully
     Stop(InstanceArgs),
     /// Replace the processes of a running agent
     Restart(InstanceArgs),
-    /// Take one application process out of a running agent's pool
+    /// Remove one application process from a running agent's pool
     Detach(DetachArgs),
 }
 
 const AFTER_START: &str = "\
 Every option is also an environment variable (--max-pool-size: CABRANK_MAX_POOL_SIZE) and a key of
-DIR/cabrank.toml (max_pool_size = 6). The command line wins over the environment, the environment
-over the file.
+DIR/cabrank.toml (max_pool_size = 6). The command line overrides the environment, and the
+environment overrides the file.
 
-The application is booted before the first request is taken. If that fails, `start` prints why and
-ends with exit code 5. A version that fails to boot later, after a restart, is answered with a page.
+`start` boots the application before it accepts requests. If the boot fails, `start` prints the
+reason and exits with code 5. If a later boot fails, after a restart, clients get an error page.
 
-SIGTERM, SIGINT (Ctrl-C), SIGQUIT and SIGHUP (unless it is ignored, as under nohup) end it in good
-order; one more that comes half a second later or after that ends it at once.
+SIGTERM, SIGINT (Ctrl-C), SIGQUIT and SIGHUP shut the agent down gracefully: it finishes open
+requests first. A second signal, at least half a second later, ends it at once. The agent ignores
+SIGHUP if it was started so, as under nohup.
 
 Exit codes: see `cabrank --help`.";
 
@@ -98,48 +101,47 @@ pub(crate) struct StartArgs {
     pub(crate) dir: PathBuf,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// Replace all processes at once on a restart (the default in other environments)
+    /// On a restart, replace all processes at once (the default in other environments)
     #[arg(long, conflicts_with = "rolling_restarts", help_heading = "Restarts")]
     pub(crate) no_rolling_restarts: bool,
-    /// Which of the options are from the environment, by their names in the file.
+    /// The options that come from the environment, by their names in the file.
     #[arg(skip)]
     pub(crate) from_environment: Vec<String>,
 }
 
-/// What may be said about an agent; what is left out has a default in
-/// [`Settings`](super::Settings).
+/// The options of an agent. [`Settings`](super::Settings) has the defaults of those left out.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Options {
     /// The address to listen on [default: 127.0.0.1]
     #[arg(long, short, env = "CABRANK_ADDRESS", value_name = "IP")]
     pub(crate) address: Option<Address>,
-    /// The port to listen on; 0 takes a free one [default: 3000]
+    /// The port to listen on; 0: any free port [default: 3000]
     #[arg(long, short, env = "CABRANK_PORT", value_name = "PORT")]
     pub(crate) port: Option<Port>,
-    /// The environment that the application runs in [default: development]
+    /// The environment of the application, such as production [default: development]
     #[arg(long, short, env = "CABRANK_ENVIRONMENT", value_name = "NAME")]
     pub(crate) environment: Option<String>,
 
-    /// How many application processes there may be [default: 6]
+    /// The largest number of application processes [default: 6]
     #[arg(long, env = "CABRANK_MAX_POOL_SIZE", value_name = "N", help_heading = "Pool")]
     pub(crate) max_pool_size: Option<AtLeastOne>,
-    /// How many processes are kept even if idle; no more than there may be [default: 1]
+    /// The number of processes to keep even if idle; at most the largest number [default: 1]
     #[arg(long, env = "CABRANK_MIN_INSTANCES", value_name = "N", help_heading = "Pool")]
     pub(crate) min_instances: Option<Count>,
-    /// How many processes one application may have; 0: no limit [default: 0]
+    /// The largest number of processes of one application; 0: no limit [default: 0]
     #[arg(long, env = "CABRANK_MAX_INSTANCES_PER_APP", value_name = "N", help_heading = "Pool")]
     pub(crate) max_instances_per_app: Option<Count>,
-    /// After how many idle seconds a process leaves; 0: never [default: 300]
+    /// Shut a process down after this idle time; 0: never [default: 300]
     #[arg(long, env = "CABRANK_POOL_IDLE_TIME", value_name = "SECONDS", help_heading = "Pool")]
     pub(crate) pool_idle_time: Option<Seconds>,
-    /// After how many requests a process is replaced; 0: never [default: 0]
+    /// Replace a process after this many requests; 0: never [default: 0]
     #[arg(long, env = "CABRANK_MAX_REQUESTS", value_name = "N", help_heading = "Pool")]
     pub(crate) max_requests: Option<Count>,
-    /// How many requests may wait for a process; 0: no limit [default: 100]
+    /// The largest number of requests that wait for a process; 0: no limit [default: 100]
     #[arg(long, env = "CABRANK_MAX_REQUEST_QUEUE_SIZE", value_name = "N", help_heading = "Pool")]
     pub(crate) max_request_queue_size: Option<Count>,
-    /// How many requests each process is given at once, whatever it says itself; 0: any number
+    /// The number of requests a process handles at once; 0: any number [default: as it says itself]
     #[arg(
         long,
         env = "CABRANK_FORCE_MAX_CONCURRENT_REQUESTS_PER_PROCESS",
@@ -148,7 +150,7 @@ pub(crate) struct Options {
     )]
     pub(crate) force_max_concurrent_requests_per_process: Option<Count>,
 
-    /// rack, wsgi or node [default: by the startup file in DIR]
+    /// The type of the application: wsgi or node [default: by the startup file in DIR]
     #[arg(long, env = "CABRANK_APP_TYPE", value_name = "TYPE", help_heading = "Application")]
     pub(crate) app_type: Option<String>,
     /// The file that starts the application [default: by type]
@@ -160,7 +162,7 @@ pub(crate) struct Options {
     /// The Node.js interpreter [default: node]
     #[arg(long, env = "CABRANK_NODEJS", value_name = "COMMAND", help_heading = "Application")]
     pub(crate) nodejs: Option<PathBuf>,
-    /// How long a process may take to become ready [default: 90]
+    /// The longest time in which a process becomes ready [default: 90]
     #[arg(
         long,
         env = "CABRANK_START_TIMEOUT",
@@ -169,10 +171,10 @@ pub(crate) struct Options {
     )]
     pub(crate) start_timeout: Option<Seconds>,
 
-    /// Where restart.txt is looked for, absolute or below DIR [default: tmp]
+    /// The directory of restart.txt, absolute or below DIR [default: tmp]
     #[arg(long, env = "CABRANK_RESTART_DIR", value_name = "DIR", help_heading = "Restarts")]
     pub(crate) restart_dir: Option<PathBuf>,
-    /// Replace processes one by one, without a pause (the default in production and staging)
+    /// On a restart, replace processes one by one (the default in production and staging)
     #[arg(
         long,
         env = "CABRANK_ROLLING_RESTARTS",
@@ -183,7 +185,7 @@ pub(crate) struct Options {
         help_heading = "Restarts"
     )]
     pub(crate) rolling_restarts: Option<bool>,
-    /// How often the restart files are looked at, at most [default: 0.05]
+    /// The shortest time between two checks of the restart files [default: 0.05]
     #[arg(
         long,
         env = "CABRANK_STAT_THROTTLE_RATE",
@@ -192,34 +194,34 @@ pub(crate) struct Options {
     )]
     pub(crate) stat_throttle_rate: Option<Seconds>,
 
-    /// How large the head of a request may be [default: 65536]
+    /// The largest head of a request [default: 65536]
     #[arg(long, env = "CABRANK_MAX_HEADER_SIZE", value_name = "BYTES", help_heading = "Limits")]
     pub(crate) max_header_size: Option<HeadSize>,
-    /// How large the body of a request may be; 0: no limit [default: 0]
+    /// The largest body of a request; 0: no limit [default: 0]
     #[arg(long, env = "CABRANK_MAX_BODY", value_name = "BYTES", help_heading = "Limits")]
     pub(crate) max_body: Option<BodySize>,
-    /// How long a client may take for the head of a request, and idle between two [default: 60]
+    /// The longest time for the head of a request, and between two requests; 0: no limit [default: 60]
     #[arg(long, env = "CABRANK_HEADER_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) header_timeout: Option<Seconds>,
-    /// How long a client may pause within a body that it sends or is sent; 0: any time [default: 60]
+    /// The longest pause of a client within a body, either way; 0: no limit [default: 60]
     #[arg(long, env = "CABRANK_CLIENT_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) client_timeout: Option<Seconds>,
-    /// How long a shutdown waits for requests [default: 60]
+    /// The longest time that a shutdown waits for open requests [default: 60]
     #[arg(long, env = "CABRANK_SHUTDOWN_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) shutdown_timeout: Option<Seconds>,
 
-    /// How much is logged [default: info]
+    /// The least severe level to log: error, warn, info, debug or trace [default: info]
     #[arg(long, env = "CABRANK_LOG_LEVEL", value_name = "LEVEL", help_heading = "Logs")]
     pub(crate) log_level: Option<LogLevel>,
-    /// text or json [default: text]
+    /// The format of log lines: text or json [default: text]
     #[arg(long, env = "CABRANK_LOG_FORMAT", value_name = "FORMAT", help_heading = "Logs")]
     pub(crate) log_format: Option<LogFormat>,
 }
 
-/// Which of the running agents is meant.
+/// The choice among running agents.
 #[derive(Debug, Args)]
 pub(crate) struct InstanceArgs {
-    /// The pid of the agent, if several run
+    /// The pid of the agent; required if several are running
     #[arg(long, value_name = "PID")]
     pub(crate) instance: Option<Pid>,
 }
@@ -228,14 +230,14 @@ pub(crate) struct InstanceArgs {
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) which: InstanceArgs,
-    /// Print all facts as JSON
+    /// Print the complete report as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DetachArgs {
-    /// The process id, as `status` shows it
+    /// The pid of the process, from `cabrank status`
     pub(crate) pid: Pid,
     #[command(flatten)]
     pub(crate) which: InstanceArgs,
@@ -246,12 +248,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_declaration_is_sound() {
+    fn clap_accepts_the_declaration() {
         Cli::declaration().debug_assert();
     }
 
     #[test]
-    fn every_option_is_also_a_variable_of_its_name() {
+    fn every_option_has_an_environment_variable_of_its_name() {
         let mut cli = Cli::declaration();
         let start = cli.find_subcommand_mut("start").unwrap();
         for arg in start.get_arguments() {

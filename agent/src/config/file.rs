@@ -1,4 +1,4 @@
-//! `cabrank.toml`: the options of `start` with underscores. An error names file, line, key and remedy.
+//! `cabrank.toml`: the options of `start`, written with underscores. Errors name file, line, key and remedy.
 
 use super::cli::Options;
 use crate::failure::Failure;
@@ -9,20 +9,20 @@ use std::path::Path;
 /// The file's name in the application's directory.
 pub(crate) const NAME: &str = "cabrank.toml";
 
-/// Reads the file in `dir`; without one, nothing is set.
+/// Reads the file in `dir`. Returns no options if it does not exist.
 pub(crate) fn read(dir: &Path) -> Result<Options, Failure> {
     let path = dir.join(NAME);
     match regular_file::check(&path).and_then(|()| std::fs::read_to_string(&path)) {
         Ok(text) => parse(&text).map_err(|e| Failure::usage(format!("{}:{e}", path.display()))),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Options::default()),
         Err(e) => Err(Failure::usage(format!(
-            "{} cannot be read: {e}. Make it readable text, or move it away.",
+            "cannot read {}: {e}. Make it a readable text file, or remove it.",
             path.display()
         ))),
     }
 }
 
-/// The error begins with the line, to be put behind the file's name.
+/// Parses the text. The error begins with the line number, so that it can follow the file's name.
 fn parse(text: &str) -> Result<Options, String> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |s| s.start).min(text.len());
@@ -32,24 +32,26 @@ fn parse(text: &str) -> Result<Options, String> {
     })
 }
 
-/// What is wrong and what to do, in the file's words instead of those of the parser and of serde.
+/// Rewrites an error of the parser or of serde in the terms of the file, and adds the remedy.
 fn in_words(message: &str, line: &str) -> String {
     let (problem, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
     let pair = line.split_once('=').map(|(k, v)| (k.trim(), v.trim()));
     let Some((key, value)) = pair.filter(|(key, _)| !key.is_empty()) else {
         return match line.trim() {
             section if section.starts_with('[') => {
-                format!("there are no sections here. Remove {section}; all keys are of one level.")
+                format!(
+                    "the file has no sections. Remove the line {section}; all keys are at the top level."
+                )
             }
-            _ => format!("{problem}. Each line is `key = value`."),
+            _ => format!("{problem}. Write each line as `key = value`."),
         };
     };
     let why = match (problem, expected) {
         ("duplicate key", _) => {
-            return format!("{key} is there twice. Remove one of the two lines.");
+            return format!("{key} is set twice. Remove one of the two lines.");
         }
         (_, keys) if problem.starts_with("unknown field") => return unknown_key(key, keys),
-        _ if value.is_empty() => "there is no value".to_owned(),
+        _ if value.is_empty() => "the value is missing".to_owned(),
         ("wanted string or table", _) | (_, "a string" | "path string") => {
             "must be text in quotes".to_owned()
         }
@@ -66,7 +68,7 @@ fn in_words(message: &str, line: &str) -> String {
     };
     format!(
         "bad value for {key}: {why}. Correct the value, or remove the line to get the default \
-         (`cabrank start --help` lists what each option takes)."
+         (`cabrank start --help` explains each option)."
     )
 }
 
@@ -76,13 +78,15 @@ fn unknown_key(key: &str, known: &str) -> String {
     let nearest = known.iter().min_by_key(|k| distance(k, key));
     match nearest {
         Some(k) if distance(k, key) <= key.len() / 3 => {
-            format!("unknown key {key}. Did you mean {k}? (`cabrank start --help` lists them all.)")
+            format!(
+                "unknown key {key}. Did you mean {k}? (`cabrank start --help` lists all options.)"
+            )
         }
-        _ => format!("unknown key {key}. Remove it; the keys are: {}.", known.join(", ")),
+        _ => format!("unknown key {key}. Remove it, or use one of the keys: {}.", known.join(", ")),
     }
 }
 
-/// How many letters differ (Levenshtein): for suggestions only.
+/// Returns the Levenshtein distance of two keys.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
@@ -111,16 +115,16 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_named_with_its_line_and_a_suggestion() {
+    fn the_error_for_an_unknown_key_names_its_line_and_a_suggestion() {
         let e = parse("# ours\nmax_pool_sice = 3\n").unwrap_err();
         assert!(e.starts_with("2: unknown key max_pool_sice. Did you mean max_pool_size?"), "{e}");
         let e = parse("completely_different = 3\n").unwrap_err();
-        assert!(e.contains("the keys are:") && e.contains("max_pool_size"), "{e}");
+        assert!(e.contains("one of the keys:") && e.contains("max_pool_size"), "{e}");
         assert!(!parse("dir = 3\n").unwrap_err().contains("Did you mean"));
     }
 
     #[test]
-    fn a_bad_value_is_named_with_its_line_and_key() {
+    fn the_error_for_a_bad_value_names_its_line_and_key() {
         for (text, start) in [
             ("\nmax_pool_size = 0", "2: bad value for max_pool_size: "),
             ("max_pool_size = \"six\"", "1: bad value for max_pool_size: "),

@@ -1,6 +1,7 @@
-//! What the agent is told to do: [`cli`] declares the options, [`file`](mod@file) reads
-//! `cabrank.toml`, [`settings`] lays one over the other, [`app_type`] finds out what is to be served.
-//! [`origin`] says where a value came from.
+//! The agent's configuration.
+//!
+//! [`cli`] declares the options and [`file`](mod@file) reads `cabrank.toml`. [`settings`] merges the two.
+//! [`app_type`] finds the application, and [`origin`] finds the source of a value for error messages.
 
 pub(crate) mod app_type;
 pub(crate) mod cli;

@@ -1,23 +1,25 @@
-//! Where the agent was told a value: for errors about two values of which each alone would be a good one, so that
-//! neither the command line's parser nor the file's can name the place.
+//! The source of a value, for errors about two values that contradict each other.
+//!
+//! Each value alone is valid, so the parsers of command line and file cannot report the error.
 
 use super::cli::Options;
 use std::path::Path;
 
-/// All that was said, each place by itself.
+/// The options of each source, before they are merged.
 #[derive(Debug)]
 pub(crate) struct Origins<'a> {
-    /// On the command line or in the environment.
+    /// The options of the command line and the environment.
     pub(crate) given: &'a Options,
-    /// Which of those were in the environment, by their names in the file.
+    /// The options among them that come from the environment, by their names in the file.
     pub(crate) environment: &'a [String],
     pub(crate) in_file: &'a Options,
     pub(crate) file: &'a Path,
 }
 
 impl Origins<'_> {
-    /// The option and its value as they were written, and where if that does not show. `name` is the option's in
-    /// the file; `is_set` finds out whether a place sets it.
+    /// Returns the option and its value as the user wrote them, and the file if they come from there.
+    ///
+    /// `name` is the option's name in the file; `is_set` returns whether a source sets it.
     pub(crate) fn of(&self, name: &str, value: usize, is_set: impl Fn(&Options) -> bool) -> String {
         if is_set(self.given) {
             if self.environment.iter().any(|variable| variable == name) {
@@ -33,7 +35,7 @@ impl Origins<'_> {
     }
 }
 
-/// As the command line calls it.
+/// Returns the option's name on the command line.
 pub(crate) fn option(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
 }

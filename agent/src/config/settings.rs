@@ -1,5 +1,7 @@
-//! The agent's settings: what was said on the command line, in the environment and in the file, in
-//! this order of precedence, over Passenger's defaults.
+//! The agent's settings.
+//!
+//! The command line overrides the environment, the environment overrides the file, and the file
+//! overrides Passenger's defaults.
 
 use super::app_type::{self, App, Interpreter};
 use super::cli::{Options, StartArgs};
@@ -12,12 +14,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Everything an agent is told.
+/// The settings of one agent, complete and checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) app: App,
-    /// Passenger listens on every address; a development server that is not asked to should not be
-    /// open to the network, so the default here is 127.0.0.1.
+    /// The default is 127.0.0.1, unlike Passenger's (every address): a development server should not be
+    /// open to the network unless the user asks for that.
     pub(crate) listen: SocketAddr,
     pub(crate) environment: String,
     pub(crate) max_pool_size: usize,
@@ -34,10 +36,10 @@ pub(crate) struct Settings {
     pub(crate) rolling_restarts: bool,
     pub(crate) stat_throttle_rate: Duration,
     pub(crate) max_header_size: usize,
-    /// 0: no limit.
+    /// In bytes; 0: no limit.
     pub(crate) max_body: u64,
     pub(crate) header_timeout: Duration,
-    /// Zero: endless.
+    /// Zero: no limit.
     pub(crate) client_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) log_level: LogLevel,
@@ -45,7 +47,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Puts the settings together and finds the application.
+    /// Merges the options of all sources and finds the application.
     pub(crate) fn load(args: StartArgs) -> Result<Settings, Failure> {
         let root = app_root(&args.dir)?;
         let mut from_line = args.options;
@@ -53,7 +55,7 @@ impl Settings {
             from_line.rolling_restarts = Some(false);
         }
         let from_file = file::read(&root)?;
-        let options = over(from_line.clone(), from_file.clone());
+        let options = merge(from_line.clone(), from_file.clone());
         let app =
             app_type::find(&root, options.app_type.as_deref(), options.startup_file.as_deref())?;
         let settings = Settings::resolve(app, options)?;
@@ -66,8 +68,9 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The pool never has more processes than its maximum, whatever the minimum: an agent that serves one
-    /// application only could never have what it was asked for, and would not say so.
+    /// Fails if the minimum of processes exceeds a maximum.
+    ///
+    /// The pool never exceeds its maximum, so it would ignore such a minimum silently.
     fn check_minimum(&self, origins: &Origins<'_>) -> Result<(), Failure> {
         type IsSet = fn(&Options) -> bool;
         let maxima: [(&str, usize, IsSet); 2] = [
@@ -83,7 +86,7 @@ impl Settings {
             return Ok(());
         };
         Err(Failure::usage(format!(
-            "{} is more processes than {} allows. Lower --min-instances, or raise {}.",
+            "{} asks for more processes than {} allows. Lower --min-instances, or raise {}.",
             origins.of("min_instances", self.min_instances, |o| o.min_instances.is_some()),
             origins.of(name, max, is_set),
             origin::option(name),
@@ -94,8 +97,9 @@ impl Settings {
         let environment = o.environment.unwrap_or_else(|| "development".into());
         if environment.is_empty() || environment.contains(['\n', '\0']) {
             return Err(Failure::usage(
-                "the environment needs a name, such as development or production (--environment, \
-                 CABRANK_ENVIRONMENT, or environment in cabrank.toml).",
+                "the name of the environment is empty or has a line break. Set it to a name such as \
+                 development or production (--environment, CABRANK_ENVIRONMENT, or environment in \
+                 cabrank.toml).",
             ));
         }
         let seconds = |given: Option<super::values::Seconds>, default: f64| {
@@ -134,7 +138,7 @@ impl Settings {
         })
     }
 
-    /// What the pool is told with each `get`.
+    /// Returns the options of each `get` from the pool.
     pub(crate) fn pool_options(&self) -> PoolOptions {
         let mode =
             if self.rolling_restarts { RestartMode::Rolling } else { RestartMode::Immediate };
@@ -148,12 +152,12 @@ impl Settings {
             .with_restart_mode(mode)
     }
 
-    /// The name of the application's group, as Passenger forms it.
+    /// Returns the name of the application's group, in Passenger's form.
     pub(crate) fn group_name(&self) -> String {
         format!("{} ({})", self.app.root.display(), self.environment)
     }
 
-    /// The interpreter of the application's loader.
+    /// Returns the interpreter of the application's loader.
     pub(crate) fn interpreter(&self) -> &Path {
         match self.app.loader.interpreter {
             Interpreter::Python => &self.python,
@@ -161,38 +165,40 @@ impl Settings {
         }
     }
 
-    /// Whether visitors may see an application's own error output.
+    /// Returns whether error pages show the application's own output.
     pub(crate) fn shows_details(&self) -> bool {
         !matches!(&*self.environment, "production" | "staging")
     }
 }
 
 fn app_root(dir: &Path) -> Result<PathBuf, Failure> {
-    let unusable = |what: String| {
+    let unusable = |problem: String| {
         Failure::not_found(format!(
-            "{}: {what}. Name the directory of an application.",
+            "{}: {problem}. Name the directory of an application.",
             dir.display()
         ))
     };
     let root = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
     if !root.is_dir() {
-        return Err(unusable("this is not a directory".into()));
+        return Err(unusable("it is not a directory".into()));
     }
-    // A directory one may not look into would otherwise pass for one without an application.
+    // Without this check, an unreadable directory would look like one without an application.
     std::fs::read_dir(&root).map_err(|e| {
         Failure::not_found(format!(
-            "{} cannot be read: {e}. Give this user the right to read it.",
+            "cannot read the directory {}: {e}. Give this user the right to read it.",
             root.display()
         ))
     })?;
     if root.to_str().is_none_or(|p| p.contains('\n')) {
-        return Err(unusable("its path is not printable text, which the handshake needs".into()));
+        return Err(unusable(
+            "its path is not UTF-8 or has a line break, which the handshake does not allow".into(),
+        ));
     }
     Ok(root)
 }
 
-/// `first` where it says something, else `second`.
-fn over(first: Options, second: Options) -> Options {
+/// Takes each option from `first` if it is set there, else from `second`.
+fn merge(first: Options, second: Options) -> Options {
     macro_rules! each {
         ($($field:ident)*) => { Options { $($field: first.$field.or(second.$field),)* } };
     }
@@ -227,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_passengers() {
+    fn the_defaults_are_passengers() {
         let s = load(app("").path(), &[]).unwrap();
         assert_eq!((s.max_pool_size, s.min_instances, s.max_instances_per_app), (6, 1, 0));
         assert_eq!((s.pool_idle_time, s.start_timeout).0.as_secs(), 300);
@@ -238,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_wins_over_the_file() {
+    fn the_command_line_overrides_the_file() {
         let dir = app("max_pool_size = 2\nenvironment = \"production\"\nport = 81\n");
         let s = load(dir.path(), &["--max-pool-size", "4"]).unwrap();
         assert_eq!((s.max_pool_size, s.listen.port()), (4, 81));
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_directory_is_named() {
+    fn the_error_for_a_missing_directory_names_it() {
         let failure = load(Path::new("/no/such/place"), &[]).unwrap_err();
         assert!(failure.message.contains("/no/such/place"), "{failure}");
         assert_eq!(failure.kind as u8, 3);

@@ -1,5 +1,7 @@
-//! Values of options: parsed from text for the command line and the environment, and from TOML for the
-//! file, by the same rules and with the same words for what is wrong.
+//! The types of option values.
+//!
+//! The command line and the environment give text, and the file gives TOML. Both follow the same rules
+//! and report the same errors.
 
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use std::fmt;
@@ -8,19 +10,19 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How many of something; the limit is there to tell a slip from a wish.
+/// A number of things. The limit catches typing errors.
 pub(crate) type Count = Whole<usize, 0, 1_000_000_000>;
-/// The same for what there must be one of.
+/// A number of things of which at least one is required.
 pub(crate) type AtLeastOne = Whole<usize, 1, 1_000_000_000>;
 pub(crate) type Port = Whole<u16, 0, 65_535>;
-/// Linux gives no process a larger number.
+/// A process id. The limit is Linux's.
 pub(crate) type Pid = Whole<u32, 1, 4_194_304>;
-/// The smallest buffer that hyper takes, and what nobody needs more of.
+/// The size of a request's head in bytes. The lower limit is hyper's smallest buffer.
 pub(crate) type HeadSize = Whole<usize, 8192, 1_048_576>;
-/// Up to a pebibyte.
+/// The size of a body in bytes, up to a pebibyte.
 pub(crate) type BodySize = Whole<u64, 0, { 1 << 50 }>;
 
-/// A whole number in bounds that its errors name.
+/// A whole number within bounds, which its errors name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Whole<T, const MIN: u64, const MAX: u64>(pub(crate) T);
 
@@ -63,7 +65,7 @@ impl<'de, T: TryFrom<u64>, const MIN: u64, const MAX: u64> Deserialize<'de> for 
     }
 }
 
-/// A time in seconds; fractions are allowed.
+/// A time in seconds, with fractions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Seconds(pub(crate) Duration);
 
@@ -71,7 +73,7 @@ impl Seconds {
     const RULE: &str = "a number of seconds from 0 to 1000000000";
 
     fn checked(seconds: f64) -> Option<Self> {
-        // A billion seconds are 31 years: more is a slip, and would overflow when added to a clock.
+        // A billion seconds are 31 years. More is a typing error, and would overflow an `Instant`.
         (0.0..=1e9).contains(&seconds).then(|| Seconds(Duration::from_secs_f64(seconds)))
     }
 }
@@ -106,7 +108,7 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
-/// Where to listen.
+/// The IP address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Address(pub(crate) IpAddr);
@@ -115,8 +117,8 @@ impl FromStr for Address {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, &'static str> {
         text.parse().map(Address).map_err(|_| {
-            "must be an IP address, such as 127.0.0.1 for this machine only or 0.0.0.0 for all \
-             networks; the port is another option"
+            "must be an IP address without a port, such as 127.0.0.1 (this machine only) or 0.0.0.0 \
+             (all networks); set the port with --port"
         })
     }
 }
@@ -128,7 +130,7 @@ impl TryFrom<String> for Address {
     }
 }
 
-/// How much is logged.
+/// The least severe level that is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {
@@ -140,7 +142,7 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
-/// In which form it is logged.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_are_whole_or_not_and_never_negative_or_endless() {
+    fn seconds_may_have_fractions_and_are_neither_negative_nor_infinite() {
         assert_eq!("0.05".parse::<Seconds>().unwrap().0, Duration::from_millis(50));
         assert_eq!("300".parse::<Seconds>().unwrap().0, Duration::from_secs(300));
         for bad in ["-1", "NaN", "inf", "1e12", "soon", ""] {
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_keep_to_their_bounds() {
+    fn whole_numbers_stay_within_their_bounds() {
         assert_eq!("0".parse::<Port>().unwrap().0, 0);
         assert_eq!("65535".parse::<Port>().unwrap().0, 65535);
         assert_eq!("1".parse::<AtLeastOne>().unwrap().0, 1);

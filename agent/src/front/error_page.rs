@@ -1,6 +1,7 @@
-//! What a client is told when there is no answer from the application: as HTML, plain text or JSON,
-//! whichever it accepts. In development the page says why the application does not boot, in its own
-//! words; in production and staging it gives nothing away.
+//! The error page for a request without an answer from the application.
+//!
+//! It is HTML, plain text or JSON, as the client accepts. In development the page shows the output of an
+//! application that does not boot. In production and staging it shows no details.
 
 use super::response_body::ResponseBody;
 use crate::app::boot_error::BootError;
@@ -8,40 +9,40 @@ use cabrank::GetError;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The pool gave no process.
+    /// The pool returned an error.
     Get(GetError),
-    /// The process gave no answer.
+    /// The process did not answer.
     NoAnswer(String),
-    /// The request is not acceptable.
+    /// The agent refuses the request.
     Refused(StatusCode, String),
 }
 
-/// What is said about it.
-struct Words {
+/// The content of the page.
+struct Content {
     status: StatusCode,
     title: &'static str,
     text: String,
-    /// The application's own words, and whether they are HTML.
+    /// The application's own output, and whether it is HTML.
     details: Option<(String, bool)>,
 }
 
-/// The response for a client that sent these headers.
+/// Returns the response for a client that sent these headers.
 pub(crate) fn respond(
     trouble: &Trouble,
     request: &HeaderMap,
     with_details: bool,
 ) -> Response<ResponseBody> {
-    let words = words(trouble, with_details);
+    let content = content(trouble, with_details);
     let (media_type, body) = match Form::accepted(request) {
-        Form::Html => ("text/html; charset=utf-8", html(&words)),
-        Form::Json => ("application/json", json(&words)),
-        Form::Text => ("text/plain; charset=utf-8", text(&words)),
+        Form::Html => ("text/html; charset=utf-8", html(&content)),
+        Form::Json => ("application/json", json(&content)),
+        Form::Text => ("text/plain; charset=utf-8", text(&content)),
     };
     let mut response = Response::new(ResponseBody::from(body));
-    *response.status_mut() = words.status;
+    *response.status_mut() = content.status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -50,7 +51,7 @@ pub(crate) fn respond(
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
-        _ if words.status == StatusCode::SERVICE_UNAVAILABLE => {
+        _ if content.status == StatusCode::SERVICE_UNAVAILABLE => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         _ => {}
@@ -58,58 +59,59 @@ pub(crate) fn respond(
     response
 }
 
-fn words(trouble: &Trouble, with_details: bool) -> Words {
-    let say = |status, title, text: &str| Words { status, title, text: text.into(), details: None };
+fn content(trouble: &Trouble, with_details: bool) -> Content {
+    let page =
+        |status, title, text: &str| Content { status, title, text: text.into(), details: None };
     match trouble {
         Trouble::Get(GetError::Spawn(error)) => {
             let title = "The application could not be started";
-            let mut words = say(
+            let mut content = page(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 title,
-                "An error occurred while it was starting. The server's log says more.",
+                "The application failed while it was starting. The server's log has the details.",
             );
             if with_details {
                 match error.cause().downcast_ref::<BootError>() {
                     Some(boot) => {
-                        words.text.clone_from(&boot.summary);
-                        words.details = Some((boot.details(), boot.html));
+                        content.text.clone_from(&boot.summary);
+                        content.details = Some((boot.details(), boot.html));
                     }
-                    None => words.text = error.to_string(),
+                    None => content.text = error.to_string(),
                 }
             }
-            words
+            content
         }
-        Trouble::Get(GetError::QueueFull { .. }) => say(
+        Trouble::Get(GetError::QueueFull { .. }) => page(
             StatusCode::SERVICE_UNAVAILABLE,
             "Too many requests are waiting",
             "Please try again in a moment.",
         ),
-        Trouble::Get(GetError::Closed) => say(
+        Trouble::Get(GetError::Closed) => page(
             StatusCode::SERVICE_UNAVAILABLE,
             "The server is shutting down",
             "Please try again in a moment.",
         ),
         Trouble::Get(error) => {
-            tracing::error!("a request got no process: {error}");
-            say(
+            tracing::error!("the pool returned no process for a request: {error}");
+            page(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The application cannot be reached",
                 "Please try again in a moment.",
             )
         }
         Trouble::NoAnswer(why) => {
-            let mut words = say(
+            let mut content = page(
                 StatusCode::BAD_GATEWAY,
-                "The application gave no answer",
-                "The server's log says more.",
+                "The application did not answer",
+                "The server's log has the details.",
             );
             if with_details {
-                words.details = Some((why.clone(), false));
+                content.details = Some((why.clone(), false));
             }
-            words
+            content
         }
         Trouble::Refused(status, why) => {
-            say(*status, status.canonical_reason().unwrap_or("Refused"), why)
+            page(*status, status.canonical_reason().unwrap_or("Refused"), why)
         }
     }
 }
@@ -121,7 +123,7 @@ enum Form {
 }
 
 impl Form {
-    /// The first of the three that the client names; plain text for those that take anything (curl).
+    /// Returns the first of the three that the client names, else plain text: clients like curl take any.
     fn accepted(request: &HeaderMap) -> Form {
         let accept = request.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok());
         for range in accept.flat_map(|v| v.split(',')) {
@@ -138,8 +140,8 @@ impl Form {
     }
 }
 
-fn html(words: &Words) -> String {
-    let details = match &words.details {
+fn html(content: &Content) -> String {
+    let details = match &content.details {
         Some((details, true)) => details.clone(),
         Some((details, false)) if !details.is_empty() => {
             format!("<pre>{}</pre>", escape(details))
@@ -152,15 +154,15 @@ fn html(words: &Words) -> String {
          body{{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:3rem auto;padding:0 1rem}}\
          pre{{background:#f4f4f4;color:#222;padding:1rem;overflow-x:auto;font-size:14px}}</style>\n\
          </head>\n<body>\n<h1>{title}</h1>\n<p>{text}</p>\n{details}\n</body>\n</html>\n",
-        status = words.status.as_u16(),
-        title = escape(words.title),
-        text = escape(&words.text),
+        status = content.status.as_u16(),
+        title = escape(content.title),
+        text = escape(&content.text),
     )
 }
 
-fn text(words: &Words) -> String {
-    let mut out = format!("{} {}\n\n{}\n", words.status.as_u16(), words.title, words.text);
-    if let Some((details, _)) = &words.details
+fn text(content: &Content) -> String {
+    let mut out = format!("{} {}\n\n{}\n", content.status.as_u16(), content.title, content.text);
+    if let Some((details, _)) = &content.details
         && !details.is_empty()
     {
         out.push('\n');
@@ -170,13 +172,13 @@ fn text(words: &Words) -> String {
     out
 }
 
-fn json(words: &Words) -> String {
+fn json(content: &Content) -> String {
     let mut value = serde_json::json!({
-        "status": words.status.as_u16(),
-        "error": words.title,
-        "message": words.text,
+        "status": content.status.as_u16(),
+        "error": content.title,
+        "message": content.text,
     });
-    if let Some((details, _)) = &words.details {
+    if let Some((details, _)) = &content.details {
         value["details"] = details.as_str().into();
     }
     format!("{value}\n")
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_applications_words_are_escaped() {
+    fn the_applications_output_is_escaped() {
         let trouble = boot_failure("<script>alert('x')</script> & \"more\"");
         let (status, html) = page(&trouble, "text/html,*/*;q=0.8", true);
         assert_eq!(status, 500);
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn production_gives_nothing_away() {
+    fn production_shows_no_details() {
         for accept in ["text/html", "application/json", "*/*"] {
             let (_, page) = page(&boot_failure("SECRET_KEY=1"), accept, false);
             assert!(!page.contains("SECRET") && page.contains("could not be started"), "{page}");
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn each_client_gets_the_form_it_accepts() {
+    fn each_client_gets_the_format_it_accepts() {
         let trouble = boot_failure("why");
         assert!(page(&trouble, "*/*", true).1.starts_with("500 The application"));
         assert!(page(&trouble, "text/html", true).1.starts_with("<!DOCTYPE html>"));
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_asks_to_come_back() {
+    fn a_full_queue_asks_the_client_to_retry() {
         let trouble = Trouble::Get(GetError::QueueFull { max_queue: 1 });
         let response = respond(&trouble, &HeaderMap::new(), false);
         assert_eq!(response.status(), 503);

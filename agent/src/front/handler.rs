@@ -1,13 +1,13 @@
-//! One request: through the pool to a process, and again if that process turned out to be dying.
+//! One request: through the pool to a process, with a retry if that process was dying.
 
 use super::error_page::{self, Trouble};
 use super::leftover::Outbound;
 use super::response_body::ResponseBody;
-use super::upload::Upload;
 use super::{Failed, Inbound, Peer, Reached, http_exchange, session_exchange};
 use crate::app::handshake::Protocol;
 use crate::app::{Pool, Session};
 use crate::config::Settings;
+use crate::http::upload::Upload;
 use cabrank::{ConnectError, GetError, PoolOptions};
 use hyper::body::Incoming;
 use hyper::header;
@@ -17,17 +17,18 @@ use hyper::{Method, Request, Response, StatusCode};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// How often a request is tried in all, if each try but the last ended with a process that died or a
-/// connection that had gone stale. Fewer would fail requests when all processes are killed one after
-/// the other; more would let a request that kills its process kill more of them.
+/// The largest number of attempts of one request, if processes die or connections are stale.
+///
+/// With fewer attempts, requests fail when all processes are killed one after the other. With more
+/// attempts, a request that kills its process kills more of them.
 const MAX_ATTEMPTS: usize = 5;
-/// How many processes that cannot be connected to are passed over: as many as by the pool itself.
+/// The largest number of failed connects of one request, as many as the pool itself allows.
 const MAX_REFUSALS: usize = 10;
 
-/// What requests need.
+/// The parts of the agent that requests need.
 pub(crate) struct Front {
     pub(crate) pool: Pool,
-    /// One object for all requests: the pool compares pointers before it compares anything else.
+    /// One object for all requests: the pool compares pointers before it compares contents.
     pub(crate) options: PoolOptions,
     pub(crate) settings: Arc<Settings>,
     /// Becomes true when the agent shuts down.
@@ -35,14 +36,15 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Answers one request, always. Dropping the future cancels it: its place in the queue, or its
-    /// session, is given back.
+    /// Answers one request, if need be with an error page.
+    ///
+    /// Dropping the future cancels the request, and returns its place in the queue or its session.
     pub(crate) async fn handle(
         &self,
         peer: Peer,
         mut request: Request<Incoming>,
     ) -> Response<Outbound> {
-        // Asked whether to send its body and told no, a client sends something else next.
+        // A client that asks before it sends its body, and gets a refusal, sends another request next.
         let waits_to_be_asked = request.headers().contains_key(header::EXPECT);
         let mut upgrade = super::headers::asks_for_upgrade(request.headers())
             .then(|| hyper::upgrade::on(&mut request));
@@ -61,20 +63,20 @@ impl Front {
             let with_details = self.settings.shows_details();
             error_page::respond(&trouble, &inbound.parts.headers, with_details)
         });
-        let is_wanted = match response.body() {
-            ResponseBody::Http(_) => true, // what it answered early the application may go on reading
+        let is_body_wanted = match response.body() {
+            ResponseBody::Http(_) => true, // the application may read on after its answer
             _ => waits_to_be_asked && !inbound.upload.is_touched(),
         };
-        response.map(|body| Outbound::new(body, (!is_wanted).then_some(inbound.upload)))
+        response.map(|body| Outbound::new(body, (!is_body_wanted).then_some(inbound.upload)))
     }
 
     fn acceptable(&self, inbound: &Inbound) -> Result<(), Trouble> {
         if inbound.parts.method == Method::CONNECT {
-            let why = "this is not a proxy".to_owned();
+            let why = "this server is not a proxy".to_owned();
             return Err(Trouble::Refused(StatusCode::METHOD_NOT_ALLOWED, why));
         }
         if inbound.upload.declares_too_much() {
-            let why = format!("the limit is {} bytes", self.settings.max_body);
+            let why = format!("the limit for a body is {} bytes", self.settings.max_body);
             return Err(Trouble::Refused(StatusCode::PAYLOAD_TOO_LARGE, why));
         }
         Ok(())
@@ -91,8 +93,9 @@ impl Front {
             let done = match session.process.protocol {
                 Protocol::Session => session_exchange::exchange(session, inbound).await,
                 Protocol::HttpSession => {
-                    let afresh = tries.turned_down;
-                    http_exchange::exchange(session, inbound, afresh, upgrade, &self.closing).await
+                    let only_new = tries.turned_down;
+                    http_exchange::exchange(session, inbound, only_new, upgrade, &self.closing)
+                        .await
                 }
             };
             let failed = match done {
@@ -103,7 +106,7 @@ impl Front {
             let pid = session.as_ref().map_or(0, |session| session.process.pid);
             let is_gone = session.is_some_and(|session| give_back(session, reached));
             let again =
-                !inbound.upload.is_touched() && tries.once_more(&inbound.parts, reached, is_gone);
+                !inbound.upload.is_touched() && tries.may_retry(&inbound.parts, reached, is_gone);
             let trouble = trouble(inbound, pid, why, reached, again);
             if !again {
                 return Err(trouble);
@@ -112,20 +115,22 @@ impl Front {
     }
 }
 
-/// How often a request has failed.
+/// The failed attempts of one request.
 #[derive(Debug, Default)]
 struct Tries {
     failed: usize,
     refused: usize,
-    /// A process that lives has closed the connection without an answer.
+    /// Whether a living process has closed the connection without an answer.
     turned_down: bool,
 }
 
 impl Tries {
-    /// Counts a failure. Whether trying again can do no harm (RFC 9110, 9.2.2): none of it can have
-    /// reached the application, or its method is idempotent. A process that lives, and closed the connection
-    /// all the same, is asked once more only, in case it had closed it before the request came.
-    fn once_more(&mut self, request: &Parts, reached: Reached, is_gone: bool) -> bool {
+    /// Counts a failure, and returns whether a retry is safe (RFC 9110, 9.2.2).
+    ///
+    /// A retry is safe if the request has not reached the application, or if its method is idempotent.
+    /// If a living process closed the connection, the request is retried once: the process may have
+    /// closed it before the request came.
+    fn may_retry(&mut self, request: &Parts, reached: Reached, is_gone: bool) -> bool {
         match reached {
             Reached::Verdict(_) => return false,
             Reached::TheApp if !request.method.is_idempotent() => return false,
@@ -137,23 +142,24 @@ impl Tries {
     }
 }
 
-/// Gives the session back. A process that is dying, or cannot be connected to, leaves the pool: the
-/// result is whether it does. One that lives and merely closed this connection stays: otherwise one bad
-/// URL could empty the pool.
+/// Returns the session to the pool, and returns whether its process leaves the pool.
+///
+/// A process leaves if it is dying or refuses connections. A living process that closed this connection
+/// stays: otherwise one bad URL could empty the pool.
 fn give_back(session: Session, reached: Reached) -> bool {
     let is_gone = reached == Reached::Nowhere || session.process.is_dying();
     if is_gone {
         session.fail();
     } else {
-        // What made it close this one has perhaps closed the others.
-        session.process.connections.close_kept(&session.process.key);
+        // The process may have closed its other connections for the same reason.
+        session.process.connections.close_idle(&session.process.endpoint);
     }
     is_gone
 }
 
 fn trouble(inbound: &Inbound, pid: u32, why: String, reached: Reached, again: bool) -> Trouble {
     if let Some((status, why)) = inbound.upload.broke() {
-        return Trouble::Refused(*status, why.clone()); // the client's doing, not the application's
+        return Trouble::Refused(*status, why.clone()); // the client's fault, not the application's
     }
     if reached == Reached::Verdict(StatusCode::BAD_REQUEST) {
         return Trouble::Refused(StatusCode::BAD_REQUEST, why);
@@ -161,12 +167,12 @@ fn trouble(inbound: &Inbound, pid: u32, why: String, reached: Reached, again: bo
     if reached == Reached::Verdict(StatusCode::SERVICE_UNAVAILABLE) {
         return Trouble::Get(GetError::Connect(ConnectError::local(why)));
     }
-    let what = if again { "trying again" } else { "giving up" };
+    let next = if again { "retrying" } else { "giving up" };
     let (method, path) = (&inbound.parts.method, inbound.parts.uri.path());
     if again {
-        tracing::debug!(pid, "App {pid}: no answer to {method} {path}: {why}; {what}");
+        tracing::debug!(pid, "App {pid}: no answer to {method} {path}: {why}; {next}");
     } else {
-        tracing::warn!(pid, "App {pid}: no answer to {method} {path}: {why}; {what}");
+        tracing::warn!(pid, "App {pid}: no answer to {method} {path}: {why}; {next}");
     }
     Trouble::NoAnswer(why)
 }

@@ -1,4 +1,4 @@
-//! Header fields that concern one connection only, and must not be passed on.
+//! Hop-by-hop header fields, which the agent must not pass on.
 
 use hyper::header::{self, HeaderMap, HeaderName};
 
@@ -13,7 +13,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// Removes them, those that `Connection` names among them.
+/// Removes the hop-by-hop fields, with those that `Connection` names.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -21,7 +21,7 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .filter_map(|v| v.to_str().ok())
         .flat_map(|v| v.split(','))
         .filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok())
-        // What frames the message or names its target cannot be declared away.
+        // `Connection` cannot remove the message's length or its target.
         .filter(|n| n != header::CONTENT_LENGTH && n != header::HOST)
         .collect();
     for name in HOP_BY_HOP.iter().chain(&named) {
@@ -29,12 +29,12 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether the client asks to turn its connection into something else.
+/// Returns whether the client asks to upgrade its connection to another protocol.
 pub(crate) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
     headers.contains_key(header::UPGRADE) && has_token(headers, "upgrade")
 }
 
-/// Whether `Connection` has this word.
+/// Returns whether `Connection` contains this token.
 pub(crate) fn has_token(headers: &HeaderMap, token: &str) -> bool {
     headers.get_all(header::CONNECTION).iter().any(|v| {
         v.to_str().is_ok_and(|v| v.split(',').any(|t| t.trim().eq_ignore_ascii_case(token)))
@@ -47,7 +47,7 @@ mod tests {
     use hyper::header::HeaderValue;
 
     #[test]
-    fn what_connection_names_goes_but_not_the_framing() {
+    fn fields_named_by_connection_are_removed_except_the_length() {
         let mut h = HeaderMap::new();
         h.insert("connection", HeaderValue::from_static("X-Once, content-length"));
         h.insert("x-once", HeaderValue::from_static("1"));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_takes_both_headers() {
+    fn an_upgrade_requires_both_headers() {
         let mut h = HeaderMap::new();
         h.insert("upgrade", HeaderValue::from_static("websocket"));
         assert!(!asks_for_upgrade(&h));

@@ -1,33 +1,34 @@
-//! The host that a request is for: said once, by the target if it names one, else by `Host`.
+//! The host of a request: that of its target, else that of the `Host` header.
 //!
-//! An agent, a proxy before it and an application that each believe another of two hosts can be played
-//! off against each other (cache poisoning, links in mails that lead elsewhere), so what leaves room
-//! for that is refused (RFC 9112, 3.2).
+//! If a request names two hosts, then agent, proxy and application may each believe another one. Attackers
+//! use that for cache poisoning and forged links. So the agent refuses ambiguous hosts (RFC 9112, 3.2).
 
 use hyper::Version;
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 
-/// Makes the `Host` header the one that counts. Without any, as HTTP/1.0 allows it, there is none.
+/// Sets the `Host` header to the host of the request. An HTTP/1.0 request may have no host.
 ///
 /// # Errors
-/// There is not exactly one clear host; the text is for the client.
+/// The host is missing, ambiguous or malformed. The text is for the client.
 pub(crate) fn settle(parts: &mut Parts) -> Result<(), &'static str> {
     let mut given = parts.headers.get_all(header::HOST).iter();
     match (given.next(), given.next()) {
-        (Some(_), Some(_)) => return Err("there is more than one Host header"),
-        (None, _) if parts.version >= Version::HTTP_11 => return Err("there is no Host header"),
+        (Some(_), Some(_)) => return Err("the request has more than one Host header"),
+        (None, _) if parts.version >= Version::HTTP_11 => {
+            return Err("the request has no Host header");
+        }
         (Some(host), None) if !host.is_empty() && !names_a_host(host.as_bytes()) => {
-            return Err("the Host header is not a host, or a host and a port");
+            return Err("the Host header is not of the form host or host:port");
         }
         _ => {}
     }
-    // Of the absolute form (`GET http://host/path`) the target counts, even against the header.
+    // In the absolute form (`GET http://host/path`) the target overrides the header.
     if let Some(target) = parts.uri.authority() {
         let host = target.as_str().rsplit_once('@').map_or(target.as_str(), |(_, host)| host);
         let host = HeaderValue::from_str(host).ok().filter(|h| names_a_host(h.as_bytes()));
-        let host = host.ok_or("the target's host is not what a Host header could say")?;
+        let host = host.ok_or("the host in the request's target is malformed")?;
         parts.headers.insert(header::HOST, host);
     }
     Ok(())
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_may_have_a_port_and_nothing_else() {
+    fn a_host_may_have_a_port_but_no_other_part() {
         for good in
             ["a", "a.example", "a_b", "127.0.0.1:80", "[::1]", "[::1]:80", "a:", "xn--caf-dma"]
         {

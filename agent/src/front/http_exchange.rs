@@ -1,10 +1,11 @@
-//! One request to a process that speaks HTTP itself, over a connection that stays open.
+//! One request to a process that speaks HTTP itself, over a persistent connection.
 
 use super::headers::{asks_for_upgrade, has_token, remove_hop_by_hop};
 use super::response_body::{HttpBody, ResponseBody};
-use super::upload::Upload;
 use super::{Failed, Inbound, Peer, Reached};
 use crate::app::Session;
+use crate::http::BoxError;
+use crate::http::upload::Upload;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response;
 use hyper::upgrade::OnUpgrade;
@@ -15,20 +16,21 @@ use tokio::sync::watch;
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Sends the request to the session's process and returns the answer when its head is there. `afresh`: not
-/// over a connection that has been kept. `upgrade` is the client's connection for later, should both sides
-/// agree; tunnels end when `closing` changes.
+/// Sends the request to the session's process, and returns the answer once its head has arrived.
+///
+/// With `only_new`, the request does not use an idle connection. `upgrade` yields the client's connection
+/// if both sides agree on another protocol. Tunnels end when `closing` becomes true.
 pub(crate) async fn exchange(
     session: Session,
     request: &Inbound,
-    afresh: bool,
+    only_new: bool,
     upgrade: &mut Option<OnUpgrade>,
     closing: &watch::Receiver<bool>,
 ) -> Result<Response<ResponseBody>, Failed> {
     let failed =
         |session, reached, why: String| Err(Failed { session: Some(session), why, reached });
     let process = &session.process;
-    let mut connection = match process.connections.borrow(process, afresh).await {
+    let mut connection = match process.connections.borrow(&process.endpoint, only_new).await {
         Ok(connection) => connection,
         Err(e) => return Err(Failed::to_connect(session, &e)),
     };
@@ -53,7 +55,11 @@ pub(crate) async fn exchange(
             }
             None => {
                 let verdict = Reached::Verdict(StatusCode::BAD_GATEWAY);
-                failed(session, verdict, "an upgrade that nobody asked for".into())
+                failed(
+                    session,
+                    verdict,
+                    "the application upgraded a connection without a request for it".into(),
+                )
             }
         };
     }
@@ -67,7 +73,7 @@ pub(crate) async fn exchange(
     Ok(Response::from_parts(parts, ResponseBody::Http(Box::new(body))))
 }
 
-/// Whether the application ends the connection with this answer (RFC 9112, 9.3).
+/// Returns whether the application closes the connection after this answer (RFC 9112, 9.3).
 fn says_close(answer: &response::Parts) -> bool {
     answer.version < Version::HTTP_11 || has_token(&answer.headers, "close")
 }
@@ -76,7 +82,7 @@ fn outbound(request: &Inbound, upgrading: bool) -> Request<Upload> {
     let parts = &request.parts;
     let mut out = Request::new(request.upload.clone());
     *out.method_mut() = parts.method.clone();
-    // The target as it came, without scheme and host if it came with them.
+    // The target of the client's request, without scheme and host.
     *out.uri_mut() = parts.uri.path_and_query().map_or_else(Uri::default, |p| p.clone().into());
     *out.headers_mut() = outbound_headers(&parts.headers, &request.peer, upgrading);
     out
@@ -86,14 +92,14 @@ fn outbound_headers(from: &HeaderMap, peer: &Peer, upgrading: bool) -> HeaderMap
     let mut headers = from.clone();
     let protocol = headers.get(header::UPGRADE).cloned();
     remove_hop_by_hop(&mut headers);
-    headers.remove(header::EXPECT); // the front has answered this one itself
+    headers.remove(header::EXPECT); // the agent has answered this field itself
     headers.remove("proxy");
     if let Some(protocol) = protocol.filter(|_| upgrading) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, protocol);
     }
     if !headers.contains_key(header::HOST) {
-        // HTTP/1.0 does not ask for one, but we speak 1.1 with the application, which does.
+        // HTTP/1.0 does not require a host, but HTTP/1.1 does, which the agent speaks to the application.
         if let Ok(host) = HeaderValue::try_from(peer.local.to_string()) {
             headers.insert(header::HOST, host);
         }
@@ -112,8 +118,10 @@ fn outbound_headers(from: &HeaderMap, peer: &Peer, upgrading: bool) -> HeaderMap
     headers
 }
 
-/// Both sides have agreed to speak something else (WebSockets): bytes are passed both ways until one
-/// side ends it or the agent shuts down. The session is held meanwhile.
+/// Connects client and application after an upgrade to another protocol, such as WebSocket.
+///
+/// A task copies bytes both ways until one side closes or the agent shuts down. It holds the session
+/// meanwhile.
 fn tunnel(
     session: Session,
     mut response: Response<hyper::body::Incoming>,
@@ -126,7 +134,7 @@ fn tunnel(
             let (client, app) = tokio::try_join!(client, app)?;
             let (mut client, mut app) = (TokioIo::new(client), TokioIo::new(app));
             tokio::io::copy_bidirectional(&mut client, &mut app).await?;
-            Ok::<(), super::BoxError>(())
+            Ok::<(), BoxError>(())
         };
         tokio::select! {
             done = pass => if let Err(e) = done {
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_application_learns_who_asked() {
+    fn the_application_gets_the_clients_address() {
         let h = headers(&[("x-forwarded-for", "1.1.1.1"), ("host", "a")], false);
         assert_eq!(h["x-forwarded-for"], "1.1.1.1, 10.0.0.9");
         assert_eq!(h["x-forwarded-proto"], "http");
@@ -164,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_passed_on_only_if_it_can_be_done() {
+    fn an_upgrade_is_passed_on_only_if_possible() {
         let asked = [("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")];
         let h = headers(&asked, true);
         assert_eq!(

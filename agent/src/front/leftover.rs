@@ -1,12 +1,12 @@
-//! What is left of a request's body when its answer is complete.
+//! The rest of a request's body after a complete answer.
 //!
-//! Closing a connection with unread input resets it, and a client that is still sending then sees the
-//! reset and not the answer: not that its upload is too large, that it has to log in, or that it should
-//! come back later. So what is left is read and thrown away, for a while.
+//! Closing a connection with unread input resets it. A client that is still sending then sees the reset
+//! instead of the answer, such as that its upload is too large or that it must log in. So the agent reads
+//! the rest and throws it away, for a limited time.
 
-use super::BoxError;
 use super::response_body::ResponseBody;
-use super::upload::Upload;
+use crate::http::BoxError;
+use crate::http::upload::Upload;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use std::pin::Pin;
@@ -14,17 +14,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// How long a client may go on sending what nobody wants.
+/// How long the agent reads the rest of a body.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A response's body, and behind it the request's.
+/// A response's body, and the rest of the request's body.
 pub(crate) struct Outbound {
     body: ResponseBody,
     leftover: Option<Upload>,
 }
 
 impl Outbound {
-    /// `leftover` is None if somebody goes on reading it, or if the client waits to be asked for it.
+    /// `leftover` is `None` if the application still reads it, or if the client has not begun to send it.
     pub(crate) fn new(body: ResponseBody, leftover: Option<Upload>) -> Self {
         Outbound { body, leftover }
     }
@@ -48,7 +48,7 @@ impl Body for Outbound {
     }
 }
 
-/// Dropped when the answer is complete, or the connection is gone, which ends the reading as well.
+/// Starts reading the rest when the answer is complete. If the connection is gone, the reading ends at once.
 impl Drop for Outbound {
     fn drop(&mut self) {
         if let Some(upload) = self.leftover.take().filter(|u| !u.is_end_stream())

@@ -1,11 +1,13 @@
-//! From an HTTP client to an application process and back.
+//! The path of a request from an HTTP client to an application process and back.
 //!
-//! [`server`] accepts and speaks HTTP with clients; [`host`] settles whom a request is for; [`handler`]
-//! takes one request through the pool, again if the process it met was dying; [`session_exchange`] and
-//! [`http_exchange`] are the two ways of talking to a process, with [`session_codec`] for the bytes of
-//! the first. Bodies are streamed both ways ([`upload`], [`response_body`]), and clients waited for with
-//! [`patience`]; [`error_page`] is what is said when there is no answer, and [`leftover`] sees to it that
-//! a client that is still sending can read what it is told.
+//! - [`server`] accepts connections and speaks HTTP with clients;
+//! - [`host`] finds the host of a request, and [`headers`] removes hop-by-hop fields;
+//! - [`handler`] takes one request through the pool, and retries it if its process was dying;
+//! - [`session_exchange`] and [`http_exchange`] speak the two protocols with a process, and
+//!   [`session_codec`] encodes the first;
+//! - [`response_body`] streams the answer;
+//! - [`error_page`] is the response if there is no answer;
+//! - [`leftover`] reads the rest of a request's body, so that its client can read the answer.
 
 pub(crate) mod error_page;
 pub(crate) mod handler;
@@ -13,36 +15,33 @@ pub(crate) mod headers;
 pub(crate) mod host;
 pub(crate) mod http_exchange;
 pub(crate) mod leftover;
-pub(crate) mod patience;
 pub(crate) mod response_body;
 pub(crate) mod server;
 pub(crate) mod session_codec;
 pub(crate) mod session_exchange;
-pub(crate) mod upload;
 
 use crate::app::Session;
+use crate::http::upload::Upload;
 use cabrank::ConnectError;
 use hyper::http::{StatusCode, request::Parts};
 use std::net::SocketAddr;
 
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// One request, as long as it is not answered.
+/// One request that is not answered yet.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     pub(crate) parts: Parts,
-    pub(crate) upload: upload::Upload,
+    pub(crate) upload: Upload,
     pub(crate) peer: Peer,
 }
 
-/// Who asks, and where they came in.
+/// The two addresses of a client's connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     pub(crate) remote: SocketAddr,
     pub(crate) local: SocketAddr,
 }
 
-/// An exchange that gave no answer.
+/// An exchange without an answer.
 pub(crate) struct Failed {
     pub(crate) session: Option<Session>,
     pub(crate) why: String,
@@ -50,24 +49,24 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
-    /// There was no connection to send it over.
+    /// Creates the failure of an exchange that got no connection.
     pub(crate) fn to_connect(session: Session, error: &ConnectError) -> Self {
-        // The agent's own want of descriptors or memory: another process would not help.
+        // The agent lacks descriptors or memory, so another process would not help.
         let local = Reached::Verdict(StatusCode::SERVICE_UNAVAILABLE);
         let reached = if error.is_local() { local } else { Reached::Nowhere };
         Failed { session: Some(session), why: error.to_string(), reached }
     }
 }
 
-/// How far a failed exchange had come: what may be done about it follows from this.
+/// How far a failed exchange had come. The retry depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// No connection to the process could be made.
+    /// The agent could not connect to the process.
     Nowhere,
     /// No byte of the request can have reached the application.
     NotTheApp,
-    /// The application may have seen the request, and no byte of an answer came.
+    /// The application may have seen the request, but sent no byte of an answer.
     TheApp,
-    /// There is something wrong with the request or the answer; asking again would not help.
+    /// The request or the answer is wrong, so a retry would not help.
     Verdict(StatusCode),
 }

@@ -1,10 +1,11 @@
-//! The body of a response, handed on as it comes. It keeps its session until the application has sent
-//! the end of it, or the client no longer wants it.
+//! The body of a response, passed on as it arrives.
+//!
+//! The body holds its session until the application has sent its end or the client has left.
 
-use super::BoxError;
 use crate::app::Session;
 use crate::app::connections::Lent;
 use crate::app::stream::AppStream;
+use crate::http::BoxError;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::{Pin, pin};
@@ -12,12 +13,12 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncReadExt, ReadHalf};
 use tokio::task::JoinHandle;
 
-/// How much is read at once.
+/// The number of bytes that one read asks for.
 const CHUNK: usize = 32 * 1024;
 
-/// Every kind of body a client is sent.
+/// The body of a response to a client.
 pub(crate) enum ResponseBody {
-    /// Our own words, and empty bodies.
+    /// A body of the agent itself, or an empty body.
     Whole(Option<Bytes>),
     Session(Box<SessionBody>),
     Http(Box<HttpBody>),
@@ -76,27 +77,27 @@ impl Body for ResponseBody {
 
 /// The body of an answer in the session protocol.
 pub(crate) struct SessionBody {
-    /// Read, and not yet given out.
+    /// Bytes that were read and not yet returned.
     begun: BytesMut,
-    /// How much of a declared length is still to be given out.
+    /// The part of the declared length that was not yet returned.
     left: Option<u64>,
-    /// Until the application's part is over.
+    /// The session, until the application has sent the whole answer.
     held: Option<Held>,
 }
 
-/// What is given back when the application's part is over.
+/// The resources of an exchange, released once the application has sent the whole answer.
 pub(crate) struct Held {
     pub(crate) session: Session,
     pub(crate) reader: Reader,
-    /// Only held: dropping it ends it.
+    /// Dropping the pump ends its task.
     pub(crate) _pump: Option<Pump>,
 }
 
-/// The side of the connection that is read.
+/// The reading side of the connection.
 #[derive(Debug)]
 pub(crate) enum Reader {
     Whole(AppStream),
-    /// The other half sends the request's body meanwhile.
+    /// The other half is still sending the request's body.
     Half(ReadHalf<AppStream>),
 }
 
@@ -109,7 +110,7 @@ impl Reader {
     }
 }
 
-/// The task that sends the request's body; it ends with its exchange.
+/// The task that sends the request's body. It ends with its exchange.
 #[derive(Debug)]
 pub(crate) struct Pump(pub(crate) JoinHandle<()>);
 
@@ -120,14 +121,14 @@ impl Drop for Pump {
 }
 
 impl SessionBody {
-    /// `begun` is what came of the body behind the head.
+    /// `begun` are the bytes of the body that arrived with the head.
     pub(crate) fn new(begun: BytesMut, length: Option<u64>, held: Held) -> Self {
         let mut body = SessionBody { begun, left: length, held: Some(held) };
         body.release_if_complete();
         body
     }
 
-    /// All that was promised is here: the process may serve the next.
+    /// Releases the session if the declared length has arrived, so that the process can serve again.
     fn release_if_complete(&mut self) {
         if let Some(left) = self.left
             && self.begun.len() as u64 >= left
@@ -168,8 +169,10 @@ impl SessionBody {
         }
     }
 
-    /// The process closed the connection. Without a declared length that is how an answer ends, but
-    /// also what a process looks like that was killed in the middle of one.
+    /// Handles the end of the connection.
+    ///
+    /// Without a declared length, that is the regular end of an answer. But the connection also closes
+    /// when the process is killed within an answer.
     fn end_of_input(&mut self) -> Result<(), BoxError> {
         let Some(held) = &self.held else { return Ok(()) };
         if self.left.is_some() || held.session.process.is_dying() {
@@ -194,7 +197,7 @@ impl SessionBody {
 /// The body of an answer in HTTP.
 pub(crate) struct HttpBody {
     incoming: Incoming,
-    /// Until the application's part is over. Dropped before, with a client that leaves, it closes the
+    /// The session, until the application has sent the whole answer. Dropping it earlier closes the
     /// connection.
     held: Option<(Session, Lent)>,
 }
@@ -234,7 +237,7 @@ impl HttpBody {
         }
     }
 
-    /// The connection comes first: whoever gets the session next can have it.
+    /// Releases the connection before the session, so that the next session can borrow it.
     fn release(&mut self) {
         if let Some((session, connection)) = self.held.take() {
             connection.keep();

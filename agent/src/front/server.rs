@@ -1,8 +1,8 @@
-//! The HTTP server: accepts connections and speaks HTTP/1.1 with them, until told to stop.
+//! The HTTP server: accepts connections and speaks HTTP/1.1 with clients until it is stopped.
 
 use super::Peer;
 use super::handler::Front;
-use super::patience::PatientStream;
+use crate::http::patience::PatientStream;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,18 +17,20 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-/// How many connections may wait to be accepted. The kernel has its own limit below this.
+/// The number of connections that may wait to be accepted. The kernel may have a lower limit.
 const BACKLOG: u32 = 4096;
-/// How long a shutdown waits for the rest of a connection's first head: long enough for one that is on
-/// its way, too short for a client that never ends it to hold the shutdown up.
+/// How long a shutdown waits for the rest of a connection's first head.
+///
+/// The time suffices for a head that is on its way. A client that never completes its head does not
+/// delay the shutdown for longer.
 const LAST_HEAD: Duration = Duration::from_secs(1);
-/// A request with more header fields is refused.
+/// The largest number of header fields of a request.
 const MAX_HEADERS: usize = 128;
 
-/// Binds the address. Connections that come from now on wait until they are accepted.
+/// Binds the address and listens. Connections wait until they are accepted.
 pub(crate) fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // A port whose last owner's connections linger can be taken at once; a living owner's cannot.
+    // Allows a port whose last owner is gone but has lingering connections. A living owner keeps it.
     socket.set_reuseaddr(true)?;
     socket.bind(at)?;
     socket.listen(BACKLOG)
@@ -39,14 +41,14 @@ pub(crate) fn listen(at: SocketAddr) -> io::Result<TcpListener> {
 pub(crate) struct Connections(mpsc::Receiver<()>);
 
 impl Connections {
-    /// Returns when the last has been closed. Idle ones are closed when `Front::closing` becomes true.
+    /// Waits until all are closed. Idle connections close when `Front::closing` becomes true.
     pub(crate) async fn all_closed(mut self) {
-        // Nobody sends: it ends when the last connection's task has dropped its sender.
+        // The channel carries no messages. It closes when the last connection's task drops its sender.
         while self.0.recv().await.is_some() {}
     }
 }
 
-/// Serves until `stop` is done; returns the open connections, to be waited for.
+/// Serves until `stop` completes. Returns the connections that are still open.
 pub(crate) async fn serve(
     listener: TcpListener,
     front: Arc<Front>,
@@ -63,20 +65,20 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, remote)) => {
                 if let Err(e) = attend(stream, remote, Arc::clone(&front), open.clone()) {
-                    tracing::debug!("a connection was lost at once: {e}");
+                    tracing::debug!("a connection was lost as soon as it was accepted: {e}");
                 }
             }
             Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(e) => {
-                // Out of descriptors, most likely: the connection still waits, so do not spin on it.
-                tracing::error!("no connection can be accepted: {e}");
+                // The agent is probably out of descriptors. The connection still waits, so do not spin.
+                tracing::error!("cannot accept a connection: {e}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-/// Without the guard that `wait_for` returns, which must not be held across an await.
+/// Waits for `true`, and drops the guard that `wait_for` returns: it must not live across an await.
 async fn until_true(flag: &mut watch::Receiver<bool>) {
     let _ = flag.wait_for(|set| *set).await;
 }

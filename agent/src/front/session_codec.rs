@@ -1,20 +1,16 @@
-//! The bytes of the session protocol: a request as CGI-style pairs, and the head of the reply.
+//! The encoding of the session protocol: a request as CGI-style pairs, and the head of the reply.
 
 use super::headers::remove_hop_by_hop;
 use super::{Inbound, Peer};
+use crate::http::{MAX_REPLY_FIELDS, MAX_REPLY_HEAD};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{StatusCode, Version};
 
-/// The head of a reply may be this long; Passenger's own limit for Ruby.
-pub(crate) const MAX_HEAD: usize = 128 * 1024;
-/// And have so many fields.
-pub(crate) const MAX_HEADERS: usize = 256;
-
-/// The request's head: u32 big-endian length, then names and values, each ended by NUL.
+/// Encodes a request's head: a big-endian u32 length, then names and values, each ended by NUL.
 ///
 /// # Errors
-/// The request cannot be expressed; the text is for the client.
+/// The protocol cannot express the request. The text is for the client.
 pub(crate) fn encode(request: &Inbound, password: &str) -> Result<Vec<u8>, &'static str> {
     let Inbound { parts, peer, .. } = request;
     let mut out = Pairs(Vec::with_capacity(1024));
@@ -52,8 +48,7 @@ impl Pairs {
     }
 }
 
-/// The four names for what was asked for. `PATH_INFO` is decoded, as CGI has it; `REQUEST_URI` is as
-/// it came.
+/// Encodes the four variables of the target. CGI decodes `PATH_INFO`; `REQUEST_URI` stays encoded.
 fn target(out: &mut Pairs, parts: &Parts) -> Result<(), &'static str> {
     let path = parts.uri.path();
     let decoded = percent_decode(path);
@@ -113,19 +108,19 @@ fn server_name(parts: &Parts, peer: &Peer) -> Vec<u8> {
     }
 }
 
-/// The header fields as `HTTP_*`.
+/// Encodes the header fields as `HTTP_*`.
 fn fields(out: &mut Pairs, parts: &Parts) {
     let mut headers = parts.headers.clone();
     remove_hop_by_hop(&mut headers);
-    // The front has answered this one itself.
+    // The agent has answered this field itself.
     headers.remove(header::EXPECT);
-    // As HTTP_PROXY it would redirect what the application sends itself (httpoxy).
+    // As HTTP_PROXY it would redirect the application's own requests (httpoxy).
     headers.remove("proxy");
     let mut name_buffer = Vec::with_capacity(64);
     for name in headers.keys() {
-        // `-` becomes `_`: a name that has `_` already could pass itself off as another.
+        // `-` becomes `_`, so a name with `_` could pass for another field.
         if name.as_str().contains('_') {
-            tracing::debug!("a header with an underscore in its name was left out: {name}");
+            tracing::debug!("left out a header with an underscore in its name: {name}");
             continue;
         }
         name_buffer.clear();
@@ -155,24 +150,24 @@ pub(crate) struct Head {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) content_length: Option<u64>,
-    /// How many bytes it took.
+    /// Its length in bytes.
     pub(crate) size: usize,
 }
 
-/// Looks for a head at the start of `bytes`; `None` if it is not all there yet.
+/// Parses a head at the start of `bytes`. Returns `None` if it is incomplete.
 ///
 /// # Errors
-/// It is not a head, or not one that may be passed on.
+/// The bytes are not a head, or the head must not be passed on.
 pub(crate) fn parse_head(bytes: &[u8]) -> Result<Option<Head>, String> {
-    let mut fields = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut fields = [httparse::EMPTY_HEADER; MAX_REPLY_FIELDS];
     let parsed = match httparse::parse_headers(bytes, &mut fields) {
         Ok(httparse::Status::Complete((size, fields))) => Some((size, fields)),
         Ok(httparse::Status::Partial) => None,
         Err(e) => return Err(e.to_string()),
     };
     let Some((size, fields)) = parsed else {
-        return if bytes.len() >= MAX_HEAD {
-            Err(format!("it is longer than {MAX_HEAD} bytes"))
+        return if bytes.len() >= MAX_REPLY_HEAD {
+            Err(format!("it is longer than {MAX_REPLY_HEAD} bytes"))
         } else {
             Ok(None)
         };
@@ -203,7 +198,7 @@ fn take_field(head: &mut Head, field: &httparse::Header<'_>) -> Result<(), Strin
     let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|e| e.to_string())?;
     let value = HeaderValue::from_bytes(field.value).map_err(|_| wrong("a bad header value"))?;
     if name == header::TRANSFER_ENCODING {
-        // The body is not decoded in this protocol: passing it on would show its framing.
+        // The agent does not decode bodies of this protocol, so the client would see the chunk headers.
         return Err(wrong("a Transfer-Encoding, which the session protocol does not have"));
     }
     if name == header::CONTENT_LENGTH {

@@ -1,4 +1,4 @@
-//! The session protocol's bytes.
+//! The encoding of the session protocol.
 
 use super::*;
 use hyper::Request;
@@ -8,7 +8,7 @@ fn peer() -> Peer {
     Peer { remote: "10.0.0.9:5555".parse().unwrap(), local: "127.0.0.1:3000".parse().unwrap() }
 }
 
-/// As an application decodes it.
+/// Encodes the request, and decodes it as an application does.
 fn environ(request: Request<()>) -> HashMap<String, String> {
     let (parts, ()) = request.into_parts();
     let mut out = Pairs(Vec::new());
@@ -31,13 +31,13 @@ fn the_path_is_decoded_and_the_uri_is_not() {
 }
 
 #[test]
-fn a_decoded_nul_would_break_the_framing_and_is_refused() {
+fn a_decoded_nul_is_refused() {
     let (parts, ()) = Request::get("/a%00b").body(()).unwrap().into_parts();
     assert!(target(&mut Pairs(Vec::new()), &parts).is_err());
 }
 
 #[test]
-fn an_incomplete_escape_is_left_as_it_is() {
+fn an_incomplete_escape_stays_unchanged() {
     assert_eq!(percent_decode("/%zz%4"), b"/%zz%4");
     assert_eq!(percent_decode("/%2e%2E"), b"/..");
 }
@@ -64,7 +64,7 @@ fn header_fields_become_variables() {
 }
 
 #[test]
-fn what_could_deceive_the_application_is_left_out() {
+fn deceptive_header_fields_are_left_out() {
     let e = environ(
         Request::get("/")
             .header("Proxy", "http://evil")
@@ -80,7 +80,7 @@ fn what_could_deceive_the_application_is_left_out() {
 }
 
 #[test]
-fn a_reply_may_come_in_any_pieces() {
+fn a_reply_may_arrive_in_any_pieces() {
     let reply = b"Status: 201 Created\r\nX: 1\nX: 2\r\nContent-Length: 2\r\n\r\nhi";
     for end in 0..reply.len() - 2 {
         assert!(parse_head(&reply[..end]).unwrap().is_none(), "{end}");
@@ -93,7 +93,7 @@ fn a_reply_may_come_in_any_pieces() {
 }
 
 #[test]
-fn a_reply_that_may_not_be_passed_on_is_refused() {
+fn malformed_replies_are_refused() {
     for bad in [
         "Status: none\r\n\r\n",
         "Status: 100 Continue\r\n\r\n",
@@ -109,10 +109,10 @@ fn a_reply_that_may_not_be_passed_on_is_refused() {
 }
 
 #[test]
-fn a_head_without_end_is_refused_at_the_bound() {
+fn a_head_without_end_is_refused_at_the_limit() {
     let mut reply = b"Status: 200\r\nX: ".to_vec();
-    reply.resize(MAX_HEAD, b'x');
+    reply.resize(MAX_REPLY_HEAD, b'x');
     assert!(parse_head(&reply).is_err());
-    reply.truncate(MAX_HEAD - 1);
+    reply.truncate(MAX_REPLY_HEAD - 1);
     assert!(parse_head(&reply).unwrap().is_none());
 }

@@ -1,11 +1,13 @@
-//! One request in the session protocol: head, body and half-close to the process; head and body back.
+//! One request in the session protocol.
+//!
+//! The agent sends head, body and half-close, and the process answers with head and body.
 
 use super::response_body::{Held, Pump, Reader, ResponseBody, SessionBody};
 use super::session_codec::{Head, encode, parse_head};
-use super::upload::Upload;
 use super::{Failed, Inbound, Reached};
 use crate::app::Session;
 use crate::app::stream::AppStream;
+use crate::http::upload::Upload;
 use bytes::BytesMut;
 use http_body_util::BodyExt;
 use hyper::body::Body;
@@ -14,7 +16,7 @@ use std::io;
 use tokio::io::{AsyncWriteExt, WriteHalf};
 use tokio::sync::oneshot;
 
-/// Sends the request over the session and returns the answer when its head is there.
+/// Sends the request over the session, and returns the answer once its head has arrived.
 pub(crate) async fn exchange(
     mut session: Session,
     request: &Inbound,
@@ -28,9 +30,9 @@ pub(crate) async fn exchange(
         }
     };
     let Some(opened) = session.opened.take() else {
-        return failed(session, Reached::NotTheApp, "there is no connection".into());
+        return failed(session, Reached::NotTheApp, "the session has no connection".into());
     };
-    let mut stream = match AppStream::finish(opened, &session.process.key.address).await {
+    let mut stream = match AppStream::finish(opened, &session.process.endpoint.key.address).await {
         Ok(stream) => stream,
         Err(e) => return Err(Failed::to_connect(session, &e)),
     };
@@ -52,7 +54,7 @@ pub(crate) async fn exchange(
     let received = tokio::select! {
         biased;
         received = receive_head(&mut reader, &mut begun) => received,
-        // Answering half a body with what the application made of it would pass it off as whole.
+        // The application's answer to half a body would look like the answer to the whole.
         Ok(why) = &mut body_broke => Err((Reached::Verdict(StatusCode::BAD_REQUEST), why)),
     };
     drop(body_broke);
@@ -68,9 +70,11 @@ async fn send_head(stream: &mut AppStream, head: &[u8]) -> Result<(), (Reached, 
     stream.write_all(&head[sent..]).await.map_err(|e| (Reached::TheApp, e))
 }
 
-/// Sends the body as it comes; the application's pace is the client's pace. If it breaks off, the
-/// exchange is told, without a half-close; if the answer has begun already, the application reads the
-/// end of its input too early, which it can tell by CONTENT_LENGTH.
+/// Sends the body as it arrives, at the pace of the application.
+///
+/// If the body breaks off before the answer has begun, the function notifies the exchange and does not
+/// half-close. If the answer has begun, the application sees an early end of its input, and can detect
+/// that by CONTENT_LENGTH.
 async fn send_body(
     mut to: WriteHalf<AppStream>,
     mut upload: Upload,
@@ -85,7 +89,7 @@ async fn send_body(
         if let Some(data) = frame.data_ref()
             && to.write_all(data).await.is_err()
         {
-            return; // the application wants no more; it may answer all the same
+            return; // the application reads no further, but it may still answer
         }
     }
     let _ = to.shutdown().await;
@@ -97,11 +101,15 @@ async fn receive_head(
 ) -> Result<Head, (Reached, String)> {
     let bad = Reached::Verdict(StatusCode::BAD_GATEWAY);
     loop {
-        let nothing_yet = begun.is_empty();
-        let broke = |why: String| if nothing_yet { (Reached::TheApp, why) } else { (bad, why) };
+        let is_first = begun.is_empty();
+        let broke = |why: String| if is_first { (Reached::TheApp, why) } else { (bad, why) };
         begun.reserve(4096);
         match reader.read(begun).await {
-            Ok(0) => return Err(broke("the connection was closed without an answer".into())),
+            Ok(0) => {
+                return Err(broke(
+                    "the application closed the connection without an answer".into(),
+                ));
+            }
             Ok(_) => {}
             Err(e) => return Err(broke(e.to_string())),
         }
@@ -111,7 +119,12 @@ async fn receive_head(
                 return Ok(head);
             }
             Ok(None) => {}
-            Err(why) => return Err((bad, format!("the head of its answer is wrong: {why}"))),
+            Err(why) => {
+                return Err((
+                    bad,
+                    format!("the head of the application's answer is malformed: {why}"),
+                ));
+            }
         }
     }
 }

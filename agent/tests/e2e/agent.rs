@@ -1,4 +1,4 @@
-//! A running agent, and small applications for it.
+//! A running agent, and small applications that it serves.
 
 use crate::http::Client;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// Asks until the answer is there.
+/// Polls `ask` until it returns an answer.
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + LONG;
@@ -21,7 +21,7 @@ pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        assert!(Instant::now() < deadline, "expected within {LONG:?}: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -30,7 +30,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name)
 }
 
-/// An application in a temporary directory.
+/// Writes an application into a temporary directory.
 pub(crate) fn app(file: &str, text: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("tmp")).unwrap();
@@ -38,8 +38,8 @@ pub(crate) fn app(file: &str, text: &str) -> TempDir {
     dir
 }
 
-/// A WSGI application: `body` is the inside of `application(environ, start_response)`; `head` runs when
-/// it is loaded.
+/// Writes a WSGI application. `body` is the body of `application(environ, start_response)`, and `head` runs
+/// when the application is loaded.
 pub(crate) fn wsgi(head: &str, body: &str) -> TempDir {
     app("passenger_wsgi.py", &wsgi_text(head, body))
 }
@@ -58,10 +58,10 @@ pub(crate) fn node(body: &str) -> TempDir {
     app("app.js", &format!("const http = require('http');\n{body}\n"))
 }
 
-/// The binary with an environment of its own.
+/// Returns a command of the binary, with its own environment.
 pub(crate) fn command(runtime: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cabrank"));
-    // Both places in which the tools look for agents: others of this machine are not this test's.
+    // The tools look for agents in both directories, and must find only those of this test.
     command.args(arguments).env("XDG_RUNTIME_DIR", runtime).env("TMPDIR", runtime);
     command.stdin(Stdio::null());
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CABRANK_")) {
@@ -70,7 +70,7 @@ pub(crate) fn command(runtime: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// `cabrank start` on a free port.
+/// Returns the command `cabrank start` on a free port.
 pub(crate) fn start_command(runtime: &Path, dir: &Path, options: &[&str]) -> Command {
     let mut command = command(runtime, &["start", dir.to_str().unwrap(), "--port", "0"]);
     command.args(options);
@@ -82,7 +82,7 @@ pub(crate) fn run(runtime: &Path, arguments: &[&str]) -> Output {
     command(runtime, arguments).output().unwrap()
 }
 
-/// An agent; it is ended with the value.
+/// A running agent. Dropping it ends the agent.
 pub(crate) struct Agent {
     child: Child,
     pub(crate) runtime: TempDir,
@@ -91,17 +91,17 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// Starts one and returns when it serves.
+    /// Starts an agent and waits until it serves.
     #[track_caller]
     pub(crate) fn start(dir: &Path, options: &[&str]) -> Agent {
         let runtime = tempfile::tempdir().unwrap();
         let command = start_command(runtime.path(), dir, options);
-        Agent::start_by(command, runtime)
+        Agent::start_with(command, runtime)
     }
 
-    /// The same by a command of the test's own making.
+    /// Starts an agent by `command` and waits until it serves.
     #[track_caller]
-    pub(crate) fn start_by(mut command: Command, runtime: TempDir) -> Agent {
+    pub(crate) fn start_with(mut command: Command, runtime: TempDir) -> Agent {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let (stderr, kept) = (child.stderr.take().unwrap(), Arc::clone(&log));
@@ -112,18 +112,18 @@ impl Agent {
                 kept.push('\n');
             }
         });
-        // From here on it is ended whatever happens.
+        // From here on, dropping the agent ends the child.
         let mut agent = Agent { child, runtime, address: ([0, 0, 0, 0], 0).into(), log };
         agent.address = eventually("the agent serves", || {
             let log = agent.log();
-            assert!(agent.child.try_wait().unwrap().is_none(), "the agent ended:\n{log}");
+            assert!(agent.child.try_wait().unwrap().is_none(), "the agent exited:\n{log}");
             let (_, rest) = log.split_once(" at http://")?;
             rest.split(|c: char| c.is_whitespace() || c == '"').next()?.parse().ok()
         });
         agent
     }
 
-    /// One whose log goes to `stderr`, for the test to read or not; its address is asked for.
+    /// Starts an agent that logs to `stderr`, which the test may leave unread. `status` gives its address.
     #[track_caller]
     pub(crate) fn start_logging_to(stderr: PipeWriter, dir: &Path, options: &[&str]) -> Agent {
         let runtime = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ impl Agent {
         let address = ([0, 0, 0, 0], 0).into();
         let mut agent = Agent { child, runtime, address, log: Arc::default() };
         agent.address = eventually("the agent serves", || {
-            assert!(agent.child.try_wait().unwrap().is_none(), "the agent ended");
+            assert!(agent.child.try_wait().unwrap().is_none(), "the agent exited");
             let out = run(agent.runtime.path(), &["status", "--json"]);
             let status: Value = serde_json::from_slice(&out.stdout).ok()?;
             status["address"].as_str()?.parse().ok()
@@ -145,7 +145,7 @@ impl Agent {
     pub(crate) fn client(&self) -> Client {
         Client::connect(self.address).unwrap()
     }
-    /// A GET over a connection of its own.
+    /// Sends a GET over a new connection.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> String {
         let reply = self.client().get(path).unwrap();
@@ -155,6 +155,7 @@ impl Agent {
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
+    /// Waits until the log contains `part`.
     #[track_caller]
     pub(crate) fn logs(&self, part: &str) {
         eventually(&format!("{part:?} in the log"), || self.log().contains(part).then_some(()));
@@ -164,7 +165,7 @@ impl Agent {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         serde_json::from_slice(&out.stdout).unwrap()
     }
-    /// The processes in the pool.
+    /// Returns the pids of the processes in the pool.
     pub(crate) fn pids(&self) -> Vec<u32> {
         let status = self.status();
         let processes = status["groups"][0]["processes"].as_array().cloned().unwrap_or_default();
@@ -176,16 +177,16 @@ impl Agent {
     pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }
-    /// Waits for its end.
+    /// Waits until the agent exits.
     #[track_caller]
     pub(crate) fn ended(&mut self) -> ExitStatus {
-        eventually("the agent ends", || self.has_ended())
+        eventually("the agent exits", || self.has_ended())
     }
-    /// Every process whose parent is the agent.
+    /// Returns every process whose parent is the agent.
     pub(crate) fn children(&self) -> Vec<u32> {
         children_of(self.pid())
     }
-    /// Resident memory, in bytes.
+    /// Returns the agent's resident memory in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
@@ -214,12 +215,12 @@ impl Drop for Agent {
 }
 
 pub(crate) fn signal(pid: u32, name: &str) {
-    // An error means that it has gone, which the caller will see.
+    // An error means that the process is gone, which the caller will notice.
     let _ =
         Command::new("kill").args(["-s", name, &pid.to_string()]).stderr(Stdio::null()).status();
 }
 
-/// Alive, and not only waiting to be reaped.
+/// Returns whether the process is alive and not a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|(state, _)| state != "Z")
 }

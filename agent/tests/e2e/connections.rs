@@ -1,12 +1,14 @@
-//! Connections to applications that speak HTTP: kept while they are as they were, and never otherwise.
+//! Connections to applications that speak HTTP. A connection is kept only after a complete exchange.
 
 use crate::agent::{Agent, eventually, node, signal};
 use crate::http::{Client, Load};
 use std::io::{Read, Write};
 use tempfile::TempDir;
 
-/// A Node application: `body` is the inside of its request handler, with `q`, `s` and `connection`, the
-/// number of the connection that the request came by; `count` is how many there have been.
+/// Writes a Node application that numbers its connections.
+///
+/// `body` is the body of its request handler, with the request `q`, the response `s` and `connection`, the
+/// number of the request's connection. `count` is the number of connections so far.
 fn numbered(head: &str, body: &str) -> TempDir {
     node(&format!(
         "let count = 0;\n{head}\n\
@@ -17,7 +19,7 @@ fn numbered(head: &str, body: &str) -> TempDir {
     ))
 }
 
-/// How many connections are kept to the only process.
+/// Returns the number of idle connections to the only process.
 fn kept(agent: &Agent) -> u64 {
     agent.status()["groups"][0]["processes"][0]["kept_connections"].as_u64().unwrap()
 }
@@ -27,7 +29,7 @@ fn until_kept(agent: &Agent, number: u64) {
     eventually(&format!("{number} connections kept"), || (kept(agent) == number).then_some(()));
 }
 
-/// Starts a GET, and takes its answer later.
+/// Sends a GET without reading its answer.
 fn begin(agent: &Agent, path: &str) -> Client {
     let mut client = agent.client();
     client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
@@ -35,7 +37,7 @@ fn begin(agent: &Agent, path: &str) -> Client {
 }
 
 #[test]
-fn requests_that_follow_each_other_use_one_connection() {
+fn successive_requests_use_one_connection() {
     let dir = numbered("", "q.resume(); s.end(String(connection));");
     let agent = Agent::start(dir.path(), &[]);
     for method in ["GET", "POST", "HEAD", "GET", "DELETE"] {
@@ -48,8 +50,8 @@ fn requests_that_follow_each_other_use_one_connection() {
 }
 
 #[test]
-fn as_many_are_kept_as_were_needed_at_once_and_one_answer_never_waits_for_another() {
-    // The first eight wait for each other.
+fn simultaneous_requests_have_separate_connections_and_all_are_kept() {
+    // Eight requests wait for each other.
     let dir = numbered(
         "const waiting = [];",
         "if (q.url !== '/meet') return s.end(String(connection));\n\
@@ -70,15 +72,15 @@ fn as_many_are_kept_as_were_needed_at_once_and_one_answer_never_waits_for_anothe
 }
 
 #[test]
-fn a_process_has_no_more_requests_at_once_than_it_may() {
+fn a_process_never_has_more_simultaneous_requests_than_its_concurrency() {
     let dir = numbered(
         "let now = 0, most = 0;",
         "if (q.url === '/most') return s.end(most + ' ' + count);\n\
          most = Math.max(most, ++now);\n\
          setImmediate(() => { now--; s.end('ok'); });",
     );
-    let only = "--force-max-concurrent-requests-per-process=2";
-    let agent = Agent::start(dir.path(), &["--max-pool-size", "1", only]);
+    let concurrency = "--force-max-concurrent-requests-per-process=2";
+    let agent = Agent::start(dir.path(), &["--max-pool-size", "1", concurrency]);
     let load = Load::start(agent.address, "/", 8);
     eventually("some requests", || {
         let status = agent.status();
@@ -109,7 +111,7 @@ fn a_connection_that_the_application_closes_is_not_kept() {
 }
 
 #[test]
-fn a_kept_connection_that_was_closed_fails_no_request_not_even_a_post() {
+fn an_idle_connection_that_the_process_closed_fails_no_request() {
     let dir = numbered(
         "const open = new Set();\n\
          process.on('SIGUSR2', () => {\n\
@@ -133,7 +135,7 @@ fn a_kept_connection_that_was_closed_fails_no_request_not_even_a_post() {
 }
 
 #[test]
-fn the_connections_of_a_killed_process_are_not_used_again() {
+fn connections_to_a_killed_process_are_not_reused() {
     let dir = numbered("", "q.resume(); s.end(process.pid + ' ' + connection);");
     let agent = Agent::start(dir.path(), &[]);
     let mut before = agent.get("/");
@@ -150,7 +152,7 @@ fn the_connections_of_a_killed_process_are_not_used_again() {
 }
 
 #[test]
-fn what_the_application_sends_unasked_for_is_nobodys_answer() {
+fn unrequested_bytes_of_the_application_are_not_taken_for_an_answer() {
     let dir = numbered(
         "",
         "const { socket } = q;\n\
@@ -177,7 +179,7 @@ fn the_connection_of_a_client_that_left_is_closed() {
          else console.log('thinking ' + connection);",
     );
     let agent = Agent::start(dir.path(), &[]);
-    // One leaves in the middle of the answer, one before it.
+    // The first client leaves within the answer, the second before it.
     let mut client = begin(&agent, "/endless");
     assert_eq!(client.head().unwrap().status, 200);
     drop(client);
@@ -191,7 +193,7 @@ fn the_connection_of_a_client_that_left_is_closed() {
 }
 
 #[test]
-fn a_slow_answer_has_its_connection_to_itself() {
+fn a_slow_answer_does_not_share_its_connection() {
     let dir = numbered(
         "let slow;",
         "if (q.url === '/slow') { slow = s; return s.write('begun by ' + connection); }\n\
@@ -216,10 +218,10 @@ fn a_slow_answer_has_its_connection_to_itself() {
 }
 
 #[test]
-fn a_connection_over_which_a_request_is_still_sent_serves_no_other() {
+fn a_connection_is_not_reused_while_its_request_is_still_being_sent() {
     let dir = numbered("", "q.resume(); s.end(String(connection));");
     let agent = Agent::start(dir.path(), &[]);
-    // Answered at its head.
+    // The application answers as soon as it has the head.
     let mut slow = agent.client();
     slow.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc").unwrap();
     assert_eq!(slow.reply("POST").unwrap().text(), "1");
@@ -257,7 +259,7 @@ fn an_upgraded_connection_leaves_the_pool() {
 }
 
 #[test]
-fn a_process_that_gives_no_answer_is_asked_once_more_and_only_if_that_does_no_harm() {
+fn a_request_without_an_answer_is_retried_once_if_that_is_safe() {
     let dir = numbered(
         "let asked = {};",
         "if (q.url === '/asked') return s.end(JSON.stringify(asked));\n\
@@ -268,7 +270,7 @@ fn a_process_that_gives_no_answer_is_asked_once_more_and_only_if_that_does_no_ha
     for (method, body) in [("GET", &b""[..]), ("POST", b""), ("PUT", b"abc"), ("DELETE", b"")] {
         assert_eq!(agent.client().request(method, "/", &[], body).unwrap().status, 502);
     }
-    // What has begun to be sent of a body is not there to be sent again.
+    // The PUT is idempotent, but the agent cannot send its body again.
     assert_eq!(agent.get("/asked"), r#"{"GET":2,"POST":1,"PUT":1,"DELETE":2}"#);
     assert_eq!(agent.status()["processes"], 1);
 }

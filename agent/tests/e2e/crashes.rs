@@ -1,4 +1,4 @@
-//! Processes die, and nobody notices; the agent dies, and its processes go with it.
+//! Crashes: the agent replaces dead processes unnoticed, and processes end with a killed agent.
 
 use crate::agent::{Agent, eventually, is_alive, node, signal, wsgi};
 use crate::http::Load;
@@ -30,11 +30,14 @@ fn a_crash_is_noticed_without_a_request() {
     let agent = Agent::start(dir.path(), &[]);
     let pid: u32 = agent.get("/").parse().unwrap();
     signal(pid, "KILL");
-    eventually("replaced in the background", || {
+    eventually("a new process without a request", || {
         let pids = agent.pids();
         (pids.len() == 1 && pids[0] != pid).then_some(())
     });
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "a zombie");
+    assert!(
+        !std::path::Path::new(&format!("/proc/{pid}")).exists(),
+        "the process is still a zombie"
+    );
 }
 
 #[test]
@@ -48,12 +51,12 @@ fn no_get_fails_while_processes_are_killed_under_load() {
         let load = Load::start(agent.address, "/", 16);
         let begun = Instant::now();
         let mut killed = 0;
-        // Four seconds; more on a machine that is slow to bring new processes up.
+        // Four seconds, or more on a machine that starts new processes slowly.
         while begun.elapsed() < Duration::from_secs(4)
             || killed <= 5 && begun.elapsed() < Duration::from_secs(60)
         {
-            // Not the only one there is: a request is tried five times, and one that is met by a kill
-            // each time, because every process is killed as soon as it is up, would fail in the end.
+            // Never kill the only process. A request has five attempts, and would fail if each met a
+            // process that is killed as soon as it is ready.
             let pids = agent.pids();
             if pids.len() > 1 {
                 signal(pids[killed % pids.len()], "KILL");
@@ -81,7 +84,7 @@ fn a_request_that_kills_its_process_does_not_kill_the_pool() {
     );
     let agent = Agent::start(dir.path(), &[]);
     assert_eq!(agent.client().get("/crash").unwrap().status, 502);
-    // Not idempotent: asked once only.
+    // POST is not idempotent, so the agent does not retry it.
     assert_eq!(agent.client().request("POST", "/crash", &[], b"x").unwrap().status, 502);
     assert_eq!(agent.get("/"), "ok");
 }
@@ -99,19 +102,19 @@ fn application_processes_end_with_a_killed_agent() {
         agent.signal("KILL");
         agent.ended();
         for pid in pids {
-            eventually("the process ends", || (!is_alive(pid)).then_some(()));
+            eventually("the end of the process", || (!is_alive(pid)).then_some(()));
         }
     }
 }
 
 #[test]
-fn a_directory_that_is_gone_is_not_blamed_on_the_interpreter() {
+fn the_error_for_a_removed_directory_does_not_blame_the_interpreter() {
     let dir = wsgi("", "return answer('here')");
     let agent = Agent::start(dir.path(), &[]);
     let first = agent.pids()[0];
     std::fs::remove_dir_all(dir.path()).unwrap();
     crate::agent::signal(first, "KILL");
-    let text = eventually("an error", || {
+    let text = eventually("an error page", || {
         let reply = agent.client().get("/").unwrap();
         (reply.status == 500).then(|| reply.text())
     });

@@ -1,9 +1,9 @@
-//! Which host a request is for: said once and clearly, or refused (RFC 9112, 3.2 and 3.2.2).
+//! The host of a request must be present, single and well-formed (RFC 9112, 3.2 and 3.2.2).
 
 use crate::agent::{Agent, node, wsgi};
 use tempfile::TempDir;
 
-/// Two applications that answer with host and path, as they are told them.
+/// Writes two applications that answer with the host and path that they see.
 fn apps() -> [TempDir; 2] {
     [
         wsgi(
@@ -45,14 +45,14 @@ fn a_request_without_a_host_or_with_several_is_refused() {
 }
 
 #[test]
-fn the_application_learns_the_host_that_is_meant() {
+fn the_application_gets_the_host_of_the_request() {
     for dir in apps() {
         let agent = Agent::start(dir.path(), &[]);
-        for (request, told) in [
+        for (request, seen) in [
             ("GET /x HTTP/1.1\r\nHost: a.example:81\r\n", "a.example:81 a.example /x"),
             ("GET /x HTTP/1.1\r\nHost: [::1]:81\r\n", "[::1]:81 [::1] /x"),
             ("GET /x HTTP/1.0\r\nHost: a\r\n", "a a /x"),
-            // The target of an absolute form counts, whatever the header says.
+            // In the absolute form the target overrides the header.
             ("GET http://example.org/x?y HTTP/1.1\r\nHost: b\r\n", "example.org example.org /x?y"),
             ("GET http://example.org:81 HTTP/1.1\r\nHost:\r\n", "example.org:81 example.org /"),
             ("GET http://me:pw@example.org/ HTTP/1.1\r\nHost: b\r\n", "example.org example.org /"),
@@ -61,13 +61,13 @@ fn the_application_learns_the_host_that_is_meant() {
             let mut client = agent.client();
             client.send(format!("{request}Connection: keep-alive\r\n\r\n").as_bytes()).unwrap();
             let reply = client.reply("GET").unwrap();
-            assert_eq!((reply.status, &*reply.text()), (200, told), "{request:?}");
+            assert_eq!((reply.status, &*reply.text()), (200, seen), "{request:?}");
         }
     }
 }
 
 #[test]
-fn a_client_of_http_1_0_may_leave_the_host_out() {
+fn an_http_1_0_request_may_have_no_host() {
     for dir in apps() {
         let agent = Agent::start(dir.path(), &[]);
         let mut client = agent.client();

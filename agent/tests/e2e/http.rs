@@ -1,4 +1,4 @@
-//! A small blocking HTTP/1.1 client, which notices every way in which an answer can be cut short.
+//! A small blocking HTTP/1.1 client. It reports an error for every incomplete answer.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -72,7 +72,7 @@ impl Client {
         self.stream.read_line(&mut line)?;
         match line.strip_suffix("\r\n") {
             Some(line) => Ok(line.to_owned()),
-            None => Err(broken(format!("the connection ended in the line {line:?}"))),
+            None => Err(broken(format!("the connection closed within the line {line:?}"))),
         }
     }
 
@@ -95,7 +95,7 @@ impl Client {
             }
         }
         let length = reply.header("content-length").and_then(|l| l.parse().ok());
-        reply.body.resize(length.ok_or_else(|| broken("an answer without length"))?, 0);
+        reply.body.resize(length.ok_or_else(|| broken("the answer has no length"))?, 0);
         self.stream.read_exact(&mut reply.body)?;
         Ok(reply)
     }
@@ -116,21 +116,21 @@ impl Client {
     }
 }
 
-/// Keep-alive connections that GET one path over and over until they are told to stop.
+/// A load of keep-alive connections that GET one path until [`stop`](Load::stop).
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Seen>>,
 }
 
-/// What a load saw.
+/// The results of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) answered: usize,
-    /// Failures, with what was wrong.
+    /// The failures, each with its reason.
     pub(crate) failed: Vec<String>,
     /// The longest time between a request and its answer.
     pub(crate) longest: Duration,
-    /// All answers that were seen, each once.
+    /// The distinct answers.
     pub(crate) texts: std::collections::BTreeSet<String>,
 }
 

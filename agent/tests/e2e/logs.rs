@@ -1,4 +1,4 @@
-//! The log has a reader of its own pace, or none: the agent serves and ends all the same.
+//! The agent serves and shuts down however slow the reader of its log is, and without a reader.
 
 use crate::agent::{Agent, eventually, start_command, wsgi};
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const LINES: usize = 40_000;
 
-/// An application of which `/print` prints several megabytes: more than any pipe holds.
+/// Writes an application whose `/print` prints several megabytes: more than any pipe holds.
 fn noisy() -> TempDir {
     wsgi(
         "",
@@ -19,18 +19,22 @@ fn noisy() -> TempDir {
     )
 }
 
-/// Ends it by SIGTERM: in good order and soon.
+/// Ends the agent by SIGTERM, and asserts that it shuts down gracefully and soon.
 #[track_caller]
-fn ends_in_good_order(agent: &mut Agent) {
+fn shuts_down(agent: &mut Agent) {
     let begun = Instant::now();
     agent.signal("TERM");
     assert_eq!(agent.ended().code(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(std::fs::read_dir(agent.runtime.path()).unwrap().count(), 0, "something was left");
+    assert_eq!(
+        std::fs::read_dir(agent.runtime.path()).unwrap().count(),
+        0,
+        "the instance directory is still there"
+    );
 }
 
 #[test]
-fn a_log_that_nobody_reads_stops_nothing() {
+fn an_unread_log_does_not_block_the_agent() {
     let dir = noisy();
     let (unread, stderr) = std::io::pipe().unwrap();
     let mut agent = Agent::start_logging_to(stderr, dir.path(), &[]);
@@ -38,12 +42,12 @@ fn a_log_that_nobody_reads_stops_nothing() {
         assert_eq!(agent.get("/print"), "ok");
     }
     assert_eq!(agent.status()["requests_in_queue"], 0);
-    ends_in_good_order(&mut agent);
+    shuts_down(&mut agent);
     drop(unread);
 }
 
 #[test]
-fn a_log_whose_reader_has_gone_stops_nothing() {
+fn a_log_whose_reader_has_closed_does_not_block_the_agent() {
     let dir = noisy();
     let (reader, stderr) = std::io::pipe().unwrap();
     drop(reader);
@@ -51,11 +55,11 @@ fn a_log_whose_reader_has_gone_stops_nothing() {
     for _ in 0..3 {
         assert_eq!(agent.get("/print"), "ok");
     }
-    ends_in_good_order(&mut agent);
+    shuts_down(&mut agent);
 }
 
 #[test]
-fn lines_that_are_lost_are_counted_and_told() {
+fn lost_lines_are_counted_and_reported() {
     for format in ["text", "json"] {
         let dir = noisy();
         let (reader, stderr) = std::io::pipe().unwrap();
@@ -73,10 +77,10 @@ fn lines_that_are_lost_are_counted_and_told() {
             eventually(part, || log.lock().unwrap().contains(part).then_some(()));
         };
         logs("log lines lost: ");
-        // What it prints comes in order: with this line, all others have been dealt with.
+        // Output arrives in order, so this line follows all others.
         agent.get("/end");
         logs("the end");
-        ends_in_good_order(&mut agent);
+        shuts_down(&mut agent);
         read.join().unwrap();
         let text = log.lock().unwrap();
         let seen = text.lines().filter(|l| l.contains(": xxxx")).count();
@@ -93,7 +97,7 @@ fn lines_that_are_lost_are_counted_and_told() {
 }
 
 #[test]
-fn the_last_word_does_not_wait_for_a_reader_either() {
+fn the_final_message_does_not_wait_for_a_reader() {
     let dir = wsgi(
         &format!("for i in range({LINES}): print('x' * 100, i)\nraise RuntimeError('no')"),
         "",
@@ -102,7 +106,7 @@ fn the_last_word_does_not_wait_for_a_reader_either() {
     let (unread, stderr) = std::io::pipe().unwrap();
     let mut child = start_command(runtime.path(), dir.path(), &[]).stderr(stderr).spawn().unwrap();
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        eventually("the agent ends", || child.try_wait().unwrap())
+        eventually("the agent exits", || child.try_wait().unwrap())
     }));
     let _ = child.kill();
     assert_eq!(ended.unwrap().code(), Some(5));

@@ -1,7 +1,7 @@
-//! The agent from the outside: the real binary, real applications, real signals.
+//! End-to-end tests of the agent: the real binary, real applications, real signals.
 //!
-//! Each test has an agent of its own, on a free port, with an instance directory of its own. Nothing
-//! sleeps to let something happen: what is waited for is asked for until a deadline.
+//! Each test has its own agent, on a free port, with its own instance directory. A test that expects a
+//! change polls for it until a deadline.
 
 mod agent;
 mod http;

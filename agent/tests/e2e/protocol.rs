@@ -1,4 +1,4 @@
-//! HTTP in its finer points: bodies of every kind, limits, broken answers, upgrades.
+//! The details of HTTP: bodies, limits, broken answers, upgrades.
 
 use crate::agent::{Agent, app, eventually, node, wsgi};
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ const ECHO: &str = "length = 0\n\
      return answer(length)";
 
 #[test]
-fn a_chunked_request_reaches_the_application_whole() {
+fn a_chunked_request_reaches_the_application_complete() {
     let apps = [
         wsgi("", ECHO),
         node(
@@ -57,7 +57,7 @@ fn a_large_upload_is_streamed_in_bounded_memory() {
 }
 
 #[test]
-fn answers_without_body_are_right() {
+fn answers_without_a_body_have_none() {
     let dir = wsgi(
         "",
         "if path == '/204':\n    start_response('204 No Content', [])\n    return []\n\
@@ -66,7 +66,7 @@ fn answers_without_body_are_right() {
     );
     let agent = Agent::start(dir.path(), &[]);
     let mut client = agent.client();
-    // One connection: a body where none belongs would be taken for the next answer.
+    // One connection for all requests, so that a superfluous body would be read as the next answer.
     let head = client.request("HEAD", "/", &[], b"").unwrap();
     assert_eq!((head.status, head.header("transfer-encoding")), (200, None));
     for status in [204, 304] {
@@ -79,7 +79,7 @@ fn answers_without_body_are_right() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_never_taken_for_whole() {
+fn an_answer_that_breaks_off_is_an_error_for_the_client() {
     let dir = wsgi(
         "import signal",
         "def pieces():\n    yield b'x' * 1000\n    os.kill(os.getpid(), signal.SIGKILL)\n    yield b'y'\n\
@@ -94,7 +94,7 @@ fn an_answer_that_breaks_off_is_never_taken_for_whole() {
 }
 
 #[test]
-fn limits_are_kept() {
+fn requests_beyond_the_limits_are_refused() {
     let dir = wsgi("", ECHO);
     let agent = Agent::start(
         dir.path(),
@@ -123,7 +123,7 @@ fn limits_are_kept() {
 }
 
 #[test]
-fn a_client_that_stops_does_not_hold_a_process() {
+fn a_client_that_stalls_does_not_hold_a_process() {
     let apps = [
         wsgi("", &format!("if path == '/big': return answer('x' * (64 << 20))\n{ECHO}")),
         node(
@@ -134,17 +134,17 @@ fn a_client_that_stops_does_not_hold_a_process() {
         ),
     ];
     for dir in apps {
-        let only = "--force-max-concurrent-requests-per-process=1";
-        let options = ["--max-pool-size", "1", only, "--client-timeout", "0.3"];
+        let concurrency = "--force-max-concurrent-requests-per-process=1";
+        let options = ["--max-pool-size", "1", concurrency, "--client-timeout", "0.3"];
         let agent = Agent::start(dir.path(), &options);
         let mut sends = agent.client();
         sends.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab").unwrap();
         assert_eq!(sends.reply("POST").unwrap().status, 408);
         let mut takes = agent.client();
         takes.send(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-        eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
+        eventually("a busy process", || (agent.status()["active"] == 1).then_some(()));
         assert_eq!(agent.client().request("POST", "/", &[], b"abc").unwrap().text(), "3");
-        assert!(takes.reply("GET").is_err(), "it was not cut off");
+        assert!(takes.reply("GET").is_err(), "the agent did not cut the client off");
     }
 }
 
@@ -210,13 +210,13 @@ fn an_upgrade_passes_through_both_ways() {
         client.stream.read_exact(&mut echo).unwrap();
         assert_eq!(echo, format!("echo {word}").as_bytes());
     }
-    // A tunnel has no end of its own that a shutdown could wait for.
+    // A tunnel may stay open for ever, so a shutdown closes it.
     agent.signal("TERM");
     assert!(agent.ended().success());
 }
 
 #[test]
-fn what_the_application_prints_becomes_log_lines() {
+fn the_output_of_the_application_becomes_log_lines() {
     let dir = wsgi(
         "print('loading')",
         "print('to stdout')\nprint('to stderr', file=sys.stderr)\nreturn answer('ok')",
@@ -248,11 +248,11 @@ fn a_loader_that_re_executes_itself_is_served() {
 }
 
 #[test]
-fn a_client_that_is_still_sending_can_read_why_its_upload_is_refused() {
+fn a_client_that_is_still_sending_can_read_the_refusal_of_its_upload() {
     let login = wsgi("", "return answer('log in first', '401 Unauthorized')");
     let agent = Agent::start(login.path(), &[]);
     let small = Agent::start(login.path(), &["--max-body", "1000"]);
-    // More than the sockets between have room for: it is all read, or the client learns nothing.
+    // The body exceeds the buffers of the sockets, so the agent must read it for the client to go on.
     let body = vec![b'x'; 16 << 20];
     for (agent, status) in [(&agent, 401), (&small, 413)] {
         let mut client = agent.client();
@@ -260,12 +260,12 @@ fn a_client_that_is_still_sending_can_read_why_its_upload_is_refused() {
             let reply = client.request("POST", "/", &[], &body).unwrap();
             assert_eq!(reply.status, status);
         }
-        assert_eq!(client.get("/").unwrap().status, 401, "the connection serves on");
+        assert_eq!(client.get("/").unwrap().status, 401, "the connection stays usable");
     }
 }
 
 #[test]
-fn a_client_that_was_told_no_before_it_sent_its_body_is_not_waited_for() {
+fn the_agent_does_not_wait_for_a_body_that_it_refused_before_it_was_sent() {
     let login = wsgi("", "return answer('')");
     let agent = Agent::start(login.path(), &["--max-body", "1000"]);
     let mut client = agent.client();
@@ -278,7 +278,7 @@ fn a_client_that_was_told_no_before_it_sent_its_body_is_not_waited_for() {
 }
 
 #[test]
-fn an_answer_may_have_many_header_fields_whatever_the_application_is_written_in() {
+fn an_answer_may_have_many_header_fields_in_both_protocols() {
     let apps = [
         wsgi(
             "",

@@ -1,4 +1,4 @@
-//! Applications are served: both examples, in parallel, and `status` shows it.
+//! Serving applications: both examples, parallel requests, limits, and the tools.
 
 use crate::agent::{Agent, eventually, example, run, wsgi};
 use crate::http::Client;
@@ -16,14 +16,14 @@ fn both_examples_answer() {
 }
 
 #[test]
-fn parallel_slow_requests_are_answered_by_different_processes_and_status_shows_them() {
+fn parallel_requests_use_different_processes_and_status_shows_them() {
     let app = wsgi("", "time.sleep(4)\nreturn answer(os.getpid())");
     let agent = Agent::start(app.path(), &[]);
     let address = agent.address;
     let ask =
         || std::thread::spawn(move || Client::connect(address).unwrap().get("/").unwrap().text());
     let (one, two) = (ask(), ask());
-    eventually("two processes at work", || {
+    eventually("two busy processes", || {
         let status = agent.status();
         let processes = status["groups"][0]["processes"].as_array()?.clone();
         (processes.len() == 2 && status["active"] == 2).then_some(())
@@ -38,11 +38,11 @@ fn parallel_slow_requests_are_answered_by_different_processes_and_status_shows_t
     for word in ["Max pool size", "PID", "Sessions", "Processed", "Memory", "(development)"] {
         assert!(text.contains(word), "{text}");
     }
-    assert!(!text.contains('\x1b'), "colour in a pipe");
+    assert!(!text.contains('\x1b'), "the output in a pipe has colours");
 }
 
 #[test]
-fn idle_processes_leave_down_to_the_minimum() {
+fn idle_processes_shut_down_until_the_minimum() {
     let app = wsgi("", "time.sleep(0.2)\nreturn answer(os.getpid())");
     let agent = Agent::start(app.path(), &["--pool-idle-time", "0.5", "--max-pool-size", "3"]);
     let address = agent.address;
@@ -52,7 +52,7 @@ fn idle_processes_leave_down_to_the_minimum() {
     eventually("more than the minimum", || (agent.pids().len() > 1).then_some(()));
     threads.into_iter().for_each(|t| assert_eq!(t.join().unwrap().status, 200));
     eventually("only the minimum", || (agent.pids().len() == 1).then_some(()));
-    eventually("the others are gone", || (agent.children().len() == 1).then_some(()));
+    eventually("the end of the others", || (agent.children().len() == 1).then_some(()));
 }
 
 #[test]
@@ -83,16 +83,16 @@ fn a_full_queue_is_answered_with_503_and_retry_after() {
 }
 
 #[test]
-fn a_client_that_leaves_gives_its_place_back() {
+fn a_client_that_leaves_frees_its_place_in_the_queue() {
     let app = wsgi("", "time.sleep(0.6)\nreturn answer('done')");
     let agent = Agent::start(app.path(), &["--max-pool-size", "1"]);
     let mut first = agent.client();
     first.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let mut waiting = agent.client();
     waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    eventually("one waits", || (agent.status()["requests_in_queue"] == 1).then_some(()));
+    eventually("one waiting request", || (agent.status()["requests_in_queue"] == 1).then_some(()));
     drop(waiting);
-    eventually("none waits", || (agent.status()["requests_in_queue"] == 0).then_some(()));
+    eventually("an empty queue", || (agent.status()["requests_in_queue"] == 0).then_some(()));
     assert_eq!(first.reply("GET").unwrap().status, 200);
 }
 

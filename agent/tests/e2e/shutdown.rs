@@ -1,4 +1,4 @@
-//! The end of an agent: in good order, by force, and what it leaves behind (nothing).
+//! The end of an agent, graceful and forced. Neither leaves a process or a file behind.
 
 use crate::agent::{Agent, eventually, is_alive, run, start_command, wsgi};
 use std::fs;
@@ -6,35 +6,36 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-fn nothing_left(agent: &Agent, pids: &[u32]) {
+/// Asserts that the instance directory and the processes are gone.
+fn assert_clean(agent: &Agent, pids: &[u32]) {
     let left: Vec<_> = fs::read_dir(agent.runtime.path()).unwrap().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
     for &pid in pids {
-        assert!(!is_alive(pid), "{pid} lives");
+        assert!(!is_alive(pid), "process {pid} is still alive");
     }
 }
 
 #[test]
-fn each_signal_that_ends_it_lets_a_slow_request_finish() {
+fn every_signal_to_stop_lets_a_slow_request_finish() {
     for signal in ["TERM", "INT", "HUP", "QUIT"] {
         let dir = wsgi("", "time.sleep(0.7)\nreturn answer('finished')");
         let (command, runtime) = with_sighup("SIG_DFL", dir.path());
-        let mut agent = Agent::start_by(command, runtime);
+        let mut agent = Agent::start_with(command, runtime);
         let pids = agent.pids();
         let mut idle = agent.client();
         let mut client = agent.client();
         client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-        eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
+        eventually("a busy process", || (agent.status()["active"] == 1).then_some(()));
         agent.signal(signal);
         assert_eq!(client.reply("GET").unwrap().text(), "finished");
         assert!(agent.ended().success());
-        assert!(idle.get("/").is_err(), "an idle connection was not closed");
-        nothing_left(&agent, &pids);
+        assert!(idle.get("/").is_err(), "an idle connection stayed open");
+        assert_clean(&agent, &pids);
     }
 }
 
 #[test]
-fn a_head_that_never_ends_does_not_hold_it_up() {
+fn a_head_that_never_ends_does_not_delay_the_shutdown() {
     let dir = wsgi("", "return answer('here')");
     let mut agent = Agent::start(dir.path(), &[]);
     let mut halves = [agent.client(), agent.client()];
@@ -42,7 +43,7 @@ fn a_head_that_never_ends_does_not_hold_it_up() {
     for client in &mut halves {
         client.send(b"GET / HTTP/1.1\r\nHo").unwrap();
     }
-    // Accepted after those two: once it is answered, they are being read.
+    // The agent accepted this request after those two, so it is reading them by now.
     agent.get("/");
     let asked = std::time::Instant::now();
     agent.signal("TERM");
@@ -51,7 +52,7 @@ fn a_head_that_never_ends_does_not_hold_it_up() {
     assert!(asked.elapsed().as_secs() < 20, "{:?}", asked.elapsed());
 }
 
-/// An agent that is born with SIGHUP as it is said here, whatever these tests are run under.
+/// Returns the command of an agent that starts with this disposition of SIGHUP, whatever the tests inherited.
 fn with_sighup(action: &str, dir: &Path) -> (Command, TempDir) {
     let runtime = tempfile::tempdir().unwrap();
     let agent = start_command(runtime.path(), dir, &[]);
@@ -71,10 +72,10 @@ fn with_sighup(action: &str, dir: &Path) -> (Command, TempDir) {
 }
 
 #[test]
-fn sighup_that_was_ignored_at_the_start_stays_ignored() {
+fn an_agent_started_with_sighup_ignored_ignores_it() {
     let dir = wsgi("", "return answer(os.getpid())");
     let (command, runtime) = with_sighup("SIG_IGN", dir.path());
-    let mut agent = Agent::start_by(command, runtime);
+    let mut agent = Agent::start_with(command, runtime);
     let pids = agent.pids();
     let status = fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
     let ignored = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap().trim();
@@ -83,73 +84,73 @@ fn sighup_that_was_ignored_at_the_start_stays_ignored() {
     assert_eq!(agent.get("/"), pids[0].to_string());
     agent.signal("TERM");
     assert!(agent.ended().success());
-    nothing_left(&agent, &pids);
+    assert_clean(&agent, &pids);
 }
 
 #[test]
-fn a_request_beyond_the_deadline_is_cut_off() {
+fn a_request_that_exceeds_the_shutdown_timeout_is_cut_off() {
     let dir = wsgi("", "time.sleep(30)\nreturn answer('never')");
     let mut agent = Agent::start(dir.path(), &["--shutdown-timeout", "0.3"]);
     let pids = agent.pids();
     let mut client = agent.client();
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
+    eventually("a busy process", || (agent.status()["active"] == 1).then_some(()));
     agent.signal("TERM");
     assert!(agent.ended().success());
     agent.logs("--shutdown-timeout");
-    nothing_left(&agent, &pids);
+    assert_clean(&agent, &pids);
 }
 
 #[test]
-fn two_signals_at_once_are_one_request() {
+fn two_signals_in_quick_succession_count_as_one() {
     let dir = wsgi("", "time.sleep(0.7)\nreturn answer('finished')");
     let mut agent = Agent::start(dir.path(), &[]);
     let pids = agent.pids();
     let mut client = agent.client();
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
-    // As `timeout` does it: one to the process and one to its group. Two that differ here, because the
-    // kernel makes one of two that are the same, if it can.
+    eventually("a busy process", || (agent.status()["active"] == 1).then_some(()));
+    // `timeout` signals the process and then its group. The signals differ here, because the kernel may
+    // merge two equal ones.
     let both = format!("kill -s TERM {0}; kill -s INT {0}", agent.pid());
     assert!(Command::new("sh").args(["-c", &both]).status().unwrap().success());
     assert_eq!(client.reply("GET").unwrap().text(), "finished");
     assert!(agent.ended().success());
-    nothing_left(&agent, &pids);
+    assert_clean(&agent, &pids);
 }
 
 #[test]
-fn a_later_second_signal_ends_at_once() {
+fn a_later_second_signal_ends_the_agent_at_once() {
     let dir = wsgi("", "time.sleep(30)\nreturn answer('never')");
     let mut agent = Agent::start(dir.path(), &[]);
     let pids = agent.pids();
     let mut client = agent.client();
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    eventually("it is at work", || (agent.status()["active"] == 1).then_some(()));
+    eventually("a busy process", || (agent.status()["active"] == 1).then_some(()));
     agent.signal("TERM");
     agent.logs("shutting down");
-    // Until one comes late enough.
-    let end = eventually("the agent ends", || {
+    // Repeat the signal until it comes late enough.
+    let end = eventually("the agent exits", || {
         agent.signal("TERM");
         agent.has_ended()
     });
     assert_eq!(end.code(), Some(1));
     agent.logs("ended at once by a second signal");
-    eventually("the processes end", || pids.iter().all(|p| !is_alive(*p)).then_some(()));
-    nothing_left(&agent, &pids);
+    eventually("the end of the processes", || pids.iter().all(|p| !is_alive(*p)).then_some(()));
+    assert_clean(&agent, &pids);
 }
 
 #[test]
-fn stop_by_command() {
+fn the_stop_command_shuts_the_agent_down() {
     let dir = wsgi("", "return answer('ok')");
     let mut agent = Agent::start(dir.path(), &[]);
     let pids = agent.pids();
     assert!(run(agent.runtime.path(), &["stop"]).status.success());
     assert!(agent.ended().success());
-    nothing_left(&agent, &pids);
+    assert_clean(&agent, &pids);
 }
 
 #[test]
-fn a_process_that_does_not_want_to_leave_is_made_to() {
+fn a_process_that_ignores_sigterm_is_killed() {
     let dir = wsgi(
         "import signal, threading",
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
@@ -160,5 +161,5 @@ fn a_process_that_does_not_want_to_leave_is_made_to() {
     let pids = agent.pids();
     agent.signal("TERM");
     assert!(agent.ended().success());
-    nothing_left(&agent, &pids);
+    assert_clean(&agent, &pids);
 }

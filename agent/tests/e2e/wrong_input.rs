@@ -1,5 +1,5 @@
-//! Wrong input: one clear error that names the thing and the remedy, the documented exit code, and
-//! nothing left running.
+//! Wrong input. Each error names its cause and the remedy, the exit code is the documented one, and no
+//! process is left running.
 
 use crate::agent::{Agent, LONG, app, command, eventually, wsgi};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Runs a command that has to end by itself; one that hangs is killed, and has no exit code.
+/// Runs a command that must end by itself. A command that hangs is killed, and has no exit code.
 fn in_time(command: &mut Command) -> Output {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + LONG;
@@ -18,27 +18,31 @@ fn in_time(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Runs `cabrank start` and checks how it fails.
+/// Runs `cabrank start`, and asserts its exit code and the parts of its error. Returns the error.
 #[track_caller]
 fn fails(dir: &Path, options: &[&str], code: i32, parts: &[&str]) -> String {
     let runtime = tempfile::tempdir().unwrap();
     let mut arguments = vec!["start", dir.to_str().unwrap(), "--port", "0"];
     arguments.extend(options);
     let out = in_time(&mut command(runtime.path(), &arguments));
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(code), "{said}");
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(code), "{message}");
     for part in parts {
-        assert!(said.contains(part), "{part:?} is missing in: {said}");
+        assert!(message.contains(part), "{part:?} is missing in: {message}");
     }
-    assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0, "a directory was left");
-    said
+    assert_eq!(
+        fs::read_dir(runtime.path()).unwrap().count(),
+        0,
+        "the instance directory is still there"
+    );
+    message
 }
 
 #[test]
-fn no_directory_no_application_or_two() {
+fn the_directory_must_hold_one_application() {
     let empty = tempfile::tempdir().unwrap();
     fails(&empty.path().join("gone"), &[], 3, &["gone", "Name the directory"]);
-    fails(empty.path(), &[], 3, &["no application in", "passenger_wsgi.py", "app.js"]);
+    fails(empty.path(), &[], 3, &["found no application in", "passenger_wsgi.py", "app.js"]);
     fs::write(empty.path().join("app.js"), "").unwrap();
     fails(&empty.path().join("app.js"), &[], 3, &["not a directory"]);
     fs::write(empty.path().join("passenger_wsgi.py"), "").unwrap();
@@ -60,7 +64,7 @@ fn unknown_options_and_bad_values() {
     fails(dir.path(), &[], 2, &["cabrank.toml:1:", "max_pool_sice", "Did you mean max_pool_size?"]);
 }
 
-/// The same value on the command line, by environment variable and in the file.
+/// Asserts the error for a value on the command line, in the environment and in the file.
 #[track_caller]
 fn fails_everywhere(dir: &Path, option: &str, value: &str, toml: &str, parts: &[&str]) {
     let variable = format!("CABRANK_{}", option.replace('-', "_").to_uppercase());
@@ -74,24 +78,24 @@ fn fails_everywhere(dir: &Path, option: &str, value: &str, toml: &str, parts: &[
     let file = command(runtime.path(), &start).output().unwrap();
     fs::remove_file(dir.join("cabrank.toml")).unwrap();
     for (out, name) in [(line, &*long), (environment, &*variable), (file, "cabrank.toml:2:")] {
-        let said = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(2), "{said}");
+        let message = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{message}");
         for part in parts.iter().chain([&name]) {
-            assert!(said.contains(part), "{part:?} is missing in: {said}");
+            assert!(message.contains(part), "{part:?} is missing in: {message}");
         }
-        // The words of the implementation, and clap's advice on values that look like options.
+        // The error has no words of the implementation, nor clap's advice on values that look like options.
         for word in
             ["usize", "u16", "u64", "zero", "digit", "target type", "variant", "i128", "-- -1"]
                 .into_iter()
                 .chain(["boolean", "integer `", "IP address syntax", "path string", "expected"])
         {
-            assert!(!said.contains(word), "{word:?} is in: {said}");
+            assert!(!message.contains(word), "{word:?} is in: {message}");
         }
     }
 }
 
 #[test]
-fn a_bad_value_is_answered_with_what_is_valid() {
+fn the_error_for_a_bad_value_says_what_is_valid() {
     let dir = wsgi("", "");
     let whole = |option, from, to, others: &[(&str, &str)]| {
         let rule = format!("must be a whole number from {from} to {to}");
@@ -111,7 +115,7 @@ fn a_bad_value_is_answered_with_what_is_valid() {
         fails_everywhere(dir.path(), "pool-idle-time", line, toml, &[rule]);
     }
     for (line, toml) in [("localhost", "\"localhost\""), ("127.0.0.1:80", "\"127.0.0.1:80\"")] {
-        let rule = "must be an IP address, such as 127.0.0.1";
+        let rule = "must be an IP address without a port, such as 127.0.0.1";
         fails_everywhere(dir.path(), "address", line, toml, &[rule]);
     }
     fails_everywhere(dir.path(), "log-level", "loud", "\"loud\"", &["error", "debug", "trace"]);
@@ -120,7 +124,7 @@ fn a_bad_value_is_answered_with_what_is_valid() {
 }
 
 #[test]
-fn a_minimum_above_the_maximum_is_refused_and_both_are_named_with_their_places() {
+fn the_error_for_a_minimum_above_the_maximum_names_both_and_their_sources() {
     let dir = wsgi("", "");
     let remedy = "Lower --min-instances, or raise --max-pool-size.";
     let start = |variables: &[(&str, &str)], options: &[&str], file: &str| {
@@ -128,42 +132,53 @@ fn a_minimum_above_the_maximum_is_refused_and_both_are_named_with_their_places()
         let runtime = tempfile::tempdir().unwrap();
         let mut start = command(runtime.path(), &["start", dir.path().to_str().unwrap()]);
         let out = in_time(start.args(options).envs(variables.iter().copied()));
-        assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0, "a directory was left");
-        let said = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(2), "{said}");
-        said
+        assert_eq!(
+            fs::read_dir(runtime.path()).unwrap().count(),
+            0,
+            "the instance directory is still there"
+        );
+        let message = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{message}");
+        message
     };
-    let said = start(&[], &["--min-instances", "7"], "");
-    let what = "--min-instances 7 is more processes than --max-pool-size 6 (the default) allows";
-    assert!(said.contains(what) && said.contains(remedy), "{said}");
-    let said = start(&[("CABRANK_MIN_INSTANCES", "3")], &[], "max_pool_size = 2");
-    let what = "CABRANK_MIN_INSTANCES=3 is more processes than max_pool_size = 2 in ";
-    assert!(said.contains(what) && said.contains("cabrank.toml allows"), "{said}");
-    let said = start(&[("CABRANK_MAX_POOL_SIZE", "2")], &[], "min_instances = 3");
-    assert!(said.contains("min_instances = 3 in ") && said.contains("cabrank.toml is"), "{said}");
-    assert!(said.contains("CABRANK_MAX_POOL_SIZE=2 allows"), "{said}");
-    // The command line wins over the environment: what lost is not named.
+    let message = start(&[], &["--min-instances", "7"], "");
+    let expected =
+        "--min-instances 7 asks for more processes than --max-pool-size 6 (the default) allows";
+    assert!(message.contains(expected) && message.contains(remedy), "{message}");
+    let message = start(&[("CABRANK_MIN_INSTANCES", "3")], &[], "max_pool_size = 2");
+    let expected = "CABRANK_MIN_INSTANCES=3 asks for more processes than max_pool_size = 2 in ";
+    assert!(message.contains(expected) && message.contains("cabrank.toml allows"), "{message}");
+    let message = start(&[("CABRANK_MAX_POOL_SIZE", "2")], &[], "min_instances = 3");
+    assert!(
+        message.contains("min_instances = 3 in ") && message.contains("cabrank.toml asks"),
+        "{message}"
+    );
+    assert!(message.contains("CABRANK_MAX_POOL_SIZE=2 allows"), "{message}");
+    // The command line overrides the environment, so the error does not name the variables.
     let variables = [("CABRANK_MIN_INSTANCES", "1"), ("CABRANK_MAX_POOL_SIZE", "9")];
-    let said = start(&variables, &["--min-instances", "5", "--max-pool-size", "4"], "");
-    assert!(said.contains("--min-instances 5 is more processes than --max-pool-size 4"), "{said}");
-    assert!(!said.contains("CABRANK"), "{said}");
-    // Of two limits that it is above, the lower.
-    let said = start(&[], &["--min-instances", "7", "--max-instances-per-app", "2"], "");
-    assert!(said.contains("--max-instances-per-app 2 allows"), "{said}");
-    assert!(said.contains("or raise --max-instances-per-app."), "{said}");
+    let message = start(&variables, &["--min-instances", "5", "--max-pool-size", "4"], "");
+    assert!(
+        message.contains("--min-instances 5 asks for more processes than --max-pool-size 4"),
+        "{message}"
+    );
+    assert!(!message.contains("CABRANK"), "{message}");
+    // If the minimum exceeds two limits, the error names the lower one.
+    let message = start(&[], &["--min-instances", "7", "--max-instances-per-app", "2"], "");
+    assert!(message.contains("--max-instances-per-app 2 allows"), "{message}");
+    assert!(message.contains("or raise --max-instances-per-app."), "{message}");
 }
 
 #[test]
-fn a_minimum_may_be_the_maximum() {
+fn the_minimum_may_equal_the_maximum() {
     let dir = wsgi("", "return answer('served')");
-    // No limit for the application is none that a minimum could be above.
+    // 0 means no limit, so the minimum does not exceed it.
     let options = ["--min-instances", "2", "--max-pool-size", "2", "--max-instances-per-app", "0"];
     let agent = Agent::start(dir.path(), &options);
     eventually("two processes", || (agent.pids().len() == 2).then_some(()));
 }
 
 #[test]
-fn what_is_wrong_in_the_file_is_said_in_its_words() {
+fn errors_in_the_file_use_its_terms() {
     let dir = wsgi("", "");
     for (text, parts) in [
         ("rolling_restarts = 1", &["rolling_restarts: must be true or false"][..]),
@@ -172,17 +187,17 @@ fn what_is_wrong_in_the_file_is_said_in_its_words() {
         ("address = 3", &["address: must be text in quotes"]),
         ("log_level = 3", &["log_level: must be text in quotes"]),
         ("environment = production", &["environment: string values must be quoted. "]),
-        ("environment = \"\"", &["environment needs a name"]),
-        ("port =", &["port: there is no value"]),
-        ("port = 1\nport = 2", &["cabrank.toml:2: port is there twice", "Remove one"]),
+        ("environment = \"\"", &["the name of the environment is empty"]),
+        ("port =", &["port: the value is missing"]),
+        ("port = 1\nport = 2", &["cabrank.toml:2: port is set twice", "Remove one"]),
         ("[pool]\nmax_pool_size = 3", &["cabrank.toml:1:", "no sections", "[pool]"]),
         ("environment = \"a", &["environment: the closing quote is missing"]),
-        ("= 3", &["Each line is `key = value`"]),
-        ("port 3", &["Each line is `key = value`"]),
+        ("= 3", &["Write each line as `key = value`"]),
+        ("port 3", &["Write each line as `key = value`"]),
     ] {
         fs::write(dir.path().join("cabrank.toml"), text).unwrap();
-        let said = fails(dir.path(), &[], 2, parts);
-        assert!(!said.contains("expected"), "{said}");
+        let message = fails(dir.path(), &[], 2, parts);
+        assert!(!message.contains("expected"), "{message}");
     }
 }
 
@@ -190,74 +205,74 @@ fn mkfifo(path: &Path) {
     rustix::fs::mkfifoat(rustix::fs::CWD, path, 0o600.into()).unwrap();
 }
 
-/// To open a FIFO is to wait for somebody at its other end, and /dev/zero is never read to its end.
+/// Opening a FIFO waits for a peer, and reading /dev/zero never ends.
 #[test]
-fn what_is_no_regular_file_is_refused_and_not_opened() {
+fn a_file_that_is_not_regular_is_refused_without_opening_it() {
     let dir = wsgi("", "");
     let file = dir.path().join("cabrank.toml");
-    let advice = "Make it readable text";
+    let advice = "Make it a readable text file";
     mkfifo(&file);
-    fails(dir.path(), &[], 2, &["cabrank.toml cannot be read: it is a FIFO", advice]);
+    fails(dir.path(), &[], 2, &["cabrank.toml: it is a FIFO", advice]);
     fs::remove_file(&file).unwrap();
     let socket = std::os::unix::net::UnixListener::bind(&file).unwrap();
-    fails(dir.path(), &[], 2, &["cabrank.toml cannot be read: it is a socket", advice]);
+    fails(dir.path(), &[], 2, &["cabrank.toml: it is a socket", advice]);
     drop(socket);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    fails(dir.path(), &[], 2, &["cabrank.toml cannot be read: it is a directory", advice]);
+    fails(dir.path(), &[], 2, &["cabrank.toml: it is a directory", advice]);
     fs::remove_dir(&file).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
-    fails(dir.path(), &[], 2, &["cabrank.toml cannot be read: it is a device", advice]);
+    fails(dir.path(), &[], 2, &["cabrank.toml: it is a device", advice]);
 
     let dir = tempfile::tempdir().unwrap();
     mkfifo(&dir.path().join("app.js"));
-    fails(dir.path(), &[], 3, &["no startup file", "app.js"]);
+    fails(dir.path(), &[], 3, &["startup file", "app.js", "does not exist"]);
 }
 
 #[test]
-fn a_restart_file_that_is_no_regular_file_does_not_hold_the_agent_up() {
+fn a_restart_file_that_is_not_regular_does_not_block_the_agent() {
     let dir = wsgi("", "return answer('served')");
     let agent = Agent::start(dir.path(), &[]);
     mkfifo(&dir.path().join("tmp/restart.txt"));
     let out = in_time(&mut command(agent.runtime.path(), &["restart"]));
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.contains("restart.txt cannot be written: it is a FIFO"), "{said}");
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("restart.txt: it is a FIFO"), "{message}");
     assert_eq!(agent.get("/"), "served");
 }
 
 #[test]
-fn a_bad_pid_is_answered_with_what_is_valid() {
+fn the_error_for_a_bad_pid_says_what_is_valid() {
     let runtime = tempfile::tempdir().unwrap();
     for words in [&["detach"][..], &["status", "--instance"], &["stop", "--instance"]] {
         for value in ["abc", "-1", "0", "99999999999"] {
             let out = command(runtime.path(), words).arg(value).output().unwrap();
-            let said = String::from_utf8(out.stderr).unwrap();
-            assert_eq!(out.status.code(), Some(2), "{said}");
-            assert!(said.contains("must be a whole number from 1 to 4194304"), "{said}");
+            let message = String::from_utf8(out.stderr).unwrap();
+            assert_eq!(out.status.code(), Some(2), "{message}");
+            assert!(message.contains("must be a whole number from 1 to 4194304"), "{message}");
         }
     }
 }
 
 #[test]
-fn a_port_in_use() {
+fn the_error_for_a_port_in_use_names_it() {
     let dir = wsgi("", "");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let runtime = tempfile::tempdir().unwrap();
     let arguments = ["start", dir.path().to_str().unwrap(), "--port", &port];
     let out = command(runtime.path(), &arguments).output().unwrap();
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(4), "{said}");
-    assert!(said.contains(&format!("port {port}")) && said.contains("--port"), "{said}");
-    assert_eq!(said.lines().count(), 1, "one error: {said}");
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(4), "{message}");
+    assert!(message.contains(&format!("port {port}")) && message.contains("--port"), "{message}");
+    assert_eq!(message.lines().count(), 1, "more than one line: {message}");
 }
 
 #[test]
-fn an_application_that_does_not_boot() {
+fn the_error_for_an_application_that_does_not_boot_shows_its_output() {
     let dir = wsgi("raise RuntimeError('no database')", "");
-    let said = fails(dir.path(), &[], 5, &["failed to boot", "RuntimeError: no database"]);
-    assert_eq!(said.matches("failed to boot").count(), 1, "told more than once: {said}");
+    let message = fails(dir.path(), &[], 5, &["failed to boot", "RuntimeError: no database"]);
+    assert_eq!(message.matches("failed to boot").count(), 1, "reported more than once: {message}");
     let dir = wsgi("print('half way')\nos._exit(7)", "");
     fails(dir.path(), &[], 5, &["before it was ready", "exit status: 7", "half way"]);
     let dir = app("app.js", "console.log('nothing to do')");
@@ -267,17 +282,18 @@ fn an_application_that_does_not_boot() {
 }
 
 #[test]
-fn an_application_that_never_becomes_ready() {
+fn an_application_that_never_becomes_ready_is_killed_with_its_children() {
     let dir = wsgi(
         "import subprocess\nprint('pid', os.getpid())\nsubprocess.Popen(['sleep', '300'])\ntime.sleep(300)",
         "",
     );
     let begun = Instant::now();
-    let said = fails(dir.path(), &["--start-timeout", "3"], 5, &["within 3 s", "--start-timeout"]);
+    let message =
+        fails(dir.path(), &["--start-timeout", "3"], 5, &["within 3 s", "--start-timeout"]);
     assert!(begun.elapsed() < Duration::from_secs(20));
-    let pid = said.split("pid ").nth(1).unwrap().split_whitespace().next().unwrap();
-    assert!(!Path::new("/proc").join(pid).exists(), "it still runs");
-    // Nor does anything else of its process group.
+    let pid = message.split("pid ").nth(1).unwrap().split_whitespace().next().unwrap();
+    assert!(!Path::new("/proc").join(pid).exists(), "process {pid} still runs");
+    // The rest of its process group is gone, too.
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
         let Some((_, fields)) = stat.rsplit_once(") ") else { continue };
@@ -288,14 +304,14 @@ fn an_application_that_never_becomes_ready() {
 }
 
 #[test]
-fn no_agent_to_ask() {
+fn the_tools_fail_without_a_running_agent() {
     let runtime = tempfile::tempdir().unwrap();
     for words in [&["status"][..], &["stop"], &["restart"], &["detach", "1"]] {
-        // Agents of others may be found in the temporary directory: this one is empty.
+        // The temporary directory may hold other agents, so the test uses an empty one.
         let out = command(runtime.path(), words).env("TMPDIR", runtime.path()).output().unwrap();
-        let said = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(3), "{said}");
-        assert!(said.contains("cabrank start"), "{said}");
+        let message = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(3), "{message}");
+        assert!(message.contains("cabrank start"), "{message}");
     }
 }
 
@@ -303,6 +319,6 @@ fn no_agent_to_ask() {
 fn help_documents_the_exit_codes() {
     let runtime = tempfile::tempdir().unwrap();
     let out = command(runtime.path(), &["--help"]).output().unwrap();
-    let said = String::from_utf8(out.stdout).unwrap();
-    assert!(out.status.success() && said.contains("Exit codes:"), "{said}");
+    let message = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success() && message.contains("Exit codes:"), "{message}");
 }

@@ -1,7 +1,7 @@
-//! How long a client is waited for while it holds an application process.
+//! The limit on waiting for a client that holds an application process.
 //!
-//! The time runs only while the client is what is waited for: not while the application thinks, and
-//! not while it is slow to take what the client sends.
+//! The time runs only while the agent waits for the client. It stops while the application computes, and
+//! while the application is slow to read the request.
 
 use std::io;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// Turns a wait that is too long into an answer.
+/// Turns a wait that is too long into an error.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    /// Zero: endless.
+    /// Zero: no limit.
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     waits: bool,
@@ -25,7 +25,7 @@ impl Patience {
         Patience { limit, timer: None, waits: false }
     }
 
-    /// Passes on what there is. If there has been nothing for too long, the error is how long.
+    /// Passes `polled` on. Returns the limit as an error if it has been pending for longer.
     pub(crate) fn judge<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -48,7 +48,7 @@ impl Patience {
     }
 }
 
-/// A client's connection that breaks if the client does not take what it is sent.
+/// A client's connection that fails if the client stops reading.
 #[derive(Debug)]
 pub(crate) struct PatientStream {
     stream: TcpStream,
@@ -67,7 +67,7 @@ impl PatientStream {
     ) -> Poll<io::Result<T>> {
         patience.judge(cx, polled).map(|judged| {
             judged.unwrap_or_else(|_| {
-                let why = "the client does not take what it is sent";
+                let why = "the client does not read its response";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             })
         })

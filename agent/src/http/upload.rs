@@ -1,12 +1,12 @@
-//! The body of a request, handed on as it comes.
+//! The body of a request, passed on as it arrives.
 //!
-//! It is behind a counted reference because an attempt that fails takes its request with it, while the
-//! body must still be there for the next attempt, untouched.
+//! The body is behind a counted reference: a failed attempt consumes its request, and the next attempt
+//! still needs the body.
 //!
-//! A client that stops sending in the middle is waited for only so long: it holds a process.
+//! A client that stops sending holds a process, so the wait for it is limited.
 
 use super::BoxError;
-use crate::front::patience::Patience;
+use super::patience::Patience;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -17,18 +17,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// A handle to the body; clones are the same body.
+/// A handle to the body. Clones share one body.
 #[derive(Clone, Debug)]
 pub(crate) struct Upload(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     source: Mutex<Source>,
-    /// 0: no limit.
+    /// The largest length in bytes; 0: no limit.
     max: u64,
     taken: AtomicU64,
     touched: AtomicBool,
-    /// Why it broke off, as the client is told.
+    /// The status and the reason for the client, if the body broke off.
     broke: OnceLock<(StatusCode, String)>,
 }
 
@@ -36,13 +36,13 @@ struct Inner {
 struct Source {
     body: Incoming,
     patience: Patience,
-    /// The rest is read for nobody. Who sent it on until now may be polled once more, and must not take
-    /// the wake-up that the reader waits for.
+    /// Whether [`discard`](Upload::discard) reads the rest. The exchange may be polled once more, and must
+    /// then leave the wake-up to `discard`.
     is_abandoned: bool,
 }
 
 impl Upload {
-    /// `pause` is how long the client may send nothing; zero: any time.
+    /// Creates the body. `max` limits its length, and `pause` the client's pauses; zero: no limit.
     pub(crate) fn new(body: Incoming, max: u64, pause: Duration) -> Self {
         Upload(Arc::new(Inner {
             source: Mutex::new(Source { body, patience: Patience::of(pause), is_abandoned: false }),
@@ -55,11 +55,11 @@ impl Upload {
     fn source(&self) -> std::sync::MutexGuard<'_, Source> {
         self.0.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Whether any of it has been asked for: from then on it cannot be sent again.
+    /// Returns whether any part has been polled. Such a body cannot be sent again.
     pub(crate) fn is_touched(&self) -> bool {
         self.0.touched.load(Ordering::Acquire)
     }
-    /// If it broke off: the status that tells the client why, and the reason in words.
+    /// Returns the status and the reason for the client, if the body broke off.
     pub(crate) fn broke(&self) -> Option<&(StatusCode, String)> {
         self.0.broke.get()
     }
@@ -68,13 +68,13 @@ impl Upload {
         let _ = self.0.broke.set((status, why));
         error
     }
-    /// Reads what is left of it to the end, for nobody.
+    /// Reads the rest of the body and throws it away.
     pub(crate) async fn discard(self) {
         self.source().is_abandoned = true;
         let next = |cx: &mut Context<'_>| Pin::new(&mut self.source().body).poll_frame(cx);
         while let Some(Ok(_)) = poll_fn(next).await {}
     }
-    /// Whether its declared length is larger than allowed.
+    /// Returns whether the declared length exceeds the limit.
     pub(crate) fn declares_too_much(&self) -> bool {
         self.0.max > 0 && self.source().body.size_hint().lower() > self.0.max
     }
@@ -92,7 +92,7 @@ impl Body for Upload {
         let mut source = self.source();
         let Source { body, patience, is_abandoned } = &mut *source;
         if *is_abandoned {
-            return Poll::Ready(Some(Err("nobody wants the rest of it".into())));
+            return Poll::Ready(Some(Err("the rest of the body is discarded".into())));
         }
         let polled = Pin::new(body).poll_frame(cx);
         let frame = ready!(patience.judge(cx, polled));
@@ -105,7 +105,8 @@ impl Body for Upload {
                 return Poll::Ready(Some(Err(error)));
             }
             Err(waited) => {
-                let why = format!("no byte of the body came for {} s", waited.as_secs_f64());
+                let why =
+                    format!("the client sent no byte of the body for {} s", waited.as_secs_f64());
                 let error = self.break_off(StatusCode::REQUEST_TIMEOUT, why);
                 return Poll::Ready(Some(Err(error)));
             }
