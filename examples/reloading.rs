@@ -1,5 +1,8 @@
-//! A template that is loaded when it is first needed, and reloaded when its file has changed, while
-//! two threads use it: `cargo run --example reloading`.
+//! Two threads share a template that is reloaded when its file changes: `cargo run --example reloading`.
+//!
+//! The first execution that needs the template loads it. Each execution checks the file first; after a
+//! change, one of them unloads the template, and the next use loads it again.
+
 use cabrank::execution::interlock::Loaded;
 use cabrank::execution::{BoxError, Executor, Interlock, Reloader};
 use std::path::Path;
@@ -18,28 +21,30 @@ fn main() -> Result<(), BoxError> {
     let (watched, unloaded) = (file.clone(), template.clone());
     let reloader = Reloader::builder(executor)
         .watch(move || fs::read_to_string(&watched).ok())
-        .unload(move |alone| {
-            println!("         the template is unloaded");
-            unloaded.clear(alone);
+        .unload(move |unloading| {
+            println!("         unloading the template");
+            unloaded.clear(unloading);
             Ok(())
         })
         .build()?;
 
+    // Two workers and the editor below meet twice per round: before and after the edit.
     let turns = Arc::new(Barrier::new(3));
     let workers = ["Ann", "Bob"].map(|name| {
         let (reloader, template) = (reloader.clone(), template.clone());
         let (turns, file) = (turns.clone(), file.clone());
         thread::spawn(move || {
             for _ in 0..3 {
-                match reloader.wrap(|execution| {
+                let greeting = reloader.wrap(|execution| {
                     let running = execution.running().ok_or("the executor has no interlock")?;
                     let template = template.get_or_load(running, || load(&file))?;
                     Ok(template.replace("{}", name))
-                }) {
+                });
+                match greeting {
                     Ok(greeting) => println!("{greeting}"),
-                    Err(error) => println!("{name} was not greeted: {error}"),
+                    Err(error) => println!("cannot greet {name}: {error}"),
                 }
-                turns.wait(); // the file is changed, once both have read it
+                turns.wait(); // both have used the template: the editor changes the file
                 turns.wait();
             }
         })
@@ -49,12 +54,12 @@ fn main() -> Result<(), BoxError> {
         edited.map_or(Ok(()), |text| fs::write(&file, text))?;
         turns.wait();
     }
-    let ended = workers.map(|worker| worker.join());
+    let results = workers.map(|worker| worker.join());
     fs::remove_file(file)?;
-    ended.into_iter().try_for_each(|ended| ended.map_err(|_| "a worker has panicked".into()))
+    results.into_iter().try_for_each(|result| result.map_err(|_| "a worker panicked".into()))
 }
 
 fn load(file: &Path) -> Result<String, std::io::Error> {
-    println!("         the template is loaded");
+    println!("         loading the template");
     fs::read_to_string(file)
 }

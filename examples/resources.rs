@@ -1,11 +1,11 @@
-//! Four threads share two connections to each of two hosts, three in all: `cargo run --example resources`.
+//! Four threads share at most three connections to two servers: `cargo run --example resources`.
 
 use cabrank::resource_pool::{KeyedResourcePool, PoolEvent, ResourceFactory};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Real connections; the key is the port they lead to.
+/// Opens and tests TCP connections. The key is the server's port.
 struct Connections;
 
 impl ResourceFactory for Connections {
@@ -16,7 +16,7 @@ impl ResourceFactory for Connections {
     fn create(&self, port: &u16) -> std::io::Result<TcpStream> {
         TcpStream::connect(("127.0.0.1", *port))
     }
-    /// One that the other side has closed can be read to its end.
+    /// Returns false for a connection that the server has closed: `peek` would not block on it.
     fn validate(&self, _: &u16, connection: &mut TcpStream) -> bool {
         let open = connection.set_nonblocking(true).is_ok()
             && matches!(connection.peek(&mut [0]), Err(e) if e.kind() == std::io::ErrorKind::WouldBlock);
@@ -24,12 +24,12 @@ impl ResourceFactory for Connections {
     }
 }
 
-/// Sends back what each of its connections sends, to its end. Gives the port.
-fn echo() -> std::io::Result<u16> {
-    let host = TcpListener::bind("127.0.0.1:0")?;
-    let port = host.local_addr()?.port();
+/// Starts a server that echoes every connection, and returns its port.
+fn start_echo_server() -> std::io::Result<u16> {
+    let server = TcpListener::bind("127.0.0.1:0")?;
+    let port = server.local_addr()?.port();
     std::thread::spawn(move || {
-        for connection in host.incoming().flatten() {
+        for connection in server.incoming().flatten() {
             std::thread::spawn(move || std::io::copy(&mut &connection, &mut &connection));
         }
     });
@@ -37,11 +37,11 @@ fn echo() -> std::io::Result<u16> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let ports = [echo()?, echo()?];
+    let ports = [start_echo_server()?, start_echo_server()?];
 
     let pool = KeyedResourcePool::builder(Connections)
-        .max_active(2)
-        .max_total(3)
+        .max_active(2) // to each server
+        .max_total(3) // to both
         .max_idle_time(Duration::from_secs(60))
         .max_wait(Duration::from_secs(5))
         .test_on_borrow(true)
@@ -53,18 +53,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let (pool, ports) = (&pool, &ports);
             scope.spawn(move || {
                 for turn in 0..1000 {
-                    let mut connection = pool.borrow(&ports[(thread + turn) % 2]).expect("in time");
+                    let mut connection = pool
+                        .borrow(&ports[(thread + turn) % 2])
+                        .expect("a connection within max_wait");
                     let mut answer = [0; 5];
-                    connection.write_all(b"hello").expect("the host is there");
-                    connection.read_exact(&mut answer).expect("the host answers");
+                    connection.write_all(b"hello").expect("the server reads");
+                    connection.read_exact(&mut answer).expect("the server answers");
                     assert_eq!(&answer, b"hello");
-                } // goes back here
+                } // dropping the guard returns the connection
             });
         }
     });
-    println!("after 4000 loans: {pool:?}");
+    println!("after 4000 borrows: {pool:?}");
     assert!(pool.num_total() <= 3);
     pool.close();
-    assert!(pool.wait_closed(Duration::from_secs(5)), "nothing is left of it");
+    assert!(pool.wait_closed(Duration::from_secs(5)), "all connections are closed");
     Ok(())
 }

@@ -1,4 +1,7 @@
-//! A spawner of real processes: `cat`, to talk to through its pipes. `cargo run --example spawner`.
+//! A pool of real processes: `cargo run --example spawner`.
+//!
+//! Each process is a `cat`, which echoes the lines that a session writes into its pipe.
+
 use cabrank::{
     ApplicationPool, ConnectError, PoolOptions, Process, ShutDown, SpawnError, SpawnRequest,
     Spawner,
@@ -7,12 +10,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+/// Spawns `cat` processes.
 struct Cats;
-/// One session at a time: its connection is the process itself.
+
+/// One process. It has one session at a time, whose connection is the process itself.
 struct Cat(Arc<Mutex<Child>>);
 
 impl Spawner for Cats {
     type Process = Cat;
+
     fn spawn(&self, _: &SpawnRequest) -> Result<Cat, SpawnError> {
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         Ok(Cat(Arc::new(Mutex::new(child.map_err(SpawnError::new)?))))
@@ -21,16 +27,18 @@ impl Spawner for Cats {
 
 impl Process for Cat {
     type Connection = Arc<Mutex<Child>>;
+
     fn connect(&self) -> Result<Self::Connection, ConnectError> {
         match self.0.lock().map_err(|_| ConnectError::process("poisoned"))?.try_wait() {
             Ok(None) => Ok(self.0.clone()),
-            Ok(Some(status)) => Err(ConnectError::process(format!("cat has ended: {status}"))),
+            Ok(Some(status)) => Err(ConnectError::process(format!("cat has exited: {status}"))),
             Err(error) => Err(ConnectError::local(error)),
         }
     }
+
     fn shut_down(&self, _: ShutDown) {
         if let Ok(mut child) = self.0.lock() {
-            // It ends when its input does.
+            // `cat` exits at the end of its input.
             drop(child.stdin.take());
             let _ = child.wait();
         }

@@ -1,4 +1,5 @@
-//! Tasks wait like threads, on any runtime: `cargo run --example tasks --features in-memory`.
+//! A task waits for a process, on any runtime: `cargo run --example tasks --features in-memory`.
+
 use cabrank::in_memory::InMemorySpawner;
 use cabrank::{ApplicationPool, PoolOptions};
 use std::future::Future;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-/// The smallest runtime there is: a task is a thread that parks.
+/// A minimal runtime: it runs one future, and parks the thread while the future is pending.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -31,12 +32,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let session = pool.get(&shop)?;
     let waiting = thread::spawn({
         let (pool, shop) = (pool.clone(), shop.clone());
-        // Dropping this future at any point gives its place in the queue to the next.
+        // Dropping this future at any point frees its place in the queue.
         move || block_on(pool.get_async(&shop)).map(|session| session.pid())
     });
-    println!("process {} is busy; a task waits", session.pid());
-    drop(session);
+    println!("process {} is busy, so the task waits", session.pid());
+    drop(session); // the process becomes free
     let pid = waiting.join().map_err(|_| "the task panicked")??;
-    println!("then it is served by process {pid}");
+    println!("then process {pid} serves the task");
     Ok(())
 }

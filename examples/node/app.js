@@ -1,8 +1,8 @@
 'use strict';
 
-// A small application to try cabrank with: every page shows one thing that an application server has to get right.
+// A small application to try cabrank: each page shows one task of an application server.
 //
-//   cabrank start examples/node     many processes, restarts, clean-up after crashes
+//   cabrank start examples/node     several processes, restarts, recovery from crashes
 //   node examples/node/app.js       the same pages from one process, on port 3000
 
 const http = require('http');
@@ -35,13 +35,13 @@ function index(request, response) {
 <p class="facts">Process <strong>${process.pid}</strong> answered, Node ${process.version}.
 It has answered <strong>${answered}</strong> ${answered === 1 ? 'request' : 'requests'}.</p>
 <ul>
-<li><a href="/slow?ms=2000">/slow?ms=2000</a>: answers after two seconds, others need not wait for it</li>
+<li><a href="/slow?ms=2000">/slow?ms=2000</a>: answers after two seconds; other requests do not wait</li>
 <li><a href="/stream">/stream</a>: ten lines, one every 200 ms</li>
-<li><a href="/upload">/upload</a>: sends back what you send</li>
-<li><a href="/env">/env</a>: what the application is told about a request</li>
-<li><a href="/crash" rel="nofollow">/crash</a>: kills its own process; reload this page and see another one answer</li>
+<li><a href="/upload">/upload</a>: returns your upload</li>
+<li><a href="/env">/env</a>: the request as the application sees it</li>
+<li><a href="/crash" rel="nofollow">/crash</a>: kills its own process; reload this page, and another process answers</li>
 </ul>
-<p>New code? <code>touch tmp/restart.txt</code></p>`));
+<p>After a change of the code, run <code>touch tmp/restart.txt</code>.</p>`));
 }
 
 async function slow(request, response, query) {
@@ -69,8 +69,8 @@ function upload(request, response) {
   }
   answer(response, 200, 'text/html; charset=utf-8', page('Upload', `
 <form method="post" enctype="text/plain"><p><textarea name="text" rows="6" cols="50">Hello</textarea></p>
-<p><button>Send, and get it back</button></p></form>
-<p>Or something large: <code>curl -T FILE http://…/upload | cmp - FILE</code></p>`));
+<p><button>Send</button></p></form>
+<p>A large upload: <code>curl -T FILE http://…/upload | cmp - FILE</code></p>`));
 }
 
 function crash() {
@@ -103,13 +103,13 @@ const app = http.createServer((request, response) => {
   const handler = PAGES.get(path);
   if (handler === undefined) {
     answer(response, 404, 'text/html; charset=utf-8',
-      page('Not found', '<p>There is no such page. <a href="/">All pages</a></p>'));
+      page('Not found', '<p>This page does not exist. <a href="/">All pages</a></p>'));
     return;
   }
   handler(request, response, query);
 });
 
 app.listen(process.env.PORT || 3000, '127.0.0.1', () => {
-  const address = app.address(); // a path, not a port, under an application server
+  const address = app.address(); // under an application server, a path instead of a port
   console.log(typeof address === 'string' ? `listening on ${address}` : `http://127.0.0.1:${address.port}/`);
 });

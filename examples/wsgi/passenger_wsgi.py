@@ -1,6 +1,6 @@
-"""A small application to try cabrank with: every page shows one thing that an application server has to get right.
+"""A small application to try cabrank: each page shows one task of an application server.
 
-    cabrank start examples/wsgi               many processes, restarts, clean-up after crashes
+    cabrank start examples/wsgi               several processes, restarts, recovery from crashes
     python3 examples/wsgi/passenger_wsgi.py   the same pages from one process, on port 3000
 """
 
@@ -43,11 +43,11 @@ It has answered <strong>{answered}</strong> {"request" if answered == 1 else "re
 <ul>
 <li><a href="/slow?ms=2000">/slow?ms=2000</a>: keeps its process busy for two seconds</li>
 <li><a href="/stream">/stream</a>: ten lines, one every 200 ms</li>
-<li><a href="/upload">/upload</a>: sends back what you send</li>
-<li><a href="/env">/env</a>: what the application is told about a request</li>
-<li><a href="/crash" rel="nofollow">/crash</a>: kills its own process; reload this page and see another one answer</li>
+<li><a href="/upload">/upload</a>: returns your upload</li>
+<li><a href="/env">/env</a>: the request as the application sees it</li>
+<li><a href="/crash" rel="nofollow">/crash</a>: kills its own process; reload this page, and another process answers</li>
 </ul>
-<p>New code? <code>touch tmp/restart.txt</code></p>""")
+<p>After a change of the code, run <code>touch tmp/restart.txt</code>.</p>""")
     return answer(start_response, "200 OK", "text/html; charset=utf-8", body)
 
 
@@ -62,7 +62,7 @@ def slow(environ, start_response):
 
 
 def body_of(environ, chunk_size=64 * 1024):
-    """The request's body in pieces, to its Content-Length or, if there is none (chunked), to the end of the stream."""
+    """Yield the request's body in pieces: CONTENT_LENGTH bytes, or all of a chunked body."""
     if environ.get("CONTENT_LENGTH"):
         remaining = int(environ["CONTENT_LENGTH"])
     else:
@@ -82,8 +82,8 @@ def upload(environ, start_response):
         return body_of(environ)
     body = page("Upload", """
 <form method="post" enctype="text/plain"><p><textarea name="text" rows="6" cols="50">Hello</textarea></p>
-<p><button>Send, and get it back</button></p></form>
-<p>Or something large: <code>curl -T FILE http://…/upload | cmp - FILE</code></p>""")
+<p><button>Send</button></p></form>
+<p>A large upload: <code>curl -T FILE http://…/upload | cmp - FILE</code></p>""")
     return answer(start_response, "200 OK", "text/html; charset=utf-8", body)
 
 
@@ -92,7 +92,7 @@ def crash(environ, start_response):
 
 
 def env(environ, start_response):
-    # Some servers (wsgiref) mix in the environment of the process, which is nobody's business.
+    # Some servers (wsgiref) add the environment of the process, which may hold secrets.
     known = {name: value for name, value in environ.items()
              if isinstance(value, (str, int, tuple)) and name not in os.environ}
     body = json.dumps({"pid": os.getpid(), "environ": known}, indent=2, sort_keys=True) + "\n"
@@ -116,7 +116,7 @@ def application(environ, start_response):
     handler = PAGES.get(environ.get("PATH_INFO") or "/")
     if handler is None:
         return answer(start_response, "404 Not Found", "text/html; charset=utf-8",
-                      page("Not found", '<p>There is no such page. <a href="/">All pages</a></p>'))
+                      page("Not found", '<p>This page does not exist. <a href="/">All pages</a></p>'))
     return handler(environ, start_response)
 
 

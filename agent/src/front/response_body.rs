@@ -8,6 +8,7 @@ use crate::app::stream::AppStream;
 use crate::http::BoxError;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::fmt::Display;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncReadExt, ReadHalf};
@@ -154,16 +155,13 @@ impl SessionBody {
         self.begun.reserve(CHUNK);
         let read = ready!(pin!(held.reader.read(&mut self.begun)).poll(cx));
         match read {
-            Ok(0) => match self.end_of_input() {
-                Ok(()) => Poll::Ready(None),
-                Err(e) => Poll::Ready(Some(Err(e))),
-            },
+            Ok(0) => Poll::Ready(self.end_of_input().err().map(Err)),
             Ok(_) => {
                 self.release_if_complete();
                 Poll::Ready(Some(Ok(self.give())))
             }
             Err(e) => {
-                self.broke_off();
+                self.broke_off(&e);
                 Poll::Ready(Some(Err(e.into())))
             }
         }
@@ -176,21 +174,26 @@ impl SessionBody {
     fn end_of_input(&mut self) -> Result<(), BoxError> {
         let Some(held) = &self.held else { return Ok(()) };
         if self.left.is_some() || held.session.process.is_dying() {
-            self.broke_off();
+            self.broke_off(&"the application closed the connection");
             return Err("the application's answer broke off".into());
         }
         self.held = None;
         Ok(())
     }
 
-    fn broke_off(&mut self) {
+    fn broke_off(&mut self, why: &dyn Display) {
         if let Some(held) = self.held.take() {
-            let process = &held.session.process;
-            tracing::warn!(pid = process.pid, "App {}: its answer broke off", process.pid);
-            if process.is_dying() {
-                held.session.fail();
-            }
+            release_broken(held.session, why);
         }
+    }
+}
+
+/// Logs that an answer broke off, and releases its session. A dying process leaves the pool.
+fn release_broken(session: Session, why: &dyn Display) {
+    let process = &session.process;
+    tracing::warn!(pid = process.pid, "App {}: its answer broke off: {why}", process.pid);
+    if process.is_dying() {
+        session.fail();
     }
 }
 
@@ -215,16 +218,9 @@ impl HttpBody {
             Some(Ok(_)) => self.release_if_complete(),
             None => self.release(),
             Some(Err(e)) => {
-                if let Some((session, _)) = self.held.take() {
-                    let process = &session.process;
-                    tracing::warn!(
-                        pid = process.pid,
-                        "App {}: its answer broke off: {e}",
-                        process.pid
-                    );
-                    if process.is_dying() {
-                        session.fail();
-                    }
+                if let Some((session, connection)) = self.held.take() {
+                    drop(connection); // closes it
+                    release_broken(session, e);
                 }
             }
         }
