@@ -19,5 +19,6 @@ mod interlock;
 mod periodic_executor;
 mod resource_pool;
 mod rig;
+mod section;
 pub(crate) mod small;
 mod world;

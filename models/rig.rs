@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 pub(super) use crate::application_pool::{Ending, Found};
 pub(super) use crate::in_memory::{Call, Spawn};
+pub(super) use crate::section::Guarded;
 pub(super) use crate::sync::explore::{explore, explore_small};
 pub(super) use crate::sync::thread::spawn;
 

@@ -47,8 +47,10 @@ pub mod application_pool;
 mod clock;
 mod collections;
 pub mod execution;
+mod handle;
 pub mod periodic_executor;
 pub mod resource_pool;
+mod section;
 #[cfg(test)]
 mod steps;
 mod sync;

@@ -1,9 +1,8 @@
 //! An empty pool is closed while its cleaner goes to sleep (erratum E32).
 //!
-//! Guards that the cleaner ends with what a closed pool has (`is_over` in `Inner::cleaner`), and is told of that end
-//! wherever it sleeps (`Effect::NotifyClosed`, and that it counts as one that waits for it: `Inner::start_cleaner`).
-//! Without either, its thread lives on as long as somebody keeps a handle to the closed pool. Asserted: who keeps one
-//! sees it end, in its first pass or in one that the close has called for.
+//! Guards that the cleaner ends when a closed pool has ended (`Inner::cleaner`), and that the end wakes the cleaner
+//! wherever it sleeps (`State::notify_if_ended`). Without either, its thread lives on as long as a handle to the
+//! closed pool is kept. Asserted: the cleaner ends, in its first pass or in one that the close has called for.
 
 use crate::models::rig::*;
 

@@ -1,56 +1,86 @@
-//! Somebody waits for the end of the pool while that comes, and while his time runs out (erratum E32).
+//! A caller waits for the end of the pool while that comes, and while its deadline passes (erratum E32).
 
+use crate::application_pool::{End, Inner, WaitForEnd};
+use crate::collections::wait_queue::Wake;
+use crate::in_memory::InMemorySpawner;
 use crate::models::rig::*;
+use crate::section::{Patience, Wait, now};
+use std::sync::Arc;
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A pool that has nothing is closed.
 ///
-/// Guards the last line of `State::close`: nothing is shut down that could tell of the end later, so the close
-/// itself does. Without it, who waits sleeps on until his time is up, though the pool is over. Asserted: he is
-/// told.
+/// Guards the last line of `State::close`: the pool shuts nothing down that could report the end later, so the close
+/// itself does. Without it, the caller sleeps until its deadline, though the pool has ended. Asserted: the caller is
+/// woken.
 #[test]
 fn wait_closed_x_close() {
     explore_small("wait_closed_x_close", &["came late", "waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let theirs = rig.pool.clone();
         let waiter = spawn(move || theirs.wait_closed(DRAIN));
-        let waited = somebody_waits(&rig);
+        let waited = is_waited_for(&rig);
         rig.pool.close();
-        assert!(waiter.join().expect("no panic"), "over, and not told so");
+        assert!(
+            waiter.join().expect("no panic"),
+            "the pool has ended, and the caller was not woken"
+        );
         outcomes.note(if waited { "waited" } else { "came late" });
     });
 }
 
-/// His time runs out: the pool is closed, and a session lasts until he is back.
+/// The deadline passes: the pool is closed, and a session outlives the wait.
 ///
-/// Guards that moved hands wake who waits for the end (`closed_signal` in `Inner`'s `tick`), and that they take the
-/// lock before they do: he may have looked at the clock and not yet lain down. Without either, he sleeps on, for
-/// nothing else wakes him here. The hands, whose moves the tools do not see, are moved once he has looked at the pool,
-/// with the lock that he holds until he lies down. Asserted: he is told that his time is up.
+/// Guards that a manual clock wakes the caller (`Inner::advanced`), and takes the lock before it does: the caller may
+/// have looked at the clock and not sleep yet. Without either it sleeps on, for nothing else wakes it here. The
+/// clock, whose moves the tools do not see, is moved once the caller has looked at the pool; it keeps the lock from
+/// there until it sleeps. Asserted: the caller times out.
 #[test]
 fn wait_closed_x_time_out() {
-    explore_small("wait_closed_x_time_out", &["told"], |outcomes| {
+    explore_small("wait_closed_x_time_out", &["timed out"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let session = rig.session(&app("a"));
         rig.pool.close();
         let (looks, theirs) = (Bell::new(), rig.pool.clone());
         let (looking, deadline) = (looks.clone(), rig.clock.clock().deadline(SECOND));
         let waiter = spawn(move || {
-            theirs.inner().wait_until(deadline, |state| {
-                looking.ring();
-                state.is_over()
-            })
+            let pool = theirs.inner();
+            let wait = pool.critical(|state, _| WaitForEnd::begin(state, End::OfEverything));
+            let wait = Rings(wait.expect("a session is open"), looking);
+            now(pool.turn(wait, Patience::Thread(deadline))).is_ok()
         });
         looks.wait(1);
         rig.clock.advance(SECOND);
         assert!(!waiter.join().expect("no panic"), "a session is open");
         drop(session);
-        outcomes.note("told");
+        outcomes.note("timed out");
     });
 }
 
-fn somebody_waits(rig: &Rig) -> bool {
-    rig.pool.inner().critical(|state, _| state.waiting_for_end == 1)
+type TheInner = Arc<Inner<InMemorySpawner>>;
+type TheState = <TheInner as Guarded>::State;
+type TheEffects = <TheInner as Guarded>::Effects;
+
+/// Rings when the waiter looks for its outcome.
+struct Rings(WaitForEnd, Bell);
+
+impl Wait<TheInner> for Rings {
+    type Outcome = ();
+    type GivenUp = ();
+    fn take(&mut self, state: &mut TheState, fx: &mut TheEffects) -> Option<()> {
+        self.1.ring();
+        self.0.take(state, fx)
+    }
+    fn wake<'s>(&self, state: &'s mut TheState) -> &'s mut Wake {
+        <WaitForEnd as Wait<TheInner>>::wake(&self.0, state)
+    }
+    fn give_up(&mut self, state: &mut TheState, fx: &mut TheEffects) {
+        self.0.give_up(state, fx);
+    }
+}
+
+fn is_waited_for(rig: &Rig) -> bool {
+    rig.pool.inner().critical(|state, _| !state.ends[End::OfEverything as usize].is_empty())
 }

@@ -2,16 +2,17 @@
 
 use super::error::BuildError;
 use super::event::Event;
+use super::inner::{Inner, Observer};
+use super::pool::ApplicationPool;
 use super::restart_files::{LookUp, RestartFiles};
-use super::snapshot::Totals;
 use super::spawner::Spawner;
 use super::state::{BACK_OFF_STEPS, Limits, State};
-use super::{ApplicationPool, Inner, Observer};
+use super::totals::Totals;
 use crate::clock::{Clock, ClockListener, Span};
 use crate::collections::rank_list::RankList;
 use crate::collections::slab_list::List;
 use crate::collections::wait_queue::Waiters;
-use crate::sync::{Condvar, Mutex};
+use crate::section::Lock;
 use crate::user_code::UserValue;
 use foldhash::HashMap;
 use slab::Slab;
@@ -156,16 +157,14 @@ impl<S: Spawner> Builder<S> {
         let throttle = self.stat_throttle;
         let inner = Arc::new(Inner {
             spawner: UserValue::new(self.spawner),
-            state: Mutex::new(state),
-            clock: self.clock,
+            state: Lock::new(state, self.clock),
             restart_files: self.restart_files.map(|look_up| RestartFiles::new(look_up, throttle)),
             observer: self.observer.map(UserValue::new),
             spawner_stack_size: self.spawner_stack_size,
             cleaner: OnceLock::new(),
-            closed_signal: Condvar::new(),
         });
         let weak: Weak<Inner<S>> = Arc::downgrade(&inner);
-        inner.clock.add_listener(weak as Weak<dyn ClockListener>);
+        inner.clock().add_listener(weak as Weak<dyn ClockListener>);
         if self.cleaner {
             inner.start_cleaner().map_err(|e| BuildError::CleanerThread(e.to_string()))?;
         }
@@ -204,7 +203,7 @@ impl<S: Spawner> State<S> {
             evictable: 0,
             backing_off: [const { List::new() }; BACK_OFF_STEPS],
             closed: false,
-            waiting_for_end: 0,
+            ends: Default::default(),
             disposing: 0,
             cleaner_sleeps_until: None,
             cleaner_runs: false,

@@ -9,8 +9,8 @@
 use super::effects::Effects;
 use super::event::DetachReason;
 use super::group::{End, Group, Want};
+use super::spawn_order::Kind;
 use super::spawner::Spawner;
-use super::spawning::Kind;
 use super::state::State;
 use crate::collections::slab_list::Key;
 

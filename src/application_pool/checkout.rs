@@ -6,20 +6,12 @@ use super::group::End;
 use super::options::PoolOptions;
 use super::process_info::Entry;
 use super::restart_files::{LastSeen, Look};
+use super::spawn_order::Kind;
 use super::spawner::Spawner;
-use super::spawning::Kind;
 use super::state::State;
 use crate::collections::slab_list::Key;
+use crate::section::Patience;
 use crate::sync::Arc;
-
-/// Who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
-    Thread,
-    Task,
-    /// Does not wait.
-    Impatient,
-}
 
 /// What one critical section makes of a get.
 pub(crate) enum Checkout<S: Spawner> {
@@ -42,7 +34,7 @@ impl<S: Spawner> State<S> {
         options: &PoolOptions,
         look: Option<&Look>,
         first_attempt: bool,
-        asker: Asker,
+        patience: Patience,
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
         if self.closed {
@@ -66,7 +58,7 @@ impl<S: Spawner> State<S> {
         // Nobody is overtaken (erratum E17: PROP-NO-OVERTAKING): while a get waits, no process of its
         // group has room (INV-EXACT-WAKE-UP).
         let Some(process) = self.select_process(key) else {
-            return self.wait(key, asker, fx);
+            return self.wait(key, patience, fx);
         };
         if self.process(process).sessions > 0 {
             // All are active. We use one of them, and spawn an extra process if we may.
@@ -79,7 +71,7 @@ impl<S: Spawner> State<S> {
         Checkout::Serve(entry)
     }
 
-    fn wait(&mut self, key: Key, asker: Asker, fx: &mut Effects<S>) -> Checkout<S> {
+    fn wait(&mut self, key: Key, patience: Patience, fx: &mut Effects<S>) -> Checkout<S> {
         let group = self.group(key);
         if group.size == 0
             && group.back_off_until.is_some()
@@ -89,7 +81,7 @@ impl<S: Spawner> State<S> {
             return Checkout::Fail(GetError::Spawn(error.clone()));
         }
         let max_queue = group.options.max_queue();
-        if asker == Asker::Impatient {
+        if matches!(patience, Patience::None) {
             // A later try will find what this one asked for.
             self.spawn_if_allowed(key, fx);
             self.settle(key, fx);
@@ -100,9 +92,9 @@ impl<S: Spawner> State<S> {
             return Checkout::Fail(GetError::QueueFull { max_queue });
         }
         let queue = &mut self.groups[key.index()].queue;
-        let waiter = match asker {
-            Asker::Task => self.waiters.enqueue_task(queue),
-            Asker::Thread | Asker::Impatient => self.waiters.enqueue_thread(queue),
+        let waiter = match patience {
+            Patience::Task => self.waiters.enqueue_task(queue),
+            Patience::Thread(_) | Patience::None => self.waiters.enqueue_thread(queue),
         };
         self.waiting += 1;
         self.totals.waited += 1;

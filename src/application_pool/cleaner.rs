@@ -5,15 +5,16 @@
 //! processes that no minimum protects and that have been idle for `max_idle_time`; processes that
 //! drain for too long (E13); groups whose back-off ends and that want a process (E26, E28).
 
-use super::Inner;
 use super::effects::Effects;
 use super::event::DetachReason;
+use super::inner::Inner;
 use super::process_info::Inactive;
 use super::spawner::{ShutDown, Spawner};
-use super::state::State;
+use super::state::{End, State};
 use crate::clock::Time;
 use crate::collections::slab_list::{Key, List};
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
+use crate::section::Guarded;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,14 +73,11 @@ impl<S: Spawner> Inner<S> {
     /// The text's `thread cleaner`: a periodic executor that refers to the pool weakly and chooses each of
     /// its pauses. It ends with the pool, or when a closed pool has nothing left.
     pub(crate) fn start_cleaner(self: &Arc<Self>) -> Result<(), OpenError> {
-        self.critical(|state, _| {
-            state.cleaner_runs = true;
-            state.waiting_for_end += 1;
-        });
+        self.critical(|state, _| state.cleaner_runs = true);
         let cleaner = self.cleaner.get_or_init(|| {
             PeriodicExecutor::builder(Duration::MAX)
                 .name("cabrank cleaner")
-                .clock(self.clock.clone())
+                .clock(self.clock().clone())
                 // The pool's own end is what ends it.
                 .unregistered()
                 .weak_ref(Arc::downgrade(self), Inner::cleaner)
@@ -99,11 +97,11 @@ impl<S: Spawner> Inner<S> {
         let mut verdict = Verdict::from(Flow::Stop);
         self.critical(|state, fx| {
             state.clean(fx);
-            if !state.is_over() {
+            if !state.has_come(End::OfEverything) {
                 let due = state.next_due();
                 state.cleaner_sleeps_until = due;
                 verdict = due
-                    .map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock.deadline_at(due)));
+                    .map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock().deadline_at(due)));
             }
         });
         verdict

@@ -99,13 +99,6 @@ impl<S: Spawner> State<S> {
         fx.push(Effect::Dispose(info.entry, how));
     }
 
-    /// Wakes who waits for a closed pool: for its spawns, or for everything.
-    pub(crate) fn notify_if_over(&self, fx: &mut Effects<S>) {
-        if self.waiting_for_end > 0 && self.closed && self.reserved + self.replacing == 0 {
-            fx.push(Effect::NotifyClosed);
-        }
-    }
-
     /// Detaches every process of the group and gives up its spawn; gets that wait go on waiting, for
     /// what comes after. The caller settles the group.
     pub(crate) fn detach_group_without_lock(
@@ -154,7 +147,7 @@ impl<S: Spawner> State<S> {
     pub(crate) fn detach_group(&mut self, name: &str, fx: &mut Effects<S>) -> bool {
         let Some(&key) = self.group_by_name.get(name) else { return false };
         self.detach_group_without_lock(key, DetachReason::Requested, fx);
-        self.begin_anew(key, fx);
+        self.forget_history(key, fx);
         // Those who wait are served by what comes after.
         self.group_mut(key).forgotten = self.group(key).queue.is_empty();
         self.settle(key, fx);
@@ -163,14 +156,14 @@ impl<S: Spawner> State<S> {
 
     /// Forgets what the group has learnt: its failures, its restart, and what it saw of its restart files
     /// (PROP-BEGINS-ANEW).
-    fn begin_anew(&mut self, key: Key, fx: &mut Effects<S>) {
+    fn forget_history(&mut self, key: Key, fx: &mut Effects<S>) {
         self.end_back_off(key);
         let group = self.group_mut(key);
         group.failures = 0;
         group.reload_pending = false;
         group.seen.clear();
         if let Some(error) = group.last_error.take() {
-            fx.push(Effect::Bury(error));
+            fx.push(Effect::DropError(error));
         }
     }
 
@@ -184,11 +177,11 @@ impl<S: Spawner> State<S> {
         for &key in &keys {
             self.resolve_all(key, || Outcome::Closed, fx);
             self.detach_group_without_lock(key, DetachReason::Closed, fx);
-            self.begin_anew(key, fx);
+            self.forget_history(key, fx);
         }
         for key in keys {
             self.settle(key, fx);
         }
-        self.notify_if_over(fx);
+        self.notify_if_ended(fx);
     }
 }

@@ -10,74 +10,49 @@ use super::process_info::Place;
 use super::spawner::Spawner;
 use super::state::State;
 use crate::collections::slab_list::{Key, List};
+use crate::section::{Invariant, invariants};
 use std::collections::HashSet;
 
-/// One invariant: its name in `spec/`, what it says, and whether it holds.
-pub(crate) struct Invariant<S: Spawner> {
-    pub(crate) name: &'static str,
-    pub(crate) says: &'static str,
-    pub(crate) holds: fn(&State<S>) -> bool,
-}
-
-macro_rules! invariants {
-    ($($name:literal $says:literal $holds:ident;)*) => {
-        /// In the order of the text, then in that of the errata.
-        pub(crate) fn all<S: Spawner>() -> Vec<Invariant<S>> {
-            vec![$(Invariant { name: $name, says: $says, holds: $holds },)*]
-        }
-    };
-}
-
-invariants! {
-    "INV-GROUP-NAME" "a group's processes say that they belong to it" group_name;
-    "INV-GROUP-ORDER" "in a group no idle process comes after an active one" group_order;
-    "INV-GROUP-SORTED" "a group's processes are ranked by their sessions, those with room first" group_sorted;
-    "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes" group_size;
-    "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there" group_accessible;
-    "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached" process_idle;
-    "INV-PROCESS-ACCESSIBLE" "a process is in its group exactly if it is not detached" process_accessible;
-    "INV-PROCESS-HERE" "no process of the pool's data is marked as gone" process_here;
-    "INV-SIZE-WITHIN-COUNT" "no group is larger than the pool" size_within_count;
-    "INV-COUNT" "count is the sum of the groups' sizes" count;
-    "INV-ACTIVE" "active is the number of attached processes with sessions, and at most count" active;
-    "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes" inactive_size;
-    "INV-INACTIVE-IDLE" "what is in inactive_apps is attached and has no session" inactive_idle;
-    "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used" inactive_order;
-    "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)" capacity;
-    "INV-LIVE" "what lives is at most max + max_draining, unless max was lowered (E25)" live;
-    "INV-RESERVED" "every spawn in flight has its reservation, and the other way round, and its group is known (E3, E11)" reserved;
-    "INV-SPAWNING" "a group that is spawning has a spawn in flight" spawning;
-    "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group, which is known (E13)" draining;
-    "INV-CONCURRENCY" "no process has more sessions than it takes" concurrency;
-    "INV-MAX-REQUESTS" "no process is given more sessions than max_requests (E14)" max_requests;
-    "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers" identifier;
-    "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)" waiting;
-    "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
-    "INV-WAIT-HAS-CAUSE" "a get that waits has a process, a spawn or a place in line to wait for (E21)" wait_has_cause;
-    "INV-CONDEMNED" "condemned processes are attached, have sessions, and are no more than starving groups (E18)" condemned;
-    "INV-BACK-OFF" "a group that backs off has an error, and without a process nobody waits for it (E27)" back_off;
-    "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
-    "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;
-    "INV-WANT" "every group stands in the line that its state asks for" want;
-    "INV-CLOSED" "a closed pool has no process and no waiter, and no group stands in a line (E32)" closed;
-}
-
 impl<S: Spawner> State<S> {
-    /// # Panics
-    /// If an invariant does not hold, with its name.
-    pub(crate) fn assert_invariants(&mut self) {
-        if let Some(broken) = self.broken_invariants().first() {
-            panic!("{broken}");
-        }
-        // What max was lowered below may only fall, until it is within max again.
+    /// In the order of the pseudocode, then in that of the errata.
+    pub(crate) const INVARIANTS: &'static [Invariant<Self>] = invariants! {
+        "INV-GROUP-NAME" "a group's processes say that they belong to it" group_name;
+        "INV-GROUP-ORDER" "in a group no idle process comes after an active one" group_order;
+        "INV-GROUP-SORTED" "a group's processes are ranked by their sessions, those with room first" group_sorted;
+        "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes" group_size;
+        "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there" group_accessible;
+        "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached" process_idle;
+        "INV-PROCESS-ACCESSIBLE" "a process is in its group exactly if it is not detached" process_accessible;
+        "INV-PROCESS-HERE" "no process of the pool's data is marked as gone" process_here;
+        "INV-SIZE-WITHIN-COUNT" "no group is larger than the pool" size_within_count;
+        "INV-COUNT" "count is the sum of the groups' sizes" count;
+        "INV-ACTIVE" "active is the number of attached processes with sessions, and at most count" active;
+        "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes" inactive_size;
+        "INV-INACTIVE-IDLE" "what is in inactive_apps is attached and has no session" inactive_idle;
+        "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used" inactive_order;
+        "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)" capacity;
+        "INV-LIVE" "what lives is at most max + max_draining, unless max was lowered (E25)" live;
+        "INV-RESERVED" "every spawn in flight has its reservation, and the other way round, and its group is known (E3, E11)" reserved;
+        "INV-SPAWNING" "a group that is spawning has a spawn in flight" spawning;
+        "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group, which is known (E13)" draining;
+        "INV-CONCURRENCY" "no process has more sessions than it takes" concurrency;
+        "INV-MAX-REQUESTS" "no process is given more sessions than max_requests (E14)" max_requests;
+        "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers" identifier;
+        "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)" waiting;
+        "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
+        "INV-WAIT-HAS-CAUSE" "a get that waits has a process, a spawn or a place in line to wait for (E21)" wait_has_cause;
+        "INV-CONDEMNED" "condemned processes are attached, have sessions, and are no more than starving groups (E18)" condemned;
+        "INV-BACK-OFF" "a group that backs off has an error, and without a process nobody waits for it (E27)" back_off;
+        "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
+        "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;
+        "INV-WANT" "every group stands in the line that its state asks for" want;
+        "INV-CLOSED" "a closed pool has no process and no waiter, and no group stands in a line (E32)" closed;
+    };
+
+    /// After `max` was lowered, what exceeds it may only become less, until it is within `max` again.
+    pub(crate) fn lower_ceilings(&mut self) {
         self.ceiling = self.max.max(self.ceiling.min(self.count + self.reserved));
         self.live_ceiling = self.live_limit().max(self.live_ceiling.min(self.live()));
-    }
-
-    pub(crate) fn broken_invariants(&self) -> Vec<String> {
-        let all = all::<S>();
-        let broken = all.iter().filter(|invariant| !(invariant.holds)(self));
-        broken.map(|i| format!("{} does not hold: {}", i.name, i.says)).collect()
     }
 
     fn keys_in_groups(&self) -> impl Iterator<Item = (Key, Key)> {

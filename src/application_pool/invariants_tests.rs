@@ -4,13 +4,13 @@
 //! invariant is there to notice. A break may spoil others, too: what counts is that its own is told.
 
 use super::group::Want;
-use super::invariants::all;
 use super::process_info::Place;
 use super::state::State;
 use super::{ApplicationPool, PoolOptions};
 use crate::clock::Time;
 use crate::collections::slab_list::Key;
 use crate::in_memory::{InMemorySpawner, Spawn};
+use crate::section::{Guarded, broken};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -33,13 +33,14 @@ fn with_state(spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
     let third = pool.get(&a).expect("a session");
     drop((second, third));
 
-    let mut state = pool.inner().state.lock();
-    assert_eq!(state.broken_invariants(), Vec::<String>::new(), "before it is spoilt");
-    assert_eq!((state.count, state.active, state.draining.len()), (3, 1, 1));
-    spoil(&mut state);
-    let broken = state.broken_invariants();
-    // What is spoilt is not run down in order: nothing of it is used again.
-    drop(state);
+    let broken_now = |state: &TheState| broken(TheState::INVARIANTS, state).collect::<Vec<_>>();
+    let broken = pool.inner().state.break_state(|state| {
+        assert_eq!(broken_now(state), Vec::<String>::new(), "before it is spoilt");
+        assert_eq!((state.count, state.active, state.draining.len()), (3, 1, 1));
+        spoil(state);
+        broken_now(state)
+    });
+    // A spoilt pool cannot shut down in order, and is not used again.
     std::mem::forget((pool, busy, drains));
     broken
 }
@@ -194,7 +195,7 @@ fn a_break_of_each_invariant_is_told_by_its_name() {
 #[test]
 fn every_invariant_has_its_break() {
     let broken: BTreeSet<_> = breaks().into_iter().map(|(name, _)| name).collect();
-    let named: BTreeSet<_> = all::<InMemorySpawner>().iter().map(|i| i.name).collect();
+    let named: BTreeSet<_> = TheState::INVARIANTS.iter().map(|i| i.name).collect();
     assert_eq!(broken, named);
 }
 

@@ -1,6 +1,6 @@
 //! One process as the pool sees it: the pseudocode's `ProcessInfo`.
 
-use super::Inner;
+use super::inner::Inner;
 use super::spawner::{Identifier, Spawner};
 use crate::clock::Time;
 use crate::collections::slab_list::{Key, Links, linked};

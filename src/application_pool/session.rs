@@ -12,6 +12,7 @@ use super::group::End;
 use super::process_info::{Entry, Place};
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
+use crate::section::Guarded;
 use crate::sync::{Arc, Weak, has_failed};
 use crate::user_code::drop_contained;
 use std::fmt;
@@ -48,22 +49,25 @@ pub(crate) fn session_has_been_closed<S: Spawner>(entry: &Arc<Entry<S>>, end: En
     if entry.gone.is_raised() {
         return Found::GoneBeforeLock;
     }
-    entry.pool.critical(|state, fx| {
-        // Once more: the first look was not under the lock (erratum E15).
-        if entry.gone.is_raised() {
-            return Found::GoneUnderLock;
-        }
-        state.close_session(entry, end, fx)
-    })
+    entry.pool.critical(|state, fx| state.end_session(entry, end, fx))
 }
 
 impl<S: Spawner> State<S> {
-    pub(crate) fn close_session(
+    /// Ends a session of a process that may have left meanwhile.
+    pub(crate) fn end_session(
         &mut self,
         entry: &Entry<S>,
         ending: Ending,
         fx: &mut Effects<S>,
     ) -> Found {
+        // Once more: the first look was not under the lock (erratum E15).
+        if entry.gone.is_raised() {
+            return Found::GoneUnderLock;
+        }
+        self.close_session(entry, ending, fx)
+    }
+
+    fn close_session(&mut self, entry: &Entry<S>, ending: Ending, fx: &mut Effects<S>) -> Found {
         let key = entry.key;
         let info = &mut self.processes[key.index()];
         // Every close counts down, on one path (erratum E14: PROP-SESSIONS).

@@ -1,10 +1,12 @@
 //! One consistent picture of the pool.
 
-use super::Inner;
+use super::inner::Inner;
 use super::process_info::{Place, ProcessInfo};
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
+use super::totals::Totals;
 use crate::clock::Time;
+use crate::section::Guarded;
 use crate::user_code::{contain, drop_contained};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,23 +54,6 @@ pub struct Counts {
     pub draining: usize,
     /// Gets that wait.
     pub waiting: usize,
-}
-
-/// What a pool has done since it was built.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Totals {
-    /// Spawns that gave a process.
-    pub spawned: u64,
-    /// Spawns that failed.
-    pub spawns_failed: u64,
-    /// Processes detached.
-    pub detached: u64,
-    /// Sessions closed.
-    pub processed: u64,
-    /// Gets that had to wait.
-    pub waited: u64,
 }
 
 /// One group of a [`Snapshot`].

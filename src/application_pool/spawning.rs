@@ -10,36 +10,17 @@ use super::effects::{Effect, Effects};
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
 use super::group::{End, Group, Spawning};
-use super::options::PoolOptions;
+use super::inner::Inner;
 use super::process_info::{Entry, Place, ProcessInfo};
-use super::spawner::{CancelToken, Identifier, Process, ShutDown, SpawnRequest, Spawner};
+use super::spawn_order::{Kind, SpawnOrder};
+use super::spawner::{CancelToken, Process, ShutDown, SpawnRequest, Spawner};
 use super::state::State;
-use super::{Inner, WorksFor};
+use super::works_for::WorksFor;
 use crate::collections::slab_list::{Key, Links};
+use crate::section::Guarded;
 use crate::sync::{Arc, Flag, has_failed, thread};
 use crate::user_code::{UserValue, contain};
 use std::sync::{Mutex, PoisonError};
-
-/// What the new process is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// It raises `count`.
-    Addition,
-    /// It takes the place of an outdated process.
-    Replacement,
-}
-
-/// One spawn to be made.
-pub(crate) struct SpawnOrder {
-    pub(crate) group: Key,
-    ticket: Identifier,
-    kind: Kind,
-    /// With the application's root, which in the text does not reach the spawner thread (erratum E7).
-    options: PoolOptions,
-    cancel: CancelToken,
-    /// Tell the spawner to reload first.
-    reload: bool,
-}
 
 /// A process that is ready, and what it said of itself.
 pub(crate) struct Newcomer<P> {
@@ -98,13 +79,13 @@ impl<S: Spawner> State<S> {
         match result {
             // Whoever gave it up has seen to the rest (errata E2, E12: PROP-NO-ORPHAN).
             Ok(newcomer) if !wanted => fx.push(Effect::Unwanted(newcomer.process)),
-            Err(error) if !wanted => fx.push(Effect::Bury(error)),
+            Err(error) if !wanted => fx.push(Effect::DropError(error)),
             Ok(newcomer) => self.welcome(pool, order, newcomer, fx),
             Err(error) => self.spawn_has_failed(key, error, fx),
         }
         self.settle(key, fx);
         let next = fx.take_order(key);
-        self.notify_if_over(fx);
+        self.notify_if_ended(fx);
         next
     }
 
@@ -195,7 +176,7 @@ impl<S: Spawner> State<S> {
         group.failures = 0;
         group.reload_pending = false;
         if let Some(error) = group.last_error.take() {
-            fx.push(Effect::Bury(error));
+            fx.push(Effect::DropError(error));
         }
     }
 
@@ -216,7 +197,7 @@ impl<S: Spawner> State<S> {
             retry_in,
         });
         if let Some(former) = group.last_error.replace(error) {
-            fx.push(Effect::Bury(former));
+            fx.push(Effect::DropError(former));
         }
         group.back_off_until = Some(until);
         self.backing_off[step].push_back(&mut self.groups, key);

@@ -10,12 +10,13 @@ use super::group::{BackingOff, BySurplus, Group, Want, Wanting};
 use super::options::PoolOptions;
 use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
 use super::restart_files::{LastSeen, Look};
-use super::snapshot::Totals;
+use super::session::Ending;
 use super::spawner::{Identifier, Spawner};
+use super::totals::Totals;
 use crate::clock::{Clock, Span, Time};
 use crate::collections::rank_list::RankList;
 use crate::collections::slab_list::{Key, List};
-use crate::collections::wait_queue::{Waiters, Wake};
+use crate::collections::wait_queue::{Queue, Waiters, Wake};
 use crate::sync::Arc;
 use foldhash::HashMap;
 use slab::Slab;
@@ -27,7 +28,17 @@ pub(crate) enum Outcome<S: Spawner> {
     Serve(Arc<Entry<S>>),
     /// No process could be spawned, and the group has none.
     SpawnFailed(SpawnError),
+    /// The pool is closed, and for a caller that waits for its [`End`], that has come.
     Closed,
+}
+
+/// What a caller waits for after it has closed the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// No spawn is in flight.
+    OfSpawns,
+    /// No session, process or spawn is left.
+    OfEverything,
 }
 
 /// Lists of groups by the length of their back-off: in each of them all wait equally long, so each is
@@ -85,8 +96,8 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) backing_off: [List<BackingOff>; BACK_OFF_STEPS],
 
     pub(crate) closed: bool,
-    /// How many threads wait for the end of a closed pool, its cleaner included.
-    pub(crate) waiting_for_end: usize,
+    /// Callers that wait for an end of the pool, by [`End`].
+    pub(crate) ends: [Queue; 2],
     /// Processes that have left, but whose `shut_down` has not returned yet.
     pub(crate) disposing: usize,
     /// Until when the cleaner sleeps; none: until it is woken.
@@ -207,7 +218,7 @@ impl<S: Spawner> State<S> {
         let group = self.groups.remove(key.index());
         self.group_by_name.remove(&group.name);
         if let Some(error) = group.last_error {
-            fx.push(Effect::Bury(error));
+            fx.push(Effect::DropError(error));
         }
     }
 
@@ -288,7 +299,7 @@ impl<S: Spawner> State<S> {
             // A group that backs off and has no process has nothing to wait for (erratum E27: INV-BACK-OFF).
             let error = group.last_error.clone().expect("a group that backs off has an error");
             self.resolve_all(key, || Outcome::SpawnFailed(error.clone()), fx);
-            fx.push(Effect::Bury(error));
+            fx.push(Effect::DropError(error));
         }
         let want = self.wants(key);
         if want != self.group(key).want {
@@ -344,11 +355,65 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Whether a closed pool has nothing left.
-    pub(crate) fn is_over(&self) -> bool {
-        self.closed
-            && self.draining.is_empty()
-            && self.reserved + self.replacing == 0
-            && self.disposing == 0
+    /// Ends every critical section.
+    #[inline]
+    pub(crate) fn end_section(&mut self, fx: &Effects<S>) {
+        self.disposing += fx.disposals;
+        #[cfg(any(test, debug_assertions))]
+        self.lower_ceilings();
+    }
+
+    /// A get that has not taken its outcome leaves the queue. A session that it was granted meanwhile passes on to the
+    /// next in line.
+    pub(crate) fn leave_queue(&mut self, group: Key, waiter: Key, fx: &mut Effects<S>) {
+        // If the group is forgotten, the get was served before, and is in no queue.
+        let mut none = Queue::default();
+        let queue = self.groups.get_mut(group.index()).map_or(&mut none, |group| &mut group.queue);
+        let (outcome, waker) = self.waiters.cancel(queue, waiter);
+        if let Some(waker) = waker {
+            fx.push(Effect::DropWaker(waker));
+        }
+        match outcome {
+            None => {
+                self.waiting -= 1;
+                // The group may have stood in line for this get alone.
+                self.settle(group, fx);
+            }
+            Some(Outcome::Serve(entry)) => {
+                self.end_session(&entry, Ending::Unused, fx);
+                fx.push(Effect::DropEntry(entry));
+            }
+            Some(Outcome::SpawnFailed(error)) => fx.push(Effect::DropError(error)),
+            Some(Outcome::Closed) => {}
+        }
+    }
+
+    /// Whether a closed pool has come to this end.
+    pub(crate) fn has_come(&self, end: End) -> bool {
+        let spawns_ended = self.closed && self.reserved + self.replacing == 0;
+        match end {
+            End::OfSpawns => spawns_ended,
+            End::OfEverything => spawns_ended && self.draining.is_empty() && self.disposing == 0,
+        }
+    }
+    pub(crate) fn enqueue_for(&mut self, end: End) -> Key {
+        self.waiters.enqueue_thread(&mut self.ends[end as usize])
+    }
+    pub(crate) fn stop_waiting_for(&mut self, end: End, waiter: Key) {
+        self.waiters.cancel(&mut self.ends[end as usize], waiter);
+    }
+    /// Wakes the callers that wait for an end that has come, and the cleaner, which ends with the pool.
+    pub(crate) fn notify_if_ended(&mut self, fx: &mut Effects<S>) {
+        for end in [End::OfSpawns, End::OfEverything] {
+            if !self.has_come(end) {
+                return;
+            }
+            while !self.ends[end as usize].is_empty() {
+                let wake =
+                    self.waiters.resolve_front(&mut self.ends[end as usize], Outcome::Closed);
+                fx.push(Effect::Wake(wake));
+            }
+        }
+        fx.push(Effect::WakeCleaner);
     }
 }

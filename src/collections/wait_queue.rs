@@ -194,6 +194,11 @@ impl<T> Waiters<T> {
         (waiter.outcome, waker)
     }
 
+    /// Returns how the waiter is woken. Called only while it has no outcome.
+    pub(crate) fn wake_mut(&mut self, key: Key) -> &mut Wake {
+        &mut self.slab[key.index()].wake
+    }
+
     /// What the waiting thread sleeps on.
     pub(crate) fn condvar(&self, key: Key) -> Arc<Condvar> {
         match &self.slab[key.index()].wake {

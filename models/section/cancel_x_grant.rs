@@ -1,0 +1,30 @@
+//! A future that waits is dropped while a permit is given back, with another waiter behind it.
+//!
+//! Guards the drop of `Turn`: a waiter that was granted a permit and never took it gives it up, and the next
+//! in line gets it. Without that, the waiter behind waits for ever. Asserted: the waiter behind is
+//! served, and no permit is lost or left over.
+
+use super::rig::Permits;
+use crate::models::rig::*;
+use crate::section::Patience;
+use std::pin::pin;
+
+#[test]
+fn section_cancel_x_grant() {
+    let expected = ["dropped granted", "dropped waiting"];
+    explore_small("section_cancel_x_grant", &expected, |outcomes| {
+        let permits = Permits::new(0);
+        let mut first = Box::pin(permits.take(Patience::Task));
+        let mut behind = pin!(permits.take(Patience::Task));
+        assert!(permits.door.poll_once(first.as_mut()).is_pending());
+        let theirs = permits.clone();
+        let giver = spawn(move || theirs.give());
+        let granted = !permits.is_waited_for();
+        assert!(permits.door.poll_once(behind.as_mut()).is_pending());
+        drop(first);
+        assert_eq!(permits.door.block_on(behind), Some(true));
+        giver.join().expect("no panic");
+        assert_eq!(permits.free(), 0);
+        outcomes.note(if granted { "dropped granted" } else { "dropped waiting" });
+    });
+}

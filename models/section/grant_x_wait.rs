@@ -1,0 +1,46 @@
+//! A permit is given back while a caller begins to wait for it: a thread, and a task.
+//!
+//! Guards the steps of "no wake-up is lost" in `src/section.rs`. A thread that does not look for its
+//! outcome under the lock, before it sleeps, sleeps for ever if the grant came first. So does a task that keeps the
+//! waker of an earlier poll. Guards besides that effects run without the lock: each give calls back into the
+//! permits, as does each waker. Asserted: the caller gets the permit, at once or after waiting.
+
+use super::rig::Permits;
+use crate::clock::Deadline;
+use crate::models::rig::*;
+use crate::section::Patience;
+use std::pin::pin;
+
+#[test]
+fn section_grant_x_thread() {
+    explore_small("section_grant_x_thread", &["at once", "after waiting"], |outcomes| {
+        let permits = Permits::new(0);
+        let theirs = permits.clone();
+        let taker = spawn(move || theirs.take_as_thread(Deadline::Never));
+        permits.give();
+        note(outcomes, taker.join().expect("no panic"));
+        assert_eq!(permits.free(), 0);
+    });
+}
+
+/// The task is polled once before, by another waker.
+#[test]
+fn section_grant_x_task() {
+    explore_small("section_grant_x_task", &["after waiting"], |outcomes| {
+        let permits = Permits::new(0);
+        let mut taking = pin!(permits.take(Patience::Task));
+        assert!(permits.door.poll_once(taking.as_mut()).is_pending());
+        let theirs = permits.clone();
+        let giver = spawn(move || theirs.give());
+        note(outcomes, permits.door.block_on(taking));
+        giver.join().expect("no panic");
+        assert_eq!(permits.free(), 0);
+    });
+}
+
+fn note(outcomes: &crate::sync::explore::Outcomes, waited: Option<bool>) {
+    outcomes.note(match waited.expect("granted") {
+        true => "after waiting",
+        false => "at once",
+    });
+}

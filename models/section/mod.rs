@@ -1,0 +1,6 @@
+//! Critical sections and waits (`src/section.rs`), on the smallest state that has both.
+
+mod cancel_x_grant;
+mod grant_x_wait;
+mod rig;
+mod time_out_x_grant;

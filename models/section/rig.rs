@@ -1,0 +1,148 @@
+//! A counter of permits, which callers take, wait for and give back.
+
+use crate::clock::{Clock, ClockListener, Deadline, ManualClock};
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::{Queue, Waiters, Wake};
+use crate::models::rig::Door;
+use crate::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
+use crate::user_code::{contain, drop_contained};
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use std::task::Waker;
+use std::time::Duration;
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+pub(super) struct Permits {
+    lock: Lock<State>,
+    /// User code of effects and wakers: it looks at the permits again.
+    pub(super) door: Door,
+    pub(super) clock: ManualClock,
+}
+
+pub(super) struct State {
+    free: usize,
+    queue: Queue,
+    waiters: Waiters<()>,
+}
+
+pub(super) enum Effect {
+    Wake(Wake),
+    DropWaker(Waker),
+    Callback,
+}
+
+impl Guarded for Permits {
+    type State = State;
+    type Effects = Vec<Effect>;
+    const INVARIANTS: &'static [Invariant<State>] = invariants! {
+        "INV-EXACT-WAKE-UP" "a caller waits only while no permit is free" exact_wake_up;
+    };
+
+    fn lock(&self) -> &Lock<State> {
+        &self.lock
+    }
+    fn effects(&self) -> Vec<Effect> {
+        Vec::new()
+    }
+    fn settle(&self, state: &mut State, fx: &mut Vec<Effect>) {
+        while state.free > 0 && !state.queue.is_empty() {
+            state.free -= 1;
+            fx.push(Effect::Wake(state.waiters.resolve_front(&mut state.queue, ())));
+        }
+    }
+    fn run(&self, fx: &mut Vec<Effect>) {
+        for effect in std::mem::take(fx) {
+            match effect {
+                Effect::Wake(wake) => drop(contain(|| wake.wake())),
+                Effect::DropWaker(waker) => drop_contained(waker),
+                Effect::Callback => drop(contain(|| self.door.enter())),
+            }
+        }
+    }
+}
+
+fn exact_wake_up(state: &State) -> bool {
+    state.free == 0 || state.queue.is_empty()
+}
+
+pub(super) struct WaitForPermit(Key);
+
+impl Wait<Permits> for WaitForPermit {
+    type Outcome = ();
+    type GivenUp = ();
+    fn take(&mut self, state: &mut State, _: &mut Vec<Effect>) -> Option<()> {
+        state.waiters.take(self.0)
+    }
+    fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
+        state.waiters.wake_mut(self.0)
+    }
+    fn give_up(&mut self, state: &mut State, fx: &mut Vec<Effect>) {
+        let (granted, waker) = state.waiters.cancel(&mut state.queue, self.0);
+        state.free += usize::from(granted.is_some());
+        fx.extend(waker.map(Effect::DropWaker));
+    }
+}
+
+impl Permits {
+    pub(super) fn new(free: usize) -> Arc<Self> {
+        let clock = ManualClock::new();
+        let state = State { free, queue: Queue::default(), waiters: Waiters::default() };
+        let lock = Lock::new(state, clock.clock());
+        let permits = Arc::new(Permits { lock, door: Door::default(), clock });
+        let weak = Arc::downgrade(&permits);
+        let listener: Weak<dyn ClockListener> = weak.clone();
+        permits.lock.clock().add_listener(listener);
+        permits.door.open(move || {
+            if let Some(permits) = weak.upgrade() {
+                permits.free();
+            }
+        });
+        permits
+    }
+    pub(super) fn free(&self) -> usize {
+        self.lock.look(|state| state.free)
+    }
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.lock.look(|state| !state.queue.is_empty())
+    }
+    pub(super) fn give(&self) {
+        self.critical(|state, fx| {
+            state.free += 1;
+            fx.push(Effect::Callback);
+        });
+    }
+    /// Returns whether the caller has had to wait, or none if it gave up.
+    pub(super) fn take(&self, patience: Patience) -> impl Future<Output = Option<bool>> {
+        async move {
+            let waiter = self.critical(|state, _| match state.free.checked_sub(1) {
+                Some(rest) => {
+                    state.free = rest;
+                    None
+                }
+                None if matches!(patience, Patience::Task) => {
+                    Some(state.waiters.enqueue_task(&mut state.queue))
+                }
+                None => Some(state.waiters.enqueue_thread(&mut state.queue)),
+            });
+            match waiter {
+                None => Some(false),
+                Some(waiter) => {
+                    self.turn(WaitForPermit(waiter), patience).await.ok().map(|()| true)
+                }
+            }
+        }
+    }
+    pub(super) fn take_as_thread(&self, deadline: Deadline) -> Option<bool> {
+        now(self.take(Patience::Thread(deadline)))
+    }
+    pub(super) fn clock(&self) -> &Clock {
+        self.lock.clock()
+    }
+}
+
+impl ClockListener for Permits {
+    fn advanced(&self) {
+        self.lock.clock_advanced(|state| state.waiters.threads());
+    }
+}

@@ -1,0 +1,237 @@
+//! The pseudocode's `get`, for threads and tasks: one procedure, which waits as its caller can.
+//!
+//! 1. Look at the restart files, without the lock.
+//! 2. One critical section serves the caller, makes it wait, or refuses it.
+//! 3. A caller that waits gets its outcome by a [`Turn`](crate::section::Turn).
+//! 4. Connect to the process, without the lock. If the process is at fault, begin again with another.
+
+use super::checkout::Checkout;
+use super::error::{ConnectError, GetError};
+use super::event::Event;
+use super::inner::{Inner, WaitForProcess};
+use super::options::PoolOptions;
+use super::pool::ApplicationPool;
+use super::restart_files::Look;
+use super::session::{Ending, Lease, Session};
+use super::spawner::{Process, Spawner};
+use super::works_for::WorksFor;
+use crate::clock::{Deadline, Time};
+use crate::section::{Guarded, Patience, now};
+use crate::user_code::{contain, drop_contained};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many processes a get tries to connect to.
+const MAX_ATTEMPTS: usize = 10;
+
+const THREAD: Patience = Patience::Thread(Deadline::Never);
+
+impl<S: Spawner> ApplicationPool<S> {
+    /// Returns a session with a process of the application.
+    ///
+    /// Uses the least busy process with room, spawns one if there is none, and waits for one if the
+    /// pool is full: first come, first served. There is no time limit; where sessions may last long, use
+    /// [`get_timeout`].
+    ///
+    /// # Errors
+    /// - [`GetError::Closed`] and [`GetError::QueueFull`].
+    /// - [`GetError::Spawn`] if no process could be spawned and the group has none.
+    /// - [`GetError::Connect`] if no connection could be opened: after ten attempts with as many
+    ///   processes, or at once if the caller's side is at fault.
+    ///
+    /// # Panics
+    /// Never because of a panicking spawner, process or observer: those are errors.
+    ///
+    /// [`get_timeout`]: Self::get_timeout
+    pub fn get(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
+        now(self.inner().get(options, THREAD))
+    }
+
+    /// [`get`](Self::get), for at most `timeout`.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get), and [`GetError::TimedOut`].
+    pub fn get_timeout(
+        &self,
+        options: &PoolOptions,
+        timeout: Duration,
+    ) -> Result<Session<S>, GetError> {
+        now(self.inner().get(options, self.patience(timeout)))
+    }
+
+    /// [`get`](Self::get), if a process has room right now. Otherwise asks for one to be spawned, if the pool has
+    /// room for it: a get that does not wait evicts no other process.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get), and [`GetError::WouldBlock`].
+    pub fn try_get(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
+        now(self.inner().get(options, Patience::None))
+    }
+
+    /// [`get`](Self::get) as a future, for any runtime. It has no time-out of its own: drop it, or
+    /// wrap it into one of the runtime's. It calls `Process::connect` within a poll.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    /// May be dropped at any await. A get that waits leaves its queue; one that was served meanwhile passes the
+    /// process on to the next in line.
+    pub async fn get_async(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
+        self.inner().get(options, Patience::Task).await
+    }
+
+    /// [`get`](Self::get) without the connection: for callers that connect on their own.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get) except [`GetError::Connect`].
+    pub fn checkout(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
+        now(self.inner().checkout(options, THREAD))
+    }
+
+    /// [`checkout`](Self::checkout), for at most `timeout`.
+    ///
+    /// # Errors
+    /// Those of [`checkout`](Self::checkout), and [`GetError::TimedOut`].
+    pub fn checkout_timeout(
+        &self,
+        options: &PoolOptions,
+        timeout: Duration,
+    ) -> Result<Lease<S>, GetError> {
+        now(self.inner().checkout(options, self.patience(timeout)))
+    }
+
+    /// [`checkout`](Self::checkout), if a process has room right now.
+    ///
+    /// # Errors
+    /// Those of [`checkout`](Self::checkout), and [`GetError::WouldBlock`].
+    pub fn try_checkout(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
+        now(self.inner().checkout(options, Patience::None))
+    }
+
+    /// [`checkout`](Self::checkout) as a future: for callers that connect asynchronously.
+    ///
+    /// # Errors
+    /// Those of [`checkout`](Self::checkout).
+    ///
+    /// # Cancel safety
+    /// As for [`get_async`](Self::get_async).
+    pub async fn checkout_async(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
+        self.inner().checkout(options, Patience::Task).await
+    }
+
+    fn patience(&self, timeout: Duration) -> Patience {
+        Patience::Thread(self.inner().clock().deadline(timeout))
+    }
+}
+
+impl<S: Spawner> Inner<S> {
+    #[inline]
+    async fn get(
+        self: &Arc<Self>,
+        options: &PoolOptions,
+        patience: Patience,
+    ) -> Result<Session<S>, GetError> {
+        // Once a get (erratum E24), and outside the lock: it is file I/O.
+        let look = self.look(options);
+        let mut attempt = 1;
+        loop {
+            let lease = self.try_once(options, look.as_ref(), attempt, patience).await?;
+            match connect(lease) {
+                Ok(session) => return Ok(session),
+                Err(error) if error.is_local() || attempt == MAX_ATTEMPTS => {
+                    return Err(GetError::Connect(error));
+                }
+                Err(error) => {
+                    drop_contained(error);
+                    attempt += 1;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    async fn checkout(
+        self: &Arc<Self>,
+        options: &PoolOptions,
+        patience: Patience,
+    ) -> Result<Lease<S>, GetError> {
+        let look = self.look(options);
+        self.try_once(options, look.as_ref(), 1, patience).await
+    }
+
+    /// One attempt of a get: until it has a process.
+    #[inline]
+    async fn try_once(
+        self: &Arc<Self>,
+        options: &PoolOptions,
+        look: Option<&Look>,
+        attempt: usize,
+        patience: Patience,
+    ) -> Result<Lease<S>, GetError> {
+        match self.begin(options, look, attempt, patience) {
+            Checkout::Serve(entry) => Ok(Lease::new(entry)),
+            Checkout::Fail(error) => Err(error),
+            Checkout::Wait { group, waiter } => {
+                let began = self.clock().now();
+                let outcome = self.turn(WaitForProcess { group, waiter }, patience).await;
+                let lease = outcome.map_err(|()| GetError::TimedOut)?.into_lease()?;
+                self.report_wait(options, began);
+                Ok(lease)
+            }
+        }
+    }
+
+    #[inline]
+    fn begin(
+        self: &Arc<Self>,
+        options: &PoolOptions,
+        look: Option<&Look>,
+        attempt: usize,
+        patience: Patience,
+    ) -> Checkout<S> {
+        let first = attempt == 1;
+        let mut other = None;
+        // A process leaves the section in a register. To return the whole `Checkout` would copy it by fields of other
+        // widths than it was written in, for which a processor stalls.
+        let served = self.critical(|state, fx| {
+            match state.checkout_without_lock(options, look, first, patience, fx) {
+                Checkout::Serve(entry) => Some(entry),
+                checkout => {
+                    other = Some(checkout);
+                    None
+                }
+            }
+        });
+        match served {
+            Some(entry) => Checkout::Serve(entry),
+            None => other.expect("it was not served"),
+        }
+    }
+
+    fn report_wait(self: &Arc<Self>, options: &PoolOptions, began: Time) {
+        if self.observer.is_some() {
+            let _works = WorksFor::pool(self);
+            let waited = self.clock().now().since(began);
+            let group = options.app_group_name().into();
+            self.notify_observer(&Event::Waited { group, waited });
+        }
+    }
+}
+
+/// Connects to the process of a lease, and ends the lease as the error's owner demands.
+#[inline(always)] // Otherwise the session is copied on its way to the caller.
+fn connect<S: Spawner>(mut lease: Lease<S>) -> Result<Session<S>, ConnectError> {
+    match contain(|| lease.process().connect()) {
+        Ok(Ok(connection)) => Ok(lease.connected(connection)),
+        Ok(Err(error)) => {
+            // The process seems to have crashed, or the caller's side is at fault (erratum E31: PROP-LOCAL-FAILURE).
+            lease.end(if error.is_local() { Ending::Unused } else { Ending::Failed });
+            Err(error)
+        }
+        Err(panic) => {
+            lease.end(Ending::Unused);
+            Err(ConnectError::local(format!("connect panicked: {panic}")))
+        }
+    }
+}

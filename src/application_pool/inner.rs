@@ -1,0 +1,155 @@
+//! What all handles of one pool share: its state, and the user's values that serve it.
+
+use super::effects::Effects;
+use super::error::GetError;
+use super::event::Event;
+use super::options::PoolOptions;
+use super::restart_files::{Look, RestartFiles};
+use super::session::Lease;
+use super::spawner::Spawner;
+use super::state::{End, Outcome, State};
+use crate::clock::{Clock, ClockListener, Deadline};
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::Wake;
+use crate::handle::Close;
+use crate::periodic_executor::PeriodicExecutor;
+#[cfg(any(test, debug_assertions))]
+use crate::section::Invariant;
+use crate::section::{Guarded, Lock, Patience, Wait, now};
+use crate::user_code::{UserValue, contain};
+use std::sync::{Arc, OnceLock};
+
+pub(crate) type Observer = Box<dyn Fn(&Event) + Send + Sync>;
+
+pub(crate) struct Inner<S: Spawner> {
+    pub(crate) spawner: UserValue<S>,
+    pub(crate) state: Lock<State<S>>,
+    pub(crate) restart_files: Option<RestartFiles>,
+    pub(crate) observer: Option<UserValue<Observer>>,
+    pub(crate) spawner_stack_size: Option<usize>,
+    /// Empty if the pool was built without a cleaner.
+    pub(crate) cleaner: OnceLock<PeriodicExecutor>,
+}
+
+/// Implemented for the reference: the effects of a section start threads, which share the pool.
+impl<S: Spawner> Guarded for Arc<Inner<S>> {
+    type State = State<S>;
+    type Effects = Effects<S>;
+    #[cfg(any(test, debug_assertions))]
+    const INVARIANTS: &'static [Invariant<State<S>>] = State::<S>::INVARIANTS;
+
+    #[inline]
+    fn lock(&self) -> &Lock<State<S>> {
+        &self.state
+    }
+    #[inline]
+    fn effects(&self) -> Effects<S> {
+        Effects::new(self.observer.is_some())
+    }
+    #[inline]
+    fn settle(&self, state: &mut State<S>, fx: &mut Effects<S>) {
+        state.end_section(fx);
+    }
+    #[inline]
+    fn run(&self, fx: &mut Effects<S>) {
+        if !fx.is_empty() {
+            fx.run(self);
+        }
+    }
+}
+
+impl<S: Spawner> Inner<S> {
+    #[inline]
+    pub(crate) fn clock(&self) -> &Clock {
+        self.state.clock()
+    }
+
+    /// Looks at the restart files: user code, so without the lock.
+    pub(crate) fn look(&self, options: &PoolOptions) -> Option<Look> {
+        self.restart_files.as_ref().map(|files| files.look(options, self.clock()))
+    }
+
+    pub(crate) fn notify_observer(&self, event: &Event) {
+        if let Some(observer) = &self.observer {
+            let _ = contain(|| observer(event));
+        }
+    }
+
+    /// Waits until a closed pool has come to this end. Returns whether it has, within the deadline.
+    pub(crate) fn wait_for(self: &Arc<Self>, end: End, deadline: Deadline) -> bool {
+        let wait = self.critical(|state, _| WaitForEnd::begin(state, end));
+        wait.is_none_or(|wait| now(self.turn(wait, Patience::Thread(deadline))).is_ok())
+    }
+}
+
+impl<S: Spawner> Close for Inner<S> {
+    fn close(this: &Arc<Self>) {
+        this.critical(|state, fx| state.close(fx));
+    }
+}
+
+impl<S: Spawner> ClockListener for Inner<S> {
+    fn advanced(&self) {
+        self.state.clock_advanced(|state| state.waiters.threads());
+    }
+}
+
+/// A get that waits in its group's queue.
+pub(crate) struct WaitForProcess {
+    pub(crate) group: Key,
+    pub(crate) waiter: Key,
+}
+
+impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForProcess {
+    type Outcome = Outcome<S>;
+    type GivenUp = ();
+
+    fn take(&mut self, state: &mut State<S>, _: &mut Effects<S>) -> Option<Outcome<S>> {
+        state.waiters.take(self.waiter)
+    }
+    fn wake<'s>(&self, state: &'s mut State<S>) -> &'s mut Wake {
+        state.waiters.wake_mut(self.waiter)
+    }
+    fn give_up(&mut self, state: &mut State<S>, fx: &mut Effects<S>) {
+        state.leave_queue(self.group, self.waiter, fx);
+    }
+}
+
+impl<S: Spawner> Outcome<S> {
+    pub(crate) fn into_lease(self) -> Result<Lease<S>, GetError> {
+        match self {
+            Outcome::Serve(entry) => Ok(Lease::new(entry)),
+            Outcome::SpawnFailed(error) => Err(GetError::Spawn(error)),
+            Outcome::Closed => Err(GetError::Closed),
+        }
+    }
+}
+
+/// A caller that waits for the end of a closed pool.
+pub(crate) struct WaitForEnd {
+    end: End,
+    waiter: Key,
+}
+
+impl WaitForEnd {
+    /// Returns none if the end has come already.
+    pub(crate) fn begin<S: Spawner>(state: &mut State<S>, end: End) -> Option<Self> {
+        let waits = !state.has_come(end);
+        waits.then(|| WaitForEnd { end, waiter: state.enqueue_for(end) })
+    }
+}
+
+impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForEnd {
+    type Outcome = ();
+    type GivenUp = ();
+
+    fn take(&mut self, state: &mut State<S>, _: &mut Effects<S>) -> Option<()> {
+        state.waiters.take(self.waiter).map(drop)
+    }
+    fn wake<'s>(&self, state: &'s mut State<S>) -> &'s mut Wake {
+        state.waiters.wake_mut(self.waiter)
+    }
+    fn give_up(&mut self, state: &mut State<S>, _: &mut Effects<S>) {
+        state.stop_waiting_for(self.end, self.waiter);
+    }
+}

@@ -1,0 +1,158 @@
+//! The pool as its users hold it: handles, and every call but the gets (`get.rs`).
+
+use super::builder::Builder;
+use super::error::BuildError;
+use super::event::DetachReason;
+use super::inner::Inner;
+use super::snapshot::{Counts, Snapshot};
+use super::spawner::{Identifier, Spawner};
+use super::state::End;
+use super::works_for::WorksFor;
+use crate::clock::{Deadline, Span};
+use crate::handle::{Close, Handle, WeakHandle};
+use crate::section::Guarded;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A pool of application processes. Clones are handles to the same pool; dropping the last one closes
+/// it.
+pub struct ApplicationPool<S: Spawner>(Handle<Inner<S>>);
+
+impl<S: Spawner> Clone for ApplicationPool<S> {
+    fn clone(&self) -> Self {
+        ApplicationPool(self.0.clone())
+    }
+}
+
+/// A handle that does not keep the pool open.
+pub struct WeakPool<S: Spawner>(WeakHandle<Inner<S>>);
+
+impl<S: Spawner> WeakPool<S> {
+    /// Returns the pool, if a handle keeps it open.
+    pub fn upgrade(&self) -> Option<ApplicationPool<S>> {
+        self.0.upgrade().map(ApplicationPool)
+    }
+}
+
+impl<S: Spawner> Clone for WeakPool<S> {
+    fn clone(&self) -> Self {
+        WeakPool(self.0.clone())
+    }
+}
+
+impl<S: Spawner> fmt::Debug for WeakPool<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakPool")
+    }
+}
+
+impl<S: Spawner> ApplicationPool<S> {
+    /// Returns a builder of a pool whose processes `spawner` makes.
+    pub fn builder(spawner: S) -> Builder<S> {
+        Builder::new(spawner)
+    }
+
+    pub(crate) fn from_inner(inner: Arc<Inner<S>>) -> Self {
+        ApplicationPool(Handle::new(inner))
+    }
+    #[inline]
+    pub(crate) fn inner(&self) -> &Arc<Inner<S>> {
+        self.0.target()
+    }
+
+    /// Detaches the process with this identifier. Returns whether there was such a process.
+    ///
+    /// A detached process gets no more sessions. It finishes those it has, within the drain's
+    /// time-out, and is shut down.
+    pub fn detach(&self, identifier: Identifier) -> bool {
+        self.inner().critical(|state, fx| {
+            state.detach_without_lock(identifier, DetachReason::Requested, fx)
+        })
+    }
+
+    /// Detaches all processes of the group with this name, as [`detach`](Self::detach) does, and
+    /// forgets the group: the next get for it makes a new one. Returns whether there was such a group.
+    pub fn detach_group(&self, name: &str) -> bool {
+        self.inner().critical(|state, fx| state.detach_group(name, fx))
+    }
+
+    /// Sets how many processes the pool may have. If it has more, it shuts none of them down, but
+    /// spawns fewer. A rolling restart under way may have to wait until some have left.
+    ///
+    /// # Errors
+    /// [`BuildError::MaxIsZero`].
+    pub fn set_max(&self, max: usize) -> Result<(), BuildError> {
+        if max == 0 {
+            return Err(BuildError::MaxIsZero);
+        }
+        self.inner().critical(|state, fx| state.mutate_max(max, fx));
+        Ok(())
+    }
+
+    /// Sets how many processes one group may have; 0: as many as the pool.
+    pub fn set_max_per_app(&self, max_per_app: usize) {
+        self.inner().critical(|state, fx| state.mutate_max_per_app(max_per_app, fx));
+    }
+
+    /// Sets for how long a process may be idle before it is shut down; zero: for ever.
+    pub fn set_max_idle_time(&self, max_idle_time: Duration) {
+        self.inner().critical(|state, fx| {
+            state.max_idle_time = Span::new(max_idle_time);
+            if let Some(due) = state.next_due() {
+                state.is_due(due, fx);
+            }
+        });
+    }
+
+    /// Does what the cleaner's thread does in one pass: for pools built without it.
+    pub fn clean(&self) {
+        self.inner().critical(|state, fx| state.clean(fx));
+    }
+
+    /// Returns how many processes and gets there are, in O(1).
+    pub fn counts(&self) -> Counts {
+        self.inner().critical(|state, _| state.counts())
+    }
+
+    /// Returns a consistent picture of the whole pool.
+    pub fn snapshot(&self) -> Snapshot {
+        self.inner().snapshot()
+    }
+
+    /// Closes the pool and waits until its spawns have ended. May be called again.
+    ///
+    /// Gets that wait fail with [`GetError::Closed`](super::GetError::Closed). Idle processes are shut down now, busy
+    /// ones when their sessions have ended. Spawns in flight are cancelled.
+    ///
+    /// Called from within a spawn, `shut_down` or the observer, it does not wait. A thread that ends, and drops
+    /// a thread-local value that calls this, may not wait either.
+    ///
+    /// Dropping the last handle closes the pool without waiting.
+    pub fn close(&self) {
+        let inner = self.inner();
+        Inner::close(inner);
+        if !WorksFor::is_for(inner) {
+            // This wait ends: by its contract a spawner ends a spawn that is cancelled.
+            inner.wait_for(End::OfSpawns, Deadline::Never);
+        }
+    }
+
+    /// Waits until a closed pool has no session, process or spawn left. Returns whether that was so within
+    /// `timeout`.
+    pub fn wait_closed(&self, timeout: Duration) -> bool {
+        let deadline = self.inner().clock().deadline(timeout);
+        self.inner().wait_for(End::OfEverything, deadline)
+    }
+
+    /// Returns a handle that does not keep the pool open.
+    pub fn downgrade(&self) -> WeakPool<S> {
+        WeakPool(self.0.downgrade())
+    }
+}
+
+impl<S: Spawner> fmt::Debug for ApplicationPool<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ApplicationPool").field(&self.counts()).finish()
+    }
+}

@@ -1,0 +1,52 @@
+//! Runs the effects of a section, without the lock.
+
+use super::effects::{Effect, Effects};
+use super::inner::Inner;
+use super::spawner::{Process, ShutDown, Spawner};
+use super::works_for::WorksFor;
+use crate::section::Guarded;
+use crate::user_code::{contain, drop_contained};
+use std::mem::take;
+use std::sync::Arc;
+
+impl<S: Spawner> Effects<S> {
+    /// Takes every effect out of the list and runs it.
+    #[cold]
+    pub(super) fn run(&mut self, pool: &Arc<Inner<S>>) {
+        let _works = WorksFor::pool(pool);
+        for effect in self.first.take().into_iter().chain(take(&mut self.rest)) {
+            // A panic of user code has no caller here to report to. It must only not spread.
+            let _ = contain(|| effect.run(pool));
+        }
+        if self.disposals > 0 {
+            pool.critical(|state, fx| {
+                state.disposing -= self.disposals;
+                state.notify_if_ended(fx);
+            });
+        }
+    }
+}
+
+impl<S: Spawner> Effect<S> {
+    fn run(self, pool: &Arc<Inner<S>>) {
+        match self {
+            Effect::Wake(wake) => wake.wake(),
+            Effect::Dispose(entry, how) => {
+                let _ = contain(|| entry.process.shut_down(how));
+            }
+            Effect::Unwanted(process) => {
+                let _ = contain(|| process.shut_down(ShutDown::Drained));
+            }
+            Effect::DropError(error) => drop_contained(error),
+            Effect::DropEntry(entry) => drop(entry),
+            Effect::DropWaker(waker) => drop_contained(waker),
+            Effect::Cancel(token) => token.cancel(),
+            Effect::Event(event) => {
+                pool.notify_observer(&event);
+                drop_contained(event);
+            }
+            Effect::Spawn(order) => pool.start_spawner_thread(order),
+            Effect::WakeCleaner => pool.wake_cleaner(),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! An order to spawn one process. It carries the reservation of the section that made it.
+
+use super::options::PoolOptions;
+use super::spawner::{CancelToken, Identifier};
+use crate::collections::slab_list::Key;
+
+/// What the new process is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It raises `count`.
+    Addition,
+    /// It replaces an outdated process.
+    Replacement,
+}
+
+/// One spawn to be made.
+pub(crate) struct SpawnOrder {
+    pub(crate) group: Key,
+    /// Names the spawn, and later its process.
+    pub(crate) ticket: Identifier,
+    pub(crate) kind: Kind,
+    /// Holds the application's root, which the pseudocode does not pass to its spawner thread (erratum E7).
+    pub(crate) options: PoolOptions,
+    pub(crate) cancel: CancelToken,
+    /// Whether the spawner reloads first.
+    pub(crate) reload: bool,
+}

@@ -1,0 +1,18 @@
+//! Counters over the life of a pool.
+
+/// What a pool has done since it was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Totals {
+    /// Spawns that gave a process.
+    pub spawned: u64,
+    /// Spawns that failed.
+    pub spawns_failed: u64,
+    /// Processes detached.
+    pub detached: u64,
+    /// Sessions closed.
+    pub processed: u64,
+    /// Gets that had to wait.
+    pub waited: u64,
+}

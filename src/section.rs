@@ -1,0 +1,261 @@
+//! Critical sections: the one way in which a pool or an interlock touches its state.
+//!
+//! A [`Guarded`] owner keeps its state in a [`Lock`]. Only this module takes the lock.
+//!
+//! # No user code under a lock
+//! A section changes the state and leaves everything else in its list of effects: wakers, callbacks,
+//! and the drop of each value that a user gave. [`Guarded::critical`] runs the section, settles the state,
+//! asserts each invariant in builds with debug assertions, releases the lock and runs the effects.
+//! User code may therefore call the owner again from wherever it is called.
+//!
+//! # No wake-up is lost
+//! A caller that cannot go on joins a queue of the state and waits by a [`Turn`]:
+//! 1. The section that makes the caller wait also puts it into the queue.
+//! 2. The section that grants an outcome stores it in the state, and wakes the waiter afterwards.
+//! 3. A waiter looks for its outcome under the lock. A thread releases the lock only by going to sleep
+//!    on its condition variable; a task stores its waker before the lock is released.
+//! 4. A waiter gives up in a section of its own, which finds the outcome if one was granted
+//!    meanwhile. [`Wait::give_up`] then passes it on.
+//!
+//! By 1 and 3 a grant comes either before the look, which finds it, or after it, and wakes the waiter. The models
+//! in `models/section/` hold these four steps against every interleaving.
+
+use crate::clock::{Clock, Deadline};
+use crate::collections::wait_queue::Wake;
+use crate::sync::{Condvar, Mutex, MutexGuard, has_failed, may_step_aside};
+use crate::user_code::drop_contained;
+use std::future::Future;
+use std::mem;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// A state that is reached by critical sections alone, and the clock of its waits.
+pub(crate) struct Lock<T> {
+    state: Mutex<T>,
+    clock: Clock,
+}
+
+impl<T> Lock<T> {
+    pub(crate) fn new(state: T, clock: Clock) -> Self {
+        Lock { state: Mutex::new(state), clock }
+    }
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+    /// Reads the state under the lock, without a section's end.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&self.state.lock())
+    }
+    /// Wakes waiting threads, which then look at a manual clock again. `threads` is evaluated under the lock: a
+    /// thread that has read the clock keeps the lock until it sleeps.
+    pub(crate) fn clock_advanced(&self, threads: impl FnOnce(&T) -> Vec<Arc<Condvar>>) {
+        for condvar in self.look(threads) {
+            condvar.notify_all();
+        }
+    }
+    /// For tests that break the state on purpose.
+    #[cfg(test)]
+    pub(crate) fn break_state<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        f(&mut self.state.lock())
+    }
+}
+
+/// The owner of a state behind a [`Lock`].
+pub(crate) trait Guarded {
+    type State: 'static;
+    /// What a section leaves to be done without the lock.
+    type Effects;
+    /// What holds at the end of each section.
+    #[cfg(any(test, debug_assertions))]
+    const INVARIANTS: &'static [Invariant<Self::State>];
+
+    fn lock(&self) -> &Lock<Self::State>;
+    /// Returns an empty list.
+    fn effects(&self) -> Self::Effects;
+    /// Ends each section, under the lock: grants what has become free.
+    fn settle(&self, state: &mut Self::State, fx: &mut Self::Effects);
+    /// Runs the effects, without the lock. A panic in one keeps the others from nothing.
+    ///
+    /// Takes every value out of the list, which is forgotten afterwards: so a section without effects
+    /// pays for one comparison and no destructor.
+    fn run(&self, fx: &mut Self::Effects);
+
+    /// Runs `section` under the lock, and its effects after it.
+    #[inline]
+    fn critical<R>(&self, section: impl FnOnce(&mut Self::State, &mut Self::Effects) -> R) -> R {
+        let mut fx = self.effects();
+        let mut state = self.lock().state.lock();
+        let result = section(&mut state, &mut fx);
+        end_section(self, state, fx);
+        result
+    }
+
+    /// Waits for the outcome of `wait`, as patiently as the caller is.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the wait up.
+    fn turn<W: Wait<Self>>(&self, wait: W, patience: Patience) -> Turn<'_, Self, W> {
+        Turn { owner: self, wait: Some(wait), patience }
+    }
+}
+
+#[inline]
+fn end_section<G: Guarded + ?Sized>(
+    owner: &G,
+    mut state: MutexGuard<'_, G::State>,
+    mut fx: G::Effects,
+) {
+    owner.settle(&mut state, &mut fx);
+    #[cfg(debug_assertions)]
+    if let Some(broken) = broken(G::INVARIANTS, &state).next() {
+        panic!("{broken}");
+    }
+    drop(state);
+    owner.run(&mut fx);
+    mem::forget(fx);
+}
+
+/// One invariant of a state: its name in `spec/`, what it says, and whether it holds.
+#[cfg(any(test, debug_assertions))]
+pub(crate) struct Invariant<T> {
+    pub(crate) name: &'static str,
+    pub(crate) says: &'static str,
+    pub(crate) holds: fn(&T) -> bool,
+}
+
+/// Returns a message for each invariant that does not hold.
+#[cfg(any(test, debug_assertions))]
+pub(crate) fn broken<T>(all: &[Invariant<T>], state: &T) -> impl Iterator<Item = String> {
+    let broken = all.iter().filter(|invariant| !(invariant.holds)(state));
+    broken.map(|i| format!("{} does not hold: {}", i.name, i.says))
+}
+
+/// A table of invariants: on each line a name, what it says, and a function of the state.
+#[cfg(any(test, debug_assertions))]
+macro_rules! invariants {
+    ($($name:literal $says:literal $holds:ident;)*) => {
+        &[$($crate::section::Invariant { name: $name, says: $says, holds: $holds },)*]
+    };
+}
+#[cfg(any(test, debug_assertions))]
+pub(crate) use invariants;
+
+/// How a caller waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// It returns at once.
+    None,
+    /// The thread sleeps, until the deadline.
+    Thread(Deadline),
+    /// The future is pending. Deadlines are its runtime's business.
+    Task,
+}
+
+/// One place in a queue of the owner's state.
+pub(crate) trait Wait<G: Guarded + ?Sized>: Unpin + Sized {
+    type Outcome;
+    /// What giving up comes to.
+    type GivenUp;
+
+    /// Takes the outcome, if it was granted. Changes nothing otherwise.
+    fn take(&mut self, state: &mut G::State, fx: &mut G::Effects) -> Option<Self::Outcome>;
+    /// Returns how this waiter is woken. Called only while it has no outcome.
+    fn wake<'s>(&self, state: &'s mut G::State) -> &'s mut Wake;
+    /// Leaves the queue, and passes on an outcome that was granted meanwhile.
+    fn give_up(&mut self, state: &mut G::State, fx: &mut G::Effects) -> Self::GivenUp;
+    /// Gives the wait up when its future is dropped.
+    fn cancel(mut self, owner: &G) {
+        owner.critical(|state, fx| {
+            self.give_up(state, fx);
+        });
+    }
+}
+
+/// A wait, as a future. Polled for a thread it blocks, and is ready after its first poll: see [`now`]. `Err`: the
+/// deadline has passed.
+#[must_use = "a future does nothing unless it is polled"]
+pub(crate) struct Turn<'a, G: Guarded + ?Sized, W: Wait<G>> {
+    owner: &'a G,
+    /// None once the wait has ended.
+    wait: Option<W>,
+    patience: Patience,
+}
+
+impl<G: Guarded + ?Sized, W: Wait<G>> Future for Turn<'_, G, W> {
+    type Output = Result<W::Outcome, W::GivenUp>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Turn { owner, wait: place, patience } = &mut *self;
+        let wait = place.as_mut().expect("not polled after completion");
+        if let Patience::Thread(deadline) = *patience {
+            let outcome = block(*owner, wait, deadline);
+            *place = None;
+            return Poll::Ready(outcome);
+        }
+        // A waker is user code: cloned before the lock, dropped after it. A panic of the clone is the
+        // caller's, and finds this wait as it was.
+        let mut waker = Some(cx.waker().clone());
+        let (outcome, former) = owner.critical(|state, fx| {
+            let outcome = wait.take(state, fx);
+            let former = match (&outcome, &mut waker) {
+                (None, Some(_)) => mem::replace(wait.wake(state), Wake::Task(waker.take())),
+                _ => Wake::Task(None),
+            };
+            (outcome, former)
+        });
+        drop_contained((former, waker));
+        match outcome {
+            Some(outcome) => {
+                *place = None;
+                Poll::Ready(Ok(outcome))
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<G: Guarded + ?Sized, W: Wait<G>> Drop for Turn<'_, G, W> {
+    fn drop(&mut self) {
+        if let Some(wait) = self.wait.take().filter(|_| !has_failed()) {
+            wait.cancel(self.owner);
+        }
+    }
+}
+
+/// The calling thread sleeps until it has its outcome, or until the deadline.
+fn block<G: Guarded + ?Sized, W: Wait<G>>(
+    owner: &G,
+    wait: &mut W,
+    deadline: Deadline,
+) -> Result<W::Outcome, W::GivenUp> {
+    let Lock { state: lock, clock } = owner.lock();
+    let mut fx = owner.effects();
+    let mut steps_aside = may_step_aside(clock.leaves_time_to_step_aside(deadline));
+    let mut state = lock.lock();
+    let outcome = loop {
+        if let Some(outcome) = wait.take(&mut state, &mut fx) {
+            break Ok(outcome);
+        }
+        if clock.has_passed(deadline) {
+            break Err(wait.give_up(&mut state, &mut fx));
+        }
+        let condvar = wait.wake(&mut state).thread().expect("a thread waits").clone();
+        if mem::take(&mut steps_aside) {
+            state = lock.step_aside(state, &condvar);
+            continue;
+        }
+        clock.wait(&condvar, &mut state, deadline);
+    };
+    end_section(owner, state, fx);
+    outcome
+}
+
+/// Polls a future that waits by [`Patience::Thread`] alone, and is therefore ready at once.
+#[inline]
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("a thread waits within the poll"),
+    }
+}
