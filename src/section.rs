@@ -3,8 +3,8 @@
 //! A [`Guarded`] owner keeps its state in a [`Lock`]. Only this module takes the lock.
 //!
 //! # No user code under a lock
-//! A section changes the state and leaves everything else in its list of effects: wakers, callbacks,
-//! and the drop of each value that a user gave. [`Guarded::critical`] runs the section, settles the state,
+//! A section only changes the state. It leaves wakers, callbacks and drops of the user's values in its list of
+//! effects. [`Guarded::critical`] runs the section, settles the state,
 //! asserts each invariant in builds with debug assertions, releases the lock and runs the effects.
 //! User code may therefore call the owner again from wherever it is called.
 //!
@@ -64,9 +64,9 @@ impl<T> Lock<T> {
 /// The owner of a state behind a [`Lock`].
 pub(crate) trait Guarded {
     type State: 'static;
-    /// What a section leaves to be done without the lock.
+    /// The list of effects of one section.
     type Effects;
-    /// What holds at the end of each section.
+    /// Hold at the end of each section.
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<Self::State>];
 
@@ -75,10 +75,10 @@ pub(crate) trait Guarded {
     fn effects(&self) -> Self::Effects;
     /// Ends each section, under the lock: grants what has become free.
     fn settle(&self, state: &mut Self::State, fx: &mut Self::Effects);
-    /// Runs the effects, without the lock. A panic in one keeps the others from nothing.
+    /// Runs the effects, without the lock. If one panics, the others still run.
     ///
-    /// Takes every value out of the list, which is forgotten afterwards: so a section without effects
-    /// pays for one comparison and no destructor.
+    /// Takes every value out of the list, which is forgotten afterwards: a section without effects pays for one
+    /// comparison, and for no destructor.
     fn run(&self, fx: &mut Self::Effects);
 
     /// Runs `section` under the lock, and its effects after it.
@@ -155,10 +155,10 @@ pub(crate) enum Patience {
 /// One place in a queue of the owner's state.
 pub(crate) trait Wait<G: Guarded + ?Sized>: Unpin + Sized {
     type Outcome;
-    /// What giving up comes to.
+    /// The result of giving up.
     type GivenUp;
 
-    /// Takes the outcome, if it was granted. Changes nothing otherwise.
+    /// Takes the outcome, if it was granted. Otherwise leaves the state as it is.
     fn take(&mut self, state: &mut G::State, fx: &mut G::Effects) -> Option<Self::Outcome>;
     /// Returns how this waiter is woken. Called only while it has no outcome.
     fn wake<'s>(&self, state: &'s mut G::State) -> &'s mut Wake;
@@ -177,7 +177,7 @@ pub(crate) trait Wait<G: Guarded + ?Sized>: Unpin + Sized {
 #[must_use = "a future does nothing unless it is polled"]
 pub(crate) struct Turn<'a, G: Guarded + ?Sized, W: Wait<G>> {
     owner: &'a G,
-    /// None once the wait has ended.
+    /// Absent once the wait has ended.
     wait: Option<W>,
     patience: Patience,
 }

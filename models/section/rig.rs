@@ -112,7 +112,7 @@ impl Permits {
             fx.push(Effect::Callback);
         });
     }
-    /// Returns whether the caller has had to wait, or none if it gave up.
+    /// Returns whether the caller has had to wait, unless it gave up.
     pub(super) fn take(&self, patience: Patience) -> impl Future<Output = Option<bool>> {
         async move {
             let waiter = self.critical(|state, _| match state.free.checked_sub(1) {

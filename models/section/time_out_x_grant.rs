@@ -1,9 +1,8 @@
 //! A thread's deadline passes while a permit is given back.
 //!
-//! Guards that a thread looks for its outcome before it looks at the clock, and leaves the queue in the section
-//! in which it gives up: otherwise a permit is granted to a thread that has left, and is lost. Guards besides
-//! that a manual clock takes the lock before it wakes (`Lock::clock_advanced`): otherwise a thread that has read the clock and
-//! does not yet sleep misses it. Asserted: the thread has the permit, or the permit is free.
+//! Guards that a thread looks for its outcome before it sleeps, and that it keeps the lock from its look at the clock
+//! until it sleeps. Otherwise it misses the grant, or the moved clock (`Lock::clock_advanced`). Asserted: the thread has the
+//! permit, or the permit is free.
 
 use super::rig::{Permits, SECOND};
 use crate::models::rig::*;

@@ -22,8 +22,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
-/// The settings of a pool to be. See [`ApplicationPool::builder`].
-#[must_use = "a pool is made by `build`"]
+/// The settings of a new pool. See [`ApplicationPool::builder`].
+#[must_use = "`build` makes the pool"]
 pub struct Builder<S: Spawner> {
     spawner: S,
     max: usize,
@@ -59,43 +59,42 @@ impl<S: Spawner> Builder<S> {
         }
     }
 
-    /// How many processes there may be in all. Default: 6.
+    /// Sets how many processes the pool may have. Default: 6.
     pub fn max(mut self, max: usize) -> Self {
         self.max = max;
         self
     }
-    /// How many processes one group may have; 0, the default: as many as the pool.
+    /// Sets how many processes one group may have; 0, the default: as many as the pool.
     pub fn max_per_app(mut self, max_per_app: usize) -> Self {
         self.max_per_app = max_per_app;
         self
     }
-    /// For how long a process may be idle before it is shut down; zero: for ever. Default: 300 s.
+    /// Sets for how long a process may be idle before it is shut down; zero: for ever. Default: 300 s.
     pub fn max_idle_time(mut self, max_idle_time: Duration) -> Self {
         self.max_idle_time = max_idle_time;
         self
     }
-    /// For how long a detached process may finish its sessions before it is shut down all the same
-    /// (erratum E13). Default: 60 s.
+    /// Sets for how long a detached process may finish its sessions before it is shut down all the same.
+    /// Default: 60 s.
     pub fn drain_timeout(mut self, drain_timeout: Duration) -> Self {
         self.drain_timeout = drain_timeout;
         self
     }
-    /// How many processes may live beyond [`max`](Self::max) because some of them are detached and
-    /// finish their sessions, or are being replaced one by one; at the bound, spawns wait (erratum
-    /// E25). Default: as many as `max`. With 0 a rolling restart of a full pool cannot proceed.
+    /// Sets how many processes may live beyond [`max`](Self::max), because some are detached and finish their
+    /// sessions, or are being replaced. At the bound, spawns wait. Default: as many as `max`. With 0, a rolling
+    /// restart of a full pool cannot proceed.
     pub fn max_draining(mut self, max_draining: usize) -> Self {
         self.max_draining = Some(max_draining);
         self
     }
-    /// For how long a group does not spawn after a spawn has failed: `first`, doubled with every
-    /// failure in a row, at most `cap` (erratum E26). Default: 1 s and 30 s.
+    /// Sets for how long a group does not spawn after a failed spawn: `first`, doubled with every
+    /// failure in a row, at most `cap`. Default: 1 s and 30 s.
     pub fn back_off(mut self, first: Duration, cap: Duration) -> Self {
         self.back_off = (first, cap);
         self
     }
-    /// How to look up a file's time of modification. With it, each get looks at the restart files of
-    /// its group; without it, which is the default, restart files are ignored: the library does no
-    /// I/O of its own.
+    /// Sets the function that looks up a file's time of modification. With it, each get looks at the restart files of
+    /// its group. Without it, the default, the pool ignores restart files: the library does no I/O of its own.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, in_memory::InMemorySpawner};
@@ -111,39 +110,39 @@ impl<S: Spawner> Builder<S> {
         self.restart_files = Some(Box::new(look_up));
         self
     }
-    /// For how long a look at the restart files is good enough. Default: zero, every get looks.
+    /// Sets for how long a look at the restart files is used again. Default: zero, every get looks.
     pub fn stat_throttle(mut self, throttle: Duration) -> Self {
         self.stat_throttle = throttle;
         self
     }
-    /// Who is told what happens. Called without the pool's lock, on the thread on which it happens;
-    /// must not block for long.
+    /// Sets the observer of the pool's events. The pool calls it without its lock, on the thread that caused the event;
+    /// it must not block for long.
     pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.observer = Some(Box::new(observer));
         self
     }
-    /// Where the time comes from. Default: the system's monotonic clock.
+    /// Sets the clock. Default: the system's monotonic clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
-    /// Whether the pool has a thread for what is due at a time. Default: yes. Without it, call
+    /// Sets whether the pool has a cleaner thread. Default: yes. Without it, call
     /// [`ApplicationPool::clean`].
     pub fn cleaner(mut self, cleaner: bool) -> Self {
         self.cleaner = cleaner;
         self
     }
-    /// The stack size of spawner threads. Default: the system's.
+    /// Sets the stack size of spawner threads. Default: the system's.
     pub fn spawner_stack_size(mut self, bytes: usize) -> Self {
         self.spawner_stack_size = Some(bytes);
         self
     }
 
-    /// Makes the pool. It has no process yet.
+    /// Makes the pool, which begins without processes.
     ///
     /// # Errors
-    /// [`BuildError::MaxIsZero`] if [`max`](Self::max) is 0 (erratum E19);
-    /// [`BuildError::CleanerThread`] if the cleaner's thread cannot be started.
+    /// - [`BuildError::MaxIsZero`] if [`max`](Self::max) is 0.
+    /// - [`BuildError::CleanerThread`] if the cleaner's thread cannot be started.
     pub fn build(self) -> Result<ApplicationPool<S>, BuildError> {
         if self.max == 0 {
             return Err(BuildError::MaxIsZero);
@@ -194,7 +193,7 @@ impl<S: Spawner> State<S> {
             replacing: 0,
             draining: List::default(),
             max_draining: None,
-            condemned: List::default(),
+            marked: List::default(),
             first: List::default(),
             more: List::default(),
             replacements: List::default(),

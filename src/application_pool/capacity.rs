@@ -1,10 +1,11 @@
-//! Who gets the next process when not all can have one.
+//! Capacity: which group may spawn next when the pool is full.
 //!
-//! A group that wants a process and may not spawn one stands in one of four lists, first come, first
-//! served. [`State::new_app_group_creatable`], named after the text's condition variable, goes through
-//! them whenever something may have changed. Groups without a process come first: idle processes of
-//! others are evicted for them (erratum E29), and if all are busy one is told to make room for each
-//! (E18), so that none starves.
+//! A group that wants a process and may not spawn one waits in one of four lists (`Want`), first come, first
+//! served. [`State::new_app_group_creatable`], named after the pseudocode's condition variable, serves
+//! them whenever something may have changed.
+//!
+//! Groups without a process come first, so that each gets its turn. For each of them the pool evicts an idle
+//! process of another group (erratum E29), or marks a busy one for eviction (E18).
 
 use super::effects::Effects;
 use super::event::DetachReason;
@@ -15,8 +16,8 @@ use super::state::State;
 use crate::collections::slab_list::Key;
 
 impl<S: Spawner> State<S> {
-    /// The text's condition, with what is reserved counted in (erratum E3: INV-CAPACITY) and what drains
-    /// bounded (E25: INV-LIVE).
+    /// The pseudocode's condition. It also counts reservations (erratum E3: INV-CAPACITY), and bounds the processes
+    /// that drain (E25: INV-LIVE).
     pub(crate) fn spawning_allowed(&self, group: &Group) -> bool {
         self.may_reserve() && !self.is_capped(group)
     }
@@ -30,21 +31,21 @@ impl<S: Spawner> State<S> {
         self.max_per_app > 0 && group.size >= self.max_per_app
     }
 
-    /// What the group needs and does not have under way.
+    /// Returns what the group needs and does not have under way.
     pub(crate) fn wants(&self, key: Key) -> Want {
         let group = self.group(key);
-        // Who backs off stands in no line: nothing is evicted for it (PROP-BACK-OFF-SPARES).
+        // A group that backs off stands in no line, so no process is evicted for it (PROP-BACK-OFF-SPARES).
         if self.closed || group.spawning.is_some() || group.back_off_until.is_some() {
             return Want::Nothing;
         }
-        let somebody_waits = !group.queue.is_empty();
+        let has_waiters = !group.queue.is_empty();
         if group.outdated > 0 {
             Want::Replacement
-        } else if group.size == 0 && somebody_waits {
-            // It has nothing else to wait for (INV-WAIT-HAS-CAUSE).
+        } else if group.size == 0 && has_waiters {
+            // Only a first process can end those waits (INV-WAIT-HAS-CAUSE).
             Want::First
-        } else if somebody_waits || group.size < group.min_processes() && !group.forgotten {
-            // After every loss, not only when it is new (erratum E28: PROP-MINIMUM-REFILLED), until it is
+        } else if has_waiters || group.size < group.min_processes() && !group.forgotten {
+            // The minimum is refilled after every loss (erratum E28: PROP-MINIMUM-REFILLED), until the group is
             // detached by name (PROP-FORGOTTEN).
             if self.is_capped(group) { Want::Capped } else { Want::More }
         } else {
@@ -52,7 +53,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Gives out what capacity there is.
+    /// Starts the spawns for which there is capacity, and makes room for groups without a process.
     pub(crate) fn new_app_group_creatable(&mut self, fx: &mut Effects<S>) {
         if self.closed {
             return;
@@ -66,7 +67,7 @@ impl<S: Spawner> State<S> {
                 self.reconsider(loser, fx);
             } else {
                 if self.count + self.reserved >= self.max {
-                    self.condemn();
+                    self.mark_victims();
                 }
                 break;
             }
@@ -75,7 +76,7 @@ impl<S: Spawner> State<S> {
             && self.first.is_empty()
         {
             if self.is_capped(self.group(group)) {
-                // max_per_app was lowered meanwhile: it moves over to those that are capped.
+                // max_per_app was lowered meanwhile: move the group to the line of capped groups.
                 self.reconsider(group, fx);
             } else if self.may_reserve() {
                 self.start_spawn(group, Kind::Addition, fx);
@@ -83,20 +84,20 @@ impl<S: Spawner> State<S> {
                 break;
             }
         }
-        // Each wants the next as soon as it has one, until none is outdated (PROP-RESTART-ENDS).
+        // A group wants its next replacement as soon as it has one, until all are replaced (PROP-RESTART-ENDS).
         while let Some(group) = self.replacements.front()
             && self.has_live_room()
         {
             self.start_spawn(group, Kind::Replacement, fx);
         }
-        // Nobody makes room for a group that has it (INV-CONDEMNED).
-        while self.condemned.len() > self.first.len() {
-            self.reprieve(fx);
+        // No process stays marked for a group that needs it no longer (INV-CONDEMNED).
+        while self.marked.len() > self.first.len() {
+            self.unmark_oldest(fx);
         }
     }
 
-    /// Which idle process is evicted: the longest idle of a group above its minimum, or else the
-    /// longest idle (erratum E29: PROP-VICTIM). Passes over those that a minimum protects.
+    /// Returns the idle process to evict: the longest idle of a group above its minimum, or else the longest idle
+    /// (erratum E29: PROP-VICTIM). The search passes over processes that a minimum protects.
     fn victim(&self) -> Option<Key> {
         if self.evictable == 0 {
             return self.inactive_apps.front();
@@ -105,28 +106,28 @@ impl<S: Spawner> State<S> {
         idle.find(|&key| self.group(self.process(key).group).is_above_minimum())
     }
 
-    /// All processes are busy: one for each group that has none stops taking sessions, the least busy
-    /// of the group that is furthest above its minimum (erratum E18: PROP-NO-GROUP-STARVES).
-    fn condemn(&mut self) {
-        while self.condemned.len() < self.first.len() {
+    /// Marks a busy process for eviction for each group without a process: it takes no more sessions. The victim is the
+    /// least busy process of the group furthest above its minimum (erratum E18: PROP-NO-GROUP-STARVES).
+    fn mark_victims(&mut self) {
+        while self.marked.len() < self.first.len() {
             let Some(group) = self.by_surplus.first_of_highest() else { break };
             let processes = &mut self.groups[group.index()].processes;
             let key = processes.least_busy().expect("a group in this list has such a process");
             processes.remove(&mut self.processes, key);
-            self.processes[key.index()].condemned = true;
+            self.processes[key.index()].marked = true;
             processes.insert(&mut self.processes, key, End::Back);
-            self.condemned.push_back(&mut self.processes, key);
+            self.marked.push_back(&mut self.processes, key);
             self.refresh(group);
         }
     }
 
-    /// Room was made otherwise: the process condemned first may go on.
-    fn reprieve(&mut self, fx: &mut Effects<S>) {
-        let Some(key) = self.condemned.pop_front(&mut self.processes) else { return };
+    /// Room was made otherwise: the process that was marked first takes sessions again.
+    fn unmark_oldest(&mut self, fx: &mut Effects<S>) {
+        let Some(key) = self.marked.pop_front(&mut self.processes) else { return };
         let group = self.process(key).group;
         let processes = &mut self.groups[group.index()].processes;
         processes.remove(&mut self.processes, key);
-        self.processes[key.index()].condemned = false;
+        self.processes[key.index()].marked = false;
         processes.insert(&mut self.processes, key, End::Back);
         self.refresh(group);
         self.global_queue_position_became_available(group, fx);

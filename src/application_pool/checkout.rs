@@ -13,7 +13,7 @@ use crate::collections::slab_list::Key;
 use crate::section::Patience;
 use crate::sync::Arc;
 
-/// What one critical section makes of a get.
+/// The answer of one critical section to a get.
 pub(crate) enum Checkout<S: Spawner> {
     /// A session of this process, counted already.
     Serve(Arc<Entry<S>>),
@@ -26,9 +26,10 @@ pub(crate) enum Checkout<S: Spawner> {
 }
 
 impl<S: Spawner> State<S> {
-    /// `look` is what was seen of the restart files, outside the lock; it is tested in the first of a
-    /// get's attempts only (erratum E24: PROP-RESTART-ONCE), and is the baseline of a group that is
-    /// new in a later one.
+    /// Serves the get, refuses it, or puts it into its group's queue.
+    ///
+    /// `look` is a look at the restart files, made without the lock. Only the first attempt of a get may restart the group
+    /// by it (erratum E24: PROP-RESTART-ONCE). A group that is new takes it as the baseline.
     pub(crate) fn checkout_without_lock(
         &mut self,
         options: &PoolOptions,
@@ -55,18 +56,18 @@ impl<S: Spawner> State<S> {
             self.settle(key, fx);
         }
 
-        // Nobody is overtaken (erratum E17: PROP-NO-OVERTAKING): while a get waits, no process of its
-        // group has room (INV-EXACT-WAKE-UP).
+        // This overtakes no waiter (erratum E17: PROP-NO-OVERTAKING): while a get waits, no process of
+        // its group has room (INV-EXACT-WAKE-UP).
         let Some(process) = self.select_process(key) else {
             return self.wait(key, patience, fx);
         };
         if self.process(process).sessions > 0 {
-            // All are active. We use one of them, and spawn an extra process if we may.
+            // All processes are active: use one of them, and spawn an extra one if allowed.
             self.spawn_if_allowed(key, fx);
         }
         let entry = self.open_session(process);
-        // Only what taking a session changes: no get waits, nothing was freed, and what the group still
-        // wants it stands in line for already (INV-WANT).
+        // `settle` has no work here: no get waits, no capacity was freed, and the group's place in line is the same
+        // (INV-WANT).
         self.refresh(key);
         Checkout::Serve(entry)
     }
@@ -77,12 +78,12 @@ impl<S: Spawner> State<S> {
             && group.back_off_until.is_some()
             && let Some(error) = &group.last_error
         {
-            // Nothing that is under way could serve it (erratum E27).
+            // The group spawns no process now that could serve this get (erratum E27).
             return Checkout::Fail(GetError::Spawn(error.clone()));
         }
         let max_queue = group.options.max_queue();
         if matches!(patience, Patience::None) {
-            // A later try will find what this one asked for.
+            // A later try finds the process that this one asks for.
             self.spawn_if_allowed(key, fx);
             self.settle(key, fx);
             return Checkout::Fail(GetError::WouldBlock);
@@ -102,8 +103,8 @@ impl<S: Spawner> State<S> {
         Checkout::Wait { group: key, waiter }
     }
 
-    /// The restart file's state is compared with what this group saw last: two groups that share a
-    /// directory both see a change (erratum E22: PROP-RESTART-SEEN).
+    /// Returns whether the look asks for a restart. Each group compares it with its own last look, so two groups that
+    /// share a directory both see a change (erratum E22: PROP-RESTART-SEEN).
     fn needs_restart(&mut self, key: Key, look: &Look) -> bool {
         let group = self.group_mut(key);
         let changed = match group.seen.get_mut(&look.dir) {
@@ -113,14 +114,14 @@ impl<S: Spawner> State<S> {
                 false
             }
         };
-        // `always_restart.txt` does not restart what is being restarted already: under a stream of
-        // gets none would ever be served.
+        // `always_restart.txt` does not restart a group that is restarting already: a stream of gets would
+        // restart it for ever, and be served never.
         let always = look.always && !group.reload_pending && group.outdated == 0;
         changed || always && (group.size > 0 || group.spawning.is_some())
     }
 
-    /// The least busy process with room, the most recently freed one if one is idle
-    /// (PROP-CHOICE). The text's global queue is the case in which no process takes a second session.
+    /// Returns the least busy process with room; if some are idle, the most recently freed (PROP-CHOICE). The
+    /// pseudocode's global queue is the case in which no process takes a second session.
     fn select_process(&self, key: Key) -> Option<Key> {
         self.group(key).processes.first_with_room()
     }
@@ -128,13 +129,13 @@ impl<S: Spawner> State<S> {
     fn spawn_if_allowed(&mut self, key: Key, fx: &mut Effects<S>) {
         let group = self.group(key);
         let quiet = group.spawning.is_none() && group.back_off_until.is_none();
-        // While a restart is under way, what is spawned replaces what is old.
+        // During a restart, spawns are replacements.
         if quiet && group.outdated == 0 && self.spawning_allowed(group) {
             self.start_spawn(key, Kind::Addition, fx);
         }
     }
 
-    /// Counts one more session of the process.
+    /// Counts one more session of the process, and moves it behind its equals.
     pub(crate) fn open_session(&mut self, key: Key) -> Arc<Entry<S>> {
         let info = &mut self.processes[key.index()];
         let group = &mut self.groups[info.group.index()];
@@ -144,12 +145,12 @@ impl<S: Spawner> State<S> {
         info.sessions += 1;
         if info.sessions == 1 {
             group.idle -= 1;
-            // Its first session: it is not idle any more (INV-INACTIVE-IDLE).
+            // With its first session it is idle no longer (INV-INACTIVE-IDLE).
             self.inactive_apps.remove(&mut self.processes, key);
-            // What changes is this, and not max, which the text sets here (erratum E1: INV-ACTIVE).
+            // The pseudocode sets max here, instead of active (erratum E1: INV-ACTIVE).
             self.active += 1;
         }
-        // The text's move_to_back.
+        // The pseudocode's move_to_back.
         group.processes.insert(&mut self.processes, key, End::Back);
         entry
     }

@@ -1,9 +1,9 @@
-//! Shuts down what has been idle for too long, and whatever else is due at a time: the pseudocode's
-//! `cleaner`.
+//! The pseudocode's `cleaner`: does what is due at a time.
 //!
-//! It sleeps until the next thing is due, and without end while nothing is (erratum E30). Due are:
-//! processes that no minimum protects and that have been idle for `max_idle_time`; processes that
-//! drain for too long (E13); groups whose back-off ends and that want a process (E26, E28).
+//! It sleeps until the next item is due, and until it is woken while the list is empty (erratum E30). Due are:
+//! - processes that no minimum protects and that have been idle for `max_idle_time`;
+//! - processes that drain for too long (E13);
+//! - groups whose back-off ends and that want a process (E26, E28).
 
 use super::effects::Effects;
 use super::event::DetachReason;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl<S: Spawner> State<S> {
-    /// One pass: does what is due now.
+    /// Does everything that is due now.
     pub(crate) fn clean(&mut self, fx: &mut Effects<S>) {
         let now = self.clock.now();
         while let Some(key) = self.next_idle()
@@ -42,7 +42,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// When there is something to do again.
+    /// Returns when the next item is due.
     pub(crate) fn next_due(&self) -> Option<Time> {
         let idle =
             self.next_idle().map(|key| self.process(key).last_used.plus_span(self.max_idle_time));
@@ -51,8 +51,8 @@ impl<S: Spawner> State<S> {
         [idle, drain, back_off].into_iter().flatten().min()
     }
 
-    /// The longest idle process of a group above its minimum. Passes over those that a minimum
-    /// protects; there is nothing to pass over, or nothing to find, in the common cases.
+    /// Returns the longest idle process of a group above its minimum. The search passes over processes that a minimum
+    /// protects; commonly it ends at once.
     fn next_idle(&self) -> Option<Key> {
         if self.max_idle_time.is_zero() || self.evictable == 0 {
             return None;
@@ -70,15 +70,15 @@ impl<S: Spawner> State<S> {
 }
 
 impl<S: Spawner> Inner<S> {
-    /// The text's `thread cleaner`: a periodic executor that refers to the pool weakly and chooses each of
-    /// its pauses. It ends with the pool, or when a closed pool has nothing left.
+    /// Starts the pseudocode's `thread cleaner`: a periodic executor that refers to the pool weakly and chooses each of
+    /// its pauses. It ends when the pool is dropped, or when a closed pool is empty.
     pub(crate) fn start_cleaner(self: &Arc<Self>) -> Result<(), OpenError> {
         self.critical(|state, _| state.cleaner_runs = true);
         let cleaner = self.cleaner.get_or_init(|| {
             PeriodicExecutor::builder(Duration::MAX)
                 .name("cabrank cleaner")
                 .clock(self.clock().clone())
-                // The pool's own end is what ends it.
+                // The pool ends it, and no registry.
                 .unregistered()
                 .weak_ref(Arc::downgrade(self), Inner::cleaner)
         });
@@ -91,8 +91,8 @@ impl<S: Spawner> Inner<S> {
         }
     }
 
-    /// One pass, and how long the cleaner sleeps after it. Whoever makes something due earlier finds that
-    /// under the lock, and wakes it: also if it has not lain down yet.
+    /// Runs one pass, and returns how long the cleaner sleeps after it. A section that makes an item due earlier
+    /// wakes it, even if it does not sleep yet.
     pub(crate) fn cleaner(self: &Arc<Self>) -> Verdict {
         let mut verdict = Verdict::from(Flow::Stop);
         self.critical(|state, fx| {

@@ -1,8 +1,8 @@
 //! Takes processes out of the pool: the pseudocode's `detach_without_lock` and
-//! `detach_group_without_lock`, and what the text leaves open: draining (erratum E13).
+//! `detach_group_without_lock`. Draining, which it leaves open, is added (erratum E13).
 //!
-//! Nothing is joined here (erratum E2): a spawn that nobody wants any more is told so, and finds its
-//! group gone on.
+//! Detaching joins no thread (erratum E2). It cancels the spawn in flight; when that ends, its ticket is no
+//! longer the group's.
 
 use super::effects::{Effect, Effects};
 use super::event::{DetachReason, Event};
@@ -27,13 +27,13 @@ impl<S: Spawner> State<S> {
         true
     }
 
-    /// Takes an attached process out of its group. Idle, it is gone; else it drains.
+    /// Takes an attached process out of its group. An idle process is disposed of; a busy one drains.
     /// The caller settles the group.
     pub(crate) fn detach_process(&mut self, key: Key, reason: DetachReason, fx: &mut Effects<S>) {
         let info = &self.processes[key.index()];
-        let (group_key, idle, condemned) = (info.group, info.sessions == 0, info.condemned);
+        let (group_key, idle, marked) = (info.group, info.sessions == 0, info.marked);
         let identifier = info.entry.identifier;
-        // Its own group, and no name that whoever asks has at hand (erratum E6).
+        // The process knows its own group; a name given by the caller may be another's (erratum E6).
         let group = &mut self.groups[group_key.index()];
         if info.generation < group.generation {
             group.outdated -= 1;
@@ -45,18 +45,18 @@ impl<S: Spawner> State<S> {
             reason,
         });
 
-        // It may live on and drain, but is not found any more (INV-IDENTIFIER).
+        // While it drains it lives, but is no longer found (INV-IDENTIFIER).
         self.by_identifier.remove(&identifier);
-        // Out of its group's lists, it must count as detached: below it is marked, or is gone
+        // A process outside its group's lists is detached: below it begins to drain, or is removed
         // (INV-PROCESS-ACCESSIBLE).
         group.processes.remove(&mut self.processes, key);
         group.by_age.remove(&mut self.processes, key);
-        // On this one path, whoever detaches and why (erratum E9: INV-GROUP-SIZE).
+        // Every detach takes this path (erratum E9: INV-GROUP-SIZE).
         group.size -= 1;
-        if condemned {
-            self.condemned.remove(&mut self.processes, key);
+        if marked {
+            self.marked.remove(&mut self.processes, key);
         }
-        // It was in the list, or it was active: never both, and never neither (INV-INACTIVE-SIZE).
+        // A process is either in the list or active (INV-INACTIVE-SIZE).
         if idle {
             group.idle -= 1;
             self.inactive_apps.remove(&mut self.processes, key);
@@ -73,9 +73,9 @@ impl<S: Spawner> State<S> {
             let deadline = self.clock.now().plus(self.limits.drain_timeout);
             let info = &mut self.processes[key.index()];
             info.place = Place::Draining;
-            info.condemned = false;
+            info.marked = false;
             info.drain_deadline = deadline;
-            // Only who has sessions, and its group knows of it (INV-DRAINING).
+            // Only a process with sessions drains, and its group counts it (INV-DRAINING).
             self.draining.push_back(&mut self.processes, key);
             self.groups[group_key.index()].draining += 1;
             self.is_due(deadline, fx);
@@ -83,7 +83,7 @@ impl<S: Spawner> State<S> {
         self.refresh(group_key);
     }
 
-    /// A draining process has no session left, or its time is up: it is gone (PROP-DRAIN-ENDS).
+    /// Disposes of a draining process without sessions, or past its deadline (PROP-DRAIN-ENDS).
     pub(crate) fn end_drain(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
         let group = self.process(key).group;
         self.draining.remove(&mut self.processes, key);
@@ -93,29 +93,29 @@ impl<S: Spawner> State<S> {
     }
 
     fn dispose(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
-        // It leaves the data and is marked as gone in one section (INV-PROCESS-HERE).
+        // The same section removes the process and raises `gone` (INV-PROCESS-HERE).
         let info = self.processes.remove(key.index());
         info.entry.gone.raise();
         fx.push(Effect::Dispose(info.entry, how));
     }
 
-    /// Detaches every process of the group and gives up its spawn; gets that wait go on waiting, for
-    /// what comes after. The caller settles the group.
+    /// Detaches every process of the group and gives up its spawn. Its waiters stay, for the processes spawned
+    /// after this. The caller settles the group.
     pub(crate) fn detach_group_without_lock(
         &mut self,
         key: Key,
         reason: DetachReason,
         fx: &mut Effects<S>,
     ) {
-        // From the front until it is empty: nothing walks a list that is changed meanwhile (erratum E10).
+        // From the front until it is empty: no iterator walks a list that changes (erratum E10).
         while let Some(process) = self.group(key).by_age.front() {
             self.detach_process(process, reason, fx);
         }
         self.give_up_spawn(key, fx);
     }
 
-    /// The spawn in flight is nobody's any more. Its reservation stays until it has ended, for its
-    /// process lives.
+    /// Cancels the group's spawn in flight. Its reservation stays until the spawn has ended, because its process may
+    /// live until then.
     fn give_up_spawn(&mut self, key: Key, fx: &mut Effects<S>) {
         if let Some(spawning) = self.group_mut(key).spawning.take() {
             fx.push(Effect::Cancel(spawning.cancel));
@@ -128,7 +128,7 @@ impl<S: Spawner> State<S> {
         let group = self.group_mut(key);
         group.failures = 0;
         group.generation += 1;
-        // Whatever it has is of an older generation now (INV-OUTDATED).
+        // All its processes are of an older generation now (INV-OUTDATED).
         group.outdated = group.size;
         group.reload_pending = true;
         let name = &group.name;
@@ -137,7 +137,7 @@ impl<S: Spawner> State<S> {
             RestartMode::Immediate => {
                 self.detach_group_without_lock(key, DetachReason::Restarted, fx);
             }
-            // What is being spawned may be loading the old code.
+            // The spawn in flight may be loading the old code.
             RestartMode::Rolling => self.give_up_spawn(key, fx),
         }
         self.settle(key, fx);
@@ -148,14 +148,13 @@ impl<S: Spawner> State<S> {
         let Some(&key) = self.group_by_name.get(name) else { return false };
         self.detach_group_without_lock(key, DetachReason::Requested, fx);
         self.forget_history(key, fx);
-        // Those who wait are served by what comes after.
+        // Waiters are served by processes spawned after this.
         self.group_mut(key).forgotten = self.group(key).queue.is_empty();
         self.settle(key, fx);
         true
     }
 
-    /// Forgets what the group has learnt: its failures, its restart, and what it saw of its restart files
-    /// (PROP-BEGINS-ANEW).
+    /// Forgets the group's failures, its restart, and its last look at the restart files (PROP-BEGINS-ANEW).
     fn forget_history(&mut self, key: Key, fx: &mut Effects<S>) {
         self.end_back_off(key);
         let group = self.group_mut(key);
@@ -167,7 +166,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// The pool takes no more gets, and lets go of everything (erratum E32: INV-CLOSED).
+    /// Refuses further gets, ends all waits and detaches all processes (erratum E32: INV-CLOSED).
     pub(crate) fn close(&mut self, fx: &mut Effects<S>) {
         if self.closed {
             return;

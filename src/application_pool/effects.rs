@@ -1,6 +1,4 @@
-//! What a critical section leaves to be done without the lock.
-//!
-//! `Inner` runs the effects (`run_effects.rs`), in order.
+//! The effects of a critical section. They run without the lock, in order (`run_effects.rs`).
 
 use super::error::SpawnError;
 use super::event::Event;

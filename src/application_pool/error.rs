@@ -1,4 +1,4 @@
-//! What can go wrong, and whose fault it is.
+//! Errors, and whose fault each of them is.
 
 use std::error::Error;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 type Source = Arc<dyn Error + Send + Sync + 'static>;
 
-/// Why a process could not be spawned. Cheap to clone: every get that waited is told.
+/// Why a process could not be spawned. Cheap to clone: every get that waited for it receives a clone.
 #[derive(Clone, Debug)]
 pub struct SpawnError(Source);
 
 impl SpawnError {
-    /// An error with this cause; strings and errors both serve.
+    /// Returns an error with this cause: a string or an error.
     pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         SpawnError(Arc::from(cause.into()))
     }
-    /// The cause, to be looked at with `downcast_ref`.
+    /// Returns the cause, which `downcast_ref` can inspect.
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.0
     }
@@ -33,7 +33,7 @@ impl Error for SpawnError {
     }
 }
 
-/// Why a connection to a process could not be opened, and whose fault it is (erratum E31).
+/// Why a connection to a process could not be opened, and whose fault it is.
 #[derive(Debug)]
 pub struct ConnectError {
     local: bool,
@@ -41,19 +41,19 @@ pub struct ConnectError {
 }
 
 impl ConnectError {
-    /// The process is at fault: it is detached, and the `get` tries another.
+    /// Returns an error that is the process's fault: it is detached, and the `get` tries another.
     pub fn process(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         ConnectError { local: false, cause: cause.into() }
     }
-    /// The caller's side is at fault (no descriptors, no memory): the process stays.
+    /// Returns an error that is the fault of the caller's side (no descriptors, no memory): the process stays.
     pub fn local(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         ConnectError { local: true, cause: cause.into() }
     }
-    /// Whether the caller's side is at fault.
+    /// Returns whether the caller's side is at fault.
     pub fn is_local(&self) -> bool {
         self.local
     }
-    /// The cause, to be looked at with `downcast_ref`.
+    /// Returns the cause, which `downcast_ref` can inspect.
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.cause
     }
@@ -86,7 +86,7 @@ pub enum GetError {
     TimedOut,
     /// `try_get` would have had to wait.
     WouldBlock,
-    /// No process could be spawned, and the group has none.
+    /// A spawn failed, and the group has no process.
     Spawn(SpawnError),
     /// No connection could be opened.
     Connect(ConnectError),
@@ -117,11 +117,11 @@ impl Error for GetError {
     }
 }
 
-/// Why a pool could not be built. Names the option and the remedy.
+/// Why a pool could not be built. The message names the option and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// `max` was 0: no `get` could ever be served (erratum E19).
+    /// `max` was 0: no `get` could ever be served.
     MaxIsZero,
     /// The cleaner's thread could not be started.
     CleanerThread(String),

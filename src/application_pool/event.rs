@@ -1,4 +1,4 @@
-//! What the pool tells its observer, without its lock.
+//! The events that the pool reports to its observer, without its lock.
 
 use super::error::SpawnError;
 use super::options::RestartMode;
@@ -17,7 +17,7 @@ pub enum Event {
         group: Arc<str>,
         /// The process.
         identifier: Identifier,
-        /// Its number, if it has one.
+        /// Its process id, if it has one.
         pid: Option<u32>,
     },
     /// A process could not be spawned.
@@ -35,7 +35,7 @@ pub enum Event {
         group: Arc<str>,
         /// The process.
         identifier: Identifier,
-        /// Its number, if it has one.
+        /// Its process id, if it has one.
         pid: Option<u32>,
         /// Why.
         reason: DetachReason,
@@ -60,7 +60,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DetachReason {
-    /// Somebody called `detach` or `detach_group`.
+    /// `detach` or `detach_group` was called.
     Requested,
     /// It could not be connected to, or it broke a session.
     Failed,
@@ -68,7 +68,7 @@ pub enum DetachReason {
     Idle,
     /// It made room for another group.
     Evicted,
-    /// It has been given as many sessions as it may be given.
+    /// It was given its maximum of sessions.
     MaxRequests,
     /// A process with newer code takes its place.
     Restarted,

@@ -29,13 +29,12 @@ const THREAD: Patience = Patience::Thread(Deadline::Never);
 impl<S: Spawner> ApplicationPool<S> {
     /// Returns a session with a process of the application.
     ///
-    /// Uses the least busy process with room, spawns one if there is none, and waits for one if the
-    /// pool is full: first come, first served. There is no time limit; where sessions may last long, use
-    /// [`get_timeout`].
+    /// Uses the least busy process with room. Otherwise spawns a process, or, if the pool is full, waits for one:
+    /// first come, first served. There is no time limit; where sessions may last long, use [`get_timeout`].
     ///
     /// # Errors
     /// - [`GetError::Closed`] and [`GetError::QueueFull`].
-    /// - [`GetError::Spawn`] if no process could be spawned and the group has none.
+    /// - [`GetError::Spawn`] if a spawn failed and the group has no process.
     /// - [`GetError::Connect`] if no connection could be opened: after ten attempts with as many
     ///   processes, or at once if the caller's side is at fault.
     ///

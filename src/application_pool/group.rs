@@ -1,8 +1,10 @@
 //! The processes of one application: the pseudocode's `Group`.
 //!
-//! In the text a group exists while it has processes. Here its record outlives them, for three things
-//! must not be forgotten with the last process: who waits (erratum E4: the first process is spawned
-//! while its gets wait), that the group backs off (E26), and which restart file was seen (E22).
+//! The pseudocode's group exists while it has processes. Here its record outlives them, for three things
+//! that must survive the last process:
+//! - its waiters, which wait while the first process is spawned (erratum E4);
+//! - its back-off (E26);
+//! - its last look at the restart file (E22).
 
 use super::error::SpawnError;
 use super::options::PoolOptions;
@@ -18,11 +20,12 @@ use slab::Slab;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The pseudocode's `processes`: idle ones first (INV-GROUP-ORDER), most recently freed first; then by
-/// sessions, among equals the one that was least recently chosen or freed; in the end those that take
-/// no more.
+/// The pseudocode's `processes`, in this order:
+/// - idle processes (INV-GROUP-ORDER), most recently freed first;
+/// - busy ones by their sessions, among equals least recently chosen or freed first;
+/// - those that take no more sessions.
 ///
-/// The text finds the least busy by a scan; here it is the first with room, in O(1) (erratum E33).
+/// The pseudocode scans for the least busy process. Here it is the first with room, in O(1) (erratum E33).
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     open: RankList<InGroup>,
@@ -30,12 +33,12 @@ pub(crate) struct Processes {
     retiring: List<InGroup>,
 }
 
-/// Which end of its equals a process goes to.
+/// Where a process goes among its equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The text's `move_to_front`: most recently freed first.
+    /// The pseudocode's `move_to_front`: most recently freed first.
     Front,
-    /// The text's `move_to_back`: most recently chosen last.
+    /// The pseudocode's `move_to_back`: most recently chosen last.
     Back,
 }
 
@@ -47,23 +50,23 @@ impl Processes {
     pub(crate) fn retiring(&self) -> usize {
         self.retiring.len()
     }
-    /// The least busy process that takes a session.
+    /// Returns the least busy process that takes a session.
     pub(crate) fn first_with_room(&self) -> Option<Key> {
         self.open.first()
     }
-    /// The process with the fewest sessions among those that do not retire.
+    /// Returns the process with the fewest sessions that does not retire.
     pub(crate) fn least_busy(&self) -> Option<Key> {
         self.open.first().or_else(|| self.full.first())
     }
 
-    #[inline(always)] // Whoever moves a process takes it out and puts it in: it is looked up once for both.
+    #[inline(always)] // A move is a `remove` and an `insert`: inlined, they look the process up once.
     pub(crate) fn insert<S: Spawner>(
         &mut self,
         slab: &mut Slab<ProcessInfo<S>>,
         key: Key,
         end: End,
     ) {
-        // By its numbers as they are now: whoever changes them takes it out first (INV-GROUP-SORTED).
+        // A process is removed before its numbers change, and inserted by the new ones (INV-GROUP-SORTED).
         let place = slab[key.index()].right_place();
         slab[key.index()].place = place;
         let (ranked, rank) = match place {
@@ -86,7 +89,7 @@ impl Processes {
         }
     }
 
-    /// In the order of the text. For the invariants: not O(1).
+    /// Iterates in the order of the pseudocode. For the invariants: not O(1).
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn iter<'a, S: Spawner>(
         &'a self,
@@ -101,18 +104,18 @@ impl Processes {
 /// The spawn in flight for a group's current generation.
 #[derive(Debug)]
 pub(crate) struct Spawning {
-    /// The identifier that the process will have names the spawn, too.
+    /// Names the spawn, and later its process.
     pub(crate) ticket: Identifier,
     pub(crate) cancel: CancelToken,
 }
 
-/// What a group that cannot spawn at the moment waits for; each is a list of the pool.
+/// The want of a group that may not spawn at the moment. Each want is a list of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// Nothing.
+    /// It stands in no list.
     #[default]
     Nothing,
-    /// Its first process, for gets that wait: others must make room (errata E18, E29).
+    /// Its first process, for gets that wait: other groups make room (errata E18, E29).
     First,
     /// One more process, when there is room: for gets that wait, or up to the minimum.
     More,
@@ -127,7 +130,7 @@ pub(crate) struct Group {
     pub(crate) name: Arc<str>,
     pub(crate) options: PoolOptions,
     pub(crate) processes: Processes,
-    /// Attached processes, oldest first, so that a restart replaces the oldest first.
+    /// Attached processes, oldest first: in this order a restart replaces them.
     pub(crate) by_age: List<ByAge>,
     pub(crate) size: usize,
     pub(crate) idle: usize,
@@ -137,17 +140,17 @@ pub(crate) struct Group {
     pub(crate) queue: Queue,
 
     pub(crate) spawning: Option<Spawning>,
-    /// Spawns in flight, those that nobody wants any more included: the record must outlive them.
+    /// Spawns in flight, including those that were given up: the record must outlive them.
     pub(crate) spawns_in_flight: usize,
 
     /// Counts restarts.
     pub(crate) generation: u64,
     /// Attached processes of older generations.
     pub(crate) outdated: usize,
-    /// A restart was begun and no process with the new code has been attached yet (erratum E22).
+    /// A restart has begun, and its first new process is not attached yet (erratum E22).
     pub(crate) reload_pending: bool,
-    /// What was last seen of the restart file in each directory that its gets name: two application
-    /// roots may share a group.
+    /// The last look at the restart file, for each directory that its gets name: two application roots may
+    /// share a group.
     pub(crate) seen: HashMap<PathBuf, LastSeen>,
 
     /// Failed spawns in a row.
@@ -157,10 +160,10 @@ pub(crate) struct Group {
 
     /// Its part of the pool's `evictable`.
     pub(crate) evictable: usize,
-    /// Its rank in the pool's `by_surplus`, if it is there.
+    /// Its rank in the pool's `by_surplus`; absent: it is not in that list.
     pub(crate) surplus: Option<usize>,
     pub(crate) want: Want,
-    /// `detach_group` was called: the record goes when nothing needs it any more.
+    /// `detach_group` was called: the record is removed as soon as it is unused.
     pub(crate) forgotten: bool,
 
     pub(crate) wanting: Links,
@@ -210,7 +213,7 @@ linked!(
     Wanting, Group, wanting
 );
 linked!(
-    /// `by_surplus`: groups with a process that could be condemned, by how far they are above their
+    /// `by_surplus`: groups with a process that could be marked for eviction, by how far they are above their
     /// minimum.
     BySurplus, Group, by_surplus
 );

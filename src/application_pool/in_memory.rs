@@ -1,4 +1,4 @@
-//! A spawner whose processes live in memory: for the tests of those who use the pool.
+//! A spawner whose processes live in memory, for tests of programs that use the pool.
 //!
 //! Each spawn follows a [`Spawn`] script: it is ready at once or after a time, waits to be released,
 //! fails, hangs until it is cancelled, or panics. A process can be [killed](InMemoryProcess::kill), so
@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// What one spawn does. Made by its constructors, refined by its methods.
+/// The script of one spawn. Its constructors make it, and its methods refine it.
 #[derive(Clone, Debug)]
 pub struct Spawn {
     end: End,
@@ -81,7 +81,7 @@ impl Spawn {
         self.held = true;
         self
     }
-    /// How many sessions the process takes at once; 0: any number.
+    /// Sets how many sessions the process takes at once; 0: any number.
     #[must_use]
     pub fn concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency;
@@ -89,7 +89,7 @@ impl Spawn {
     }
 }
 
-/// A call that the pool makes to the outside; see [`InMemorySpawner::on_call`].
+/// A call of user code by the pool; see [`InMemorySpawner::on_call`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {
@@ -123,7 +123,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// What tests look at. Plain data behind a plain lock: it is not what the models explore.
+/// Data for tests, behind a plain lock that the models do not explore.
 #[derive(Default)]
 struct Book {
     next: VecDeque<Spawn>,
@@ -141,11 +141,11 @@ fn open<T>(lock: &StdMutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl InMemorySpawner {
-    /// A spawner whose processes are ready at once, and whose delays pass in real time.
+    /// Returns a spawner whose processes are ready at once, and whose delays pass in real time.
     pub fn new() -> Self {
         InMemorySpawner::with_clock(Clock::monotonic())
     }
-    /// A spawner whose delays pass on this clock.
+    /// Returns a spawner whose delays pass on this clock.
     pub fn with_clock(clock: Clock) -> Self {
         let shared = Arc::new(Shared {
             clock,
@@ -159,44 +159,44 @@ impl InMemorySpawner {
         InMemorySpawner(shared)
     }
 
-    /// The script of the next spawn for which none is set yet, of whatever application.
+    /// Adds the script of one more spawn, of any application. Each spawn takes the oldest.
     pub fn next(&self, spawn: Spawn) {
         open(&self.0.book).next.push_back(spawn);
     }
-    /// The script of all other spawns of this application.
+    /// Sets the script of all other spawns of this application.
     pub fn always(&self, app_root: impl Into<PathBuf>, spawn: Spawn) {
         open(&self.0.book).usual.insert(app_root.into(), spawn);
     }
-    /// The application's code from now on: what processes spawned later answer with.
+    /// Sets the application's code, which processes spawned later answer with.
     pub fn set_code(&self, app_root: impl Into<PathBuf>, code: impl Into<String>) {
         open(&self.0.book).code.insert(app_root.into(), code.into());
     }
-    /// Lets one spawn that is [held](Spawn::held) end; now, or when it comes to that.
+    /// Lets one spawn that is [held](Spawn::held) end: one that waits already, or the next.
     pub fn release(&self) {
         *self.0.releases.lock() += 1;
         self.0.changed.notify_all();
     }
-    /// Is called with each [`Call`] that the pool makes, on the same thread; may call the pool back. (What a process is
-    /// asked for when it is made, its number and its concurrency, is none.)
+    /// Sets a hook for each [`Call`] that the pool makes, run on the same thread. It may call the pool back. (The pool's
+    /// questions for a new process's id and concurrency are not among the calls.)
     pub fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
         *open(&self.0.hook) = Some(Arc::new(hook));
     }
 
-    /// How many spawns have begun.
+    /// Returns how many spawns have begun.
     pub fn begun(&self) -> usize {
         open(&self.0.book).begun
     }
-    /// The names of the groups that were reloaded, in order.
+    /// Returns the names of the groups that were reloaded, in order.
     pub fn reloaded(&self) -> Vec<String> {
         open(&self.0.book).reloaded.clone()
     }
-    /// The processes that have not been dropped, oldest first.
+    /// Returns the processes that have not been dropped, oldest first.
     pub fn processes(&self) -> Vec<InMemoryProcess> {
         let book = open(&self.0.book);
         let alive = book.processes.iter().filter_map(Weak::upgrade);
         alive.map(|facts| InMemoryProcess { facts }).collect()
     }
-    /// The processes that were shut down, in order, and why.
+    /// Returns the ids of the processes that were shut down, in order, and why.
     pub fn shut_down(&self) -> Vec<(u32, ShutDown)> {
         open(&self.0.book).shut_down.clone()
     }
@@ -304,7 +304,7 @@ impl Spawner for InMemorySpawner {
     }
 }
 
-/// The error of a spawn that was told to fail.
+/// The error of a spawn with a failing script.
 struct Scripted {
     message: String,
     spawner: Arc<Shared>,
@@ -349,27 +349,27 @@ pub struct InMemoryProcess {
 }
 
 impl InMemoryProcess {
-    /// Its number.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.facts.pid
     }
-    /// Its name in the pool.
+    /// Returns its identifier in the pool.
     pub fn identifier(&self) -> Identifier {
         self.facts.identifier
     }
-    /// The application's directory.
+    /// Returns the application's directory.
     pub fn app_root(&self) -> &Path {
         &self.facts.app_root
     }
-    /// It crashes: whoever connects to it from now on gets an error that is the process's fault.
+    /// Lets the process crash: each connect fails from now on, by the process's fault.
     pub fn kill(&self) {
         self.facts.killed.store(true, Ordering::SeqCst);
     }
-    /// The next `times` connects fail for reasons of the caller's.
+    /// Lets the next `times` connects fail, by the fault of the caller's side.
     pub fn run_out_of_descriptors(&self, times: u32) {
         self.facts.out_of_descriptors.store(times, Ordering::SeqCst);
     }
-    /// The next connect panics.
+    /// Lets the next connect panic.
     pub fn panic_on_connect(&self) {
         self.facts.panics.store(true, Ordering::SeqCst);
     }
@@ -432,15 +432,15 @@ pub struct InMemoryConnection {
 }
 
 impl InMemoryConnection {
-    /// The answer to a request: its text, and who answered.
+    /// Returns the answer to a request: its text, and the application that answered.
     pub fn request(&self, text: &str) -> String {
         format!("{text} from {}", self.process.app_root().display())
     }
-    /// The number of the process that answers.
+    /// Returns the id of the process that answers.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
-    /// The code that the process runs; see [`InMemorySpawner::set_code`].
+    /// Returns the code that the process runs; see [`InMemorySpawner::set_code`].
     pub fn code(&self) -> &str {
         &self.process.facts.code
     }

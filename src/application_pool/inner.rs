@@ -1,4 +1,4 @@
-//! What all handles of one pool share: its state, and the user's values that serve it.
+//! The part that all handles of one pool share: its state, and the user's values that serve it.
 
 use super::effects::Effects;
 use super::error::GetError;
@@ -132,7 +132,7 @@ pub(crate) struct WaitForEnd {
 }
 
 impl WaitForEnd {
-    /// Returns none if the end has come already.
+    /// Joins the queue of this end, unless it has come already.
     pub(crate) fn begin<S: Spawner>(state: &mut State<S>, end: End) -> Option<Self> {
         let waits = !state.has_come(end);
         waits.then(|| WaitForEnd { end, waiter: state.enqueue_for(end) })

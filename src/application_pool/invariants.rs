@@ -1,9 +1,7 @@
-//! Every invariant of the pool, by name: the text's (set right where erratum E8 says it is wrong), then
-//! those of what was added to it.
+//! Every invariant of the pool, by name: the pseudocode's (corrected by erratum E8), then the added ones.
 //!
-//! All are asserted at the end of every critical section in builds with debug assertions: so in
-//! every test and in every model. They look at everything, and are the only code under the lock that
-//! may.
+//! All are asserted at the end of every critical section in builds with debug assertions, so in every test
+//! and every model. They look at the whole pool; no other code under the lock may.
 
 use super::group::Want;
 use super::process_info::Place;
@@ -28,11 +26,11 @@ impl<S: Spawner> State<S> {
         "INV-COUNT" "count is the sum of the groups' sizes" count;
         "INV-ACTIVE" "active is the number of attached processes with sessions, and at most count" active;
         "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes" inactive_size;
-        "INV-INACTIVE-IDLE" "what is in inactive_apps is attached and has no session" inactive_idle;
+        "INV-INACTIVE-IDLE" "each process in inactive_apps is attached and has no session" inactive_idle;
         "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used" inactive_order;
         "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)" capacity;
-        "INV-LIVE" "what lives is at most max + max_draining, unless max was lowered (E25)" live;
-        "INV-RESERVED" "every spawn in flight has its reservation, and the other way round, and its group is known (E3, E11)" reserved;
+        "INV-LIVE" "at most max + max_draining processes live, unless max was lowered (E25)" live;
+        "INV-RESERVED" "there is one reservation for each spawn in flight, and its group is known (E3, E11)" reserved;
         "INV-SPAWNING" "a group that is spawning has a spawn in flight" spawning;
         "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group, which is known (E13)" draining;
         "INV-CONCURRENCY" "no process has more sessions than it takes" concurrency;
@@ -41,12 +39,12 @@ impl<S: Spawner> State<S> {
         "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)" waiting;
         "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
         "INV-WAIT-HAS-CAUSE" "a get that waits has a process, a spawn or a place in line to wait for (E21)" wait_has_cause;
-        "INV-CONDEMNED" "condemned processes are attached, have sessions, and are no more than starving groups (E18)" condemned;
-        "INV-BACK-OFF" "a group that backs off has an error, and without a process nobody waits for it (E27)" back_off;
+        "INV-CONDEMNED" "marked processes are attached, have sessions, and are at most as many as starving groups (E18)" marked;
+        "INV-BACK-OFF" "a group that backs off has an error, and without a process it has no waiter (E27)" back_off;
         "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
         "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;
-        "INV-WANT" "every group stands in the line that its state asks for" want;
-        "INV-CLOSED" "a closed pool has no process and no waiter, and no group stands in a line (E32)" closed;
+        "INV-WANT" "every group is in the list that its state asks for" want;
+        "INV-CLOSED" "a closed pool has no process and no waiter, and each of its lists of groups is empty (E32)" closed;
     };
 
     /// After `max` was lowered, what exceeds it may only become less, until it is within `max` again.
@@ -123,7 +121,7 @@ fn process_accessible<S: Spawner>(s: &State<S>) -> bool {
 fn process_here<S: Spawner>(s: &State<S>) -> bool {
     s.processes.iter().all(|(_, info)| !info.entry.gone.is_raised())
 }
-/// In a model every look at the flag is a step to be interleaved: here it would only hide others.
+/// In a model every look at the flag is a step: looks here would only hide others.
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 fn process_here<S: Spawner>(_: &State<S>) -> bool {
     true
@@ -167,7 +165,7 @@ fn live<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn reserved<S: Spawner>(s: &State<S>) -> bool {
-    // Spawns are counted by the groups that are known, and by no others.
+    // Only known groups count spawns.
     let in_flight: usize = s.groups.iter().map(|(_, group)| group.spawns_in_flight).sum();
     in_flight == s.reserved + s.replacing
 }
@@ -184,7 +182,7 @@ fn draining<S: Spawner>(s: &State<S>) -> bool {
     right &= s.draining.iter(&s.processes).count() == s.draining.len();
     let detached = s.processes.iter().filter(|(_, info)| info.is_detached());
     right &= detached.clone().count() == s.draining.len();
-    // Those of a group that is no longer known are counted by nobody.
+    // A process of an unknown group would be counted by no group.
     let of =
         |key: usize| detached.clone().filter(move |(_, info)| info.group.index() == key).count();
     let counted: usize = s.groups.iter().map(|(_, group)| group.draining).sum();
@@ -230,14 +228,14 @@ fn wait_has_cause<S: Spawner>(s: &State<S>) -> bool {
     })
 }
 
-fn condemned<S: Spawner>(s: &State<S>) -> bool {
-    let mut right = s.condemned.iter(&s.processes).all(|key| {
+fn marked<S: Spawner>(s: &State<S>) -> bool {
+    let mut right = s.marked.iter(&s.processes).all(|key| {
         let info = s.process(key);
-        info.condemned && info.place == Place::Retiring && info.sessions > 0
+        info.marked && info.place == Place::Retiring && info.sessions > 0
     });
-    let condemned = s.processes.iter().filter(|(_, info)| info.condemned);
-    right &= condemned.count() == s.condemned.len();
-    right && s.condemned.len() <= s.first.len()
+    let marked = s.processes.iter().filter(|(_, info)| info.marked);
+    right &= marked.count() == s.marked.len();
+    right && s.marked.len() <= s.first.len()
 }
 
 fn back_off<S: Spawner>(s: &State<S>) -> bool {
@@ -274,7 +272,7 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
     ];
     let listed: usize = lines.iter().map(|(line, _)| line.len()).sum();
     let wanting = s.groups.iter().filter(|(_, group)| group.want != Want::Nothing).count();
-    // As many as want something stand in lines, and each in one for what it wants.
+    // As many groups are listed as want something, and each is in the list of its want.
     let own = |(line, of): &(&List<_>, Want)| {
         line.iter(&s.groups).all(|key| s.groups[key.index()].want == *of)
     };
@@ -282,7 +280,7 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
         && lines.iter().all(own)
         && s.groups.iter().all(|(index, group)| {
             let right = s.wants(Key::new(index));
-            // That max_per_app was lowered is found when its turn comes.
+            // A group of `more` notices a lowered max_per_app when its turn comes.
             group.want == right || group.want == Want::More && right == Want::Capped
         })
 }

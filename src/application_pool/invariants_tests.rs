@@ -1,7 +1,7 @@
 //! Breaks every invariant on purpose, and sees that its assertion fires.
 //!
-//! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way its
-//! invariant is there to notice. A break may spoil others, too: what counts is that its own is told.
+//! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way that its
+//! invariant notices. A break may spoil others, too; its own must be reported.
 
 use super::group::Want;
 use super::process_info::Place;
@@ -134,7 +134,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = drains(s);
             info(s, key).sessions = 0;
         }),
-        // Counted by another group than its own: of its own nobody would know that it drains.
+        // Another group counts it, and its own does not know that it drains.
         ("INV-DRAINING", |s| {
             let (key, other) = (drains(s), group(s, "/c"));
             info(s, key).group = other;
@@ -164,7 +164,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("INV-CONDEMNED", |s| {
             let key = busy(s);
-            info(s, key).condemned = true;
+            info(s, key).marked = true;
         }),
         ("INV-BACK-OFF", |s| {
             let key = group(s, "/c");
@@ -184,11 +184,11 @@ fn breaks() -> Vec<(&'static str, Break)> {
 }
 
 #[test]
-fn a_break_of_each_invariant_is_told_by_its_name() {
+fn a_break_of_each_invariant_is_reported_by_its_name() {
     for (name, spoil) in breaks() {
         let broken = with_state(spoil);
-        let told = broken.iter().any(|text| text.starts_with(&format!("{name} ")));
-        assert!(told, "{name} was broken, and told was: {broken:#?}");
+        let reported = broken.iter().any(|text| text.starts_with(&format!("{name} ")));
+        assert!(reported, "{name} was broken, and this was reported: {broken:#?}");
     }
 }
 
@@ -199,7 +199,7 @@ fn every_invariant_has_its_break() {
     assert_eq!(broken, named);
 }
 
-/// Builds with debug assertions only: others do not look.
+/// Other builds do not check.
 #[cfg(debug_assertions)]
 #[test]
 #[should_panic(expected = "INV-COUNT does not hold")]

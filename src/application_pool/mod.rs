@@ -1,16 +1,33 @@
-//! The application pool: who wants a session with an application gets one of its processes.
+//! The application pool lends sessions with the processes of applications.
 //!
-//! # Reading it beside the pseudocode
-//! The text is *ApplicationPool algorithm* (Phusion Passenger 3.0.5); names are kept, errors of the
-//! text are numbered (E1 to E34) where the code differs from it.
+//! A [`get`](ApplicationPool::get) returns a session with the least busy process of an application. The pool spawns
+//! processes as they are needed, up to a limit, shuts idle ones down, and restarts those with old code.
 //!
-//! | in the text | here | as a pure machine |
+//! # How it works
+//! One lock protects the state. Every operation is one critical section in O(1), plus what it removes or wakes
+//! (`section.rs`). User code runs afterwards, without the lock: spawner, connect, file look-up, wakers, observer and
+//! drops of the user's values. A section that frees a process or capacity grants it to the oldest waiter before it
+//! ends (`wait_queue.rs`). So no caller overtakes another, and no wake-up is lost.
+//!
+//! # Limits
+//! - A [`Snapshot`] is one consistent picture: its section copies plain numbers of all processes. No other
+//!   section's length depends on how many there are.
+//! - The search for an idle process to evict or to clean passes over processes that a minimum
+//!   protects.
+//! - The pool keeps a group's record (its restart file's state, its last error) until
+//!   [`ApplicationPool::detach_group`].
+//!
+//! # Origin
+//! *ApplicationPool algorithm* (Phusion Passenger 3.0.5) describes the pool in pseudocode. The code keeps its
+//! names. Where the pseudocode is wrong, the code differs and cites an erratum of `spec/src/errata.rs`.
+//!
+//! | in the pseudocode | here | as a state machine in `spec/src/` |
 //! |---|---|---|
-//! | `PoolOptions` | [`PoolOptions`] | `spec/src/configuration.rs` |
+//! | `PoolOptions` | `options.rs` | `configuration.rs` |
 //! | `Group`, `ProcessInfo`, instance variables | `group.rs`, `process_info.rs`, `state.rs` | `pool.rs` |
 //! | `mutate_active`, `mutate_count`, `mutate_max`, `global_queue_position_became_available` | `state.rs` | `mutators.rs` |
-//! | `get` | [`ApplicationPool::get`], `mod.rs` | `get.rs` |
-//! | `detach` | [`ApplicationPool::detach`], `mod.rs` | `action.rs` |
+//! | `get` | `get.rs` | `get.rs` |
+//! | `detach` | `pool.rs` | `action.rs` |
 //! | `checkout_without_lock`, `select_process`, `needs_restart` | `checkout.rs`, `restart_files.rs` | `checkout.rs`, `restart.rs` |
 //! | `spawning_allowed`, `new_app_group_creatable` | `capacity.rs` | `capacity.rs` |
 //! | `spawn_in_background`, `spawner_thread_callback` | `spawning.rs` | `spawning.rs` |
@@ -19,22 +36,7 @@
 //! | `cleaner` | `cleaner.rs` | `cleaner.rs` |
 //! | invariants | `invariants.rs` | `invariants.rs` |
 //!
-//! The machine of `spec/` was explored to the last state, and `tests/application_pool/refinement` holds this pool against it.
-//!
-//! # How it works
-//! One lock, and under it only arithmetic: every operation is one critical section in O(1), plus what
-//! it removes or wakes. What runs foreign code (spawner, connect, file look-up, wakers, observers, the
-//! drop of a user's value) is left to be done after the lock is released (`effects.rs`). A process
-//! or capacity that becomes free is handed, under the lock, to whoever has waited for it longest, so
-//! nobody overtakes and no wake-up is lost (`wait_queue.rs`).
-//!
-//! # Limits
-//! - A [`Snapshot`] is one consistent picture, so it copies plain numbers of all processes under the
-//!   lock: the one section whose length depends on how many there are.
-//! - The search for an idle process to evict or to clean passes over processes that a minimum
-//!   protects.
-//! - A group's record (its restart file's state, its last error) is kept until
-//!   [`ApplicationPool::detach_group`].
+//! The state machine is explored completely, and the refinement tests compare this pool with it.
 
 mod builder;
 mod capacity;

@@ -1,26 +1,25 @@
-//! What a caller says about an application: the pseudocode's `PoolOptions`.
+//! The settings of an application: the pseudocode's `PoolOptions`.
 //!
-//! The options of one application are shared, not copied: [`PoolOptions`] is a counted reference to
-//! values that never change, so handing it to the pool costs one comparison of pointers, and the
-//! pool applies new values exactly when it is handed a different object.
+//! [`PoolOptions`] is a counted reference to values that never change. A `get` compares one pointer, and
+//! the pool applies new values exactly when it is given a different object.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How the pool replaces processes when a restart file says so (erratum E34).
+/// How the pool replaces processes when a restart file asks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RestartMode {
-    /// As the text has it: every process of the group goes at once, and the next `get` is served by
-    /// new code. What one wants in development.
+    /// Every process of the group leaves at once, and the next `get` is served by new code: for
+    /// development.
     #[default]
     Immediate,
-    /// A process with the new code is spawned beside the old ones, which serve until it is ready and
-    /// then leave one by one. If the new code does not boot, the old processes stay.
+    /// The old processes serve until a process with the new code is ready, and leave one by one. If the new code
+    /// does not boot, they stay.
     Rolling,
 }
 
-/// Which application a `get` is for, and how its group is to be run. Cheap to clone.
+/// The application that a `get` is for, and the settings of its group. Cheap to clone.
 ///
 /// ```
 /// use cabrank::PoolOptions;
@@ -41,8 +40,8 @@ struct Fields {
     restart_dir: Option<PathBuf>,
     restart_mode: RestartMode,
     max_queue: usize,
-    /// Where the pool found this object's group last time. A hint only: it is verified before use,
-    /// and being wrong costs one look into the map of names.
+    /// The key of the group that the pool found for this object last. It is verified before use; a wrong one
+    /// costs a look into the map of names.
     group_hint: AtomicUsize,
 }
 
@@ -60,8 +59,7 @@ impl Clone for Fields {
 }
 
 impl PoolOptions {
-    /// Options for the application in `app_root`, with the defaults below; the group is named after
-    /// the directory.
+    /// Returns the options of the application in `app_root`. Its group is named after the directory.
     ///
     /// Defaults: no minimum, no maximum of requests, the processes' own concurrency, restart files in
     /// `app_root/tmp`, immediate restarts, at most 100 waiting gets, environment `production`.
@@ -86,95 +84,95 @@ impl PoolOptions {
         self
     }
 
-    /// The name under which processes are grouped; several application roots may share one.
+    /// Sets the name of the group. Several application roots may share one.
     #[must_use]
     pub fn with_app_group_name(self, name: impl Into<String>) -> Self {
         self.with(|f| f.app_group_name = name.into())
     }
 
-    /// How many processes the pool keeps for this group once it has been asked for: the cleaner
-    /// leaves that many, and lost ones are replaced in the background (erratum E28). 0: none.
+    /// Sets how many processes the pool keeps for this group after its first get; default: 0. The cleaner leaves that
+    /// many, and lost ones are replaced in the background.
     #[must_use]
     pub fn with_min_processes(self, min: usize) -> Self {
         self.with(|f| f.min_processes = min)
     }
 
-    /// How many sessions a process may be given in all before it is shut down; 0: no limit.
+    /// Sets how many sessions a process is given in all before it is shut down; 0: no limit.
     /// Applies to processes attached from then on.
     #[must_use]
     pub fn with_max_requests(self, max: usize) -> Self {
         self.with(|f| f.max_requests = max)
     }
 
-    /// One session at a time for each process, whatever concurrency it claims: gets wait in the
-    /// pool's queue instead of the process's own. Applies to processes attached from then on.
+    /// Gives each process one session at a time, whatever concurrency it claims: gets wait in the pool's queue instead of
+    /// the process's own. Applies to processes attached from then on.
     #[must_use]
     pub fn with_global_queue(self, on: bool) -> Self {
         self.with(|f| f.use_global_queue = on)
     }
 
-    /// The directory of `restart.txt` and `always_restart.txt`, absolute or relative to the
+    /// Sets the directory of `restart.txt` and `always_restart.txt`, absolute or relative to the
     /// application root. Default: `tmp`.
     #[must_use]
     pub fn with_restart_dir(self, dir: impl Into<PathBuf>) -> Self {
         self.with(|f| f.restart_dir = Some(dir.into()))
     }
 
-    /// How a restart is carried out.
+    /// Sets how a restart is carried out.
     #[must_use]
     pub fn with_restart_mode(self, mode: RestartMode) -> Self {
         self.with(|f| f.restart_mode = mode)
     }
 
-    /// The environment the application runs in (`RAILS_ENV` and its kin).
+    /// Sets the environment that the application runs in, such as `RAILS_ENV`.
     #[must_use]
     pub fn with_environment(self, environment: impl Into<String>) -> Self {
         self.with(|f| f.environment = environment.into())
     }
 
-    /// How many gets may wait for this group; one more fails with `QueueFull`. 0: no limit.
+    /// Sets how many gets may wait for this group; one more fails with `QueueFull`. 0: no limit.
     #[must_use]
     pub fn with_max_queue(self, max: usize) -> Self {
         self.with(|f| f.max_queue = max)
     }
 
-    /// The application's top directory.
+    /// Returns the application's top directory.
     pub fn app_root(&self) -> &Path {
         &self.0.app_root
     }
-    /// The name of the group.
+    /// Returns the name of the group.
     pub fn app_group_name(&self) -> &str {
         &self.0.app_group_name
     }
-    /// The environment.
+    /// Returns the environment.
     pub fn environment(&self) -> &str {
         &self.0.environment
     }
-    /// The minimum of processes.
+    /// Returns the minimum of processes.
     #[inline]
     pub fn min_processes(&self) -> usize {
         self.0.min_processes
     }
-    /// The maximum of sessions a process is given; 0: none.
+    /// Returns the maximum of sessions that a process is given; 0: no limit.
     pub fn max_requests(&self) -> usize {
         self.0.max_requests
     }
-    /// Whether each process takes one session at a time.
+    /// Returns whether each process takes one session at a time.
     pub fn use_global_queue(&self) -> bool {
         self.0.use_global_queue
     }
-    /// How a restart is carried out.
+    /// Returns how a restart is carried out.
     #[inline]
     pub fn restart_mode(&self) -> RestartMode {
         self.0.restart_mode
     }
-    /// The bound of the queue; 0: none.
+    /// Returns the bound of the queue; 0: no limit.
     pub fn max_queue(&self) -> usize {
         self.0.max_queue
     }
-    /// Where the restart files are looked for.
+    /// Returns the directory of the restart files.
     pub fn restart_dir(&self) -> PathBuf {
-        // `join` with an absolute path is that path: both cases of the text in one line.
+        // `join` with an absolute path is that path, so this covers absolute directories, too.
         let dir = self.0.restart_dir.as_deref().unwrap_or(Path::new("tmp"));
         self.0.app_root.join(dir)
     }

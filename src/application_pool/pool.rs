@@ -77,7 +77,7 @@ impl<S: Spawner> ApplicationPool<S> {
         self.inner().critical(|state, fx| state.detach_group(name, fx))
     }
 
-    /// Sets how many processes the pool may have. If it has more, it shuts none of them down, but
+    /// Sets how many processes the pool may have. If it has more, they stay, and it
     /// spawns fewer. A rolling restart under way may have to wait until some have left.
     ///
     /// # Errors

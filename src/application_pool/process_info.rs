@@ -9,36 +9,36 @@ use crate::user_code::UserValue;
 
 /// The part that leaves the lock: the process itself, and the way back into the pool.
 ///
-/// The pool holds it strongly for as long as the process is in its data, a [`Lease`](super::Lease)
-/// while somebody connects, a [`Session`](super::Session) weakly.
+/// The pool holds it strongly while the process is in its data, a [`Lease`](super::Lease) while its
+/// caller connects. A [`Session`](super::Session) holds it weakly.
 pub(crate) struct Entry<S: Spawner> {
     pub(crate) process: UserValue<S::Process>,
     pub(crate) identifier: Identifier,
     pub(crate) pid: Option<u32>,
-    /// Where the `ProcessInfo` is, as long as `gone` is false.
+    /// The key of the `ProcessInfo`, as long as `gone` is false.
     pub(crate) key: Key,
-    /// The pseudocode's unlocked look at `detached` (erratum E15). Since a detached process with open
-    /// sessions is still counted while it drains (E13), what can be seen without the lock is that it
-    /// has left the pool's data for good. Set under the lock, never unset.
+    /// Whether the process has left the pool's data: the pseudocode's unlocked look at `detached` (erratum E15).
+    /// A detached process is still counted while it drains (E13), so this flag is set only afterwards. Set
+    /// under the lock, never unset.
     ///
     /// # Synchronization
-    /// Relaxed: who sees it set returns and touches nothing that the setter wrote, and who does not
-    /// see it takes the lock and looks again, ordered by the lock. There is no weaker ordering.
+    /// Relaxed, the weakest ordering, is enough. A reader that sees it set returns, and reads no data of the
+    /// setter's. A reader that does not see it takes the lock, which orders its second look.
     pub(crate) gone: Flag,
-    /// A cycle with the pool's own reference to this entry, broken when the process leaves the pool;
-    /// that every process leaves is what closing the pool sees to.
+    /// Forms a cycle with the pool's own reference to this entry, broken when the process leaves the pool.
+    /// Closing the pool makes every process leave.
     pub(crate) pool: std::sync::Arc<Inner<S>>,
 }
 
-/// Where an attached process stands in its group, and whether it takes another session.
+/// Where a process stands in its group, and whether it takes another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In the group, with room for a session; ranked by sessions.
     Open(usize),
     /// In the group, at the limit of its concurrency; ranked by sessions.
     Full(usize),
-    /// In the group, but takes no session any more: it has been given its last one, or it is to make
-    /// room for a group that has no process (erratum E18).
+    /// In the group, and takes no more sessions: it has been given its last one, or it makes room for a
+    /// group without a process (erratum E18).
     Retiring,
     /// Detached, with sessions open.
     Draining,
@@ -58,46 +58,46 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     /// The group, whose record outlives its processes.
     pub(crate) group: Key,
     pub(crate) start_time: Time,
-    /// When a session was last closed, or else the start (erratum E5).
+    /// When a session was last closed, or when the process was attached (erratum E5).
     pub(crate) last_used: Time,
     pub(crate) sessions: usize,
-    /// Sessions that were closed.
+    /// Closed sessions.
     pub(crate) processed: usize,
     /// How many sessions it takes at once; 0: any number.
     pub(crate) concurrency: usize,
     /// How many sessions it is given in all; 0: any number.
     pub(crate) max_requests: usize,
-    /// Which of the group's restarts it belongs to.
+    /// The group's generation when it was attached.
     pub(crate) generation: u64,
     pub(crate) place: Place,
-    /// Chosen to make room for a starving group (erratum E18).
-    pub(crate) condemned: bool,
+    /// Marked for eviction, to make room for a starving group (erratum E18).
+    pub(crate) marked: bool,
     pub(crate) drain_deadline: Time,
     /// The pseudocode's `iterator`.
     pub(crate) in_group: Links,
     pub(crate) by_age: Links,
     /// The pseudocode's `ia_iterator`.
     pub(crate) inactive: Links,
-    /// In the pool's `condemned` or `draining`; never both.
+    /// In the pool's `marked` or `draining`, never in both.
     pub(crate) leaving: Links,
 }
 
 impl<S: Spawner> ProcessInfo<S> {
-    /// Where it belongs, by its numbers.
+    /// Returns the place that its numbers ask for.
     pub(crate) fn right_place(&self) -> Place {
-        // What is open counts, too: it is not given more than it will have processed (INV-MAX-REQUESTS).
+        // Open sessions count: they will be processed, too (INV-MAX-REQUESTS).
         let exhausted =
             self.max_requests > 0 && self.processed + self.sessions >= self.max_requests;
-        if exhausted || self.condemned {
+        if exhausted || self.marked {
             Place::Retiring
         } else if self.concurrency > 0 && self.sessions >= self.concurrency {
-            // Nobody chooses from these (INV-CONCURRENCY).
+            // Full processes are not chosen (INV-CONCURRENCY).
             Place::Full(self.sessions)
         } else {
             Place::Open(self.sessions)
         }
     }
-    /// Whether it is not found in the pool any more (erratum E8: PROP-DETACHED-STATED).
+    /// Whether it has left its group (erratum E8: PROP-DETACHED-STATED).
     pub(crate) fn is_detached(&self) -> bool {
         self.place == Place::Draining
     }
@@ -116,6 +116,6 @@ linked!(
     Inactive, ProcessInfo<S: Spawner>, inactive
 );
 linked!(
-    /// `condemned` and `draining`.
+    /// `marked` and `draining`.
     Leaving, ProcessInfo<S: Spawner>, leaving
 );

@@ -1,8 +1,8 @@
 //! Looks at `restart.txt` and `always_restart.txt`: the pseudocode's `needs_restart`.
 //!
-//! The look is foreign code (it reads a file system) and happens once in each `get`, before the
-//! critical section (erratum E24); what it saw is compared with what the group saw last, under the
-//! lock. The library does no I/O of its own: the look-up is a function that the user gives.
+//! A look is user code (it reads a file system). Each `get` makes one, before its critical section (erratum
+//! E24), which compares it with the group's last look. The library does no I/O of its own: the user gives
+//! the function that looks a file up.
 
 use super::options::PoolOptions;
 use crate::clock::{Clock, Time};
@@ -14,30 +14,30 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Gives a file's time of modification.
+/// Returns a file's time of modification.
 pub(crate) type LookUp = dyn Fn(&Path) -> io::Result<SystemTime> + Send + Sync;
 
-/// What one look saw of one file.
+/// The result of one look at one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Absent,
     Modified(SystemTime),
-    /// The directory could not be read: nothing is concluded from that.
+    /// The directory could not be read, which asks for no restart.
     Unreadable,
 }
 
-/// What one look saw.
+/// One look at the files of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) dir: PathBuf,
-    /// When it was made, by a count of beginnings and ends of looks.
+    /// When it began and ended, by a count of beginnings and ends of looks.
     pub(crate) began: u64,
     pub(crate) ended: u64,
     pub(crate) always: bool,
     pub(crate) restart: Seen,
 }
 
-/// What a group saw last of one directory's restart file.
+/// A group's last look at one directory's restart file.
 #[derive(Debug)]
 pub(crate) struct LastSeen {
     seen: Seen,
@@ -49,8 +49,8 @@ impl LastSeen {
         LastSeen { seen: look.restart, ended: look.ended }
     }
 
-    /// Whether the look asks for a restart. Looks are made without the lock, so one may arrive after a
-    /// later one: only a look that began after the last one had ended is news.
+    /// Returns whether the look asks for a restart, and remembers it. Looks are made without the lock, so one may arrive
+    /// after a later one: only a look that began after the last one had ended counts.
     pub(crate) fn has_changed(&mut self, look: &Look) -> bool {
         if look.began < self.ended {
             return false;
@@ -61,19 +61,19 @@ impl LastSeen {
 }
 
 impl Seen {
-    /// Whether `now` asks for a restart, given what was seen before; remembers what must be
-    /// remembered. Creation and a new time do; deletion does not (erratum E23: PROP-RESTART-LOSS).
+    /// Returns whether `now` asks for a restart, and remembers it. Creation and a new time do; deletion does
+    /// not (erratum E23: PROP-RESTART-LOSS).
     pub(crate) fn has_changed(&mut self, now: Seen) -> bool {
         if now == Seen::Unreadable {
             return false;
         }
         let before = std::mem::replace(self, now);
-        // A first look that could not see anything is no baseline.
+        // An unreadable first look is no baseline.
         now != before && now != Seen::Absent && before != Seen::Unreadable
     }
 }
 
-/// The look-up, and what it found lately.
+/// The look-up, and its recent results.
 pub(crate) struct RestartFiles {
     look_up: UserValue<Box<LookUp>>,
     throttle: Duration,
@@ -92,7 +92,7 @@ impl RestartFiles {
         }
     }
 
-    /// Looks, or says what was seen less than the throttle's time ago.
+    /// Looks at the restart files, or returns a look that is younger than the throttle.
     pub(crate) fn look(&self, options: &PoolOptions, clock: &Clock) -> Look {
         let dir = options.restart_dir();
         if self.throttle.is_zero() {
@@ -125,7 +125,7 @@ impl RestartFiles {
                 drop_contained(error);
                 if absent { Seen::Absent } else { Seen::Unreadable }
             }
-            // A look-up that panics has seen nothing.
+            // A panic is treated like an unreadable directory.
             Err(_) => Seen::Unreadable,
         }
     }
@@ -150,10 +150,10 @@ mod tests {
         assert!(!seen.has_changed(t(1)), "readable again, unchanged");
     }
 
-    /// One get looks, is held up, and arrives after a later one has begun the restart: as the stress
-    /// test found, that counted as another change, and one touch restarted up to three times.
+    /// A get looks, is delayed, and arrives after a later one has begun the restart. If that counted as another
+    /// change, one touch would restart up to three times.
     #[test]
-    fn a_look_that_is_overtaken_is_no_news() {
+    fn an_overtaken_look_does_not_count() {
         let modified = |s| Seen::Modified(SystemTime::UNIX_EPOCH + Duration::from_secs(s));
         let look = |began, ended, s| Look {
             dir: PathBuf::new(),
@@ -166,14 +166,13 @@ mod tests {
         assert!(last.has_changed(&look(4, 5, 2)), "touched");
         assert!(!last.has_changed(&look(2, 3, 1)), "a look from before the touch");
         assert!(!last.has_changed(&look(3, 6, 1)), "one that began before the other had ended");
-        assert!(!last.has_changed(&look(7, 8, 2)), "nothing new");
+        assert!(!last.has_changed(&look(7, 8, 2)), "unchanged");
         assert!(last.has_changed(&look(9, 10, 1)), "put back");
     }
 
-    /// The same of a deletion, which is no news itself: that it was seen is remembered all the same
-    /// (errata E23, E24).
+    /// A deletion asks for no restart, and is remembered all the same (errata E23, E24).
     #[test]
-    fn a_look_that_is_overtaken_by_one_at_the_deletion_is_no_news() {
+    fn a_look_that_is_overtaken_by_a_look_after_the_deletion_does_not_count() {
         let look = |began, ended, restart| Look {
             dir: PathBuf::new(),
             began,

@@ -1,10 +1,7 @@
-//! One request and its answer with one process, and what happens at its end: the pseudocode's
-//! `session_has_been_closed`.
+//! Sessions, and their end: the pseudocode's `session_has_been_closed`.
 //!
-//! A [`Session`] refers to its process weakly: it keeps neither the process nor the pool from going,
-//! and when it is closed after them, closing does nothing. There are four ways for that to end, and a
-//! model reaches each: the process is no more; it is seen to have left without the lock; it is seen
-//! to have left under it; it is there.
+//! A [`Session`] refers to its process weakly. It keeps neither the process nor the pool alive, and closing it
+//! after they are gone has no effect. `Found` lists how a close may find its process; a model reaches each case.
 
 use super::effects::Effects;
 use super::event::DetachReason;
@@ -21,30 +18,30 @@ use std::ops::{Deref, DerefMut};
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It was closed: one request more is processed.
+    /// It was closed, and counts as a processed request.
     Closed,
-    /// It was never used: a get was cancelled, or could not connect for reasons of its own.
+    /// It was never used: a get was cancelled, or could not connect because of the caller's side.
     Unused,
     /// The process broke it.
     Failed,
 }
 
-/// Which way a close went.
+/// How a close found its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The process is no more.
+    /// The process was dropped.
     Null,
-    /// It has left: seen without the lock.
+    /// It has left the pool, as seen without the lock.
     GoneBeforeLock,
-    /// It has left: seen under the lock.
+    /// It has left the pool, as seen under the lock.
     GoneUnderLock,
     /// It drains, and was counted down.
     Draining,
-    /// It is in the pool.
+    /// It is attached.
     Live,
 }
 
-/// The text's `session_has_been_closed`, for a reference that is still strong.
+/// The pseudocode's `session_has_been_closed`, for a process that is still referred to.
 pub(crate) fn session_has_been_closed<S: Spawner>(entry: &Arc<Entry<S>>, end: Ending) -> Found {
     if entry.gone.is_raised() {
         return Found::GoneBeforeLock;
@@ -60,7 +57,7 @@ impl<S: Spawner> State<S> {
         ending: Ending,
         fx: &mut Effects<S>,
     ) -> Found {
-        // Once more: the first look was not under the lock (erratum E15).
+        // Once more: the first look was made without the lock (erratum E15).
         if entry.gone.is_raised() {
             return Found::GoneUnderLock;
         }
@@ -88,12 +85,12 @@ impl<S: Spawner> State<S> {
         let idle = info.sessions == 0;
         let group = &mut self.groups[group_key.index()];
         group.processes.remove(&mut self.processes, key);
-        // The text's move_to_front, if it is idle; else it waits its turn among its equals.
+        // The pseudocode's move_to_front, if the process is idle; otherwise it goes behind its equals.
         let end = if idle { End::Front } else { End::Back };
         group.processes.insert(&mut self.processes, key, end);
         if idle {
             group.idle += 1;
-            // Attached and idle, it belongs here (INV-PROCESS-IDLE); used last, it comes last
+            // An idle attached process belongs here (INV-PROCESS-IDLE), and the one used last comes last
             // (INV-INACTIVE-ORDER).
             self.inactive_apps.push_back(&mut self.processes, key);
             self.mutate_active(self.active - 1);
@@ -103,7 +100,7 @@ impl<S: Spawner> State<S> {
             self.detach_process(key, DetachReason::Failed, fx);
             self.settle(group_key, fx);
         } else if idle && info.place == Place::Retiring {
-            let reason = match info.condemned {
+            let reason = match info.marked {
                 true => DetachReason::Evicted,
                 false => DetachReason::MaxRequests,
             };
@@ -117,7 +114,7 @@ impl<S: Spawner> State<S> {
                     self.is_due(due, fx);
                 }
             }
-            if self.somebody_waits(group_key) {
+            if self.has_waiters(group_key) {
                 self.settle(group_key, fx);
             } else {
                 self.refresh(group_key);
@@ -126,17 +123,17 @@ impl<S: Spawner> State<S> {
         Found::Live
     }
 
-    /// Whether a process that has become less busy can be of use to anybody.
-    fn somebody_waits(&self, group: crate::collections::slab_list::Key) -> bool {
+    /// Whether a waiter or a starving group may use a process that has become less busy.
+    fn has_waiters(&self, group: crate::collections::slab_list::Key) -> bool {
         !self.group(group).queue.is_empty() || !self.first.is_empty()
     }
 }
 
-/// A process checked out of the pool, and not connected to by it: for callers that connect on their
-/// own, asynchronously for one. Dropping it closes the session.
+/// A process checked out of the pool, without a connection: for callers that connect on their own, for example
+/// asynchronously. Dropping it closes the session.
 #[must_use = "dropping a lease closes its session"]
 pub struct Lease<S: Spawner> {
-    /// Absent once it has been closed or turned into a session.
+    /// Absent once the lease has ended or has become a session.
     entry: Option<Arc<Entry<S>>>,
 }
 
@@ -145,31 +142,31 @@ impl<S: Spawner> Lease<S> {
         Lease { entry: Some(entry) }
     }
     pub(crate) fn entry(&self) -> &Arc<Entry<S>> {
-        self.entry.as_ref().expect("taken only by those who consume the lease")
+        self.entry.as_ref().expect("taken only by calls that consume the lease")
     }
 
-    /// The process, to connect to. The reference keeps its value, not its place in the pool.
+    /// Returns the process, to connect to. The reference keeps its value alive, not its place in the pool.
     pub fn process(&self) -> &S::Process {
         &self.entry().process
     }
-    /// The process's name in the pool.
+    /// Returns the identifier of the process.
     pub fn identifier(&self) -> Identifier {
         self.entry().identifier
     }
     /// Turns the lease into a session over `connection`.
     #[inline]
     pub fn connected(mut self, connection: <S::Process as Process>::Connection) -> Session<S> {
-        let entry = self.entry.take().expect("taken only by those who consume the lease");
+        let entry = self.entry.take().expect("taken only by calls that consume the lease");
         let info = Arc::downgrade(&entry);
         Session { identifier: entry.identifier, info, connection: Some(connection) }
     }
-    /// Closes the session: one request more is processed. The same as dropping the lease.
+    /// Closes the session, which counts as a processed request. The same as dropping the lease.
     pub fn close(self) {}
-    /// Gives the session back as if it had not been taken: no request was processed.
+    /// Gives the session back unused: it does not count as a processed request.
     pub fn cancel(mut self) {
         self.end(Ending::Unused);
     }
-    /// The process could not be used: ends the session and detaches the process.
+    /// Ends the session and detaches the process, which could not be used.
     pub fn fail(mut self) {
         self.end(Ending::Failed);
     }
@@ -194,7 +191,7 @@ impl<S: Spawner> fmt::Debug for Lease<S> {
     }
 }
 
-/// An open session with a process: derefs to the connection. Dropping it closes the connection, then
+/// An open session with a process. Dereferences to the connection. Dropping it closes the connection, then
 /// the session.
 #[must_use = "dropping a session closes it"]
 pub struct Session<S: Spawner> {
@@ -205,22 +202,21 @@ pub struct Session<S: Spawner> {
 }
 
 impl<S: Spawner> Session<S> {
-    /// The process's name in the pool.
+    /// Returns the identifier of the process.
     pub fn identifier(&self) -> Identifier {
         self.identifier
     }
-    /// Closes the session: one request more is processed. The same as dropping it.
+    /// Closes the session, which counts as a processed request. The same as dropping it.
     pub fn close(self) {}
-    /// The process broke the session: ends it and detaches the process, so that nobody else is sent
-    /// there.
+    /// Ends the session and detaches the process, which broke it: no further session goes there.
     pub fn fail(mut self) {
         self.end(Ending::Failed);
     }
 
     pub(crate) fn end(&mut self, end: Ending) -> Found {
         let Some(connection) = self.connection.take() else { return Found::Null };
-        // The connection goes first: who is handed the process next finds it free. Its drop is
-        // foreign code and may panic; the session is counted down all the same.
+        // The connection goes first: the next session finds the process free. Its drop is user code, and
+        // may panic; the session is counted down all the same.
         drop_contained(connection);
         match self.info.upgrade() {
             Some(entry) => session_has_been_closed(&entry, end),

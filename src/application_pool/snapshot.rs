@@ -1,6 +1,8 @@
 //! One consistent picture of the pool.
 
+use super::error::SpawnError;
 use super::inner::Inner;
+use super::options::PoolOptions;
 use super::process_info::{Place, ProcessInfo};
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
@@ -23,7 +25,7 @@ pub struct Snapshot {
     pub max_per_app: usize,
     /// Processes in the pool.
     pub count: usize,
-    /// Those of them that have a session.
+    /// Processes with a session, among these.
     pub active: usize,
     /// Spawns in flight.
     pub spawning: usize,
@@ -46,7 +48,7 @@ pub struct Snapshot {
 pub struct Counts {
     /// Processes in the pool.
     pub count: usize,
-    /// Those of them that have a session.
+    /// Processes with a session, among these.
     pub active: usize,
     /// Spawns in flight.
     pub spawning: usize,
@@ -77,11 +79,11 @@ pub struct GroupSnapshot {
     pub restarting: bool,
     /// How many restarts there were.
     pub generation: u64,
-    /// How long it will not spawn, because spawns failed.
+    /// For how long it spawns no process, because spawns failed.
     pub backing_off: Option<Duration>,
-    /// Why its latest spawn failed; none once one has succeeded.
+    /// Why its latest spawn failed; absent once one has succeeded.
     pub last_error: Option<String>,
-    /// Its processes, oldest first; in the end those that drain.
+    /// Its attached processes, oldest first, followed by those that drain.
     pub processes: Vec<ProcessSnapshot>,
 }
 
@@ -90,11 +92,11 @@ pub struct GroupSnapshot {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ProcessSnapshot {
-    /// Its name in the pool.
+    /// Its identifier.
     pub identifier: Identifier,
-    /// Its number, if it has one.
+    /// Its process id, if it has one.
     pub pid: Option<u32>,
-    /// What it does.
+    /// Its state.
     pub state: ProcessState,
     /// Open sessions.
     pub sessions: usize,
@@ -104,13 +106,13 @@ pub struct ProcessSnapshot {
     pub concurrency: usize,
     /// How long it has been in the pool.
     pub age: Duration,
-    /// How long ago a session of it was closed, or else it was attached.
+    /// How long ago its last session was closed, or it was attached.
     pub last_used: Duration,
     /// Whether a restart will replace it.
     pub outdated: bool,
 }
 
-/// What a process does.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
@@ -119,7 +121,7 @@ pub enum ProcessState {
     Idle,
     /// It has sessions.
     Busy,
-    /// It has sessions, and gets no more: it leaves when they are over.
+    /// It has sessions, gets no more, and leaves when they have ended.
     Retiring,
     /// It is detached, and finishes its sessions.
     Draining,
@@ -137,12 +139,12 @@ impl<S: Spawner> State<S> {
     }
 }
 
-/// What is copied under the lock: numbers and counted references, no text.
+/// A group's part of the copy made under the lock: numbers and counted references, no text.
 struct RawGroup {
     key: usize,
     name: Arc<str>,
-    options: super::PoolOptions,
-    last_error: Option<super::SpawnError>,
+    options: PoolOptions,
+    last_error: Option<SpawnError>,
     back_off_until: Option<Time>,
     snapshot: GroupSnapshot,
 }
@@ -152,7 +154,7 @@ impl<S: Spawner> Inner<S> {
         let mut groups: Vec<RawGroup> = Vec::new();
         let mut processes: Vec<(usize, ProcessSnapshot)> = Vec::new();
         loop {
-            // Room is made without the lock, and made again if there are more by then.
+            // Allocates without the lock, and again if the pool has grown meanwhile.
             let (many_groups, many_processes) =
                 self.critical(|state, _| (state.groups.len(), state.processes.len()));
             groups.reserve(many_groups);
@@ -245,7 +247,7 @@ fn put_together(
     groups: Vec<RawGroup>,
     mut processes: Vec<(usize, ProcessSnapshot)>,
 ) -> Snapshot {
-    // Identifiers count upwards: the oldest process has the lowest.
+    // Identifiers count upwards, so the oldest process has the lowest.
     processes.sort_by_key(|(group, p)| (*group, p.state == ProcessState::Draining, p.identifier));
     let mut processes = processes.into_iter().peekable();
     let mut groups = groups;
@@ -258,7 +260,7 @@ fn put_together(
         group.backing_off = raw.back_off_until.map(|until| until.since(now));
         group.last_error = raw.last_error.map(|error| {
             let shown = contain(|| error.to_string()).unwrap_or_else(|panic| panic);
-            // The pool's own reference may have gone meanwhile.
+            // The pool may have dropped its own reference meanwhile.
             drop_contained(error);
             shown
         });

@@ -4,7 +4,7 @@ use super::options::PoolOptions;
 use super::spawner::{CancelToken, Identifier};
 use crate::collections::slab_list::Key;
 
-/// What the new process is for.
+/// The purpose of the new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It raises `count`.

@@ -1,7 +1,7 @@
-//! What the pool asks of the outside: spawn a process, connect to it, shut it down.
+//! The user's side of the pool: spawn a process, connect to it, shut it down.
 //!
-//! Everything here is foreign code to the pool. It is called without the pool's lock, its panics
-//! become errors of that call, and it may call the pool back.
+//! The pool calls it without its lock. A panic becomes an error of that call. Each method may call the
+//! pool back.
 
 use super::error::{ConnectError, SpawnError};
 use super::options::PoolOptions;
@@ -9,20 +9,19 @@ use crate::sync::{Arc, Condvar, Mutex};
 use crate::user_code::{UserValue, contain};
 use std::fmt;
 
-/// Names one process for as long as the pool lives: the pseudocode's `identifier`.
-///
-/// The text has a random string, so that nobody needs the address of a `ProcessInfo`; a number that
-/// is never used twice does the same and doubles as the generation of a slab key.
+/// Names one process for as long as the pool lives: the pseudocode's `identifier`. A number is never used
+/// twice.
+// The pseudocode has a random string. A number does the same, and doubles as the generation of a slab key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Identifier(pub(crate) u64);
 
 impl Identifier {
-    /// The identifier with this number, as [`Snapshot`](crate::Snapshot) shows it.
+    /// Returns the identifier with this number, as [`Snapshot`](crate::Snapshot) shows it.
     pub fn from_u64(number: u64) -> Self {
         Identifier(number)
     }
-    /// The number, as [`Snapshot`](crate::Snapshot) shows it.
+    /// Returns the number, as [`Snapshot`](crate::Snapshot) shows it.
     pub fn as_u64(self) -> u64 {
         self.0
     }
@@ -46,11 +45,11 @@ pub trait Spawner: Send + Sync + 'static {
     /// waits for it.
     ///
     /// # Errors
-    /// Whatever kept the process from becoming ready. The gets that need it are told.
+    /// The reason why the process did not become ready. The gets that need it fail with this error.
     fn spawn(&self, request: &SpawnRequest) -> Result<Self::Process, SpawnError>;
 
-    /// The group's code has changed: forget what was preloaded for it. Called on the spawner thread
-    /// before a group's processes are spawned anew, until one of them is ready.
+    /// Forgets what was preloaded for the group, because its code has changed. Called on the spawner thread before each
+    /// spawn of a restart, until a process is ready.
     fn reload(&self, options: &PoolOptions) {
         let _ = options;
     }
@@ -60,29 +59,28 @@ pub trait Spawner: Send + Sync + 'static {
 ///
 /// The pool keeps the value until the process has left the pool, then drops it, without its lock.
 pub trait Process: Send + Sync + 'static {
-    /// What a session is held over.
+    /// The connection that a session is held over.
     type Connection: Send + 'static;
 
     /// Opens a connection for one session. Must not block for long: `get_async` calls it too.
     ///
     /// # Errors
-    /// [`ConnectError::process`] if the process is at fault (it is detached, and the `get` tries
-    /// another); [`ConnectError::local`] if the caller's side is (it goes to the caller, and the
-    /// process stays: erratum E31).
+    /// - [`ConnectError::process`] if the process is at fault: it is detached, and the `get` tries another.
+    /// - [`ConnectError::local`] if the caller's side is: the error goes to the caller, and the process stays.
     fn connect(&self) -> Result<Self::Connection, ConnectError>;
 
-    /// How many sessions the process takes at once; 0: any number. Asked once, when it is attached.
+    /// Returns how many sessions the process takes at once; 0: any number. Called once, when it is attached.
     fn concurrency(&self) -> usize {
         1
     }
 
-    /// The operating system's number of the process, for those who look at a snapshot.
+    /// Returns the operating system's process id, for snapshots.
     fn pid(&self) -> Option<u32> {
         None
     }
 
-    /// The process has left the pool and gets no more sessions. Called exactly once; must not block:
-    /// what takes time is for a thread or task of the callee.
+    /// Shuts the process down: it has left the pool and gets no more sessions. Called exactly once. Must not block;
+    /// leave what takes time to a thread or task.
     fn shut_down(&self, how: ShutDown);
 }
 
@@ -91,11 +89,11 @@ pub trait Process: Send + Sync + 'static {
 pub enum ShutDown {
     /// No session is open.
     Drained,
-    /// Sessions are still open, but the drain's deadline has passed (erratum E13).
+    /// Sessions are still open, but the drain's deadline has passed.
     DeadlinePassed,
 }
 
-/// What one call of [`Spawner::spawn`] is to make.
+/// The process that one call of [`Spawner::spawn`] makes.
 #[derive(Clone, Debug)]
 pub struct SpawnRequest {
     pub(crate) identifier: Identifier,
@@ -104,21 +102,21 @@ pub struct SpawnRequest {
 }
 
 impl SpawnRequest {
-    /// The identifier that the process will have in the pool.
+    /// Returns the identifier that the process will have in the pool.
     pub fn identifier(&self) -> Identifier {
         self.identifier
     }
-    /// The options of the `get` that asked for the process, its application root among them.
+    /// Returns the options of the `get` that asked for the process, among them its application root.
     pub fn options(&self) -> &PoolOptions {
         &self.options
     }
-    /// Tells when the process is no longer wanted.
+    /// Returns the token that is cancelled when the process is no longer wanted.
     pub fn cancel(&self) -> &CancelToken {
         &self.cancel
     }
 }
 
-/// Tells a spawn that its process is no longer wanted. Cheap to clone.
+/// Cancels a spawn whose process is no longer wanted. Cheap to clone.
 #[derive(Clone)]
 pub struct CancelToken(Arc<Token>);
 
@@ -153,12 +151,12 @@ impl CancelToken {
         }
     }
 
-    /// Whether the spawn has been told to give up.
+    /// Returns whether the spawn is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.state.lock().cancelled
     }
 
-    /// Waits until the spawn is told to give up.
+    /// Waits until the spawn is cancelled.
     pub fn wait(&self) {
         let mut state = self.0.state.lock();
         while !state.cancelled {
@@ -166,7 +164,7 @@ impl CancelToken {
         }
     }
 
-    /// Calls `hook` when the spawn is told to give up; at once if it has been told already.
+    /// Calls `hook` when the spawn is cancelled: at once, if it is cancelled already.
     pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) {
         {
             let mut state = self.0.state.lock();

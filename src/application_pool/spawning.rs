@@ -1,10 +1,10 @@
 //! Spawns processes in the background: the pseudocode's `spawn_in_background` and
 //! `spawner_thread_callback`.
 //!
-//! Every spawn runs on a thread of its own, the first one of a group too (erratum E4), and with its
+//! Every spawn runs on a thread of its own, even the first one of a group (erratum E4), and with its
 //! capacity reserved (E3). A [`SpawnOrder`] carries the reservation from the critical section that
-//! made it to the one that ends it; a [`Reservation`] guards it on the way, so that it is given back
-//! whatever happens: error, panic, or a thread that could not be started (E11).
+//! makes it to the one that ends it. A [`Reservation`] guards it on the way, and gives it back after an error,
+//! a panic, or a failure to start the thread (E11).
 
 use super::effects::{Effect, Effects};
 use super::error::SpawnError;
@@ -22,19 +22,19 @@ use crate::sync::{Arc, Flag, has_failed, thread};
 use crate::user_code::{UserValue, contain};
 use std::sync::{Mutex, PoisonError};
 
-/// A process that is ready, and what it said of itself.
-pub(crate) struct Newcomer<P> {
+/// A process that is ready, with its own answers.
+pub(crate) struct NewProcess<P> {
     process: UserValue<P>,
     concurrency: usize,
     pid: Option<u32>,
 }
 
 impl<S: Spawner> State<S> {
-    /// The text's `spawn_in_background`: reserves, and orders the spawn.
+    /// The pseudocode's `spawn_in_background`: reserves capacity, and orders the spawn.
     /// Precondition: the group is not spawning.
     pub(crate) fn start_spawn(&mut self, key: Key, kind: Kind, fx: &mut Effects<S>) {
         self.leave_want(key);
-        // Returned where the spawn ends, and nowhere else (INV-RESERVED).
+        // Given back by the end of the spawn alone (INV-RESERVED).
         match kind {
             Kind::Addition => self.reserved += 1,
             Kind::Replacement => self.replacing += 1,
@@ -55,13 +55,13 @@ impl<S: Spawner> State<S> {
         }));
     }
 
-    /// A spawn has ended: attaches its process or tells its error, returns the reservation, and
-    /// gives the same thread the next order for the group, if there is one.
+    /// Ends a spawn: gives its reservation back, and attaches its process or reports its error.
+    /// Returns the next order for the group, which the same thread carries out.
     fn spawn_has_ended(
         &mut self,
         pool: &std::sync::Arc<Inner<S>>,
         order: &SpawnOrder,
-        result: Result<Newcomer<S::Process>, SpawnError>,
+        result: Result<NewProcess<S::Process>, SpawnError>,
         fx: &mut Effects<S>,
     ) -> Option<SpawnOrder> {
         let key = order.group;
@@ -73,14 +73,15 @@ impl<S: Spawner> State<S> {
         group.spawns_in_flight -= 1;
         let wanted = group.spawning.as_ref().is_some_and(|s| s.ticket == order.ticket);
         if wanted {
-            // The spawn that the group means is in flight no more (INV-SPAWNING).
+            // The group's spawn is no longer in flight (INV-SPAWNING).
             group.spawning = None;
         }
         match result {
-            // Whoever gave it up has seen to the rest (errata E2, E12: PROP-NO-ORPHAN).
-            Ok(newcomer) if !wanted => fx.push(Effect::Unwanted(newcomer.process)),
+            // The section that gave up this spawn has settled the group. Only the late process or error is
+            // left (errata E2, E12: PROP-NO-ORPHAN).
+            Ok(new) if !wanted => fx.push(Effect::Unwanted(new.process)),
             Err(error) if !wanted => fx.push(Effect::DropError(error)),
-            Ok(newcomer) => self.welcome(pool, order, newcomer, fx),
+            Ok(new) => self.attach_if_room(pool, order, new, fx),
             Err(error) => self.spawn_has_failed(key, error, fx),
         }
         self.settle(key, fx);
@@ -89,12 +90,13 @@ impl<S: Spawner> State<S> {
         next
     }
 
-    /// Attaches a process, if there is still room for it.
-    fn welcome(
+    /// Attaches the process: a replacement in exchange for an outdated process, any other one only if there is
+    /// room. Otherwise shuts it down.
+    fn attach_if_room(
         &mut self,
         pool: &std::sync::Arc<Inner<S>>,
         order: &SpawnOrder,
-        newcomer: Newcomer<S::Process>,
+        new: NewProcess<S::Process>,
         fx: &mut Effects<S>,
     ) {
         let key = order.group;
@@ -105,14 +107,14 @@ impl<S: Spawner> State<S> {
             && (self.max_per_app == 0 || group.size < self.max_per_app);
         self.spawn_has_succeeded(key, fx);
         if replaces {
-            // In this order the group is never without a process (PROP-ROLLING).
-            self.attach(pool, order, newcomer, fx);
+            // In this order the group always has a process (PROP-ROLLING).
+            self.attach(pool, order, new, fx);
             let oldest = self.group(key).by_age.front().expect("an outdated process");
             self.detach_process(oldest, DetachReason::Restarted, fx);
         } else if room {
-            self.attach(pool, order, newcomer, fx);
+            self.attach(pool, order, new, fx);
         } else {
-            fx.push(Effect::Unwanted(newcomer.process));
+            fx.push(Effect::Unwanted(new.process));
         }
     }
 
@@ -120,10 +122,10 @@ impl<S: Spawner> State<S> {
         &mut self,
         pool: &std::sync::Arc<Inner<S>>,
         order: &SpawnOrder,
-        newcomer: Newcomer<S::Process>,
+        new: NewProcess<S::Process>,
         fx: &mut Effects<S>,
     ) {
-        let Newcomer { process, concurrency, pid } = newcomer;
+        let NewProcess { process, concurrency, pid } = new;
         let slot = self.processes.vacant_entry();
         let key = Key::new(slot.key());
         let now = self.clock.now();
@@ -137,10 +139,10 @@ impl<S: Spawner> State<S> {
                 gone: Flag::new(false),
                 pool: pool.clone(),
             }),
-            // It says so, and stands in its list below (INV-GROUP-NAME).
+            // The process records its group here, and is added to that group's list below (INV-GROUP-NAME).
             group: order.group,
             start_time: now,
-            // Not idle since before it was born (erratum E5: PROP-IDLE-TIME).
+            // Its idle time begins now (erratum E5: PROP-IDLE-TIME).
             last_used: now,
             sessions: 0,
             processed: 0,
@@ -148,7 +150,7 @@ impl<S: Spawner> State<S> {
             max_requests: order.options.max_requests(),
             generation: group.generation,
             place: Place::Open(0),
-            condemned: false,
+            marked: false,
             drain_deadline: now,
             in_group: Links::default(),
             by_age: Links::default(),
@@ -162,7 +164,7 @@ impl<S: Spawner> State<S> {
         group.idle += 1;
         fx.event(|| Event::Spawned { group: group.name.clone(), identifier: order.ticket, pid });
         self.inactive_apps.push_back(&mut self.processes, key);
-        // With the group's size, which therefore never exceeds it (INV-SIZE-WITHIN-COUNT).
+        // In the same section as the group's size, which therefore never exceeds it (INV-SIZE-WITHIN-COUNT).
         self.mutate_count(self.count + 1);
         self.refresh(order.group);
         if !self.max_idle_time.is_zero() && self.evictable > 0 {
@@ -180,8 +182,8 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// The group backs off; its healthy processes stay (erratum E26: PROP-HEALTHY-STAY). Gets that have
-    /// nothing else to wait for are told when the group is settled.
+    /// The group backs off; its healthy processes stay (erratum E26: PROP-HEALTHY-STAY). If it has none,
+    /// settling it ends the waits of its gets with the error.
     fn spawn_has_failed(&mut self, key: Key, error: SpawnError, fx: &mut Effects<S>) {
         self.totals.spawns_failed += 1;
         let (first, cap) = self.limits.back_off;
@@ -212,14 +214,14 @@ impl Group {
     }
 }
 
-/// Holds what an order has reserved, until the spawn has ended one way or another.
+/// Guards the reservation of an order until its spawn has ended.
 struct Reservation<S: Spawner> {
     pool: std::sync::Arc<Inner<S>>,
     order: Option<SpawnOrder>,
 }
 
 impl<S: Spawner> Reservation<S> {
-    fn end(&mut self, result: Result<Newcomer<S::Process>, SpawnError>) -> Option<SpawnOrder> {
+    fn end(&mut self, result: Result<NewProcess<S::Process>, SpawnError>) -> Option<SpawnOrder> {
         let order = self.order.take()?;
         let pool = &self.pool;
         pool.critical(|state, fx| state.spawn_has_ended(pool, &order, result, fx))
@@ -238,8 +240,8 @@ impl<S: Spawner> Drop for Reservation<S> {
 }
 
 impl<S: Spawner> Inner<S> {
-    /// Starts the thread that carries out the order. That it cannot be started is a spawn error like
-    /// any other (erratum E11).
+    /// Starts the thread that carries out the order. A thread that cannot be started is a spawn error like any other
+    /// (erratum E11).
     pub(crate) fn start_spawner_thread(self: &std::sync::Arc<Self>, order: SpawnOrder) {
         let mut order = Some(order);
         while let Some(this) = order {
@@ -247,14 +249,14 @@ impl<S: Spawner> Inner<S> {
         }
     }
 
-    /// Gives the order that comes next for the group if no thread could be started for this one.
+    /// Returns the next order for the group if no thread could be started for this one.
     fn try_to_start_spawner_thread(
         self: &std::sync::Arc<Self>,
         order: SpawnOrder,
     ) -> Option<SpawnOrder> {
         let name = format!("cabrank spawner {}", order.ticket);
         let reservation = Reservation { pool: self.clone(), order: Some(order) };
-        // Through this slot the reservation comes back if there is no thread to take it.
+        // If the thread cannot be started, its closure is dropped, and the reservation comes back by this slot.
         let slot = std::sync::Arc::new(Mutex::new(Some(reservation)));
         let theirs = slot.clone();
         let started = thread::start(&name, self.spawner_stack_size, move || {
@@ -270,7 +272,7 @@ impl<S: Spawner> Inner<S> {
     }
 }
 
-/// Spawns until the group needs no more.
+/// Spawns until the group needs no more processes.
 fn spawner_thread_callback<S: Spawner>(mut reservation: Reservation<S>) {
     let pool = reservation.pool.clone();
     let _works = WorksFor::pool(&pool);
@@ -281,8 +283,9 @@ fn spawner_thread_callback<S: Spawner>(mut reservation: Reservation<S>) {
 }
 
 impl<S: Spawner> Inner<S> {
-    /// UserValue code, without the lock: while it hangs, sessions can be closed (PROP-CLOSE-POSSIBLE).
-    fn spawn(&self, order: &SpawnOrder) -> Result<Newcomer<S::Process>, SpawnError> {
+    /// Runs the spawner, which is user code, without the lock: while it hangs, sessions can be closed
+    /// (PROP-CLOSE-POSSIBLE).
+    fn spawn(&self, order: &SpawnOrder) -> Result<NewProcess<S::Process>, SpawnError> {
         let request = SpawnRequest {
             identifier: order.ticket,
             options: order.options.clone(),
@@ -299,9 +302,9 @@ impl<S: Spawner> Inner<S> {
             Err(panic) => return Err(SpawnError::new(format!("the spawner panicked: {panic}"))),
         };
         match contain(|| (process.concurrency(), process.pid())) {
-            Ok((concurrency, pid)) => Ok(Newcomer { process, concurrency, pid }),
+            Ok((concurrency, pid)) => Ok(NewProcess { process, concurrency, pid }),
             Err(panic) => {
-                // It lives, and nobody else will shut it down.
+                // The process lives, and only this call can shut it down.
                 let _ = contain(|| process.shut_down(ShutDown::Drained));
                 Err(SpawnError::new(format!("the process panicked: {panic}")))
             }

@@ -1,8 +1,8 @@
-//! What the lock protects: the pseudocode's instance variables, and how they change.
+//! The state behind the lock: the pseudocode's instance variables, and how they change.
 //!
-//! The text's `mutate_…` functions notify condition variables whenever a number falls. Here a number
-//! only changes; who can proceed by that is found by [`State::settle`], which every operation ends
-//! with, and gets what it needs handed over (errata E17, E20).
+//! The pseudocode's `mutate_…` functions notify condition variables whenever a number falls. Here a number
+//! only changes. Every operation ends with [`State::settle`], which grants processes and capacity to the waiters that
+//! can now proceed (errata E17, E20).
 
 use super::effects::{Effect, Effects};
 use super::error::SpawnError;
@@ -26,13 +26,13 @@ use std::time::Duration;
 pub(crate) enum Outcome<S: Spawner> {
     /// With a session of this process, counted already.
     Serve(Arc<Entry<S>>),
-    /// No process could be spawned, and the group has none.
+    /// A spawn failed, and the group has no process.
     SpawnFailed(SpawnError),
     /// The pool is closed, and for a caller that waits for its [`End`], that has come.
     Closed,
 }
 
-/// What a caller waits for after it has closed the pool.
+/// An end of a closed pool, which callers wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// No spawn is in flight.
@@ -41,11 +41,11 @@ pub(crate) enum End {
     OfEverything,
 }
 
-/// Lists of groups by the length of their back-off: in each of them all wait equally long, so each is
-/// ordered by the time at which the back-off ends.
+/// Number of lists of groups that back off. The groups of one list back off equally long, so the list is
+/// ordered by the end of the back-off.
 pub(crate) const BACK_OFF_STEPS: usize = 16;
 
-/// Numbers that stay as they were built.
+/// Settings that never change.
 pub(crate) struct Limits {
     pub(crate) drain_timeout: Duration,
     pub(crate) back_off: (Duration, Duration),
@@ -63,10 +63,10 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) count: usize,
     pub(crate) active: usize,
     pub(crate) inactive_apps: List<Inactive>,
-    /// The text's `waiting_on_global_queue`: gets that wait, whatever for.
+    /// The pseudocode's `waiting_on_global_queue`: all gets that wait.
     pub(crate) waiting: usize,
     pub(crate) waiters: Waiters<Outcome<S>>,
-    /// The text's `MAX_IDLE_TIME`; zero: never.
+    /// The pseudocode's `MAX_IDLE_TIME`; zero: no limit.
     pub(crate) max_idle_time: Span,
 
     pub(crate) processes: Slab<ProcessInfo<S>>,
@@ -79,33 +79,33 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) replacing: usize,
     /// Detached processes that still have sessions, in the order of their deadlines (erratum E13).
     pub(crate) draining: List<Leaving>,
-    /// How many more than `max` may live because some drain; none: as many as `max` (erratum E25).
+    /// How many processes beyond `max` may live because some drain; absent: as many as `max` (erratum E25).
     pub(crate) max_draining: Option<usize>,
 
-    /// Processes that are to make room, one for each group in `first` (erratum E18).
-    pub(crate) condemned: List<Leaving>,
+    /// Busy processes marked for eviction: at most one for each group in `first` (erratum E18).
+    pub(crate) marked: List<Leaving>,
     /// Groups that wait for capacity, first come, first served; see [`Want`].
     pub(crate) first: List<Wanting>,
     pub(crate) more: List<Wanting>,
     pub(crate) replacements: List<Wanting>,
     pub(crate) capped: List<Wanting>,
-    /// Groups with a process that could be condemned, by how far they are above their minimum.
+    /// Groups with a process that could be marked, by how far they are above their minimum.
     pub(crate) by_surplus: RankList<BySurplus>,
-    /// How many idle processes no minimum protects.
+    /// Number of idle processes that no minimum protects.
     pub(crate) evictable: usize,
     pub(crate) backing_off: [List<BackingOff>; BACK_OFF_STEPS],
 
     pub(crate) closed: bool,
     /// Callers that wait for an end of the pool, by [`End`].
     pub(crate) ends: [Queue; 2],
-    /// Processes that have left, but whose `shut_down` has not returned yet.
+    /// Number of processes that have left, and whose `shut_down` has not returned yet.
     pub(crate) disposing: usize,
-    /// Until when the cleaner sleeps; none: until it is woken.
+    /// Until when the cleaner sleeps; absent: until it is woken.
     pub(crate) cleaner_sleeps_until: Option<Time>,
     pub(crate) cleaner_runs: bool,
     pub(crate) totals: Totals,
 
-    /// What `count + reserved` and the number alive may be, though `max` was lowered meanwhile.
+    /// Upper bounds of `count + reserved` and of `live` after `max` was lowered.
     #[cfg(any(test, debug_assertions))]
     pub(crate) ceiling: usize,
     #[cfg(any(test, debug_assertions))]
@@ -129,15 +129,15 @@ impl<S: Spawner> State<S> {
     pub(crate) fn mutate_count(&mut self, value: usize) {
         self.count = value;
     }
-    /// Raising it wakes who can proceed (erratum E20: PROP-WORK-CONSERVING).
+    /// Raising it wakes the waiters that can proceed (erratum E20: PROP-WORK-CONSERVING).
     pub(crate) fn mutate_max(&mut self, value: usize, fx: &mut Effects<S>) {
         self.max = value;
         self.new_app_group_creatable(fx);
     }
-    /// The text has no such function (erratum E20).
+    /// The pseudocode has no such function (erratum E20).
     pub(crate) fn mutate_max_per_app(&mut self, value: usize, fx: &mut Effects<S>) {
         self.max_per_app = value;
-        // Who was capped and is no more leaves this list; who still is goes back to it.
+        // A group that is still capped goes back to the end of this list.
         for _ in 0..self.capped.len() {
             let Some(group) = self.capped.front() else { break };
             self.leave_want(group);
@@ -146,7 +146,7 @@ impl<S: Spawner> State<S> {
         self.new_app_group_creatable(fx);
     }
 
-    /// Everything that lives on the machine because of this pool, or soon will.
+    /// Returns how many processes live because of this pool, or soon will.
     pub(crate) fn live(&self) -> usize {
         self.count + self.reserved + self.replacing + self.draining.len()
     }
@@ -154,8 +154,8 @@ impl<S: Spawner> State<S> {
         self.max.saturating_add(self.max_draining.unwrap_or(self.max))
     }
 
-    /// The group of these options; made, with what `look` saw as the baseline of its restart file
-    /// (erratum E23: PROP-RESTART-CAUSE), if there is none.
+    /// Returns the group of these options. A new group takes `look` as the baseline of its restart file (erratum E23:
+    /// PROP-RESTART-CAUSE).
     pub(crate) fn group_of(
         &mut self,
         options: &PoolOptions,
@@ -179,9 +179,9 @@ impl<S: Spawner> State<S> {
     ) -> Key {
         let key = match self.group_by_name.get(options.app_group_name()) {
             Some(&key) => {
-                // Its own alone: what was spawned, or is being, keeps those of its order (PROP-OPTIONS).
+                // Only the group's: each process keeps the options it was ordered with (PROP-OPTIONS).
                 self.group_mut(key).options = options.clone();
-                // The minimum may have changed: others may be needed, or be evictable.
+                // A changed minimum may ask for more processes, or make some evictable.
                 self.settle(key, fx);
                 if let Some(due) = self.next_due() {
                     self.is_due(due, fx);
@@ -203,10 +203,10 @@ impl<S: Spawner> State<S> {
         key
     }
 
-    /// Removes the record of a group that was detached and that nothing needs any more.
+    /// Removes the record of a group that was detached by name, once it is unused.
     pub(crate) fn forget_if_unused(&mut self, key: Key, fx: &mut Effects<S>) {
         let group = self.group(key);
-        // A get that needs it takes a group out of oblivion before it is given a process.
+        // A get clears `forgotten` before the group gets a process.
         debug_assert!(!group.forgotten || group.size == 0);
         let used = group.draining > 0 || group.spawns_in_flight > 0 || !group.queue.is_empty();
         if !group.forgotten || used {
@@ -214,7 +214,7 @@ impl<S: Spawner> State<S> {
         }
         self.leave_want(key);
         self.end_back_off(key);
-        // The record goes, and its name with it (INV-GROUP-ACCESSIBLE).
+        // The name goes with the record (INV-GROUP-ACCESSIBLE).
         let group = self.groups.remove(key.index());
         self.group_by_name.remove(&group.name);
         if let Some(error) = group.last_error {
@@ -222,8 +222,8 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Recounts what depends on the group's numbers: its part of the pool's sum (INV-EVICTABLE), and
-    /// its rank among those that could make room.
+    /// Recomputes what depends on the group's numbers: its part of `evictable` (INV-EVICTABLE), and its rank in
+    /// `by_surplus`.
     #[inline]
     pub(crate) fn refresh(&mut self, key: Key) {
         let group = &mut self.groups[key.index()];
@@ -249,8 +249,8 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Gives everybody who can now proceed what it waits for (PROP-EVERY-GET-ENDS): first the group's
-    /// own gets, then the groups that want capacity.
+    /// Serves every waiter that can now proceed (PROP-EVERY-GET-ENDS): first the group's own gets, then the
+    /// groups that want capacity.
     pub(crate) fn settle(&mut self, group: Key, fx: &mut Effects<S>) {
         self.refresh(group);
         self.global_queue_position_became_available(group, fx);
@@ -261,7 +261,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Hands sessions to the gets that wait for this group, oldest first, while a process has room.
+    /// Grants sessions to the gets that wait for this group, oldest first, while a process has room.
     pub(crate) fn global_queue_position_became_available(&mut self, key: Key, fx: &mut Effects<S>) {
         while !self.group(key).queue.is_empty()
             && let Some(process) = self.group(key).processes.first_with_room()
@@ -273,7 +273,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Tells all gets that wait for this group how it ended.
+    /// Ends the wait of all gets of this group with the same outcome.
     pub(crate) fn resolve_all(
         &mut self,
         key: Key,
@@ -292,11 +292,11 @@ impl<S: Spawner> State<S> {
         self.waiters.resolve_front(&mut self.groups[key.index()].queue, outcome)
     }
 
-    /// Puts the group into the list of those that wait for what it now wants.
+    /// Moves the group to the list of what it now wants.
     pub(crate) fn reconsider(&mut self, key: Key, fx: &mut Effects<S>) {
         let group = self.group(key);
         if group.size == 0 && group.back_off_until.is_some() && !group.queue.is_empty() {
-            // A group that backs off and has no process has nothing to wait for (erratum E27: INV-BACK-OFF).
+            // A group that backs off without a process can serve no get (erratum E27: INV-BACK-OFF).
             let error = group.last_error.clone().expect("a group that backs off has an error");
             self.resolve_all(key, || Outcome::SpawnFailed(error.clone()), fx);
             fx.push(Effect::DropError(error));
@@ -306,7 +306,6 @@ impl<S: Spawner> State<S> {
             self.leave_want(key);
             self.group_mut(key).want = want;
             if let Some(list) = Self::list_of(want, self) {
-                // Split borrows: the list and the slab are different fields.
                 let (list, groups) = list;
                 list.push_back(groups, key);
             }
@@ -331,7 +330,7 @@ impl<S: Spawner> State<S> {
         Some((list, &mut state.groups))
     }
 
-    /// Which list of the back-offs the group is in.
+    /// Returns the index of the group's list in `backing_off`.
     pub(crate) fn back_off_step(&self, key: Key) -> usize {
         (self.group(key).failures as usize).saturating_sub(1).min(BACK_OFF_STEPS - 1)
     }
@@ -347,7 +346,7 @@ impl<S: Spawner> State<S> {
         Identifier(self.next_identifier)
     }
 
-    /// Something is due at `time`: wakes the cleaner if it would sleep past it (PROP-IDLE-BOUND).
+    /// Wakes the cleaner if it would sleep past `time`, when something is due (PROP-IDLE-BOUND).
     pub(crate) fn is_due(&mut self, time: Time, fx: &mut Effects<S>) {
         if self.cleaner_runs && self.cleaner_sleeps_until.is_none_or(|until| time < until) {
             self.cleaner_sleeps_until = Some(time);
@@ -363,10 +362,9 @@ impl<S: Spawner> State<S> {
         self.lower_ceilings();
     }
 
-    /// A get that has not taken its outcome leaves the queue. A session that it was granted meanwhile passes on to the
-    /// next in line.
+    /// A get gives up. A session that it was granted meanwhile passes on to the next in line.
     pub(crate) fn leave_queue(&mut self, group: Key, waiter: Key, fx: &mut Effects<S>) {
-        // If the group is forgotten, the get was served before, and is in no queue.
+        // The group of a get that waits is not forgotten: without a group, this get is in no queue.
         let mut none = Queue::default();
         let queue = self.groups.get_mut(group.index()).map_or(&mut none, |group| &mut group.queue);
         let (outcome, waker) = self.waiters.cancel(queue, waiter);

@@ -1,6 +1,6 @@
 //! Counters over the life of a pool.
 
-/// What a pool has done since it was built.
+/// Counts of a pool's work since it was built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
