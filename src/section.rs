@@ -10,7 +10,7 @@
 //!
 //! # No wake-up is lost
 //! A caller that cannot go on joins a queue of the state and waits by a [`Turn`]:
-//! 1. The section that makes the caller wait also puts it into the queue.
+//! 1. The section that finds that the caller must wait also puts it into the queue.
 //! 2. The section that grants an outcome stores it in the state, and wakes the waiter afterwards.
 //! 3. A waiter looks for its outcome under the lock. A thread releases the lock only by going to sleep
 //!    on its condition variable; a task stores its waker before the lock is released.
@@ -55,7 +55,7 @@ impl<T> Lock<T> {
         }
     }
     /// For tests that break the state on purpose.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
     pub(crate) fn break_state<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         f(&mut self.state.lock())
     }
@@ -158,7 +158,8 @@ pub(crate) trait Wait<G: Guarded + ?Sized>: Unpin + Sized {
     /// The result of giving up.
     type GivenUp;
 
-    /// Takes the outcome, if it was granted. Otherwise leaves the state as it is.
+    /// Takes the outcome, if it was granted. Otherwise leaves the state as it is, but may join the queue at the first
+    /// look.
     fn take(&mut self, state: &mut G::State, fx: &mut G::Effects) -> Option<Self::Outcome>;
     /// Returns how this waiter is woken. Called only while it has no outcome.
     fn wake<'s>(&self, state: &'s mut G::State) -> &'s mut Wake;

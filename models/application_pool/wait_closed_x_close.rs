@@ -47,8 +47,7 @@ fn wait_closed_x_time_out() {
         let (looking, deadline) = (looks.clone(), rig.clock.clock().deadline(SECOND));
         let waiter = spawn(move || {
             let pool = theirs.inner();
-            let wait = pool.critical(|state, _| WaitForEnd::begin(state, End::OfEverything));
-            let wait = Rings(wait.expect("a session is open"), looking);
+            let wait = Rings(WaitForEnd::new(End::OfEverything), looking);
             now(pool.turn(wait, Patience::Thread(deadline))).is_ok()
         });
         looks.wait(1);

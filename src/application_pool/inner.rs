@@ -77,8 +77,7 @@ impl<S: Spawner> Inner<S> {
 
     /// Waits until a closed pool has come to this end. Returns whether it has, within the deadline.
     pub(crate) fn wait_for(self: &Arc<Self>, end: End, deadline: Deadline) -> bool {
-        let wait = self.critical(|state, _| WaitForEnd::begin(state, end));
-        wait.is_none_or(|wait| now(self.turn(wait, Patience::Thread(deadline))).is_ok())
+        now(self.turn(WaitForEnd::new(end), Patience::Thread(deadline))).is_ok()
     }
 }
 
@@ -125,17 +124,15 @@ impl<S: Spawner> Outcome<S> {
     }
 }
 
-/// A caller that waits for the end of a closed pool.
+/// A caller that waits for an end of the pool. It joins the queue when it first looks.
 pub(crate) struct WaitForEnd {
     end: End,
-    waiter: Key,
+    waiter: Option<Key>,
 }
 
 impl WaitForEnd {
-    /// Joins the queue of this end, unless it has come already.
-    pub(crate) fn begin<S: Spawner>(state: &mut State<S>, end: End) -> Option<Self> {
-        let waits = !state.has_come(end);
-        waits.then(|| WaitForEnd { end, waiter: state.enqueue_for(end) })
+    pub(crate) fn new(end: End) -> Self {
+        WaitForEnd { end, waiter: None }
     }
 }
 
@@ -144,12 +141,21 @@ impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForEnd {
     type GivenUp = ();
 
     fn take(&mut self, state: &mut State<S>, _: &mut Effects<S>) -> Option<()> {
-        state.waiters.take(self.waiter).map(drop)
+        match self.waiter {
+            Some(waiter) => state.waiters.take(waiter).map(drop),
+            None if state.has_come(self.end) => Some(()),
+            None => {
+                self.waiter = Some(state.enqueue_for(self.end));
+                None
+            }
+        }
     }
     fn wake<'s>(&self, state: &'s mut State<S>) -> &'s mut Wake {
-        state.waiters.wake_mut(self.waiter)
+        state.waiters.wake_mut(self.waiter.expect("it has looked"))
     }
     fn give_up(&mut self, state: &mut State<S>, _: &mut Effects<S>) {
-        state.stop_waiting_for(self.end, self.waiter);
+        if let Some(waiter) = self.waiter {
+            state.stop_waiting_for(self.end, waiter);
+        }
     }
 }

@@ -1,0 +1,215 @@
+//! What all clones of an interlock share, its critical sections, and its waits.
+
+use super::modes::{Asker, Outcome, Step};
+use super::owner::Place;
+use super::state::{SLOW, State};
+use super::world::World;
+use crate::clock::{ClockListener, Deadline};
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::Wake;
+#[cfg(any(test, debug_assertions))]
+use crate::section::Invariant;
+use crate::section::{Guarded, Lock, Patience, Wait, now};
+use crate::sync::Word;
+use crate::user_code::{contain, drop_contained};
+use std::mem::take;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// What all clones share.
+pub(crate) struct Inner {
+    /// How many run, or `SLOW`: then nothing else in it counts.
+    pub(super) word: Word,
+    pub(super) state: Lock<State>,
+    pub(super) world: World,
+    /// Places of owners that are in no use. Nothing is done while it is locked.
+    pub(super) spares: std::sync::Mutex<Vec<Place>>,
+}
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    Never,
+    Until(Deadline),
+    Forever,
+}
+
+impl Limit {
+    pub(super) fn asker(self) -> Asker {
+        match self {
+            Limit::Never => Asker::Impatient,
+            Limit::Until(_) | Limit::Forever => Asker::Thread,
+        }
+    }
+    pub(super) fn patience(self) -> Patience {
+        match self {
+            Limit::Never => Patience::None,
+            Limit::Until(deadline) => Patience::Thread(deadline),
+            Limit::Forever => Patience::Thread(Deadline::Never),
+        }
+    }
+    pub(super) fn deadline(self) -> Deadline {
+        match self {
+            Limit::Until(deadline) => deadline,
+            Limit::Never | Limit::Forever => Deadline::Never,
+        }
+    }
+}
+
+/// What a critical section leaves to be done when the lock is released: foreign code.
+#[derive(Default)]
+pub(crate) struct After {
+    wakes: Vec<Wake>,
+    withdrawn: Vec<Wake>,
+    late: Vec<Wake>,
+}
+
+impl Guarded for Inner {
+    type State = State;
+    type Effects = After;
+    #[cfg(any(test, debug_assertions))]
+    const INVARIANTS: &'static [Invariant<State>] = super::invariants::ALL;
+
+    fn lock(&self) -> &Lock<State> {
+        &self.state
+    }
+    fn effects(&self) -> After {
+        After::default()
+    }
+    /// Gives everybody who can go on what they wait for.
+    fn settle(&self, state: &mut State, fx: &mut After) {
+        if state.slow {
+            state.settle();
+            state.speed_up(&self.word);
+        }
+        fx.wakes.append(&mut state.wakes);
+        fx.withdrawn.append(&mut state.withdrawn);
+        fx.late.append(&mut state.late);
+    }
+    fn run(&self, fx: &mut After) {
+        for wake in take(&mut fx.wakes) {
+            // A waker that panics keeps nobody else asleep.
+            let _ = contain(|| wake.wake());
+        }
+        take(&mut fx.withdrawn).into_iter().for_each(drop_contained);
+        // Hooks are run by these: nobody is to wait for them.
+        for late in take(&mut fx.late) {
+            let _ = contain(|| late.wake());
+        }
+    }
+}
+
+/// A queued owner's wait for its turn. Dropped by a task it does nothing: the guards of the owner see to
+/// what it had given up, or was given meanwhile.
+pub(super) struct Queued(pub(super) Key);
+
+impl Wait<Inner> for Queued {
+    type Outcome = Outcome;
+    /// The owner may have to wait for its share.
+    type GivenUp = Step;
+
+    fn take(&mut self, state: &mut State, _: &mut After) -> Option<Outcome> {
+        state.owners[self.0.index()].outcome.take()
+    }
+    fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
+        let owner = &mut state.owners[self.0.index()];
+        owner.wake.as_mut().expect("a queued owner can be woken")
+    }
+    fn give_up(&mut self, state: &mut State, _: &mut After) -> Step {
+        state.cancel(self.0, Asker::Thread)
+    }
+    fn cancel(self, _: &Inner) {}
+}
+
+/// How a blocking wait ended.
+pub(super) enum Waited {
+    Granted,
+    Forfeited,
+    /// The deadline passed. The owner may have to wait for its share.
+    TimedOut(Step),
+}
+
+impl Inner {
+    /// A section before which everybody is made to come through the mutex.
+    pub(super) fn slowly<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
+        self.critical(|state, _| {
+            state.slow_down(&self.word);
+            section(state)
+        })
+    }
+
+    /// One more through the word, unless everybody comes through the mutex.
+    #[inline]
+    pub(super) fn enter_fast(&self) -> bool {
+        let mut count = self.word.guess();
+        while count & SLOW == 0 {
+            match self.word.exchange(count, count + 1) {
+                Ok(_) => return true,
+                Err(now) => count = now,
+            }
+        }
+        false
+    }
+    #[inline]
+    pub(super) fn leave_fast(&self) -> bool {
+        // Whoever leaves is in the number: it is 1 at least, or SLOW.
+        let mut count = self.word.guess().max(1);
+        while count & SLOW == 0 {
+            match self.word.exchange(count, count - 1) {
+                Ok(_) => return true,
+                Err(now) => count = now,
+            }
+        }
+        false
+    }
+
+    /// A thread waits for its outcome.
+    pub(super) fn wait(&self, key: Key, deadline: Deadline) -> Waited {
+        match now(self.turn(Queued(key), Patience::Thread(deadline))) {
+            Ok(Outcome::Granted) => Waited::Granted,
+            Ok(Outcome::Forfeited) => Waited::Forfeited,
+            Err(step) => Waited::TimedOut(step),
+        }
+    }
+    /// A task waits for its outcome.
+    pub(super) async fn turn_of_task(&self, key: Key) -> Outcome {
+        let outcome = self.turn(Queued(key), Patience::Task).await;
+        outcome.unwrap_or_else(|_| unreachable!("a task has no deadline"))
+    }
+    /// A thread waits for its share, however long it takes: the sections that are under way end.
+    pub(super) fn wait_for_share(&self, key: Key, step: Step) {
+        if step == Step::Wait {
+            // Granted, or forfeited: then what comes next finds out.
+            self.wait(key, Deadline::Never);
+        }
+    }
+
+    pub(super) fn deadline(&self, timeout: Duration) -> Limit {
+        Limit::Until(self.state.clock().deadline(timeout))
+    }
+
+    pub(super) fn register(&self) -> Place {
+        self.critical(|state, _| state.register())
+    }
+    pub(super) fn spare(&self) -> Option<Place> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+    /// A place is in no use any more.
+    pub(super) fn keep(&self, place: Place) {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+    }
+}
+
+impl ClockListener for Inner {
+    fn advanced(&self) {
+        self.state.clock_advanced(|state| {
+            let queued = state.owners.iter().filter(|(_, owner)| owner.mode.is_queued());
+            let threads = queued.flat_map(|(_, owner)| {
+                let watchers = owner.watchers.iter();
+                let watchers = watchers.filter_map(|(_, watcher)| watcher.wake.thread());
+                watchers.chain([&owner.condvar]).cloned()
+            });
+            threads.collect()
+        });
+    }
+}
