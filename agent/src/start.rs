@@ -16,7 +16,7 @@ use crate::front::server;
 use crate::instance_dir::InstanceDir;
 use crate::logging;
 use crate::signals::Signals;
-use cabrank::{ApplicationPool, Event, GetError};
+use cabrank::{ApplicationPool, Event, GetError, RestartMode};
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,8 +232,11 @@ fn log_event() -> impl Fn(&Event) {
         Event::Detached { group, pid, reason, .. } => {
             tracing::info!(pid, "{group}: process {} is leaving: {reason}", pid.unwrap_or(0));
         }
-        Event::Restarting { group, mode, .. } => {
-            tracing::info!("{group}: restarting ({mode:?})");
+        Event::Restarting { group, mode: RestartMode::Rolling, .. } => {
+            tracing::info!("{group}: restarting, one process after the other");
+        }
+        Event::Restarting { group, .. } => {
+            tracing::info!("{group}: restarting, all processes at once");
         }
         _ => {}
     }

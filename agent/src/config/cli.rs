@@ -43,7 +43,8 @@ impl Cli {
         Cli::command().mut_subcommands(|c| {
             c.mut_args(|arg| {
                 let takes_values = arg.get_action().takes_values();
-                arg.allow_negative_numbers(takes_values)
+                // The help explains how variables are named, so it does not list each of them.
+                arg.allow_negative_numbers(takes_values).hide_env(true)
             })
         })
     }
@@ -81,8 +82,8 @@ pub(crate) enum Command {
 }
 
 const AFTER_START: &str = "\
-Every option is also an environment variable (--max-pool-size: CABRANK_MAX_POOL_SIZE) and a key of
-DIR/cabrank.toml (max_pool_size = 6). The command line overrides the environment, and the
+Every option is also an environment variable (CABRANK_MAX_POOL_SIZE=6 for --max-pool-size 6) and a
+key of DIR/cabrank.toml (max_pool_size = 6). The command line overrides the environment, and the
 environment overrides the file.
 
 `start` boots the application before it accepts requests. If the boot fails, `start` prints the
@@ -126,7 +127,7 @@ pub(crate) struct Options {
     /// The largest number of application processes [default: 6]
     #[arg(long, env = "CABRANK_MAX_POOL_SIZE", value_name = "N", help_heading = "Pool")]
     pub(crate) max_pool_size: Option<AtLeastOne>,
-    /// The number of processes to keep even if idle; at most the largest number [default: 1]
+    /// The number of processes to keep even if idle [default: 1]
     #[arg(long, env = "CABRANK_MIN_INSTANCES", value_name = "N", help_heading = "Pool")]
     pub(crate) min_instances: Option<Count>,
     /// The largest number of processes of one application; 0: no limit [default: 0]
@@ -141,7 +142,7 @@ pub(crate) struct Options {
     /// The largest number of requests that wait for a process; 0: no limit [default: 100]
     #[arg(long, env = "CABRANK_MAX_REQUEST_QUEUE_SIZE", value_name = "N", help_heading = "Pool")]
     pub(crate) max_request_queue_size: Option<Count>,
-    /// The number of requests a process handles at once; 0: any number [default: as it says itself]
+    /// Override the number of requests that a process handles at once; 0: any number
     #[arg(
         long,
         env = "CABRANK_FORCE_MAX_CONCURRENT_REQUESTS_PER_PROCESS",
@@ -210,10 +211,10 @@ pub(crate) struct Options {
     #[arg(long, env = "CABRANK_SHUTDOWN_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) shutdown_timeout: Option<Seconds>,
 
-    /// The least severe level to log: error, warn, info, debug or trace [default: info]
+    /// The least severe level to log [default: info]
     #[arg(long, env = "CABRANK_LOG_LEVEL", value_name = "LEVEL", help_heading = "Logs")]
     pub(crate) log_level: Option<LogLevel>,
-    /// The format of log lines: text or json [default: text]
+    /// The format of log lines [default: text]
     #[arg(long, env = "CABRANK_LOG_FORMAT", value_name = "FORMAT", help_heading = "Logs")]
     pub(crate) log_format: Option<LogFormat>,
 }

@@ -174,7 +174,7 @@ impl Settings {
 fn app_root(dir: &Path) -> Result<PathBuf, Failure> {
     let unusable = |problem: String| {
         Failure::not_found(format!(
-            "{}: {problem}. Name the directory of an application.",
+            "cannot serve {}: {problem}. Name the directory of an application.",
             dir.display()
         ))
     };

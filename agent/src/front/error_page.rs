@@ -73,10 +73,10 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             if with_details {
                 match error.cause().downcast_ref::<BootError>() {
                     Some(boot) => {
-                        content.text.clone_from(&boot.summary);
+                        content.text = sentence(&boot.summary);
                         content.details = Some((boot.details(), boot.html));
                     }
-                    None => content.text = error.to_string(),
+                    None => content.text = sentence(&error.to_string()),
                 }
             }
             content
@@ -103,7 +103,7 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             let mut content = page(
                 StatusCode::BAD_GATEWAY,
                 "The application did not answer",
-                "The server's log has the details.",
+                "A process of the application gave no complete answer. The server's log has the details.",
             );
             if with_details {
                 content.details = Some((why.clone(), false));
@@ -111,9 +111,16 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             content
         }
         Trouble::Refused(status, why) => {
-            page(*status, status.canonical_reason().unwrap_or("Refused"), why)
+            page(*status, status.canonical_reason().unwrap_or("Refused"), &sentence(why))
         }
     }
+}
+
+/// Makes an error message a sentence: with a capital letter and a full stop.
+fn sentence(message: &str) -> String {
+    let mut rest = message.trim_end_matches('.').chars();
+    let first = rest.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", rest.as_str())
 }
 
 enum Form {
@@ -228,6 +235,13 @@ mod tests {
         assert_eq!(status, 500);
         assert!(html.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &quot;more"));
         assert!(!html.contains("<script"));
+    }
+
+    #[test]
+    fn messages_become_sentences() {
+        assert_eq!(sentence("the limit is 5 bytes"), "The limit is 5 bytes.");
+        assert_eq!(sentence("It failed."), "It failed.");
+        assert_eq!(sentence(""), ".");
     }
 
     #[test]
