@@ -1,25 +1,23 @@
-//! Two threads share a template that is reloaded when its file changes: `cargo run --example reloading`.
+//! Two threads use a template that is reloaded when its file changes: `cargo run --example reloading`.
 //!
-//! The first execution that needs the template loads it. Each execution checks the file first; after a
-//! change, one of them unloads the template, and the next use loads it again.
+//! The first execution that needs the template loads it. Every execution first checks the file. After a
+//! change, one execution unloads the template while no other runs, and the next use loads it again.
 
 use cabrank::execution::interlock::Loaded;
 use cabrank::execution::{BoxError, Executor, Interlock, Reloader};
 use std::path::Path;
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::{env, fs, process, thread};
+
+const TEXTS: [&str; 3] = ["Hello, {}.", "Good morning, {}.", "Good night, {}."];
 
 fn main() -> Result<(), BoxError> {
     let file = env::temp_dir().join(format!("cabrank-reloading-{}.txt", process::id()));
-    fs::write(&file, "Hello, {}.")?;
+    fs::write(&file, TEXTS[0])?;
 
     let template = Arc::new(Loaded::<String>::new());
-    let executor = Executor::builder()
-        .interlock(Interlock::new())
-        .reporter(|report| println!("{} reports: {}", report.source(), report.error()))
-        .build();
     let (watched, unloaded) = (file.clone(), template.clone());
-    let reloader = Reloader::builder(executor)
+    let reloader = Reloader::builder(Executor::builder().interlock(Interlock::new()).build())
         .watch(move || fs::read_to_string(&watched).ok())
         .unload(move |unloading| {
             println!("         unloading the template");
@@ -28,35 +26,27 @@ fn main() -> Result<(), BoxError> {
         })
         .build()?;
 
-    // Two workers and the editor below meet twice per round: before and after the edit.
-    let turns = Arc::new(Barrier::new(3));
-    let workers = ["Ann", "Bob"].map(|name| {
-        let (reloader, template) = (reloader.clone(), template.clone());
-        let (turns, file) = (turns.clone(), file.clone());
-        thread::spawn(move || {
-            for _ in 0..3 {
-                let greeting = reloader.wrap(|execution| {
-                    let running = execution.running().ok_or("the executor has no interlock")?;
-                    let template = template.get_or_load(running, || load(&file))?;
-                    Ok(template.replace("{}", name))
+    for text in TEXTS {
+        fs::write(&file, text)?; // the first text is the same: it does not cause a reload
+        thread::scope(|scope| {
+            for name in ["Ann", "Bob"] {
+                let (reloader, template, file) = (&reloader, &template, &file);
+                scope.spawn(move || {
+                    let greeting = reloader.wrap(|execution| {
+                        let running = execution.running().ok_or("the executor has no interlock")?;
+                        let template = template.get_or_load(running, || load(file))?;
+                        Ok(template.replace("{}", name))
+                    });
+                    match greeting {
+                        Ok(greeting) => println!("{greeting}"),
+                        Err(error) => println!("cannot greet {name}: {error}"),
+                    }
                 });
-                match greeting {
-                    Ok(greeting) => println!("{greeting}"),
-                    Err(error) => println!("cannot greet {name}: {error}"),
-                }
-                turns.wait(); // both have used the template: the editor changes the file
-                turns.wait();
             }
-        })
-    });
-    for edited in [Some("Good morning, {}."), Some("Good night, {}."), None] {
-        turns.wait();
-        edited.map_or(Ok(()), |text| fs::write(&file, text))?;
-        turns.wait();
+        });
     }
-    let results = workers.map(|worker| worker.join());
     fs::remove_file(file)?;
-    results.into_iter().try_for_each(|result| result.map_err(|_| "a worker panicked".into()))
+    Ok(())
 }
 
 fn load(file: &Path) -> Result<String, std::io::Error> {
