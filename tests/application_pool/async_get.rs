@@ -1,6 +1,5 @@
-//! `get_async` and `checkout_async`, on no runtime at all: futures polled by hand, and by threads that
-//! sleep until they are woken. What a future leaves behind when it is dropped is also in
-//! `rulings/sessions.rs` (E16).
+//! `get_async` and `checkout_async` without a runtime: the test polls futures by hand, or threads sleep until
+//! they are woken. `errata/sessions.rs` drops a future at each of its awaits (E16).
 
 use crate::common::task::{Task, block_on};
 use crate::common::{Pool, Rig, Session, app, soon};
@@ -50,7 +49,7 @@ fn a_get_is_woken_once_with_the_error_of_its_spawn() {
 }
 
 #[test]
-fn polling_without_being_woken_changes_nothing() {
+fn a_poll_without_a_wake_up_changes_no_state() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let mut task = rig.task(&app("x"));
@@ -77,7 +76,7 @@ fn the_waker_of_the_latest_poll_is_woken() {
 }
 
 #[test]
-fn who_gives_up_is_skipped() {
+fn a_dropped_future_is_skipped() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let [mut first, mut second, mut third] = [(); 3].map(|()| rig.task(&app("x")));
@@ -92,7 +91,7 @@ fn who_gives_up_is_skipped() {
 }
 
 #[test]
-fn who_gives_up_after_being_served_hands_on_what_it_was_given() {
+fn a_dropped_future_passes_on_its_grant() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let [mut first, mut second] = [(); 2].map(|()| rig.task(&app("x")));
@@ -196,7 +195,7 @@ fn threads_that_sleep_until_they_are_woken_are_all_served() {
     rig.eventually(|c| c.active == 0 && c.waiting == 0 && c.spawning == 0);
 }
 
-/// A future that is polled on one thread, woken by another and finished on a third.
+/// One thread polls the future, a second wakes it, and a third finishes it.
 #[test]
 fn a_get_may_move_between_threads() {
     let rig = Rig::new(|b| b.max(1));
@@ -209,7 +208,7 @@ fn a_get_may_move_between_threads() {
     assert_eq!(session.pid(), 1);
 }
 
-/// Checked by the compiler.
+/// The compiler checks this.
 #[test]
 fn futures_sessions_and_pools_may_be_sent_and_handles_shared() {
     fn is_send<T: Send>(_: &T) {}

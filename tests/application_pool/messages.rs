@@ -1,5 +1,5 @@
-//! What those who use the library read and are asked: the words of errors and reasons, the causes
-//! behind them, and what a spawner need not say.
+//! The words of errors and reasons, the causes behind them, and the methods that a spawner need not
+//! implement.
 
 use cabrank::{ApplicationPool, BuildError, CancelToken, ConnectError, DetachReason, GetError};
 use cabrank::{PoolOptions, Process, ShutDown, SpawnError, SpawnRequest, Spawner};
@@ -28,14 +28,14 @@ fn broken() -> Broken {
     Broken(io::Error::from(io::ErrorKind::NotFound))
 }
 
-/// An error and what is behind it, as a report prints them.
+/// Returns an error and its causes, as a report prints them.
 fn chain(error: &dyn Error) -> Vec<String> {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect()
 }
 
 #[test]
-fn an_error_says_what_happened_and_hides_no_cause() {
+fn an_error_names_the_event_and_its_causes() {
     let not_found = broken().0.to_string();
     let spawn = SpawnError::new(broken());
     assert_eq!(chain(&spawn), ["it is broken", &not_found]);
@@ -69,8 +69,9 @@ fn an_error_says_what_happened_and_hides_no_cause() {
 }
 
 #[test]
-fn a_pool_that_cannot_be_built_says_which_option_and_what_to_do() {
-    let error = ApplicationPool::builder(Patient::default()).max(0).build().expect_err("none");
+fn a_build_error_names_the_option_and_the_remedy() {
+    let error =
+        ApplicationPool::builder(Patient::default()).max(0).build().expect_err("max 0 is refused");
     assert_eq!(error, BuildError::MaxIsZero);
     assert!(error.to_string().contains("max must be at least 1"));
     let error = BuildError::CleanerThread("no memory".to_owned());
@@ -86,7 +87,7 @@ fn each_reason_of_a_detach_has_words_of_its_own() {
     assert!(words.iter().all(|words| !words.is_empty()));
 }
 
-/// A process that says no more than it must.
+/// A process that implements only the required methods.
 struct Plain;
 
 impl Process for Plain {
@@ -97,11 +98,12 @@ impl Process for Plain {
     fn shut_down(&self, _: ShutDown) {}
 }
 
-/// Spawns at once for `/srv/ready`, and for every other application waits to be told to give up.
+/// Spawns at once for `/srv/ready`. For every other application it waits until the spawn is
+/// cancelled.
 #[derive(Default)]
 struct Patient {
     begun: Arc<AtomicBool>,
-    told: Arc<AtomicBool>,
+    cancelled: Arc<AtomicBool>,
 }
 
 impl Spawner for Patient {
@@ -113,13 +115,13 @@ impl Spawner for Patient {
         self.begun.store(true, Ordering::SeqCst);
         let token: &CancelToken = request.cancel();
         token.wait();
-        self.told.store(token.is_cancelled(), Ordering::SeqCst);
+        self.cancelled.store(token.is_cancelled(), Ordering::SeqCst);
         Err(SpawnError::new("given up"))
     }
 }
 
 #[test]
-fn a_process_that_says_nothing_takes_one_session_and_has_no_number() {
+fn a_process_takes_one_session_and_has_no_number_by_default() {
     let pool = ApplicationPool::builder(Patient::default()).max(1).build().expect("a valid pool");
     let options = PoolOptions::new("/srv/ready");
     let _session = pool.get(&options).expect("a session");
@@ -129,14 +131,14 @@ fn a_process_that_says_nothing_takes_one_session_and_has_no_number() {
 }
 
 #[test]
-fn a_spawner_may_wait_until_it_is_told_to_give_up() {
+fn a_spawner_may_wait_for_its_cancellation() {
     let spawner = Patient::default();
-    let (begun, told) = (spawner.begun.clone(), spawner.told.clone());
+    let (begun, cancelled) = (spawner.begun.clone(), spawner.cancelled.clone());
     let pool = ApplicationPool::builder(spawner).build().expect("a valid pool");
     assert!(matches!(pool.try_get(&PoolOptions::new("/srv/slow")), Err(GetError::WouldBlock)));
     while !begun.load(Ordering::SeqCst) {
         std::thread::yield_now();
     }
     pool.close(); // tells it, and waits for it
-    assert!(told.load(Ordering::SeqCst), "it waited for that");
+    assert!(cancelled.load(Ordering::SeqCst), "the spawn saw its cancellation");
 }

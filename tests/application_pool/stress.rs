@@ -1,14 +1,14 @@
-//! Random threads do random things to one pool, over the whole of its public API, with spawns that
-//! fail, panic, hang and are held, processes that die, restart files that are touched, and a clock
-//! that jumps.
+//! Random threads call the whole public API of one pool. Spawns fail, panic, hang and are held;
+//! processes die; restart files change; the clock jumps; user code re-enters the pool.
 //!
-//! Every invariant is asserted in every critical section, as everywhere; foreign code re-enters the
-//! pool. Asserted here: everything ends that is released, nothing is left counted that is gone, each
-//! group can be served in the end, and every process was shut down exactly once.
+//! The pool asserts every invariant in every critical section. At the end the test asserts that
+//! every released call ends, all counts are zero, each group can be served, and every process was
+//! shut down exactly once.
 //!
-//! `CABRANK_STRESS=<seed>` begins there, `CABRANK_STRESS_SEEDS=<n>` runs so many. The seed decides
-//! what each thread does, not how the threads interleave: a failure may take some runs to come back.
+//! `CABRANK_STRESS=<seed>` sets the first seed, `CABRANK_STRESS_SEEDS=<n>` how many follow. The seed decides
+//! what each thread does, not how the threads interleave: a failure may take some runs to return.
 
+use crate::common::random::{Random, for_each_seed};
 use crate::common::task::Task;
 use crate::common::{self, files::Files};
 use crate::common::{Got, Pool, Session};
@@ -16,52 +16,22 @@ use cabrank::in_memory::{InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, Builder, Identifier, Lease, ManualClock, PoolOptions, Process};
 use cabrank::{RestartMode, WeakPool};
 use std::collections::HashSet;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{scope, sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// Xorshift: what a seed decides is the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Random {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        // Seeds that are close to each other are not to begin alike.
-        for _ in 0..8 {
-            random.next();
-        }
-        random
-    }
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
-    }
-    fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next()).expect("48 bits") % n
-    }
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-    fn of<'a, T>(&mut self, choice: &'a [T]) -> &'a T {
-        &choice[self.below(choice.len())]
-    }
-}
-
 const APPS: [&str; 4] = ["a", "b", "c", "d"];
 const WORKERS: u64 = 4;
 const STEPS: usize = 120;
 
-/// What all threads of a run share.
+/// The state that all threads of a run share.
 struct Stage {
     pool: Pool,
     spawner: InMemorySpawner,
     clock: ManualClock,
     files: Files,
-    /// For each group some objects with options: handing over another one changes them.
+    /// Several options objects for each group: a get with another one changes the group's options.
     options: Vec<PoolOptions>,
 }
 
@@ -127,7 +97,7 @@ impl Stage {
     }
 }
 
-/// What a worker holds on to.
+/// One thing that a worker holds.
 enum Held {
     Session(Session),
     Lease(Lease<InMemorySpawner>),
@@ -137,7 +107,7 @@ enum Held {
 fn step(stage: &Stage, random: &mut Random, held: &mut Vec<Held>) {
     let pool = &stage.pool;
     let app = random.of(&stage.options).clone();
-    let timeout = Duration::from_millis(random.next() % 3000);
+    let timeout = Duration::from_millis(random.below(3000) as u64);
     match random.below(32) {
         0..4 => held.extend(pool.get_timeout(&app, timeout).ok().map(Held::Session)),
         4..6 => held.extend(pool.try_get(&app).ok().map(Held::Session)),
@@ -216,7 +186,7 @@ fn let_go(one: Held, random: &mut Random, held: &mut Vec<Held>) {
             }
         },
         Held::Task(mut task) => match random.below(3) {
-            // Dropped, whether it has been served meanwhile or not.
+            // Drop it, served or not.
             0 => drop(task),
             _ => match task.poll() {
                 Some(got) => held.extend(got.ok().map(Held::Session)),
@@ -226,7 +196,7 @@ fn let_go(one: Held, random: &mut Random, held: &mut Vec<Held>) {
     }
 }
 
-/// A caller of `checkout` contains what it calls itself.
+/// A caller of `checkout` contains panics of its own calls.
 trait Connect: Process {
     fn connect_unless_it_panics(&self) -> Result<Self::Connection, ()> {
         let connect = std::panic::AssertUnwindSafe(|| self.connect());
@@ -235,7 +205,7 @@ trait Connect: Process {
 }
 impl<P: Process> Connect for P {}
 
-/// Waits until it is so, as time goes by.
+/// Waits until the condition holds, and moves the clock meanwhile.
 fn eventually(stage: &Stage, what: &str, wanted: impl Fn() -> bool) {
     let deadline = Instant::now() + common::SOON;
     while !wanted() {
@@ -255,7 +225,7 @@ fn run(seed: u64) {
     }
     let working = AtomicUsize::new(usize::try_from(WORKERS).expect("few"));
     let over = Arc::new(AtomicBool::new(false));
-    // Gets without a time-out: they end by being served, by an error, or when the pool is closed.
+    // Gets without a time-out. Each ends when it is served, fails, or the pool closes.
     let patient = {
         let (pool, over) = (stage.pool.clone(), over.clone());
         let options = stage.options.clone();
@@ -289,7 +259,7 @@ fn run(seed: u64) {
         }
     });
 
-    // Nothing is held any more. What hangs is given up, what is held is released: each group is
+    // The workers are done. Release the held spawns and cancel the hanging ones: each group can be
     // served.
     over.store(true, Ordering::SeqCst);
     for app in &stage.options {
@@ -336,19 +306,12 @@ fn run(seed: u64) {
     let gone = stage.spawner.shut_down();
     let different: HashSet<u32> = gone.iter().map(|(pid, _)| *pid).collect();
     assert_eq!(different.len(), gone.len(), "shut down twice");
-    // Numbers are given in order: all that were ever spawned.
+    // Numbers are given in order, so the highest is how many were ever spawned.
     assert_eq!(different.iter().max().copied().unwrap_or(0) as usize, gone.len());
 }
 
 #[test]
-fn whatever_is_done_nothing_breaks_and_everything_ends() {
+fn every_random_run_ends_and_leaves_the_pool_empty() {
     common::end_the_run_when_the_library_panics();
-    let number = |name| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
-    let first: u64 = number("CABRANK_STRESS").unwrap_or(1);
-    let seeds: u64 = number("CABRANK_STRESS_SEEDS").unwrap_or(20);
-    for seed in first..first + seeds {
-        // Past the test's capture: a broken invariant ends the run before that is shown.
-        let _ = writeln!(std::io::stderr(), "stress: seed {seed}");
-        run(seed);
-    }
+    for_each_seed(20, run);
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// What a look-up is told. Clones share everything.
+/// The answers to look-ups of files. Clones share everything.
 #[derive(Clone, Default)]
 pub(crate) struct Files(Arc<Mutex<Table>>);
 
@@ -25,46 +25,46 @@ impl Files {
     ) -> impl Fn(&Path) -> io::Result<SystemTime> + Send + Sync + 'static {
         let files = self.clone();
         move |path| {
-            let mut table = files.0.lock().expect("nothing panics under this lock");
+            let mut table = files.0.lock().expect("no panic under this lock");
             table.look_ups.push(path.to_owned());
             let entry = table.entries.get(path).copied();
             entry.unwrap_or(Err(ErrorKind::NotFound)).map_err(io::Error::from)
         }
     }
-    /// The file is there, with a time that it never had before.
+    /// Gives the file a time that it never had before.
     pub(crate) fn touch(&self, path: &Path) {
-        let mut table = self.0.lock().expect("nothing panics under this lock");
+        let mut table = self.0.lock().expect("no panic under this lock");
         table.seconds += 1;
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(table.seconds);
         table.entries.insert(path.to_owned(), Ok(time));
     }
     pub(crate) fn remove(&self, path: &Path) {
-        self.0.lock().expect("nothing panics under this lock").entries.remove(path);
+        self.0.lock().expect("no panic under this lock").entries.remove(path);
     }
-    /// From now on looking at it fails. Gives back what it was.
+    /// Makes look-ups of the file fail. Returns its former entry.
     pub(crate) fn deny(&self, path: &Path) -> Option<Result<SystemTime, ErrorKind>> {
-        let mut table = self.0.lock().expect("nothing panics under this lock");
+        let mut table = self.0.lock().expect("no panic under this lock");
         table.entries.insert(path.to_owned(), Err(ErrorKind::PermissionDenied))
     }
-    /// It is again what it was.
+    /// Restores the file's former entry.
     pub(crate) fn allow(&self, path: &Path, before: Option<Result<SystemTime, ErrorKind>>) {
-        let mut table = self.0.lock().expect("nothing panics under this lock");
+        let mut table = self.0.lock().expect("no panic under this lock");
         match before {
             Some(entry) => table.entries.insert(path.to_owned(), entry),
             None => table.entries.remove(path),
         };
     }
     pub(crate) fn exists(&self, path: &Path) -> bool {
-        let table = self.0.lock().expect("nothing panics under this lock");
+        let table = self.0.lock().expect("no panic under this lock");
         matches!(table.entries.get(path), Some(Ok(_)))
     }
-    /// What was looked at since this was last asked.
+    /// Returns the look-ups since the last call.
     pub(crate) fn take_look_ups(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut self.0.lock().expect("nothing panics under this lock").look_ups)
+        std::mem::take(&mut self.0.lock().expect("no panic under this lock").look_ups)
     }
 }
 
-/// A real application root with a `tmp` in it. Gone at the end of the test.
+/// A real application root with a `tmp` in it, removed at the end of the test.
 pub(crate) struct AppDir(PathBuf);
 
 impl AppDir {
@@ -88,7 +88,7 @@ impl AppDir {
     pub(crate) fn create_dir(&self, name: &str) {
         std::fs::create_dir(self.path(name)).expect("a directory");
     }
-    /// Sets the time of modification; a new number is a new time, without waiting for one.
+    /// Sets the time of modification, so that a test need not wait for a new one.
     pub(crate) fn set_modified(&self, name: &str, seconds: u64) {
         let file = File::open(self.path(name)).expect("it is there");
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);

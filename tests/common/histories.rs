@@ -1,9 +1,9 @@
-//! What the refinement tests share: how many random histories there are, and how one is played.
+//! How many random histories run, and how one is played.
 
 use proptest::test_runner::{Config, TestCaseError};
 use std::fmt::Display;
 
-/// As many histories as `CABRANK_CASES` says; failing ones are shrunk for a minute at most.
+/// Runs `CABRANK_CASES` histories; shrinks failing ones for a minute at most.
 pub(crate) fn config() -> Config {
     let cases = match std::env::var("CABRANK_CASES") {
         Ok(text) => text.parse().expect("CABRANK_CASES is a number of histories"),
@@ -18,8 +18,8 @@ pub(crate) fn config() -> Config {
     }
 }
 
-/// Carries the operations out, one after the other, up to the first difference, which is told with the
-/// history that led to it. A step says what was done, if anything was, and whether both sides agree.
+/// Carries out the operations up to the first difference, and reports it with the history that led
+/// to it. A step returns what was done, if anything, and whether both sides agree.
 pub(crate) fn play<Operation, Done: Display>(
     operations: &[Operation],
     mut step: impl FnMut(&Operation) -> (Option<Done>, Result<(), String>),

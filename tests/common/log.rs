@@ -1,15 +1,15 @@
-//! What happened in executions, in order, and hooks that note it.
+//! A log of what happens in executions, and hooks that write to it.
 
 use cabrank::execution::{BoxError, ExecutionError, Executor, ExecutorBuilder, Hook};
 use std::sync::{Arc, Mutex};
 
-/// What happened, in order.
+/// The entries, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
     pub(crate) fn note(&self, what: impl Into<String>) {
-        self.0.lock().expect("nobody panics here").push(what.into());
+        self.0.lock().expect("no panic under this lock").push(what.into());
     }
     pub(crate) fn noted(&self, what: impl Into<String>) -> Result<(), BoxError> {
         self.note(what);
@@ -35,17 +35,17 @@ impl Log {
             Err(what.into())
         }
     }
-    /// A hook that notes both its halves.
+    /// A hook that logs both its halves.
     pub(crate) fn hook(&self, name: &'static str) -> Named {
         Named { name, log: self.clone() }
     }
-    /// Whether this happened so often.
+    /// Returns whether this was logged at least so often.
     pub(crate) fn has(&self, what: &str, times: usize) -> bool {
-        let log = self.0.lock().expect("nobody panics here");
+        let log = self.0.lock().expect("no panic under this lock");
         log.iter().filter(|noted| *noted == what).count() >= times
     }
     pub(crate) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().expect("nobody panics here"))
+        std::mem::take(&mut self.0.lock().expect("no panic under this lock"))
     }
 }
 
@@ -66,7 +66,7 @@ impl Hook for Named {
     }
 }
 
-/// An executor whose reports are noted, too.
+/// An executor whose reports are logged, too.
 pub(crate) fn reporting(log: &Log) -> ExecutorBuilder {
     let log = log.clone();
     Executor::builder().reporter(move |report| {

@@ -1,13 +1,14 @@
-//! What the tests share: a pool on a hand-driven clock with restart files in memory, gets in the
-//! background, and ways to wait for something to happen without sleeping.
+//! Shared by all tests: a pool on a manual clock with restart files in memory, gets in the
+//! background, and ways to wait without sleeping.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 pub(crate) mod files;
 pub(crate) mod histories;
 pub(crate) mod log;
+pub(crate) mod random;
 pub(crate) mod task;
 
-use cabrank::in_memory::InMemorySpawner;
+use cabrank::in_memory::{Call, InMemorySpawner};
 use cabrank::{ApplicationPool, Builder, Counts, DetachReason, Event, GetError, ManualClock};
 use cabrank::{GroupSnapshot, PoolOptions};
 use files::Files;
@@ -20,22 +21,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use task::Task;
 
-/// How long anything may take that is to happen at once; only a failing test waits that long.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+/// The limit for everything that should happen at once. Only a failing test waits that long.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 pub(crate) type Pool = ApplicationPool<InMemorySpawner>;
 pub(crate) type Session = cabrank::Session<InMemorySpawner>;
 pub(crate) type Got = Result<Session, GetError>;
 
-/// A pool, its spawner, its clock, its restart files, and what it tells.
+/// A pool with its spawner, clock, restart files and events.
 pub(crate) struct Rig {
     pub(crate) pool: Pool,
     pub(crate) spawner: InMemorySpawner,
     pub(crate) clock: ManualClock,
     pub(crate) files: Files,
     events: Receiver<Event>,
-    /// Events that were passed over while waiting for something else.
+    /// Events that were skipped while waiting for another one.
     unread: RefCell<VecDeque<Event>>,
 }
 
@@ -47,36 +48,36 @@ impl Rig {
         let clock = ManualClock::new();
         let spawner = InMemorySpawner::with_clock(clock.clock());
         let files = Files::default();
-        let (tell, events) = channel();
+        let (sender, events) = channel();
         let builder = ApplicationPool::builder(spawner.clone())
             .clock(clock.clock())
             .restart_files(files.look_up())
             .observer(move |event| {
                 // The test may have ended.
-                let _ = tell.send(event.clone());
+                let _ = sender.send(event.clone());
             });
         let pool = configure(builder).build().expect("a valid pool");
         Rig { pool, spawner, clock, files, events, unread: RefCell::default() }
     }
 
-    /// A rig without the cleaner's thread: what is due happens in `pool.clean()`, on this thread.
+    /// A rig without the cleaner's thread: the test calls `pool.clean()` itself.
     pub(crate) fn without_cleaner(
         configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
     ) -> Rig {
         Rig::new(|b| configure(b).cleaner(false))
     }
 
-    /// A get that is to be served at once, or as soon as a process is spawned for it.
+    /// A get that is served at once, or as soon as a process is spawned for it.
     #[track_caller]
     pub(crate) fn get(&self, options: &PoolOptions) -> Session {
         self.start_get(options).session()
     }
-    /// A get on a thread of its own.
+    /// Starts a get on a thread of its own.
     pub(crate) fn start_get(&self, options: &PoolOptions) -> Getting {
         let (pool, options) = (self.pool.clone(), options.clone());
         Getting::start(move || pool.get(&options))
     }
-    /// A get on a thread of its own, which has joined the queue when this returns.
+    /// Starts a get on a thread of its own, and returns once it is in the queue.
     #[track_caller]
     pub(crate) fn queue_get(&self, options: &PoolOptions) -> Getting {
         let before = self.pool.counts().waiting;
@@ -84,12 +85,12 @@ impl Rig {
         self.eventually(|c| c.waiting == before + 1);
         getting
     }
-    /// A get as a task, not polled yet.
+    /// Returns a get as a task that has not been polled.
     pub(crate) fn task(&self, options: &PoolOptions) -> Task<Got> {
         let (pool, options) = (self.pool.clone(), options.clone());
         Task::new(async move { pool.get_async(&options).await })
     }
-    /// `n` idle processes, the one with the lowest number idle for longest; their numbers.
+    /// Makes `n` processes idle, the lowest number first, and returns their numbers.
     #[track_caller]
     pub(crate) fn idle(&self, options: &PoolOptions, n: usize) -> Vec<u32> {
         let sessions: Vec<Session> = (0..n).map(|_| self.get(options)).collect();
@@ -100,25 +101,42 @@ impl Rig {
         pids
     }
 
-    /// (active, count), as the originals' tests write it.
+    /// Holds every such call of the pool until the door is opened.
+    pub(crate) fn door_at(&self, held: Call) -> Door {
+        let door = Door::default();
+        let theirs = door.clone();
+        self.spawner.on_call(move |call| {
+            if call == held {
+                theirs.pass();
+            }
+        });
+        door
+    }
+    /// Closes the pool on a thread of its own.
+    pub(crate) fn start_close(&self) -> JoinHandle<()> {
+        let pool = self.pool.clone();
+        std::thread::spawn(move || pool.close())
+    }
+
+    /// Returns (active, count), as Passenger's tests write it.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let counts = self.pool.counts();
         (counts.active, counts.count)
     }
-    /// The picture of one group.
+    /// Returns the snapshot of one group.
     #[track_caller]
     pub(crate) fn group(&self, options: &PoolOptions) -> GroupSnapshot {
         let name = options.app_group_name();
         let mut groups = self.pool.snapshot().groups.into_iter();
         groups.find(|g| g.name == name).unwrap_or_else(|| panic!("there is a group {name}"))
     }
-    /// The numbers of a group's processes, oldest first.
+    /// Returns the numbers of a group's processes, oldest first.
     #[track_caller]
     pub(crate) fn pids(&self, options: &PoolOptions) -> Vec<u32> {
         let attached = |p: &&cabrank::ProcessSnapshot| p.state != cabrank::ProcessState::Draining;
         self.group(options).processes.iter().filter(attached).filter_map(|p| p.pid).collect()
     }
-    /// The numbers of the processes that were shut down, in order.
+    /// Returns the numbers of the processes that were shut down, in order.
     pub(crate) fn gone(&self) -> Vec<u32> {
         self.spawner.shut_down().into_iter().map(|(pid, _)| pid).collect()
     }
@@ -131,7 +149,7 @@ impl Rig {
     pub(crate) fn eventually(&self, wanted: impl Fn(&Counts) -> bool) {
         self.until(|| wanted(&self.pool.counts()));
     }
-    /// Waits until `wanted` is so, looking again at every event.
+    /// Waits until `wanted` holds, looking again at every event.
     #[track_caller]
     pub(crate) fn until(&self, wanted: impl Fn() -> bool) {
         let deadline = Instant::now() + SOON;
@@ -144,12 +162,12 @@ impl Rig {
             }
         }
     }
-    /// Waits until `n` spawns have begun in all: a spawn takes its script when it begins.
+    /// Waits until `n` spawns have begun in all. A spawn takes its script when it begins.
     #[track_caller]
     pub(crate) fn await_spawns(&self, n: usize) {
         self.until(|| self.spawner.begun() >= n);
     }
-    /// The next event for which `wanted` gives something.
+    /// Returns the next event for which `wanted` returns a value.
     #[track_caller]
     pub(crate) fn event<T>(&self, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
         let deadline = Instant::now() + SOON;
@@ -164,7 +182,7 @@ impl Rig {
             }
         }
     }
-    /// The next process that is detached, and why.
+    /// Returns the next process that is detached, and the reason.
     #[track_caller]
     pub(crate) fn next_detached(&self) -> (u32, DetachReason) {
         self.event(|event| match event {
@@ -172,7 +190,7 @@ impl Rig {
             _ => None,
         })
     }
-    /// For how long the group backs off whose spawn fails next.
+    /// Returns the back-off after the next failed spawn.
     #[track_caller]
     pub(crate) fn next_back_off(&self) -> Duration {
         self.event(|event| match event {
@@ -190,19 +208,19 @@ pub(crate) struct Getting {
 
 impl Getting {
     pub(crate) fn start(get: impl FnOnce() -> Got + Send + 'static) -> Getting {
-        let (tell, answer) = channel();
+        let (sender, answer) = channel();
         let thread = std::thread::spawn(move || {
             let got = get();
-            // The handle that `get` held is gone by now.
-            let _ = tell.send(got);
+            // `get` has dropped its handle by now.
+            let _ = sender.send(got);
         });
         Getting { answer, thread }
     }
-    /// How the get ends.
+    /// Waits for the get's result.
     #[track_caller]
     pub(crate) fn end(self) -> Got {
         let got = self.answer.recv_timeout(SOON).expect("the get ends");
-        self.thread.join().expect("nothing panics in it");
+        self.thread.join().expect("no panic in the thread");
         got
     }
     #[track_caller]
@@ -213,23 +231,23 @@ impl Getting {
     pub(crate) fn error(self) -> GetError {
         self.end().expect_err("no session")
     }
-    /// Whether no answer has come so far.
+    /// Returns whether the get has no result yet.
     pub(crate) fn is_pending(&self) -> bool {
         matches!(self.answer.try_recv(), Err(TryRecvError::Empty))
     }
 }
 
-/// What `work` gives, if it ends soon: what would hang fails instead.
+/// Returns the result of `work`. A hang becomes a failure.
 #[track_caller]
 pub(crate) fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (tell, result) = channel();
+    let (sender, result) = channel();
     std::thread::spawn(move || {
-        let _ = tell.send(work());
+        let _ = sender.send(work());
     });
     result.recv_timeout(SOON).expect("it ends soon, and without a panic")
 }
 
-/// Waits until `wanted` is so, for what no event tells of.
+/// Waits until `wanted` holds, where no event reports it.
 #[track_caller]
 pub(crate) fn before_long(wanted: impl Fn() -> bool) {
     let deadline = Instant::now() + SOON;
@@ -243,7 +261,7 @@ pub(crate) fn app(name: &str) -> PoolOptions {
     PoolOptions::new(format!("/srv/{name}"))
 }
 
-/// A door that is shut: who arrives waits until it is opened, whatever he is told meanwhile.
+/// A closed door: each thread that arrives waits until the test opens it.
 #[derive(Clone, Default)]
 pub(crate) struct Door(Arc<(Mutex<DoorState>, Condvar)>);
 
@@ -274,8 +292,8 @@ impl Door {
     }
 }
 
-/// A broken invariant panics where it is found, which may be a background thread whose end nobody
-/// notices, or may leave a get waiting for ever. It is to fail the run, at once.
+/// Ends the run when an invariant fails. Otherwise the panic could end an unobserved background
+/// thread, or leave a get waiting for ever.
 pub(crate) fn end_the_run_when_the_library_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// A future and who is woken for it.
+/// A future, and a waker that counts.
 pub(crate) struct Task<T> {
     future: Pin<Box<dyn Future<Output = T> + Send>>,
     wakes: Arc<Wakes>,
@@ -39,11 +39,11 @@ impl<T> Task<T> {
             Poll::Pending => None,
         }
     }
-    /// How often it was woken.
+    /// Returns how often the waker was woken.
     pub(crate) fn wakes(&self) -> usize {
         self.wakes.0.load(Ordering::SeqCst)
     }
-    /// Polls it whenever it is woken, until it is done.
+    /// Polls it at each wake-up, until it is done.
     #[track_caller]
     pub(crate) fn finish(mut self) -> T {
         let mut seen = 0;

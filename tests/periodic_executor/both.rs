@@ -1,4 +1,4 @@
-//! Both flavours under one name, with a clock that is moved by hand.
+//! Both flavours under one name, on a manual clock.
 
 use crate::common::task::block_on;
 use crate::common::{before_long, soon};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// Each task on a thread of its own. No test waits for its timer.
+/// Runs each task on a thread of its own. No test waits for its timer.
 #[derive(Clone)]
 pub(crate) struct Threads;
 
@@ -27,7 +27,7 @@ impl Runtime for Threads {
     }
 }
 
-/// Both flavours under one name.
+/// The calls that both flavours have.
 pub(crate) trait Executor: Clone + Send + Sync + 'static {
     fn build(interval: Duration, min: Duration, clock: &ManualClock, target: Target) -> Self;
     fn open(&self);
@@ -134,8 +134,9 @@ impl<E: Executor> Rig<E> {
         };
         Rig { executor, clock, seconds, calls }
     }
-    /// Waits until it sleeps, or has stopped: the clock may then be moved. It may look at the clock once more
-    /// before it sleeps on, so a call that is due then may still be to come: see [`has_called`](Self::has_called).
+    /// Waits until the executor sleeps or has stopped, so that the test may move the clock. The
+    /// executor may look at the clock once more and call again: [`has_called`](Self::has_called)
+    /// waits for that.
     pub(crate) fn settle(&self) {
         before_long(|| self.executor.phase() != Phase::Busy);
     }
@@ -148,14 +149,14 @@ impl<E: Executor> Rig<E> {
     pub(crate) fn calls(&self) -> Vec<usize> {
         self.calls.lock().expect("no panic").clone()
     }
-    /// It calls its target as often as this, at these seconds, and no more.
+    /// Checks that the target was called at these seconds, and at no others.
     #[track_caller]
     pub(crate) fn has_called(&self, at: &[usize]) {
         before_long(|| self.calls().len() >= at.len());
         self.settle();
         assert_eq!(self.calls(), at);
     }
-    /// Wakes, and waits until that has been served or put off.
+    /// Wakes the executor, and waits until it has called or postponed the call.
     pub(crate) fn wake(&self) {
         self.settle();
         self.executor.wake();
@@ -163,7 +164,7 @@ impl<E: Executor> Rig<E> {
     }
 }
 
-/// What a target waits for, and who lets it go on.
+/// A channel on which a target waits until the test releases it.
 pub(crate) fn gate() -> (Sender<()>, Receiver<()>) {
     channel()
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Keeps its tasks, for the test to poll or drop. Its timers are ready at once.
+/// Keeps its tasks, so that the test polls or drops them. Its timers are ready at once.
 #[derive(Clone, Default)]
 struct Keeps(Arc<Mutex<VecDeque<BoxFuture<()>>>>);
 
@@ -46,8 +46,8 @@ fn a_task_that_its_runtime_drops_has_ended() {
     assert_eq!(block_on(executor.join()), Ok(Joined::Closed));
 }
 
-/// A call that its runtime drops was dropped outside its executor: one that waits for it, by a shutdown for
-/// example, waited for itself.
+/// An earlier version dropped the call outside its executor: a shutdown in the drop waited for
+/// itself.
 #[test]
 fn a_call_that_its_runtime_drops_is_dropped_inside_its_executor() {
     struct ShutsDown(Registry, Sender<bool>);
@@ -57,12 +57,12 @@ fn a_call_that_its_runtime_drops_is_dropped_inside_its_executor() {
         }
     }
     let (registry, runtime) = (Registry::new(), Keeps::default());
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let executor = {
         let registry = registry.clone();
         let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone());
         builder.registry(&registry.clone()).target(move || {
-            let call = ShutsDown(registry.clone(), tell.clone());
+            let call = ShutsDown(registry.clone(), sender.clone());
             async move {
                 std::future::pending::<()>().await;
                 drop(call);
@@ -74,12 +74,12 @@ fn a_call_that_its_runtime_drops_is_dropped_inside_its_executor() {
     let mut cx = Context::from_waker(Waker::noop());
     assert!(task.as_mut().poll(&mut cx).is_pending());
     soon(move || drop(task));
-    assert_eq!(told.recv(), Ok(true));
+    assert_eq!(receiver.recv(), Ok(true));
     assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
 }
 
-/// Without a pause the task went from call to call in one poll, and on a runtime of one thread no other task
-/// ever went on, not even the one that would have closed it.
+/// An earlier version made all calls in one poll. On a runtime with one thread no other task ran,
+/// not even the one that would have closed the executor.
 #[test]
 fn a_task_without_a_pause_lets_others_go_on_after_each_call() {
     type Executor = AsyncPeriodicExecutor<Keeps>;
@@ -121,9 +121,9 @@ fn a_task_without_a_pause_lets_others_go_on_after_each_call() {
     }
 }
 
-/// It came out of the drop of the last handle.
+/// An earlier version let the panic out of the drop of the last handle.
 #[test]
-fn a_runtime_whose_drop_panics_panics_nobody_else() {
+fn a_panic_in_the_drop_of_a_runtime_is_contained() {
     struct Bomb;
     impl Runtime for Bomb {
         type Sleep = std::future::Pending<()>;
@@ -145,7 +145,7 @@ fn a_runtime_whose_drop_panics_panics_nobody_else() {
     drop(executor);
 }
 
-/// Who joins may be polled by another task than before: that one is woken.
+/// The caller may move its join to another task: the latest waker is woken.
 #[test]
 fn a_task_that_joins_is_woken_by_the_waker_that_polled_it_last() {
     let runtime = Keeps::default();
@@ -158,7 +158,7 @@ fn a_task_that_joins_is_woken_by_the_waker_that_polled_it_last() {
     assert_eq!(join.wakes(), 1);
 }
 
-/// A runtime's waker that calls the executor and then panics, when it is woken and when the last of it is dropped.
+/// A runtime's waker that calls the executor and then panics, both in `wake` and in its last `drop`.
 struct Meddling(AsyncPeriodicExecutor<Keeps>);
 
 impl Meddling {
@@ -184,9 +184,9 @@ impl Drop for Meddling {
     }
 }
 
-/// Wherever the last of it goes: with another in its place, with a close, with a wake, with the run. As was
-/// found, after the first of these the place where a sleeper shows its waker was occupied for good: nothing
-/// woke the task any more, nor that of a later run.
+/// The last waker may go when another replaces it, by a close, by a wake, or with the run. In an
+/// earlier version the first case left the waker's slot occupied: neither this run's task nor a
+/// later one was woken again.
 #[test]
 fn a_runtimes_waker_may_panic_and_call_the_executor() {
     type Executor = AsyncPeriodicExecutor<Keeps>;
@@ -226,8 +226,8 @@ fn a_runtimes_waker_may_panic_and_call_the_executor() {
     }
 }
 
-/// It is all that keeps a task, on many a runtime that is gone: who takes it to wake the task has the last of it, and the
-/// task does not keep it.
+/// The waker may be the last reference to a task whose runtime is gone. Waking takes the waker, and
+/// thereby drops the task.
 #[test]
 fn a_task_that_only_its_waker_keeps_ends_with_it() {
     struct Keeper(Mutex<Option<BoxFuture<()>>>);
@@ -254,7 +254,7 @@ fn a_task_that_only_its_waker_keeps_ends_with_it() {
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// Takes no task at first, and has each time something done meanwhile.
+/// Refuses the first tasks, and calls back at each refusal.
 #[derive(Clone, Default)]
 struct Full {
     keeps: Keeps,
@@ -280,7 +280,7 @@ impl Runtime for Full {
     }
 }
 
-/// Takes no task: it opens the executor once more, or polls the task, and panics.
+/// Refuses every task, but first opens the executor again or polls the task. Then it panics.
 #[derive(Clone, Default)]
 struct Perverse {
     executor: Arc<OnceLock<AsyncPeriodicExecutor<Perverse>>>,
@@ -304,7 +304,7 @@ impl Runtime for Perverse {
     }
 }
 
-/// One more try is made for those who open meanwhile, and not one for each of them; and what has begun and was
+/// The executor tries once more for all opens that come meanwhile. A task that has begun and was
 /// dropped is not open.
 #[test]
 fn an_open_ends_whatever_its_runtime_does() {
@@ -319,7 +319,7 @@ fn an_open_ends_whatever_its_runtime_does() {
     }
 }
 
-/// Another was told that it is open, and it was not: nobody opened it.
+/// In an earlier version the other open succeeded although the executor was not open.
 #[test]
 fn an_open_beside_one_that_cannot_start_it_is_not_lost() {
     type Executor = AsyncPeriodicExecutor<Full>;
@@ -334,7 +334,8 @@ fn an_open_beside_one_that_cannot_start_it_is_not_lost() {
         executor.open().expect("it is being opened");
         executor.close();
     };
-    // What another thread does in each try that fails; whether it opens; how many tries there are.
+    // The other thread's calls during each failing try; whether the executor opens; the number of
+    // tries.
     let scenes = [
         (vec![], true, 1),
         (vec![nothing], false, 1),
@@ -362,15 +363,15 @@ fn an_open_beside_one_that_cannot_start_it_is_not_lost() {
             assert_eq!(block_on(executor.join()), Ok(Joined::Finished), "{nth}");
         } else {
             assert!(matches!(opened, Err(OpenError::NotStarted(_))), "{nth}");
-            // And so is who was told that it is open.
+            // The second open, which succeeded, is abandoned too.
             assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned), "{nth}");
         }
     }
 }
 
-/// It has kept the task, and says that it has not: who opens is told so, and the task calls nothing.
+/// The runtime keeps the task but reports a refusal: the open fails, and the task makes no call.
 #[test]
-fn a_task_that_a_runtime_keeps_and_refuses_is_over() {
+fn a_task_that_a_runtime_keeps_and_refuses_makes_no_call() {
     struct Unsure(Keeps);
     impl Runtime for Unsure {
         type Sleep = std::future::Pending<()>;

@@ -1,4 +1,5 @@
-//! Executors of one client, and of one process: Q8 to Q10, ties, one shutdown for all.
+//! Executors of one client and of one process: the rest of PyMongo's suite, close-on-drop guards,
+//! and one shutdown for all.
 
 use crate::both::{SECOND, gate};
 use crate::common::{before_long, soon};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-/// A client with its four executors, as PyMongo's has: three monitors and the killer of cursors.
+/// A client with four executors, as in PyMongo: three monitors and the killer of cursors.
 struct Client {
     executors: Vec<PeriodicExecutor>,
 }
@@ -28,7 +29,7 @@ impl Client {
 }
 
 #[test]
-fn q08_dropping_the_client_stops_and_unregisters_its_executors() {
+fn dropping_the_client_stops_and_unregisters_its_executors() {
     let registry = Registry::new();
     let client = Client::new(&registry);
     client.open().expect("threads");
@@ -38,7 +39,7 @@ fn q08_dropping_the_client_stops_and_unregisters_its_executors() {
 }
 
 #[test]
-fn q08_a_tie_stops_them_though_there_are_other_handles() {
+fn close_on_drop_stops_them_though_there_are_other_handles() {
     struct Owner(OnceLock<cabrank::CloseOnDrop>);
     let owner = Arc::new(Owner(OnceLock::new()));
     let builder = PeriodicExecutor::builder(Duration::MAX).unregistered();
@@ -55,7 +56,7 @@ fn q08_a_tie_stops_them_though_there_are_other_handles() {
 }
 
 #[test]
-fn q08_without_a_tie_the_end_of_a_target_is_noticed_at_the_next_call() {
+fn without_close_on_drop_the_end_of_a_target_is_noticed_at_the_next_call() {
     let clock = ManualClock::new();
     let target = Arc::new(());
     let calls = Arc::new(AtomicUsize::new(0));
@@ -78,7 +79,7 @@ fn q08_without_a_tie_the_end_of_a_target_is_noticed_at_the_next_call() {
 }
 
 #[test]
-fn q09_closing_the_client_stops_its_executors() {
+fn closing_the_client_stops_its_executors() {
     let registry = Registry::new();
     let client = Client::new(&registry);
     client.open().expect("threads");
@@ -91,9 +92,9 @@ fn q09_closing_the_client_stops_its_executors() {
 }
 
 #[test]
-fn q10_a_client_that_is_made_after_the_shutdown_is_refused_quietly() {
+fn a_client_that_is_made_after_the_shutdown_is_refused_quietly() {
     let registry = Registry::new();
-    registry.shutdown(SECOND).expect("nobody is there");
+    registry.shutdown(SECOND).expect("the registry is empty");
     let client = Client::new(&registry);
     assert!(matches!(client.open(), Err(OpenError::ShutDown)));
     assert_eq!(client.executors[0].join(), Ok(Joined::NeverOpened));
@@ -102,7 +103,7 @@ fn q10_a_client_that_is_made_after_the_shutdown_is_refused_quietly() {
 }
 
 #[test]
-fn one_shutdown_ends_all_and_names_who_is_late() {
+fn one_shutdown_ends_all_and_names_the_late_ones() {
     let clock = ManualClock::new();
     let registry = Registry::with_clock(clock.clock());
     let ((entered, inside), (go, gone)) = (gate(), gate());
@@ -128,7 +129,7 @@ fn one_shutdown_ends_all_and_names_who_is_late() {
     (0..2).for_each(|_| inside.recv().expect("both are called"));
     let theirs = registry.clone();
     let shutting = std::thread::spawn(move || theirs.shutdown(5 * SECOND));
-    // One deadline for all: five seconds are enough, whenever they begin.
+    // All share one deadline: five seconds are enough, whenever they begin.
     before_long(|| executors[2].phase() == Phase::Stopped);
     before_long(|| {
         clock.advance(5 * SECOND);
@@ -138,7 +139,7 @@ fn one_shutdown_ends_all_and_names_who_is_late() {
     assert_eq!(error.to_string(), "not stopped in time: one, two");
     assert_eq!(error.late().iter().map(|name| &**name).collect::<Vec<_>>(), ["one", "two"]);
     assert_eq!(registry.len(), 2);
-    // They are closed all the same.
+    // The late ones are closed too.
     drop(go);
     for executor in executors {
         assert_eq!(soon(move || executor.join()), Ok(Joined::Closed));

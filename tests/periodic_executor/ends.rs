@@ -1,4 +1,4 @@
-//! Ends that nobody asked for, and what is dropped when.
+//! Ends that no caller asked for, and when values are dropped.
 
 use crate::both::{SECOND, Threads};
 use crate::common::soon;
@@ -20,7 +20,7 @@ fn a_thread_that_cannot_be_started_is_reported_and_leaves_it_stopped() {
     }
 }
 
-/// The system's threads have no such names: to ask for one panicked.
+/// The system's threads have no such names. An earlier version panicked.
 #[test]
 fn a_name_that_no_thread_can_have_is_an_error() {
     let builder = PeriodicExecutor::builder(SECOND).unregistered().name("a\0b");
@@ -29,7 +29,7 @@ fn a_name_that_no_thread_can_have_is_an_error() {
     assert_eq!(executor.join(), Ok(Joined::Abandoned));
 }
 
-/// A target owns what it changes; it is dropped with the executor, and its panics then go no further.
+/// A target owns its state; both are dropped with the executor, and a panic there is contained.
 #[test]
 fn a_target_is_dropped_with_its_executor() {
     struct Bomb(Sender<()>);
@@ -39,17 +39,17 @@ fn a_target_is_dropped_with_its_executor() {
             std::panic::resume_unwind(Box::new("dropped"));
         }
     }
-    let (dropped, told) = channel();
+    let (dropped, receiver) = channel();
     let bomb = Bomb(dropped);
     let executor = PeriodicExecutor::builder(Duration::MAX).unregistered().target(move || {
         let _ = &bomb;
     });
     executor.open().expect("a thread");
     drop(executor);
-    soon(move || told.recv()).expect("it is dropped");
+    soon(move || receiver.recv()).expect("it is dropped");
 }
 
-/// Checked by the compiler.
+/// The compiler checks this.
 #[test]
 fn handles_may_be_shared_and_tasks_sent() {
     fn is_shared<T: Send + Sync + 'static>() {}

@@ -1,53 +1,54 @@
-//! What thread and task have in common: Q1 to Q7, wakes during a call, the minimum interval, reopening.
+//! The behaviour that threads and tasks share. The first seven tests restate PyMongo's suite; the
+//! others cover wakes during a call, the minimum interval and reopening.
 
-use crate::both::{Executor, Rig, SECOND, Threads, gate};
+use crate::both::{Executor, Rig, SECOND, gate};
 use crate::common::before_long;
-use cabrank::{AsyncPeriodicExecutor, Flow, JoinError, Joined, PeriodicExecutor, Phase};
+use cabrank::{Flow, JoinError, Joined, Phase};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// One test for each flavour.
+/// Each of these runs for a thread and for a task.
 macro_rules! both {
-    ($($(#[$doc:meta])* $name:ident, $of_tasks:ident => $body:ident;)*) => {$(
-        $(#[$doc])*
-        #[test]
-        fn $name() {
-            $body::<PeriodicExecutor>();
-        }
-        $(#[$doc])*
-        #[test]
-        fn $of_tasks() {
-            $body::<AsyncPeriodicExecutor<Threads>>();
+    ($($name:ident,)*) => {$(
+        mod $name {
+            #[test]
+            fn of_a_thread() {
+                super::$name::<cabrank::PeriodicExecutor>();
+            }
+            #[test]
+            fn of_a_task() {
+                super::$name::<cabrank::AsyncPeriodicExecutor<crate::both::Threads>>();
+            }
         }
     )*};
 }
 
 both! {
-    q01_join_before_the_first_open_returns, q01_a_task_is_joined_before_the_first_open => q01;
-    q02_a_target_that_says_no_stops, q02_an_async_target_that_says_no_stops => q02;
-    q03_skip_sleep_leaves_out_one_pause, q03_skip_sleep_of_a_task => q03;
-    q04_wake_runs_early, q04_wake_runs_a_task_early => q04;
-    q05_a_new_interval_counts_from_the_next_pause, q05_a_new_interval_of_a_task => q05;
-    q06_what_has_stopped_can_be_opened_again, q06_a_task_that_has_stopped_can_be_opened_again => q06;
-    q07_a_panic_stops_it_and_is_given_to_join, q07_a_panic_of_a_task => q07;
-    a_wake_during_a_call_causes_another, a_wake_during_a_tasks_call => wake_during_a_call;
-    wakes_are_held_back_by_the_minimum_interval, a_tasks_wakes_are_held_back => held_back;
-    wakes_before_a_call_are_served_by_it, wakes_before_a_tasks_call => coalesced;
-    a_target_chooses_its_pause, an_async_target_chooses_its_pause => chosen_pause;
-    close_ends_a_sleep_at_once, close_ends_a_tasks_sleep => close_ends_a_sleep;
-    an_open_that_follows_a_close_runs_at_once, a_task_runs_at_once_when_reopened => reopen;
-    opens_during_a_call_cause_one_more, opens_during_a_tasks_call => reopened_twice;
-    opening_what_is_open_changes_nothing, opening_an_open_task_changes_nothing => open_twice;
+    join_before_the_first_open_returns,
+    a_target_that_says_no_stops,
+    skip_sleep_leaves_out_one_pause,
+    wake_runs_early,
+    a_new_interval_counts_from_the_next_pause,
+    a_stopped_executor_can_be_opened_again,
+    a_panic_stops_it_and_is_given_to_join,
+    a_wake_during_a_call_causes_another,
+    wakes_are_held_back_by_the_minimum_interval,
+    wakes_before_a_call_are_served_by_it,
+    a_target_chooses_its_pause,
+    close_ends_a_sleep_at_once,
+    an_open_that_follows_a_close_runs_at_once,
+    opens_during_a_call_cause_one_more,
+    opening_an_open_executor_changes_no_state,
 }
 
-fn q01<E: Executor>() {
+fn join_before_the_first_open_returns<E: Executor>() {
     let rig = Rig::<E>::new(SECOND, Duration::ZERO, |_| Flow::Continue);
     assert_eq!(rig.executor.join(), Ok(Joined::NeverOpened));
     rig.executor.close();
     assert_eq!(rig.executor.join(), Ok(Joined::NeverOpened));
 }
 
-fn q02<E: Executor>() {
+fn a_target_that_says_no_stops<E: Executor>() {
     let rig = Rig::<E>::new(SECOND, Duration::ZERO, |call| Flow::from(call < 3));
     rig.executor.open();
     for called in [&[0][..], &[0, 1], &[0, 1, 2]] {
@@ -58,7 +59,7 @@ fn q02<E: Executor>() {
     rig.has_called(&[0, 1, 2]);
 }
 
-fn q03<E: Executor>() {
+fn skip_sleep_leaves_out_one_pause<E: Executor>() {
     let skips: Arc<OnceLock<E>> = Arc::default();
     let executor = skips.clone();
     let rig = Rig::<E>::new(10 * SECOND, 5 * SECOND, move |call| {
@@ -70,14 +71,14 @@ fn q03<E: Executor>() {
     assert!(skips.set(rig.executor.clone()).is_ok());
     rig.executor.open();
     rig.advance(10);
-    // One pause is left out, and one only.
+    // Exactly one pause is left out.
     rig.has_called(&[0, 10, 10]);
     rig.advance(10);
     assert_eq!(rig.executor.join(), Ok(Joined::Finished));
     rig.has_called(&[0, 10, 10, 20]);
 }
 
-fn q04<E: Executor>() {
+fn wake_runs_early<E: Executor>() {
     let rig = Rig::<E>::new(30 * SECOND, Duration::ZERO, |_| Flow::Continue);
     rig.executor.open();
     rig.advance(3);
@@ -85,7 +86,7 @@ fn q04<E: Executor>() {
     rig.wake();
     rig.has_called(&[0, 3]);
     rig.advance(29);
-    // The interval begins anew.
+    // The interval starts again at the wake.
     rig.has_called(&[0, 3]);
     rig.advance(1);
     rig.has_called(&[0, 3, 33]);
@@ -93,13 +94,13 @@ fn q04<E: Executor>() {
     assert_eq!(rig.executor.join(), Ok(Joined::Closed));
 }
 
-fn q05<E: Executor>() {
+fn a_new_interval_counts_from_the_next_pause<E: Executor>() {
     let rig = Rig::<E>::new(30 * SECOND, Duration::ZERO, |_| Flow::Continue);
     rig.executor.open();
     rig.settle();
     rig.executor.update_interval(2 * SECOND);
     rig.advance(29);
-    // The pause under way stays.
+    // The pause under way keeps its length.
     rig.has_called(&[0]);
     rig.advance(1);
     rig.has_called(&[0, 30]);
@@ -110,7 +111,7 @@ fn q05<E: Executor>() {
     rig.executor.close();
 }
 
-fn q06<E: Executor>() {
+fn a_stopped_executor_can_be_opened_again<E: Executor>() {
     let rig = Rig::<E>::new(SECOND, Duration::ZERO, |_| Flow::Stop);
     for opened in 1..=3 {
         rig.executor.open();
@@ -119,15 +120,15 @@ fn q06<E: Executor>() {
     }
 }
 
-fn q07<E: Executor>() {
+fn a_panic_stops_it_and_is_given_to_join<E: Executor>() {
     let rig = Rig::<E>::new(SECOND, Duration::ZERO, |call| match call {
-        // Without the report that a panic makes.
+        // Panics without calling the panic hook.
         1 => std::panic::resume_unwind(Box::new("no such host")),
         _ => Flow::Stop,
     });
     rig.executor.open();
     for _ in 0..2 {
-        // Kept: each who asks is told.
+        // Every join returns the kept panic.
         let panic = rig.executor.join().expect_err("it panicked");
         assert_eq!(panic, JoinError::Panicked("no such host".into()));
         assert_eq!(panic.to_string(), "the executor's target panicked: no such host");
@@ -138,7 +139,7 @@ fn q07<E: Executor>() {
     assert_eq!(rig.calls().len(), 2);
 }
 
-fn wake_during_a_call<E: Executor>() {
+fn a_wake_during_a_call_causes_another<E: Executor>() {
     let ((entered, inside), (go, gone)) = (gate(), gate());
     let rig = Rig::<E>::new(Duration::MAX, Duration::ZERO, move |call| {
         if call == 1 {
@@ -156,31 +157,31 @@ fn wake_during_a_call<E: Executor>() {
     assert_eq!(rig.calls().len(), 2);
 }
 
-fn held_back<E: Executor>() {
+fn wakes_are_held_back_by_the_minimum_interval<E: Executor>() {
     let rig = Rig::<E>::new(60 * SECOND, 5 * SECOND, |_| Flow::Continue);
     rig.executor.open();
     rig.advance(1);
     rig.wake();
     rig.advance(3);
-    // It knows: more wakes leave it asleep.
+    // A wake is already pending: more wakes leave it asleep.
     rig.executor.wake();
     assert_eq!(rig.executor.phase(), Phase::Asleep);
     rig.has_called(&[0]);
     rig.advance(1);
     rig.has_called(&[0, 5]);
-    // What was held back is not owed any more.
+    // The postponed wake is served.
     rig.advance(10);
     rig.has_called(&[0, 5]);
     rig.wake();
     rig.has_called(&[0, 5, 15]);
-    // Closing is not held back.
+    // A close is not postponed.
     rig.wake();
     rig.executor.close();
     assert_eq!(rig.executor.join(), Ok(Joined::Closed));
     rig.has_called(&[0, 5, 15]);
 }
 
-fn coalesced<E: Executor>() {
+fn wakes_before_a_call_are_served_by_it<E: Executor>() {
     let rig = Rig::<E>::new(60 * SECOND, Duration::ZERO, |_| Flow::Continue);
     rig.executor.wake();
     rig.executor.wake();
@@ -189,7 +190,7 @@ fn coalesced<E: Executor>() {
     rig.has_called(&[0]);
 }
 
-fn chosen_pause<E: Executor>() {
+fn a_target_chooses_its_pause<E: Executor>() {
     let rig = Rig::<E>::new(60 * SECOND, 2 * SECOND, |call| match call {
         1 => Flow::After(7 * SECOND),
         2 => Flow::After(Duration::ZERO),
@@ -211,7 +212,7 @@ fn chosen_pause<E: Executor>() {
     rig.has_called(&[0, 7, 9, 1009, 1069]);
 }
 
-fn close_ends_a_sleep<E: Executor>() {
+fn close_ends_a_sleep_at_once<E: Executor>() {
     let rig = Rig::<E>::new(Duration::MAX, Duration::MAX, |_| Flow::Continue);
     rig.executor.open();
     before_long(|| rig.calls().len() == 1);
@@ -222,19 +223,19 @@ fn close_ends_a_sleep<E: Executor>() {
     assert_eq!((rig.calls().len(), rig.executor.phase()), (1, Phase::Stopped));
 }
 
-fn reopen<E: Executor>() {
+fn an_open_that_follows_a_close_runs_at_once<E: Executor>() {
     let rig = Rig::<E>::new(Duration::MAX, Duration::MAX, |_| Flow::Continue);
     for opened in 1..=100 {
         rig.executor.open();
         before_long(|| rig.calls().len() == opened);
-        // Obeyed or not: the next open is a call more.
+        // Whether the close took effect or not, the next open causes one more call.
         rig.executor.close();
     }
     assert_eq!(rig.executor.join(), Ok(Joined::Closed));
     assert_eq!(rig.calls().len(), 100);
 }
 
-fn reopened_twice<E: Executor>() {
+fn opens_during_a_call_cause_one_more<E: Executor>() {
     let ((entered, inside), (go, gone)) = (gate(), gate());
     let rig = Rig::<E>::new(Duration::MAX, Duration::ZERO, move |call| {
         if call == 1 {
@@ -255,7 +256,7 @@ fn reopened_twice<E: Executor>() {
     assert_eq!(rig.calls().len(), 2);
 }
 
-fn open_twice<E: Executor>() {
+fn opening_an_open_executor_changes_no_state<E: Executor>() {
     let rig = Rig::<E>::new(SECOND, Duration::ZERO, |_| Flow::Continue);
     rig.executor.open();
     rig.has_called(&[0]);

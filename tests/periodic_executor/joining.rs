@@ -1,4 +1,4 @@
-//! Joins and pauses, by the flavour's own means: time-outs, the runtime's timer.
+//! Joins and pauses by each flavour's own means: time-outs and the runtime's timer.
 
 use crate::both::{SECOND, Threads, gate};
 use crate::common::task::block_on;
@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 #[test]
-fn q01_join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
+fn join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
     let clock = ManualClock::new();
     let (asked, answer) = channel();
     let me: Arc<OnceLock<PeriodicExecutor>> = Arc::default();
@@ -30,7 +30,7 @@ fn q01_join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
     assert_eq!(executor.join_timeout(Duration::ZERO), Err(JoinError::TimedOut));
     let theirs = executor.clone();
     let joining = std::thread::spawn(move || theirs.join_timeout(5 * SECOND));
-    // However early it has begun: its time comes.
+    // The time-out comes, however early the join began.
     before_long(|| {
         clock.advance(SECOND);
         joining.is_finished()
@@ -41,8 +41,7 @@ fn q01_join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
     assert_eq!(executor.join(), Ok(Joined::Closed));
 }
 
-/// Its target is in the middle of a call, and nothing else is known of it: that somebody joins is to be seen
-/// by whoever moves the clock all the same.
+/// The target is in the middle of a call. Moving the clock must still reach the join.
 #[test]
 fn a_join_during_a_call_ends_at_its_time_out() {
     let clock = ManualClock::new();
@@ -69,7 +68,7 @@ fn a_join_during_a_call_ends_at_its_time_out() {
 }
 
 #[test]
-fn q01_a_tasks_join_ends_by_the_runtimes_timer_within_its_own_call_and_when_dropped() {
+fn a_tasks_join_ends_by_the_runtimes_timer_within_its_own_call_and_when_dropped() {
     struct Early;
     impl Runtime for Early {
         type Sleep = std::future::Ready<()>;
@@ -101,9 +100,9 @@ fn q01_a_tasks_join_ends_by_the_runtimes_timer_within_its_own_call_and_when_drop
     assert_eq!(block_on(executor.join()), Ok(Joined::Closed));
 }
 
-/// The everyday case: a timer of tokio's, outside of its runtime.
+/// The usual cause: a timer of tokio's outside its runtime.
 #[test]
-fn a_timer_that_panics_is_told_to_who_joins_and_asked_only_if_need_be() {
+fn a_panicking_timer_fails_the_join_that_needs_it() {
     struct NoTimer;
     impl Runtime for NoTimer {
         type Sleep = BoxFuture<()>;
@@ -122,19 +121,19 @@ fn a_timer_that_panics_is_told_to_who_joins_and_asked_only_if_need_be() {
         std::future::ready(false)
     });
     executor.open().expect("a task");
-    let told = JoinError::NoTimer("there is no reactor running".to_owned());
-    assert_eq!(block_on(executor.join_timeout(SECOND)), Err(told));
+    let expected = JoinError::NoTimer("there is no reactor running".to_owned());
+    assert_eq!(block_on(executor.join_timeout(SECOND)), Err(expected));
     door.open();
     assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
     assert_eq!(block_on(executor.join_timeout(SECOND)), Ok(Joined::Finished));
 }
 
-/// On the system's clock: each pause is as long as the interval, by one timer of the runtime, which is
-/// set again if it is early.
+/// On the system's clock. Each pause takes one timer of the runtime, which is set again if it fires
+/// early.
 #[test]
 fn a_task_pauses_by_the_runtimes_timer() {
     const PAUSE: Duration = Duration::from_millis(5);
-    /// Every other timer is ready before its time.
+    /// Every other timer fires too early.
     #[derive(Clone, Default)]
     struct Timers(Arc<Mutex<Vec<Instant>>>);
     impl Runtime for Timers {
@@ -152,7 +151,7 @@ fn a_task_pauses_by_the_runtimes_timer() {
                 match at.checked_duration_since(Instant::now()) {
                     None | Some(Duration::ZERO) => Poll::Ready(()),
                     Some(_) => {
-                        // It is polled until its time has come.
+                        // The task polls it until its time has come.
                         cx.waker().wake_by_ref();
                         Poll::Pending
                     }
@@ -172,7 +171,7 @@ fn a_task_pauses_by_the_runtimes_timer() {
     executor.open().expect("a task");
     assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
     let (calls, mut set) = (calls.lock().expect("no panic"), timers.0.lock().expect("no panic"));
-    // The early one, and the same again; unless it was time by then.
+    // Remove the second timers of those that fired early, unless they were due by then.
     set.dedup();
     assert_eq!((calls.len(), set.len()), (4, 3), "one for each of three pauses");
     for (due, pair) in set.iter().zip(calls.windows(2)) {

@@ -1,5 +1,5 @@
-//! The periodic executor, thread and task: what the original's own suite checks (Q1 to Q11), and what it
-//! does not (reopening, wakes during a call, the minimum interval, shutdowns). Time is moved by hand.
+//! The periodic executor, as a thread and as a task, on a manual clock: PyMongo's suite, and
+//! reopening, wakes during a call, the minimum interval and shutdowns.
 
 #[path = "../common/mod.rs"]
 mod common;

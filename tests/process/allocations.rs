@@ -1,5 +1,6 @@
-//! What must be callable anywhere allocates nothing: close, wake and skip_sleep of a periodic executor, and
-//! the drops of its handles and ties. (That they take no lock is shown by the models, `periodic_*`.)
+//! Calls that allow no allocation: close, wake and skip_sleep of a periodic executor, the drops of
+//! its handles and close-on-drop guards, and loans of the resource pool. (The models show that they
+//! take no lock.)
 
 use allocation_counter::{AllocationInfo, measure};
 use cabrank::{AsyncPeriodicExecutor, BoxFuture, PeriodicExecutor, Phase, Runtime};
@@ -22,8 +23,8 @@ fn until_asleep(executor: &PeriodicExecutor) {
     }
 }
 
-/// Of this thread.
-fn nothing_is_allocated(by: impl FnOnce()) {
+/// Counts the allocations of this thread.
+fn does_not_allocate(by: impl FnOnce()) {
     let AllocationInfo { count_total, bytes_total, .. } = measure(by);
     assert_eq!((count_total, bytes_total), (0, 0));
 }
@@ -35,26 +36,26 @@ fn allocations_are_counted() {
 }
 
 #[test]
-fn waking_and_closing_a_sleeper_allocate_nothing() {
+fn waking_and_closing_a_sleeper_does_not_allocate() {
     let executor = asleep();
-    nothing_is_allocated(|| executor.wake());
+    does_not_allocate(|| executor.wake());
     until_asleep(&executor);
-    nothing_is_allocated(|| executor.skip_sleep());
-    nothing_is_allocated(|| executor.close());
-    nothing_is_allocated(|| executor.wake());
+    does_not_allocate(|| executor.skip_sleep());
+    does_not_allocate(|| executor.close());
+    does_not_allocate(|| executor.wake());
     executor.join().expect("no panic");
 }
 
 #[test]
-fn dropping_the_last_handle_allocates_nothing() {
+fn dropping_the_last_handle_does_not_allocate() {
     let executor = asleep();
     let other = executor.clone();
-    nothing_is_allocated(|| drop(other));
-    nothing_is_allocated(|| drop(executor));
+    does_not_allocate(|| drop(other));
+    does_not_allocate(|| drop(executor));
 }
 
 #[test]
-fn dropping_the_targets_owner_allocates_nothing() {
+fn dropping_the_targets_owner_does_not_allocate() {
     struct Owner {
         executor: PeriodicExecutor,
         tie: OnceLock<cabrank::CloseOnDrop>,
@@ -67,13 +68,13 @@ fn dropping_the_targets_owner_allocates_nothing() {
     owner.executor.open().expect("a thread");
     until_asleep(&owner.executor);
     let executor = owner.executor.clone();
-    nothing_is_allocated(|| drop(owner));
+    does_not_allocate(|| drop(owner));
     executor.join().expect("no panic");
 }
 
-/// Its runtime may poll it whenever it likes.
+/// Its runtime may poll it at any time.
 #[test]
-fn a_task_that_is_polled_again_in_its_pause_allocates_nothing() {
+fn polling_a_task_in_its_pause_does_not_allocate() {
     /// Has one task, which the test polls.
     #[derive(Clone, Default)]
     struct One(Arc<Mutex<Option<BoxFuture<()>>>>);
@@ -101,13 +102,13 @@ fn a_task_that_is_polled_again_in_its_pause_allocates_nothing() {
         assert_eq!(executor.phase(), Phase::Asleep);
     };
     poll();
-    nothing_is_allocated(poll);
-    nothing_is_allocated(|| executor.close());
+    does_not_allocate(poll);
+    does_not_allocate(|| executor.close());
 }
 
-/// Loans and returns of what there is, after a first round.
+/// Loans and returns of existing resources, after a first round.
 mod resource_pool {
-    use super::nothing_is_allocated;
+    use super::does_not_allocate;
     use cabrank::resource_pool::{
         Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, ResourceFactory,
         ResourcePool,
@@ -143,14 +144,14 @@ mod resource_pool {
         }
     }
 
-    /// The first round warms up, the others allocate nothing.
+    /// The first rounds may allocate, the later ones must not.
     fn after_warm_up(mut round: impl FnMut()) {
         (0..3).for_each(|_| round());
-        (0..20).for_each(|_| nothing_is_allocated(&mut round));
+        (0..20).for_each(|_| does_not_allocate(&mut round));
     }
 
     #[test]
-    fn a_loan_and_its_return_allocate_nothing() {
+    fn a_loan_and_its_return_do_not_allocate() {
         let pool = ResourcePool::builder(Made, "m").build().expect("valid");
         after_warm_up(|| drop(pool.borrow()));
         after_warm_up(|| drop((pool.borrow(), pool.try_borrow())));
@@ -161,7 +162,7 @@ mod resource_pool {
     }
 
     #[test]
-    fn an_asynchronous_loan_allocates_nothing() {
+    fn an_asynchronous_loan_does_not_allocate() {
         let pool = ResourcePool::builder(Async(Made), "m").test_on_borrow(true);
         let pool = pool.build_async().expect("valid");
         after_warm_up(|| drop(poll(pin!(pool.borrow_async())).expect("at once").expect("one")));
@@ -172,15 +173,15 @@ mod resource_pool {
     }
 
     #[test]
-    fn a_loan_by_key_allocates_nothing() {
+    fn a_loan_by_key_does_not_allocate() {
         let pool = KeyedResourcePool::builder(Made).max_total(3).build().expect("valid");
         after_warm_up(|| drop((pool.borrow(&"a"), pool.borrow(&"b"))));
         after_warm_up(|| drop(poll(pin!(pool.borrow_async(&"a")))));
     }
 
-    /// With what is due at a time, too.
+    /// Resources with deadlines, too.
     #[test]
-    fn a_timed_loan_allocates_nothing() {
+    fn a_timed_loan_does_not_allocate() {
         let hour = std::time::Duration::from_secs(3600);
         let pool = ResourcePool::builder(Made, "m")
             .max_idle_time(2 * hour)
@@ -194,7 +195,7 @@ mod resource_pool {
     }
 
     #[test]
-    fn a_hand_over_to_a_task_allocates_nothing() {
+    fn a_hand_off_to_a_task_does_not_allocate() {
         let pool = ResourcePool::builder(Made, "m").max_active(1).build().expect("valid");
         after_warm_up(|| {
             let lent = pool.borrow().expect("one");
@@ -206,7 +207,7 @@ mod resource_pool {
     }
 
     #[test]
-    fn a_hand_over_by_key_allocates_nothing() {
+    fn a_hand_off_by_key_does_not_allocate() {
         let pool = KeyedResourcePool::builder(Made).max_active(1).build().expect("valid");
         after_warm_up(|| {
             let lent = pool.borrow(&"a").expect("one");
@@ -217,16 +218,16 @@ mod resource_pool {
         });
     }
 
-    /// Neither who waits on a thread allocates, nor who hands it over.
+    /// Neither the waiting thread nor the returning one allocates.
     #[test]
-    fn a_hand_over_to_a_thread_allocates_nothing() {
+    fn a_hand_off_to_a_thread_does_not_allocate() {
         let pool = ResourcePool::builder(Made, "m").max_active(1).build().expect("valid");
         let hand_over = |counted: &(dyn Fn(&dyn Fn()) + Sync)| {
             let lent = pool.borrow().map(Borrowed::into_owned).expect("one");
             let has_slept = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    // What a thread needs when it sleeps for the first time.
+                    // A thread allocates when it sleeps for the first time.
                     let in_vain = pool.borrow_timeout(std::time::Duration::from_millis(1));
                     assert_eq!(in_vain.unwrap_err(), BorrowError::TimedOut);
                     has_slept.store(true, SeqCst);
@@ -241,7 +242,7 @@ mod resource_pool {
         };
         hand_over(&|work| work());
         for _ in 0..10 {
-            hand_over(&|work| nothing_is_allocated(work));
+            hand_over(&|work| does_not_allocate(work));
         }
     }
 }

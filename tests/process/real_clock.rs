@@ -1,5 +1,5 @@
-//! The cleaner on the real clock (erratum E30): the one thing here that a hand-driven clock cannot show, for
-//! moving it wakes the cleaner. Where a test sleeps, the time that passes is what it is about.
+//! The cleaner on the real clock (erratum E30). A manual clock cannot show this, for moving it wakes
+//! the cleaner.
 
 use crate::common::{Getting, Pool, app, before_long};
 use cabrank::in_memory::{InMemorySpawner, Spawn};
@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_millis(50);
 /// One pool at a time, so that there is one cleaner.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A pool whose cleaner has nothing to do, and sleeps, when `due` gives it something.
+/// Makes a pool whose cleaner sleeps without a deadline when `due` gives it work.
 fn asleep_until(
     configure: impl FnOnce(cabrank::Builder<InMemorySpawner>) -> cabrank::Builder<InMemorySpawner>,
     due: impl FnOnce(&Pool, &InMemorySpawner),
@@ -26,8 +26,8 @@ fn asleep_until(
     due(&pool, &spawner);
 }
 
-#[test]
-fn e30_the_cleaner_wakes_for_a_session_that_was_closed() {
+#[test] // E30
+fn the_cleaner_wakes_for_a_session_that_was_closed() {
     asleep_until(
         |b| b.max_idle_time(LIMIT),
         |pool, _| {
@@ -39,8 +39,8 @@ fn e30_the_cleaner_wakes_for_a_session_that_was_closed() {
     );
 }
 
-#[test]
-fn e30_the_cleaner_wakes_for_a_process_born_in_the_background() {
+#[test] // E30
+fn the_cleaner_wakes_for_a_process_born_in_the_background() {
     asleep_until(
         |b| b.max_idle_time(LIMIT),
         |pool, spawner| {
@@ -53,8 +53,8 @@ fn e30_the_cleaner_wakes_for_a_process_born_in_the_background() {
     );
 }
 
-#[test]
-fn e30_the_cleaner_wakes_for_a_shortened_idle_time() {
+#[test] // E30
+fn the_cleaner_wakes_for_a_shortened_idle_time() {
     asleep_until(
         |b| b,
         |pool, _| {
@@ -66,8 +66,8 @@ fn e30_the_cleaner_wakes_for_a_shortened_idle_time() {
     );
 }
 
-#[test]
-fn e13_the_cleaner_wakes_for_the_deadline_of_a_drain() {
+#[test] // E13
+fn the_cleaner_wakes_for_the_deadline_of_a_drain() {
     asleep_until(
         |b| b.drain_timeout(LIMIT).max_idle_time(Duration::ZERO),
         |pool, spawner| {
@@ -79,8 +79,8 @@ fn e13_the_cleaner_wakes_for_the_deadline_of_a_drain() {
     );
 }
 
-#[test]
-fn e26_the_cleaner_wakes_for_the_end_of_a_back_off() {
+#[test] // E26
+fn the_cleaner_wakes_for_the_end_of_a_back_off() {
     asleep_until(
         |b| b.back_off(LIMIT, LIMIT).max_idle_time(Duration::ZERO),
         |pool, spawner| {
@@ -94,10 +94,10 @@ fn e26_the_cleaner_wakes_for_the_end_of_a_back_off() {
     );
 }
 
-/// What was protected by a minimum is due as soon as the minimum is lowered: the cleaner, which had
-/// nothing to do, must be told.
-#[test]
-fn e30_a_process_that_no_minimum_protects_any_more_is_reaped() {
+/// A lowered minimum makes a process due at once: the cleaner, which sleeps without a deadline, must
+/// wake.
+#[test] // E30
+fn a_process_that_no_minimum_protects_any_more_is_reaped() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let builder = ApplicationPool::builder(InMemorySpawner::new()).max_idle_time(LIMIT);
     let pool = builder.build().expect("a valid pool");
@@ -106,13 +106,13 @@ fn e30_a_process_that_no_minimum_protects_any_more_is_reaped() {
     before_long(|| pool.counts().count == 2);
     sleep(3 * LIMIT);
     assert_eq!(pool.counts().count, 2);
-    // Held open: no close tells the cleaner anything.
+    // The session stays open, so no close wakes the cleaner.
     let busy = pool.get(&app("x")).expect("a session");
     before_long(|| pool.counts().count == 1);
     drop(busy);
 }
 
-/// The kernel's counts of how often each cleaner's thread of this process went to sleep.
+/// Returns how often each cleaner thread of this process went to sleep, by the kernel's count.
 #[cfg(target_os = "linux")]
 fn cleaners_sleeps() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
@@ -127,32 +127,32 @@ fn cleaners_sleeps() -> Vec<String> {
     statuses.map(sleeps).collect()
 }
 
-/// A cleaner that woke up to look whether something is due would do so many times in the time given.
+/// A cleaner that polled would wake many times in the time given.
 #[cfg(target_os = "linux")]
-#[test]
-fn e30_the_cleaner_sleeps_while_nothing_is_idle() {
+#[test] // E30
+fn the_cleaner_sleeps_while_no_process_is_idle() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     before_long(|| cleaners_sleeps().is_empty());
     let builder = ApplicationPool::builder(InMemorySpawner::new()).max_idle_time(LIMIT);
     let pool = builder.build().expect("a valid pool");
     let busy = pool.get(&app("x")).expect("a session");
-    // It may still be on its way to its first sleep: one quiet stretch is enough.
+    // The cleaner may not have reached its first sleep: one quiet stretch is enough.
     before_long(|| {
         let before = cleaners_sleeps();
         sleep(10 * LIMIT);
         before.len() == 1 && before == cleaners_sleeps()
     });
     assert_eq!(pool.counts().active, 1);
-    // It did not sleep for good.
+    // The cleaner still wakes for new work.
     drop(busy);
     before_long(|| pool.counts().count == 0);
 }
 
-/// What is never due, for there is no limit or a minimum protects it, or due later than something
-/// else, is no reason to look: neither when sessions are closed, nor when processes are born.
+/// The cleaner need not look at processes that are never due (without a limit, or protected by a
+/// minimum) or due later than another. Neither closes nor births wake it for these.
 #[cfg(target_os = "linux")]
-#[test]
-fn e30_closings_and_births_leave_the_cleaner_asleep_where_nothing_will_be_due_sooner() {
+#[test] // E30
+fn closes_and_births_leave_the_cleaner_asleep_where_no_process_is_due_sooner() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (limit, min, births) in [
         (Duration::ZERO, 0, false),
@@ -169,7 +169,7 @@ fn e30_closings_and_births_leave_the_cleaner_asleep_where_nothing_will_be_due_so
         if min == 0 {
             drop(pool.get(&app("older")).expect("a session"));
         }
-        // It may still be on its way to its first sleep: one quiet stretch is enough.
+        // The cleaner may not have reached its first sleep: one quiet stretch is enough.
         before_long(|| {
             let before = cleaners_sleeps();
             for _ in 0..10 {

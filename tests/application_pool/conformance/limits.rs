@@ -5,7 +5,7 @@ use cabrank::in_memory::Spawn;
 use cabrank::{DetachReason, ProcessState};
 
 #[test]
-fn o22_an_idle_process_is_shut_down_after_the_idle_time() {
+fn an_idle_process_is_shut_down_after_the_idle_time() {
     let rig = Rig::new(|b| b.max_idle_time(SECOND));
     let pids = rig.idle(&app("x"), 1);
     assert_eq!(rig.counts(), (0, 1));
@@ -15,7 +15,7 @@ fn o22_an_idle_process_is_shut_down_after_the_idle_time() {
 }
 
 #[test]
-fn o23_a_group_at_its_own_maximum_shares_its_process() {
+fn a_group_at_its_own_maximum_shares_its_process() {
     let rig = Rig::new(|b| b.max(3).max_per_app(1));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
     let (first, second) = (rig.get(&app("x")), rig.get(&app("x")));
@@ -26,9 +26,9 @@ fn o23_a_group_at_its_own_maximum_shares_its_process() {
     assert_eq!(rig.spawner.begun(), 2);
 }
 
-/// Erratum E14: a process is given exactly as many sessions as it may be given, not one more.
+/// Erratum E14: a process gets exactly `max_requests` sessions.
 #[test]
-fn o24_a_process_is_replaced_after_its_last_request() {
+fn a_process_is_replaced_after_its_last_request() {
     let rig = Rig::new(|b| b.max(1));
     let x = app("x").with_max_requests(4);
     let pids: Vec<u32> = (0..6).map(|_| rig.get(&x).pid()).collect();
@@ -38,7 +38,7 @@ fn o24_a_process_is_replaced_after_its_last_request() {
 
 /// A process takes one session (INV-CONCURRENCY), though it could take more.
 #[test]
-fn o25_the_global_queue_holds_a_get_back() {
+fn the_global_queue_holds_a_get_back() {
     let rig = Rig::new(|b| b.max(1));
     // Without the global queue the process would take the second session at once.
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
@@ -55,7 +55,7 @@ fn o25_the_global_queue_holds_a_get_back() {
 }
 
 #[test]
-fn o31_a_new_group_is_brought_to_its_minimum_in_the_background() {
+fn a_new_group_is_brought_to_its_minimum_in_the_background() {
     let rig = Rig::new(|b| b);
     rig.spawner.next(Spawn::ready());
     rig.spawner.always("/srv/x", Spawn::ready().held());
@@ -71,7 +71,7 @@ fn o31_a_new_group_is_brought_to_its_minimum_in_the_background() {
 }
 
 #[test]
-fn o32_a_private_queue_takes_the_second_get_while_others_start() {
+fn a_private_queue_takes_the_second_get_while_others_start() {
     let rig = Rig::new(|b| b.max(3));
     rig.spawner.next(Spawn::ready().concurrency(0));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0).held());
@@ -86,7 +86,7 @@ fn o32_a_private_queue_takes_the_second_get_while_others_start() {
 }
 
 #[test]
-fn o33_a_get_waits_until_one_of_three_is_free() {
+fn a_get_waits_until_one_of_three_is_free() {
     let rig = Rig::new(|b| b.max(3));
     let x = app("x").with_global_queue(true);
     let mut sessions: Vec<_> = (0..3).map(|_| rig.get(&x)).collect();
@@ -99,7 +99,7 @@ fn o33_a_get_waits_until_one_of_three_is_free() {
 }
 
 #[test]
-fn o34_a_raised_maximum_lets_exactly_one_waiter_through() {
+fn a_raised_maximum_lets_exactly_one_waiter_through() {
     let rig = Rig::new(|b| b.max(3));
     let x = app("x").with_global_queue(true);
     let sessions: Vec<_> = (0..3).map(|_| rig.get(&x)).collect();
@@ -116,10 +116,10 @@ fn o34_a_raised_maximum_lets_exactly_one_waiter_through() {
     drop(served);
 }
 
-/// Erratum E26: the original drops the whole group; here its healthy process stays, and the error
-/// is shown.
+/// Erratum E26: Passenger drops the whole group. Here the healthy process stays, and the snapshot
+/// shows the error.
 #[test]
-fn o35_a_failing_spawn_leaves_the_healthy_process_alone() {
+fn a_failing_spawn_leaves_the_healthy_process_alone() {
     let rig = Rig::new(|b| b);
     let healthy = rig.get(&app("x"));
     rig.spawner.always("/srv/x", Spawn::fail("syntax error"));
@@ -137,7 +137,7 @@ fn o35_a_failing_spawn_leaves_the_healthy_process_alone() {
 }
 
 #[test]
-fn o36_the_idle_time_leaves_the_minimum() {
+fn the_idle_time_leaves_the_minimum() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     let x = app("x").with_min_processes(2);
     let mut sessions: Vec<_> = (0..3).map(|_| rig.get(&x)).collect();

@@ -1,7 +1,6 @@
-//! What the originals' own test suites check, scenario by scenario, in the numbering of
-//! `tests/README.md`: O for the application pool, F for the checker of restart files.
+//! The scenarios of Passenger's own suite: its pool, and its checker of restart files.
 //!
-//! Where a ruling changes the outcome, the test follows the ruling and says which.
+//! Where a ruling changes the outcome, the test follows the ruling and names the erratum.
 
 mod limits;
 mod restart_files;

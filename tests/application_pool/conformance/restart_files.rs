@@ -1,8 +1,7 @@
-//! The checker of restart files, through what a group does: it restarts, or it does not.
+//! The checker of restart files, seen from outside: a group restarts, or it does not.
 //!
-//! Erratum E23 changes three things. The first look is the baseline, whatever it sees (F1). Deletion
-//! is no reason to restart (F6, F12). And what was seen is kept with the group, so there is no list
-//! whose bound could make it forget (F13 to F19).
+//! Erratum E23 changes Passenger's answers: the first look is always the baseline, and deletion is
+//! no reason to restart. The pool keeps what it saw with the group, so the list has no bound (E22).
 
 use crate::common::files::{AppDir, stat};
 use crate::common::{Rig, SECOND, app};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "/srv/x/tmp/restart.txt";
 
-/// One group that is asked again and again.
+/// A group whose next get tells whether it restarts.
 struct Watch {
     rig: Rig,
     options: PoolOptions,
@@ -19,12 +18,12 @@ struct Watch {
 }
 
 impl Watch {
-    /// After the first look.
+    /// Takes the first look.
     fn new(rig: Rig, options: PoolOptions) -> Watch {
         let pid = rig.get(&options).pid();
         Watch { rig, options, pid }
     }
-    /// Whether the next get restarts the group.
+    /// Returns whether the next get restarts the group.
     #[track_caller]
     fn restarts(&mut self) -> bool {
         let before = self.pid;
@@ -33,41 +32,54 @@ impl Watch {
     }
 }
 
-fn watch() -> Watch {
-    Watch::new(Rig::new(|b| b), app("x"))
-}
-/// The file is there before the first look.
-fn watch_present() -> Watch {
-    let rig = Rig::new(|b| b);
-    rig.files.touch(Path::new(FILE));
-    Watch::new(rig, app("x"))
-}
-
-/// The original answers whether the file exists; by erratum E23 the first look is the baseline.
-#[test]
-fn f01_the_first_look_is_the_baseline() {
-    let mut present = watch_present();
-    assert!(!present.restarts());
-    assert_eq!(present.rig.spawner.reloaded(), [""; 0]);
+/// What happens to a file, and whether the next get restarts the group.
+enum Step {
+    Touch,
+    Remove,
+    /// Look-ups fail from now on.
+    Deny,
+    Allow,
+    Restarts(bool),
 }
 
+/// In Passenger a first look restarts if the file exists, and so does a deletion; erratum E23 rules otherwise.
 #[test]
-fn f02_a_first_look_that_sees_nothing_is_no_reason_to_restart() {
-    let rig = Rig::new(|b| b);
-    rig.files.touch(Path::new(FILE));
-    let before = rig.files.deny(Path::new(FILE));
-    let mut watch = Watch::new(rig, app("x"));
-    assert!(!watch.restarts());
-    // What is seen first is the baseline, however late.
-    watch.rig.files.allow(Path::new(FILE), before);
-    assert!(!watch.restarts());
-    watch.rig.files.touch(Path::new(FILE));
-    assert!(watch.restarts());
+fn a_group_restarts_when_its_file_has_changed() {
+    use Step::*;
+    let (yes, no) = (|| Restarts(true), || Restarts(false));
+    for (scenario, before, steps) in [
+        ("it stays away", vec![], vec![no(), no()]),
+        ("it is created", vec![], vec![Touch, yes(), no(), no()]),
+        ("the first look is the baseline", vec![Touch], vec![no()]),
+        ("a first look that fails", vec![Touch, Deny], vec![no(), Allow, no(), Touch, yes()]),
+        ("it is deleted and created again", vec![Touch], vec![Remove, no(), Touch, yes()]),
+        ("it becomes unreadable for a while", vec![Touch], vec![Deny, no(), Allow, no()]),
+        ("it is deleted unseen", vec![Touch], vec![Deny, no(), Remove, no()]),
+        ("it is changed unseen", vec![Touch], vec![Deny, no(), Touch, yes(), no()]),
+    ] {
+        let rig = Rig::new(|b| b);
+        let (files, mut denied) = (rig.files.clone(), None);
+        let mut happen = |step| match step {
+            Touch => files.touch(Path::new(FILE)),
+            Remove => files.remove(Path::new(FILE)),
+            Deny => denied = files.deny(Path::new(FILE)),
+            Allow => files.allow(Path::new(FILE), denied.take()),
+            Restarts(_) => unreachable!("not before the first look"),
+        };
+        before.into_iter().for_each(&mut happen);
+        let mut watch = Watch::new(rig, app("x"));
+        for step in steps {
+            match step {
+                Restarts(expected) => assert_eq!(watch.restarts(), expected, "{scenario}"),
+                step => happen(step),
+            }
+        }
+    }
 }
 
-/// The directory is a file: the system says neither "there" nor "not there".
+/// The "directory" is a file, so the look-up fails with neither "present" nor "absent".
 #[test]
-fn f02_a_real_directory_that_cannot_be_read_is_no_reason_to_restart() {
+fn a_real_directory_that_cannot_be_read_is_no_reason_to_restart() {
     let dir = AppDir::new();
     dir.create("blocked");
     let options = PoolOptions::new(dir.root()).with_restart_dir("blocked");
@@ -76,40 +88,7 @@ fn f02_a_real_directory_that_cannot_be_read_is_no_reason_to_restart() {
 }
 
 #[test]
-fn f03_a_file_that_stays_away_is_no_reason_to_restart() {
-    let mut watch = watch();
-    assert!(!watch.restarts());
-    assert!(!watch.restarts());
-}
-
-#[test]
-fn f04_a_file_that_stays_as_it_is_is_no_reason_to_restart() {
-    let mut watch = watch();
-    watch.rig.files.touch(Path::new(FILE));
-    assert!(watch.restarts());
-    assert!(!watch.restarts());
-    assert!(!watch.restarts());
-}
-
-#[test]
-fn f05_a_file_that_was_created_restarts() {
-    let mut watch = watch();
-    watch.rig.files.touch(Path::new(FILE));
-    assert!(watch.restarts());
-}
-
-/// In the original it does: deletion is a change. Erratum E23 rules that it asks for nothing.
-#[test]
-fn f06_a_file_that_was_deleted_does_not_restart() {
-    let mut watch = watch_present();
-    watch.rig.files.remove(Path::new(FILE));
-    assert!(!watch.restarts());
-    watch.rig.files.touch(Path::new(FILE));
-    assert!(watch.restarts(), "created again");
-}
-
-#[test]
-fn f07_a_new_time_restarts_and_so_does_an_older_one() {
+fn a_new_time_restarts_and_so_does_an_older_one() {
     let dir = AppDir::new();
     dir.create("tmp/restart.txt");
     dir.set_modified("tmp/restart.txt", 10);
@@ -123,16 +102,7 @@ fn f07_a_new_time_restarts_and_so_does_an_older_one() {
 }
 
 #[test]
-fn f08_a_directory_that_becomes_unreadable_does_not_restart() {
-    let mut watch = watch_present();
-    let before = watch.rig.files.deny(Path::new(FILE));
-    assert!(!watch.restarts());
-    watch.rig.files.allow(Path::new(FILE), before);
-    assert!(!watch.restarts(), "it is as it was before");
-}
-
-#[test]
-fn f08_a_real_directory_that_becomes_unreadable_does_not_restart() {
+fn a_real_directory_that_becomes_unreadable_does_not_restart() {
     let dir = AppDir::new();
     dir.create("tmp/restart.txt");
     let rig = Rig::new(|b| b.restart_files(stat));
@@ -146,20 +116,20 @@ fn f08_a_real_directory_that_becomes_unreadable_does_not_restart() {
 }
 
 #[test]
-fn f09_the_throttle_hides_a_change_until_it_expires() {
+fn the_throttle_hides_a_change_until_it_expires() {
     let mut watch = Watch::new(Rig::new(|b| b.stat_throttle(3 * SECOND)), app("x"));
     assert_eq!(watch.rig.files.take_look_ups().len(), 2);
     watch.rig.files.touch(Path::new(FILE));
     watch.rig.clock.advance(2 * SECOND);
     assert!(!watch.restarts());
-    assert_eq!(watch.rig.files.take_look_ups(), [""; 0].map(PathBuf::from), "nobody looked");
+    assert_eq!(watch.rig.files.take_look_ups(), [""; 0].map(PathBuf::from), "no look-up");
     watch.rig.clock.advance(SECOND);
     assert!(watch.restarts());
     assert!(!watch.restarts());
 }
 
 #[test]
-fn f10_the_files_of_several_groups_are_independent() {
+fn the_files_of_several_groups_are_independent() {
     let rig = Rig::new(|b| b);
     let mut pids = [rig.idle(&app("x"), 1)[0], rig.idle(&app("y"), 1)[0]];
     for round in 0..4 {
@@ -172,9 +142,10 @@ fn f10_the_files_of_several_groups_are_independent() {
     }
 }
 
-/// With a throttle the look-ups of one directory are shared; of two spellings of it they are not.
+/// With a throttle, look-ups of one directory are shared. Two spellings of a path are two
+/// directories.
 #[test]
-fn f11_two_spellings_of_a_path_are_two_files() {
+fn two_spellings_of_a_path_are_two_files() {
     let rig = Rig::new(|b| b.stat_throttle(SECOND));
     let plain = app("x");
     let spelled = app("y").with_restart_dir("../x/tmp");
@@ -190,30 +161,10 @@ fn f11_two_spellings_of_a_path_are_two_files() {
     assert_eq!(rig.spawner.reloaded(), ["/srv/y"]);
 }
 
-/// In the original the deletion restarts once it can be seen; by erratum E23 it never does.
+/// Passenger bounds its list and evicts the oldest file. Here each group keeps what it saw (erratum
+/// E22).
 #[test]
-fn f12_a_file_deleted_unseen_does_not_restart() {
-    let mut watch = watch_present();
-    watch.rig.files.deny(Path::new(FILE));
-    assert!(!watch.restarts());
-    watch.rig.files.remove(Path::new(FILE));
-    assert!(!watch.restarts());
-}
-
-#[test]
-fn f12_a_file_changed_unseen_restarts_once_it_can_be_seen() {
-    let mut watch = watch_present();
-    watch.rig.files.deny(Path::new(FILE));
-    assert!(!watch.restarts());
-    watch.rig.files.touch(Path::new(FILE));
-    assert!(watch.restarts());
-    assert!(!watch.restarts());
-}
-
-/// What was seen is kept with the group (erratum E22): there is no list, so there is no bound that
-/// could evict the oldest, grow, shrink, or be lifted.
-#[test]
-fn f13_f14_f16_f17_f18_f19_however_many_groups_there_are_none_is_forgotten() {
+fn the_files_of_any_number_of_groups_are_kept() {
     let rig = Rig::new(|b| b.max(1));
     let apps: Vec<PoolOptions> = (0..40).map(|n| app(&format!("app{n}"))).collect();
     for app in &apps {

@@ -1,4 +1,4 @@
-//! `restart.txt` and `always_restart.txt`, in immediate mode, as the text has it.
+//! `restart.txt` and `always_restart.txt` in immediate mode, as the pseudocode has it.
 
 use crate::common::files::{AppDir, stat};
 use crate::common::{Rig, app};
@@ -10,7 +10,7 @@ fn on_disk() -> Rig {
     Rig::new(|b| b.restart_files(stat))
 }
 
-/// The number of the process that serves a get, and the code that it runs.
+/// Returns the number of the process that serves a get, and the code that it runs.
 #[track_caller]
 fn served(rig: &Rig, options: &PoolOptions) -> (u32, String) {
     let session = rig.get(options);
@@ -21,9 +21,9 @@ fn pid(rig: &Rig, options: &PoolOptions) -> u32 {
     served(rig, options).0
 }
 
-/// Erratum E23: that the file is seen for the first time is no reason; that it was created is.
+/// Erratum E23: a first look that finds the file is no reason; its creation after that look is.
 #[test]
-fn o12_creating_restart_txt_replaces_every_process_and_keeps_the_file() {
+fn creating_restart_txt_replaces_every_process_and_keeps_the_file() {
     let rig = Rig::new(|b| b);
     let old = rig.idle(&app("x"), 2);
     assert_eq!(rig.counts(), (0, 2));
@@ -35,9 +35,9 @@ fn o12_creating_restart_txt_replaces_every_process_and_keeps_the_file() {
     assert!(rig.files.exists(Path::new("/srv/x/tmp/restart.txt")));
 }
 
-/// Erratum E23: the file is there before the first get, which takes it for granted.
+/// Erratum E23: the file exists before the first get, which takes it as the baseline.
 #[test]
-fn o13_a_new_time_of_restart_txt_restarts_once() {
+fn a_new_time_of_restart_txt_restarts_once() {
     let (rig, dir) = (on_disk(), AppDir::new());
     let x = PoolOptions::new(dir.root());
     dir.create_dir("tmp/restart.txt");
@@ -51,18 +51,18 @@ fn o13_a_new_time_of_restart_txt_restarts_once() {
 }
 
 #[test]
-fn o15_a_restart_runs_the_new_code() {
+fn a_restart_runs_the_new_code() {
     let rig = Rig::new(|b| b);
     rig.spawner.set_code("/srv/x", "old");
     assert_eq!(served(&rig, &app("x")).1, "old");
     rig.spawner.set_code("/srv/x", "new");
-    assert_eq!(served(&rig, &app("x")).1, "old", "nothing has asked for a restart");
+    assert_eq!(served(&rig, &app("x")).1, "old", "no restart was requested");
     rig.touch(&app("x"));
     assert_eq!(served(&rig, &app("x")).1, "new");
 }
 
 #[test]
-fn o16_always_restart_txt_replaces_the_process_for_every_get() {
+fn always_restart_txt_replaces_the_process_for_every_get() {
     let rig = Rig::new(|b| b);
     let file = Path::new("/srv/x/tmp/always_restart.txt");
     let before = pid(&rig, &app("x"));
@@ -77,7 +77,7 @@ fn o16_always_restart_txt_replaces_the_process_for_every_get() {
 }
 
 #[test]
-fn o17_always_restart_txt_may_be_a_directory() {
+fn always_restart_txt_may_be_a_directory() {
     let (rig, dir) = (on_disk(), AppDir::new());
     let x = PoolOptions::new(dir.root());
     dir.create_dir("tmp/always_restart.txt");
@@ -88,7 +88,7 @@ fn o17_always_restart_txt_may_be_a_directory() {
 }
 
 #[test]
-fn o18_always_restart_txt_shows_every_get_the_newest_code() {
+fn always_restart_txt_shows_every_get_the_newest_code() {
     let rig = Rig::new(|b| b);
     rig.files.touch(Path::new("/srv/x/tmp/always_restart.txt"));
     for code in ["first", "second", "third"] {
@@ -98,7 +98,7 @@ fn o18_always_restart_txt_shows_every_get_the_newest_code() {
 }
 
 #[test]
-fn o19_both_files_together_restart_every_get_and_are_kept() {
+fn both_files_together_restart_every_get_and_are_kept() {
     let rig = Rig::new(|b| b);
     let always = Path::new("/srv/x/tmp/always_restart.txt");
     rig.files.touch(always);
@@ -112,7 +112,7 @@ fn o19_both_files_together_restart_every_get_and_are_kept() {
 }
 
 #[test]
-fn o20_an_absolute_restart_directory_is_looked_into() {
+fn an_absolute_restart_directory_is_looked_into() {
     let (rig, dir, elsewhere) = (on_disk(), AppDir::new(), AppDir::new());
     let x = PoolOptions::new(dir.root()).with_restart_dir(elsewhere.root());
     let old = pid(&rig, &x);
@@ -123,7 +123,7 @@ fn o20_an_absolute_restart_directory_is_looked_into() {
 }
 
 #[test]
-fn o21_a_relative_restart_directory_is_below_the_application() {
+fn a_relative_restart_directory_is_below_the_application() {
     let (rig, dir) = (on_disk(), AppDir::new());
     let x = PoolOptions::new(dir.root()).with_restart_dir("public");
     let old = pid(&rig, &x);
@@ -135,7 +135,7 @@ fn o21_a_relative_restart_directory_is_below_the_application() {
 }
 
 #[test]
-fn o26_the_spawner_is_told_once_to_reload_the_group_that_restarts() {
+fn the_spawner_is_asked_once_to_reload_the_group_that_restarts() {
     let rig = Rig::new(|b| b.max(1));
     rig.idle(&app("x"), 1);
     rig.idle(&app("y"), 1);
@@ -149,7 +149,7 @@ fn o26_the_spawner_is_told_once_to_reload_the_group_that_restarts() {
 }
 
 #[test]
-fn o37_two_directories_of_one_group_restart_together() {
+fn two_directories_of_one_group_restart_together() {
     let rig = Rig::new(|b| b);
     let (one, two) = (app("one").with_app_group_name("g"), app("two").with_app_group_name("g"));
     let (first, second) = (rig.get(&one), rig.get(&two));
@@ -163,9 +163,9 @@ fn o37_two_directories_of_one_group_restart_together() {
     assert_eq!(rig.counts(), (0, 1));
 }
 
-/// Each of the directories has a restart file of its own: the other's is no news.
+/// Each directory has its own restart file; the other directory's file counts as no change.
 #[test]
-fn o37_two_directories_of_one_group_do_not_take_each_others_files_for_changes() {
+fn two_directories_of_one_group_do_not_take_each_others_files_for_changes() {
     let rig = Rig::new(|b| b);
     let (one, two) = (app("one").with_app_group_name("g"), app("two").with_app_group_name("g"));
     rig.touch(&one);

@@ -1,38 +1,25 @@
-//! Sessions with one group and with two, and what becomes of processes.
+//! Sessions with one group and with two, and the life of their processes.
 
 use crate::common::{Rig, SECOND, app};
 use cabrank::in_memory::Spawn;
 use cabrank::{DetachReason, ProcessState, ShutDown};
 
 #[test]
-fn o01_a_session_reaches_the_application() {
+fn a_process_serves_a_session_and_is_kept_for_the_next() {
     let rig = Rig::new(|b| b);
     let session = rig.get(&app("x"));
     assert_eq!(session.request("hello"), "hello from /srv/x");
-}
-
-#[test]
-fn o02_a_process_is_kept_after_its_session() {
-    let rig = Rig::new(|b| b);
-    let session = rig.get(&app("x"));
     assert_eq!(rig.counts(), (1, 1));
+    let pid = session.pid();
     session.close();
     assert_eq!(rig.counts(), (0, 1));
-}
-
-#[test]
-fn o03_an_idle_process_is_used_again() {
-    let rig = Rig::new(|b| b);
-    let pids = rig.idle(&app("x"), 1);
     let session = rig.get(&app("x"));
-    assert_eq!(session.pid(), pids[0]);
-    assert_eq!(rig.counts(), (1, 1));
-    assert_eq!(rig.spawner.begun(), 1);
+    assert_eq!((session.pid(), rig.counts(), rig.spawner.begun()), (pid, (1, 1), 1));
 }
 
-/// The text's private queue: the second get need not wait for the process that it causes.
+/// With a private queue the second get does not wait for the process that it causes.
 #[test]
-fn o04_a_busy_process_is_joined_by_another_in_the_background() {
+fn a_busy_process_is_joined_by_another_in_the_background() {
     let rig = Rig::new(|b| b);
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
     let first = rig.get(&app("x"));
@@ -43,7 +30,7 @@ fn o04_a_busy_process_is_joined_by_another_in_the_background() {
 }
 
 #[test]
-fn o04_a_get_waits_for_the_second_process_where_each_takes_one_session() {
+fn a_get_waits_for_the_second_process_where_each_takes_one_session() {
     let rig = Rig::new(|b| b);
     let first = rig.get(&app("x"));
     let second = rig.get(&app("x"));
@@ -52,26 +39,19 @@ fn o04_a_get_waits_for_the_second_process_where_each_takes_one_session() {
 }
 
 #[test]
-fn o05_two_groups_are_served_by_their_own_processes() {
+fn two_groups_have_their_own_processes_which_are_kept() {
     let rig = Rig::new(|b| b);
     let (x, y) = (rig.get(&app("x")), rig.get(&app("y")));
     assert_eq!(rig.counts(), (2, 2));
     assert_eq!(x.request("hello"), "hello from /srv/x");
     assert_eq!(y.request("hello"), "hello from /srv/y");
-}
-
-#[test]
-fn o06_the_processes_of_two_groups_are_kept() {
-    let rig = Rig::new(|b| b);
-    let (x, y) = (rig.get(&app("x")), rig.get(&app("y")));
-    x.close();
-    y.close();
+    drop((x, y));
     assert_eq!(rig.counts(), (0, 2));
 }
 
-/// A note in the original, with nothing to run.
+/// In Passenger's suite this is a comment without code.
 #[test]
-fn o07_a_get_waits_for_the_only_process_to_become_idle() {
+fn a_get_waits_for_the_only_process_to_become_idle() {
     let rig = Rig::new(|b| b.max(1));
     let first = rig.get(&app("x"));
     let pid = first.pid();
@@ -83,7 +63,7 @@ fn o07_a_get_waits_for_the_only_process_to_become_idle() {
 }
 
 #[test]
-fn o08_a_dead_process_is_replaced_without_an_error() {
+fn a_dead_process_is_replaced_without_an_error() {
     let rig = Rig::new(|b| b);
     let session = rig.get(&app("x"));
     let dead = session.pid();
@@ -96,7 +76,7 @@ fn o08_a_dead_process_is_replaced_without_an_error() {
 }
 
 #[test]
-fn o09_full_pool_makes_the_other_group_wait() {
+fn full_pool_makes_the_other_group_wait() {
     let rig = Rig::new(|b| b.max(2));
     let (first, second) = (rig.get(&app("x")), rig.get(&app("x")));
     let y = rig.queue_get(&app("y"));
@@ -114,7 +94,7 @@ fn o09_full_pool_makes_the_other_group_wait() {
 }
 
 #[test]
-fn o10_an_idle_process_makes_room_for_another_group() {
+fn an_idle_process_makes_room_for_another_group() {
     let rig = Rig::new(|b| b.max(2));
     let pids = rig.idle(&app("x"), 2);
     let y = rig.get(&app("y"));
@@ -124,9 +104,9 @@ fn o10_an_idle_process_makes_room_for_another_group() {
     assert_eq!(rig.pids(&app("x")), [pids[1]]);
 }
 
-/// To clear the original's pool is to detach its groups.
+/// Passenger's `clear` is `detach_group` of each group.
 #[test]
-fn o11_a_session_outlives_the_pool() {
+fn a_session_outlives_the_pool() {
     let rig = Rig::new(|b| b);
     let session = rig.get(&app("x"));
     assert!(rig.pool.detach_group("/srv/x"));
@@ -139,9 +119,9 @@ fn o11_a_session_outlives_the_pool() {
     assert_eq!(spawner.shut_down(), [(pid, ShutDown::Drained)]);
 }
 
-/// Erratum E13 says what becomes of the busy one: it drains, and is found no more (INV-IDENTIFIER).
+/// By erratum E13 the busy process drains, and its identifier finds it no longer (INV-IDENTIFIER).
 #[test]
-fn o30_a_process_can_be_detached_once_busy_or_idle() {
+fn a_process_can_be_detached_once_busy_or_idle() {
     let rig = Rig::new(|b| b);
     let (busy, idle) = (rig.get(&app("x")), rig.get(&app("x")));
     let (busy_id, idle_id) = (busy.identifier(), idle.identifier());

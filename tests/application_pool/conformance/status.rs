@@ -1,11 +1,11 @@
-//! What the originals print as text and XML: here, the snapshot that the agent's status is made of.
-//! The texts themselves, and who may see what of them, are the agent's and are tested there.
+//! Passenger checks the text and XML of its status. Here: the snapshot from which the agent makes
+//! its status. The agent's own tests check the texts, and who may see which.
 
 use crate::common::{Rig, SECOND, app};
 use cabrank::ProcessState;
 
 #[test]
-fn o27_the_snapshot_shows_the_maximum_and_the_pid() {
+fn the_snapshot_shows_the_maximum_and_the_pid() {
     let rig = Rig::new(|b| b.max(5));
     let session = rig.get(&app("x"));
     let snapshot = rig.pool.snapshot();
@@ -15,7 +15,7 @@ fn o27_the_snapshot_shows_the_maximum_and_the_pid() {
 }
 
 #[test]
-fn o28_the_snapshot_shows_everything_about_a_process() {
+fn the_snapshot_shows_everything_about_a_process() {
     let rig = Rig::new(|b| b);
     let first = rig.get(&app("x").with_environment("staging").with_min_processes(1));
     let pid = first.pid();
@@ -32,9 +32,9 @@ fn o28_the_snapshot_shows_everything_about_a_process() {
     assert!(rig.pool.detach(process.identifier), "it is the process's name in the pool");
 }
 
-/// The library knows no addresses: whoever makes connections keeps them to themselves.
+/// The library knows no addresses: only the spawner, which makes connections, does.
 #[test]
-fn o29_the_snapshot_shows_no_addresses() {
+fn the_snapshot_shows_no_addresses() {
     let rig = Rig::new(|b| b);
     let _session = rig.get(&app("x"));
     let shown = format!("{:?}", rig.group(&app("x")).processes[0]);

@@ -1,4 +1,4 @@
-//! Who may spawn, and who waits for whom (E3, E4, E11, E18, E20, E25).
+//! Capacity: which group may spawn, and which get waits (E3, E4, E11, E18, E20, E25).
 
 use crate::common::files::Files;
 use crate::common::{Getting, Rig, SECOND, app, soon};
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 
-/// In the text the spawn for X takes no room, so Y's process comes on top.
-#[test]
-fn e03_a_spawn_in_flight_takes_its_room() {
+/// In the pseudocode the spawn for X takes no place, so Y's process exceeds the maximum.
+#[test] // E3
+fn a_spawn_in_flight_takes_its_room() {
     let rig = Rig::new(|b| b.max(2));
     let first = rig.get(&app("x"));
     rig.spawner.next(Spawn::ready().held());
@@ -29,8 +29,8 @@ fn e03_a_spawn_in_flight_takes_its_room() {
     drop(second);
 }
 
-#[test]
-fn e03_a_newcomer_is_disposed_of_when_the_maximum_was_lowered_meanwhile() {
+#[test] // E3
+fn a_newcomer_is_disposed_of_when_the_maximum_was_lowered_meanwhile() {
     for lower_the_pools in [true, false] {
         let rig = Rig::new(|b| b.max(2));
         let first = rig.get(&app("x"));
@@ -51,8 +51,8 @@ fn e03_a_newcomer_is_disposed_of_when_the_maximum_was_lowered_meanwhile() {
     }
 }
 
-#[test]
-fn e04_a_hanging_first_spawn_blocks_nobody_else() {
+#[test] // E4
+fn a_hanging_first_spawn_blocks_no_other_group() {
     let rig = Rig::new(|b| b);
     rig.spawner.next(Spawn::hang());
     let hanging = rig.queue_get(&app("x"));
@@ -66,8 +66,8 @@ fn e04_a_hanging_first_spawn_blocks_nobody_else() {
     assert!(matches!(hanging.error(), GetError::Closed));
 }
 
-#[test]
-fn e04_every_get_that_waited_for_the_first_spawn_is_told_its_error() {
+#[test] // E4
+fn every_get_that_waited_for_the_first_spawn_returns_its_error() {
     let rig = Rig::new(|b| b);
     rig.spawner.next(Spawn::fail("no database").held());
     let waiting = [rig.queue_get(&app("x")), rig.queue_get(&app("x")), rig.queue_get(&app("x"))];
@@ -79,10 +79,10 @@ fn e04_every_get_that_waited_for_the_first_spawn_is_told_its_error() {
     assert_eq!(rig.spawner.begun(), 1);
 }
 
-/// No system gives a thread a stack of that size. In the text the group is spawning ever after
-/// (INV-SPAWNING).
-#[test]
-fn e11_a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
+/// No system grants a thread a stack of that size. In the pseudocode the group stays "spawning" for
+/// ever (INV-SPAWNING).
+#[test] // E11
+fn a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
     let hands = ManualClock::new();
     let builder = ApplicationPool::builder(InMemorySpawner::new()).clock(hands.clock());
     let pool = builder.max(1).spawner_stack_size(usize::MAX).build().expect("a valid pool");
@@ -95,7 +95,7 @@ fn e11_a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
         );
         let snapshot = pool.snapshot();
         assert_eq!((snapshot.spawning, snapshot.count, snapshot.waiting), (0, 0, 0));
-        assert_eq!(snapshot.totals.spawns_failed, failures, "it is tried anew each time");
+        assert_eq!(snapshot.totals.spawns_failed, failures, "each get tries again");
         hands.advance(100 * SECOND);
     }
     pool.close();
@@ -103,24 +103,24 @@ fn e11_a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
 }
 
 /// One thread for each group that spawns, not one for each process.
-#[test]
-fn e11_the_thread_that_has_spawned_carries_out_the_next_order_of_its_group() {
+#[test] // E11
+fn the_thread_that_has_spawned_carries_out_the_next_order_of_its_group() {
     let rig = Rig::new(|b| b);
     let threads: Arc<Mutex<HashSet<ThreadId>>> = Arc::default();
     let theirs = threads.clone();
     rig.spawner.on_call(move |call| {
         if call == Call::Spawn {
-            theirs.lock().expect("nothing panics in it").insert(std::thread::current().id());
+            theirs.lock().expect("no panic in the thread").insert(std::thread::current().id());
         }
     });
     drop(rig.get(&app("x").with_min_processes(4)));
     rig.eventually(|c| c.count == 4);
-    assert_eq!(threads.lock().expect("nothing panics in it").len(), 1);
+    assert_eq!(threads.lock().expect("no panic in the thread").len(), 1);
 }
 
-/// The order is given up before its thread is started, and a second one takes its place.
-#[test]
-fn e11_the_order_after_one_whose_thread_cannot_be_started_is_carried_out() {
+/// The first order is cancelled before its thread starts, and a second one replaces it.
+#[test] // E11
+fn the_order_after_one_whose_thread_cannot_be_started_is_carried_out() {
     let files = Files::default();
     let restart_txt = app("x").restart_dir().join("restart.txt");
     let weak: Arc<OnceLock<WeakPool<InMemorySpawner>>> = Arc::default();
@@ -149,9 +149,9 @@ fn e11_the_order_after_one_whose_thread_cannot_be_started_is_carried_out() {
     assert_eq!(pool.snapshot().groups[0].generation, 2);
 }
 
-/// In the text `active` never falls below `max` while each process has a session at any moment.
-#[test]
-fn e18_a_new_group_is_served_although_private_queues_keep_everybody_busy() {
+/// In the pseudocode `active` never falls below `max` while each process always has a session.
+#[test] // E18
+fn a_new_group_is_served_although_private_queues_keep_all_processes_busy() {
     let rig = Rig::new(|b| b.max(1));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
     let first = rig.get(&app("x"));
@@ -171,8 +171,8 @@ fn e18_a_new_group_is_served_although_private_queues_keep_everybody_busy() {
     drop(x.session());
 }
 
-#[test]
-fn e18_who_makes_room_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
+#[test] // E18
+fn the_victim_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
     let rig = Rig::new(|b| b.max(4));
     for root in ["/srv/a", "/srv/b"] {
         rig.spawner.always(root, Spawn::ready().concurrency(0));
@@ -202,9 +202,9 @@ fn e18_who_makes_room_is_the_least_busy_of_the_group_furthest_above_its_minimum(
     drop(y.session());
 }
 
-/// No more are condemned than there are groups that starve (INV-CONDEMNED).
-#[test]
-fn e18_a_process_that_need_not_make_room_any_more_takes_sessions_again() {
+/// At most as many processes are marked for eviction as groups starve (INV-CONDEMNED).
+#[test] // E18
+fn an_unmarked_process_takes_sessions_again() {
     let rig = Rig::new(|b| b.max(1));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
     let _busy = rig.get(&app("x"));
@@ -213,14 +213,13 @@ fn e18_a_process_that_need_not_make_room_any_more_takes_sessions_again() {
     assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
     let x = rig.queue_get(&app("x"));
     drop(y);
-    assert_eq!(x.session().pid(), 1, "who waits is served at once");
+    assert_eq!(x.session().pid(), 1, "the waiter is served at once");
     assert_eq!(rig.pool.try_get(&app("x")).expect("it takes sessions").pid(), 1);
 }
 
-/// Each stands in the line for what it wants (INV-WANT). O34 is the case of `set_max` with two waiters of
-/// one group.
-#[test]
-fn e20_raising_the_maximum_serves_the_groups_in_the_order_in_which_they_waited() {
+/// Each group waits in the line of its want (INV-WANT).
+#[test] // E20
+fn raising_the_maximum_serves_the_groups_in_the_order_in_which_they_waited() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let waiting = ["a", "b", "c"].map(|name| rig.queue_get(&app(name)));
@@ -234,9 +233,9 @@ fn e20_raising_the_maximum_serves_the_groups_in_the_order_in_which_they_waited()
     drop(c.session());
 }
 
-/// The text has no such operation, and nobody would be woken by it (PROP-WORK-CONSERVING).
-#[test]
-fn e20_raising_a_groups_maximum_wakes_who_waits_for_it() {
+/// The pseudocode has no such operation, so no waiter would wake (PROP-WORK-CONSERVING).
+#[test] // E20
+fn raising_a_groups_maximum_wakes_its_waiters() {
     let rig = Rig::new(|b| b.max(4).max_per_app(1));
     let (_x, _y) = (rig.get(&app("x")), rig.get(&app("y")));
     let first = rig.queue_get(&app("x"));
@@ -251,8 +250,8 @@ fn e20_raising_a_groups_maximum_wakes_who_waits_for_it() {
     drop(second.session());
 }
 
-#[test]
-fn e20_a_shortened_idle_time_counts_at_once() {
+#[test] // E20
+fn a_shortened_idle_time_counts_at_once() {
     let rig = Rig::new(|b| b.max_idle_time(1000 * SECOND));
     rig.idle(&app("x"), 1);
     rig.clock.advance(20 * SECOND);
@@ -261,8 +260,8 @@ fn e20_a_shortened_idle_time_counts_at_once() {
     rig.eventually(|c| c.count == 0);
 }
 
-#[test]
-fn e25_a_spawn_waits_for_a_drain_when_too_many_drain() {
+#[test] // E25
+fn a_spawn_waits_for_a_drain_when_too_many_drain() {
     let rig = Rig::new(|b| b.max(1).max_draining(1));
     let first = rig.get(&app("x"));
     rig.pool.detach(first.identifier());
@@ -278,9 +277,9 @@ fn e25_a_spawn_waits_for_a_drain_when_too_many_drain() {
     drop(first);
 }
 
-/// The default: as many may drain as may serve (INV-LIVE).
-#[test]
-fn e25_as_many_drain_as_there_may_be() {
+/// The default: as many processes may drain as may serve (INV-LIVE).
+#[test] // E25
+fn as_many_drain_as_there_may_be() {
     let rig = Rig::new(|b| b.max(2));
     let old: Vec<_> = (0..2).map(|_| rig.get(&app("x"))).collect();
     rig.touch(&app("x"));
@@ -294,9 +293,9 @@ fn e25_as_many_drain_as_there_may_be() {
     drop(new);
 }
 
-/// Where none may drain, an idle process still makes room by leaving.
-#[test]
-fn e25_eviction_makes_room_where_none_may_drain() {
+/// With `max_draining` 0 an idle process still makes room by leaving.
+#[test] // E25
+fn eviction_makes_room_where_no_process_may_drain() {
     let rig = Rig::new(|b| b.max(1).max_draining(0));
     rig.idle(&app("x"), 1);
     assert_eq!(rig.get(&app("y")).request("hello"), "hello from /srv/y");
@@ -308,8 +307,8 @@ fn e25_eviction_makes_room_where_none_may_drain() {
     drop(waiting.session());
 }
 
-#[test]
-fn e20_lowering_a_groups_maximum_holds_its_waiters_back() {
+#[test] // E20
+fn lowering_a_groups_maximum_holds_its_waiters_back() {
     let rig = Rig::new(|b| b.max(2));
     let (x, y) = (rig.get(&app("x")), rig.get(&app("y")));
     let waiting = rig.queue_get(&app("x"));

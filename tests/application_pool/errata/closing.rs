@@ -1,6 +1,6 @@
 //! The end of a pool (E32).
 
-use crate::common::{Door, Rig, SECOND, SOON, app, before_long, soon};
+use crate::common::{Rig, SECOND, SOON, app, before_long, soon};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, DetachReason, GetError, ManualClock, RestartMode, ShutDown};
 use cabrank::{SpawnError, SpawnRequest, Spawner};
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-#[test]
-fn e32_closing_tells_the_waiters_at_once_and_lets_sessions_finish() {
+#[test] // E32
+fn closing_fails_the_waiters_at_once_and_lets_sessions_finish() {
     let rig = Rig::new(|b| b.max(2));
     let (busy, session) = (rig.get(&app("x")), rig.get(&app("y")));
     let thread = rig.queue_get(&app("y"));
@@ -33,8 +33,8 @@ fn e32_closing_tells_the_waiters_at_once_and_lets_sessions_finish() {
     assert!(soon(move || pool.wait_closed(SECOND)));
 }
 
-#[test]
-fn e32_closing_shuts_idle_processes_down_and_says_so() {
+#[test] // E32
+fn closing_shuts_idle_processes_down_and_reports_it() {
     let rig = Rig::new(|b| b);
     let pids = rig.idle(&app("x"), 2);
     rig.pool.close();
@@ -44,9 +44,9 @@ fn e32_closing_shuts_idle_processes_down_and_says_so() {
     assert!(rig.spawner.processes().is_empty(), "dropped, too");
 }
 
-/// Nothing comes into it any more (INV-CLOSED).
-#[test]
-fn e32_a_closed_pool_serves_nobody_and_closing_it_again_does_nothing() {
+/// A closed pool stays empty (INV-CLOSED).
+#[test] // E32
+fn a_closed_pool_refuses_gets_and_may_be_closed_again() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
     rig.pool.close();
@@ -64,20 +64,13 @@ fn e32_a_closed_pool_serves_nobody_and_closing_it_again_does_nothing() {
     assert_eq!(rig.spawner.begun(), 1);
 }
 
-#[test]
-fn e32_closing_waits_until_the_spawns_have_ended() {
+#[test] // E32
+fn closing_waits_until_the_spawns_have_ended() {
     let rig = Rig::new(|b| b);
-    let door = Door::default();
-    let theirs = door.clone();
-    rig.spawner.on_call(move |call| {
-        if call == Call::Spawn {
-            theirs.pass();
-        }
-    });
+    let door = rig.door_at(Call::Spawn);
     let getting = rig.start_get(&app("x"));
     door.await_arrivals(1);
-    let pool = rig.pool.clone();
-    let closing = std::thread::spawn(move || pool.close());
+    let closing = rig.start_close();
     assert!(matches!(getting.error(), GetError::Closed));
     assert!(!closing.is_finished(), "the spawn has not ended");
     assert!(!rig.pool.wait_closed(Duration::ZERO));
@@ -85,30 +78,23 @@ fn e32_closing_waits_until_the_spawns_have_ended() {
     let pool = rig.pool.clone();
     soon(move || closing.join()).expect("closing does not panic");
     assert!(soon(move || pool.wait_closed(SECOND)));
-    assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)], "nobody wants it");
+    assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)], "the pool is closed");
 }
 
-/// One of each, so that they would cancel out if one were taken from the other.
-#[test]
-fn e32_closing_waits_for_additions_and_for_replacements() {
+/// One addition and one replacement: they would cancel out if one were subtracted from the other.
+#[test] // E32
+fn closing_waits_for_additions_and_for_replacements() {
     let rig = Rig::new(|b| b);
     let rolling = app("x").with_restart_mode(RestartMode::Rolling);
     rig.idle(&rolling, 1);
-    let door = Door::default();
-    let theirs = door.clone();
-    rig.spawner.on_call(move |call| {
-        if call == Call::Spawn {
-            theirs.pass();
-        }
-    });
+    let door = rig.door_at(Call::Spawn);
     rig.touch(&rolling);
     rig.idle(&rolling, 1);
     let getting = rig.start_get(&app("y"));
     door.await_arrivals(2);
-    let pool = rig.pool.clone();
-    let closing = std::thread::spawn(move || pool.close());
+    let closing = rig.start_close();
     assert!(matches!(getting.error(), GetError::Closed));
-    // The idle process may still be being shut down at first.
+    // The idle process may still be shutting down at first.
     for _ in 0..1000 {
         assert!(!rig.pool.wait_closed(Duration::ZERO), "two spawns have not ended");
         std::thread::yield_now();
@@ -117,17 +103,11 @@ fn e32_closing_waits_for_additions_and_for_replacements() {
     soon(move || closing.join()).expect("closing does not panic");
 }
 
-#[test]
-fn e32_the_end_of_a_pool_waits_until_its_processes_are_shut_down() {
+#[test] // E32
+fn the_end_of_a_pool_waits_until_its_processes_are_shut_down() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
-    let door = Door::default();
-    let theirs = door.clone();
-    rig.spawner.on_call(move |call| {
-        if call == Call::ShutDown {
-            theirs.pass();
-        }
-    });
+    let door = rig.door_at(Call::ShutDown);
     let (pool, identifier) = (rig.pool.clone(), rig.group(&app("x")).processes[0].identifier);
     let detaching = std::thread::spawn(move || pool.detach(identifier));
     door.await_arrivals(1);
@@ -138,9 +118,9 @@ fn e32_the_end_of_a_pool_waits_until_its_processes_are_shut_down() {
     assert!(rig.pool.wait_closed(SECOND));
 }
 
-/// The text's destructor is not written down; the original joins its threads.
-#[test]
-fn e32_the_last_handle_closes_the_pool_and_the_others_do_not() {
+/// The pseudocode gives no destructor; Passenger's joins its threads.
+#[test] // E32
+fn the_last_handle_closes_the_pool_and_the_others_do_not() {
     let rig = Rig::new(|b| b);
     let pids = rig.idle(&app("x"), 1);
     let busy = rig.get(&app("y"));
@@ -158,8 +138,8 @@ fn e32_the_last_handle_closes_the_pool_and_the_others_do_not() {
     assert_eq!(spawner.shut_down().len(), 2);
 }
 
-#[test]
-fn e32_the_last_handle_does_not_wait_for_a_spawn() {
+#[test] // E32
+fn the_last_handle_does_not_wait_for_a_spawn() {
     let rig = Rig::new(|b| b);
     rig.spawner.next(Spawn::hang());
     assert!(rig.pool.try_get(&app("x")).is_err());
@@ -169,9 +149,9 @@ fn e32_the_last_handle_does_not_wait_for_a_spawn() {
     assert_eq!(begun, 1);
 }
 
-/// It would wait for itself.
-#[test]
-fn e32_a_spawner_may_close_its_pool() {
+/// Waiting for the end of its own spawn would be waiting for itself.
+#[test] // E32
+fn a_spawner_may_close_its_pool() {
     let rig = Rig::new(|b| b);
     let (weak, closed) = (rig.pool.downgrade(), Arc::new(AtomicUsize::new(0)));
     let returned = closed.clone();
@@ -190,15 +170,15 @@ fn e32_a_spawner_may_close_its_pool() {
     assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)]);
 }
 
-#[test]
-fn e32_waiting_for_the_end_ends_at_its_deadline() {
-    // The cleaner would end the session's drain in that time.
+#[test] // E32
+fn waiting_for_the_end_ends_at_its_deadline() {
+    // Without a cleaner, which would end the session's drain in that time.
     let rig = Rig::without_cleaner(|b| b);
     let session = rig.get(&app("x"));
     rig.pool.close();
     let pool = rig.pool.clone();
     let waiting = std::thread::spawn(move || pool.wait_closed(5 * SECOND));
-    // However often it has to be moved until the other has begun to wait.
+    // Move the clock until the other thread has begun to wait, and is past its deadline.
     let deadline = std::time::Instant::now() + SOON;
     while !waiting.is_finished() {
         assert!(std::time::Instant::now() < deadline, "the wait ends");
@@ -209,9 +189,9 @@ fn e32_waiting_for_the_end_ends_at_its_deadline() {
     drop(session);
 }
 
-/// What a closing process frees is not given to those who wait.
-#[test]
-fn e32_closing_spawns_nothing() {
+/// A place that a closing process frees is not given to waiters.
+#[test] // E32
+fn closing_does_not_spawn() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let waiting: Vec<_> = (0..8).map(|n| rig.queue_get(&app(&format!("y{n}")))).collect();
@@ -223,23 +203,16 @@ fn e32_closing_spawns_nothing() {
     drop(busy);
 }
 
-/// It waits for the spawns, and a session that is open beside them is no reason to wait longer.
-#[test]
-fn e32_closing_does_not_wait_for_sessions() {
+/// Closing waits for the spawns; an open session does not prolong it.
+#[test] // E32
+fn closing_does_not_wait_for_sessions() {
     for _ in 0..10 {
         let rig = Rig::new(|b| b);
         let session = rig.get(&app("x"));
-        let door = Door::default();
-        let theirs = door.clone();
-        rig.spawner.on_call(move |call| {
-            if call == Call::Spawn {
-                theirs.pass();
-            }
-        });
+        let door = rig.door_at(Call::Spawn);
         let getting = rig.start_get(&app("y"));
         door.await_arrivals(1);
-        let pool = rig.pool.clone();
-        let closing = std::thread::spawn(move || pool.close());
+        let closing = rig.start_close();
         assert!(matches!(getting.error(), GetError::Closed));
         door.open();
         soon(move || closing.join()).expect("closing does not panic");
@@ -248,9 +221,9 @@ fn e32_closing_does_not_wait_for_sessions() {
     }
 }
 
-/// Neither the cleaner's thread nor anything else keeps what is left of a closed pool.
-#[test]
-fn e32_nothing_is_left_of_a_pool_after_its_last_session() {
+/// Neither the cleaner's thread nor another reference keeps a closed pool alive.
+#[test] // E32
+fn a_closed_pool_is_dropped_after_its_last_session() {
     struct Owned(InMemorySpawner, #[expect(dead_code, reason = "it is counted")] Arc<()>);
     impl Spawner for Owned {
         type Process = <InMemorySpawner as Spawner>::Process;
@@ -260,7 +233,7 @@ fn e32_nothing_is_left_of_a_pool_after_its_last_session() {
     }
     for close_it in [true, false] {
         let owner = Arc::new(());
-        // Time stands still: nothing can be left to a deadline.
+        // Time stands still, so no deadline can clean up.
         let hands = ManualClock::new();
         let spawner = Owned(InMemorySpawner::new(), owner.clone());
         let builder = ApplicationPool::builder(spawner).clock(hands.clock());

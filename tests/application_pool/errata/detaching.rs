@@ -1,12 +1,12 @@
-//! Detaching, and the spawns and sessions that are under way meanwhile (E2, E12, E13).
+//! Detaching while spawns and sessions are under way (E2, E12, E13).
 
-use crate::common::{Door, Rig, SECOND, app};
+use crate::common::{Rig, SECOND, app};
 use cabrank::in_memory::{Call, Spawn};
 use cabrank::{DetachReason, ProcessState, ShutDown};
 
-/// The text joins the spawner's thread under the lock that this thread needs to end.
-#[test]
-fn e02_a_restart_while_spawning_is_no_deadlock() {
+/// The pseudocode joins the spawner's thread under the lock that this thread needs to end.
+#[test] // E2
+fn a_restart_while_spawning_is_no_deadlock() {
     let rig = Rig::new(|b| b.max(2));
     let first = rig.get(&app("x"));
     rig.spawner.next(Spawn::hang());
@@ -19,8 +19,8 @@ fn e02_a_restart_while_spawning_is_no_deadlock() {
     assert_eq!((rig.counts(), rig.pool.counts().draining), ((2, 2), 1));
 }
 
-#[test]
-fn e02_an_idle_process_is_reaped_while_its_group_spawns() {
+#[test] // E2
+fn an_idle_process_is_reaped_while_its_group_spawns() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     rig.spawner.next(Spawn::ready().concurrency(0));
     rig.spawner.next(Spawn::ready().held());
@@ -33,8 +33,8 @@ fn e02_an_idle_process_is_reaped_while_its_group_spawns() {
     rig.eventually(|c| c.count == 1 && c.spawning == 0);
 }
 
-#[test]
-fn e02_an_idle_process_is_evicted_while_its_group_spawns() {
+#[test] // E2
+fn an_idle_process_is_evicted_while_its_group_spawns() {
     let rig = Rig::new(|b| b.max(2));
     rig.spawner.next(Spawn::ready().concurrency(0));
     rig.spawner.next(Spawn::hang());
@@ -47,18 +47,12 @@ fn e02_an_idle_process_is_evicted_while_its_group_spawns() {
     assert_eq!((rig.counts(), rig.pool.counts().spawning), ((1, 1), 1));
 }
 
-/// The spawner did not hear that its process is not wanted any more.
-#[test]
-fn e12_a_process_spawned_for_a_group_that_is_gone_is_shut_down() {
+/// The spawner ignores its cancellation and returns a process.
+#[test] // E12
+fn a_process_spawned_for_a_group_that_is_gone_is_shut_down() {
     let rig = Rig::new(|b| b);
-    let door = Door::default();
-    let theirs = door.clone();
-    rig.spawner.on_call(move |call| {
-        if call == Call::Spawn {
-            theirs.pass();
-        }
-    });
-    // Nobody waits: nothing is spawned in its place.
+    let door = rig.door_at(Call::Spawn);
+    // No get waits, so the pool spawns no replacement.
     assert!(rig.pool.try_get(&app("x")).is_err());
     door.await_arrivals(1);
     assert!(rig.pool.detach_group("/srv/x"));
@@ -69,9 +63,10 @@ fn e12_a_process_spawned_for_a_group_that_is_gone_is_shut_down() {
     rig.until(|| rig.spawner.processes().is_empty());
 }
 
-/// What becomes of it the text leaves open: here it is counted until the last has ended (INV-DRAINING).
-#[test]
-fn e13_a_detached_process_finishes_its_sessions_and_gets_no_more() {
+/// The pseudocode leaves its fate open: here the pool counts it until its last session ends
+/// (INV-DRAINING).
+#[test] // E13
+fn a_detached_process_finishes_its_sessions_and_gets_no_more() {
     let rig = Rig::new(|b| b.max(2));
     rig.spawner.next(Spawn::ready().concurrency(0));
     let (first, second) = (rig.get(&app("x")), rig.get(&app("x")));
@@ -87,9 +82,9 @@ fn e13_a_detached_process_finishes_its_sessions_and_gets_no_more() {
     assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)]);
 }
 
-/// Whether its sessions are closed or not (PROP-DRAIN-ENDS).
-#[test]
-fn e13_a_drain_ends_at_its_deadline() {
+/// The deadline holds whether its sessions are closed or not (PROP-DRAIN-ENDS).
+#[test] // E13
+fn a_drain_ends_at_its_deadline() {
     let rig = Rig::without_cleaner(|b| b.drain_timeout(60 * SECOND));
     let session = rig.get(&app("x"));
     rig.pool.detach(session.identifier());
@@ -101,16 +96,16 @@ fn e13_a_drain_ends_at_its_deadline() {
     rig.pool.clean();
     assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::DeadlinePassed)]);
     assert_eq!(rig.pool.counts().draining, 0);
-    // What is closed after that is nobody's any more.
+    // Closing the session after that changes no count.
     let before = rig.pool.snapshot();
     session.close();
     assert_eq!(rig.pool.snapshot(), before);
     assert_eq!(rig.spawner.shut_down().len(), 1);
 }
 
-/// The default of the deadline, kept by the cleaner's own thread.
-#[test]
-fn e13_a_drain_ends_by_itself_after_a_minute() {
+/// The default deadline. The cleaner's own thread keeps it.
+#[test] // E13
+fn a_drain_ends_by_itself_after_a_minute() {
     let rig = Rig::new(|b| b);
     let session = rig.get(&app("x"));
     rig.pool.detach(session.identifier());
@@ -119,8 +114,8 @@ fn e13_a_drain_ends_by_itself_after_a_minute() {
     rig.eventually(|c| c.draining == 0);
 }
 
-#[test]
-fn e13_a_process_that_broke_its_session_is_detached() {
+#[test] // E13
+fn a_process_that_broke_its_session_is_detached() {
     let rig = Rig::new(|b| b);
     rig.get(&app("x")).fail();
     assert_eq!(rig.next_detached(), (1, DetachReason::Failed));

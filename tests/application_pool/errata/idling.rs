@@ -1,13 +1,13 @@
-//! When idle processes are reaped (E30). That the cleaner sleeps while there is nothing to do is in
-//! `tests/real_clock.rs`: to measure it takes a process of one's own.
+//! When the cleaner reaps idle processes (E30). That it sleeps between is in
+//! `tests/process/real_clock.rs`: only a process of its own can measure it.
 
 use crate::common::{Rig, SECOND, app};
 use cabrank::DetachReason;
 use std::time::Duration;
 
-/// The text sleeps whole periods, so a process may idle for twice the limit (PROP-IDLE-BOUND).
-#[test]
-fn e30_a_process_is_reaped_when_it_is_due_and_not_before() {
+/// The pseudocode sleeps whole periods, so a process may idle for twice the limit (PROP-IDLE-BOUND).
+#[test] // E30
+fn a_process_is_reaped_when_it_is_due_and_not_before() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     let [first, second] = [rig.get(&app("x")), rig.get(&app("x"))];
     first.close();
@@ -26,8 +26,8 @@ fn e30_a_process_is_reaped_when_it_is_due_and_not_before() {
     assert_eq!(rig.next_detached(), (2, DetachReason::Idle));
 }
 
-#[test]
-fn e30_the_cleaners_thread_reaps_each_when_it_is_due() {
+#[test] // E30
+fn the_cleaners_thread_reaps_each_when_it_is_due() {
     let rig = Rig::new(|b| b.max_idle_time(10 * SECOND));
     let [first, second] = [rig.get(&app("x")), rig.get(&app("x"))];
     first.close();
@@ -40,9 +40,9 @@ fn e30_the_cleaners_thread_reaps_each_when_it_is_due() {
     rig.eventually(|c| c.count == 0);
 }
 
-/// What was used last is the last to be reaped (INV-INACTIVE-ORDER).
-#[test]
-fn e30_use_begins_the_idle_time_anew() {
+/// The process used last is reaped last (INV-INACTIVE-ORDER).
+#[test] // E30
+fn use_restarts_the_idle_time() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     rig.idle(&app("x"), 1);
     rig.clock.advance(9 * SECOND);
@@ -53,12 +53,12 @@ fn e30_use_begins_the_idle_time_anew() {
     let busy = rig.get(&app("x"));
     rig.clock.advance(1000 * SECOND);
     rig.pool.clean();
-    assert_eq!(rig.counts(), (1, 1), "what is busy is not idle");
+    assert_eq!(rig.counts(), (1, 1), "busy processes are not idle");
     drop(busy);
 }
 
-#[test]
-fn e30_without_a_limit_nothing_is_reaped() {
+#[test] // E30
+fn without_a_limit_idle_processes_stay() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(Duration::ZERO));
     rig.idle(&app("x"), 1);
     rig.clock.advance(1_000_000 * SECOND);

@@ -1,5 +1,5 @@
-//! Every erratum of the algorithm's text that can be seen through the public API, as it is ruled: E1 to
-//! E34, in the numbering of `tests/README.md`.
+//! Each erratum of the pseudocode that can be seen through the public API (E1 to E34), as ruled. A
+//! comment beside `#[test]` names the erratum.
 
 mod capacity;
 mod closing;

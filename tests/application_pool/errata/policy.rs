@@ -1,13 +1,12 @@
-//! What a failed spawn costs, minima, and who is evicted (E26 to E29).
+//! The cost of a failed spawn, minima, and the choice of eviction victims (E26 to E29).
 
 use crate::common::{Rig, SECOND, app};
 use cabrank::in_memory::Spawn;
 use cabrank::{DetachReason, Event, GetError, PoolOptions};
 
-/// In the text one failed spawn throws them all away (PROP-HEALTHY-STAY). Scenario O35 is the case of one
-/// process.
-#[test]
-fn e26_healthy_processes_stay_when_a_spawn_fails() {
+/// In the pseudocode one failed spawn drops them all (PROP-HEALTHY-STAY).
+#[test] // E26
+fn healthy_processes_stay_when_a_spawn_fails() {
     let rig = Rig::new(|b| b);
     let busy: Vec<_> = (0..2).map(|_| rig.get(&app("x"))).collect();
     rig.spawner.next(Spawn::panic());
@@ -21,8 +20,8 @@ fn e26_healthy_processes_stay_when_a_spawn_fails() {
     assert!(rig.gone().is_empty());
 }
 
-#[test]
-fn e26_the_back_off_doubles_up_to_its_cap_and_success_ends_it() {
+#[test] // E26
+fn the_back_off_doubles_up_to_its_cap_and_success_ends_it() {
     let rig = Rig::new(|b| b.back_off(SECOND, 30 * SECOND));
     rig.spawner.always("/srv/x", Spawn::fail("no database"));
     for seconds in [1, 2, 4, 8, 16].into_iter().chain([30; 15]) {
@@ -41,9 +40,9 @@ fn e26_the_back_off_doubles_up_to_its_cap_and_success_ends_it() {
     assert_eq!(rig.next_back_off(), SECOND, "from the beginning");
 }
 
-/// Gets that share a busy process would like another, and must not cause one attempt each.
-#[test]
-fn e26_a_group_that_backs_off_does_not_spawn_for_those_it_serves() {
+/// Gets that share a busy process want another one, and must not cause one attempt each.
+#[test] // E26
+fn a_group_that_backs_off_does_not_spawn_for_those_it_serves() {
     let rig = Rig::without_cleaner(|b| b);
     rig.spawner.next(Spawn::ready().concurrency(0));
     rig.spawner.always("/srv/x", Spawn::fail("no database"));
@@ -58,9 +57,9 @@ fn e26_a_group_that_backs_off_does_not_spawn_for_those_it_serves() {
     assert_eq!(rig.next_back_off(), 2 * SECOND, "the next attempt");
 }
 
-/// Nobody need ask again for that: the cleaner knows when it ends.
-#[test]
-fn e26_who_waits_is_given_a_spawn_when_the_back_off_ends() {
+/// The cleaner wakes at the end of the back-off, without another get.
+#[test] // E26
+fn a_waiter_is_given_a_spawn_when_the_back_off_ends() {
     let rig = Rig::new(|b| b);
     let _busy = rig.get(&app("x"));
     rig.spawner.next(Spawn::fail("no database"));
@@ -71,9 +70,9 @@ fn e26_who_waits_is_given_a_spawn_when_the_back_off_ends() {
     assert_eq!(waiting.session().pid(), 2);
 }
 
-/// In the text each of its gets kills an idle process of another group (PROP-BACK-OFF-SPARES).
-#[test]
-fn e27_a_group_that_backs_off_evicts_nobody_and_fails_at_once() {
+/// In the pseudocode each of its gets kills an idle process of another group (PROP-BACK-OFF-SPARES).
+#[test] // E27
+fn a_group_that_backs_off_evicts_no_process_and_fails_at_once() {
     let rig = Rig::without_cleaner(|b| b.max(2));
     rig.spawner.always("/srv/broken", Spawn::fail("no database"));
     rig.idle(&app("x"), 2);
@@ -91,10 +90,10 @@ fn e27_a_group_that_backs_off_evicts_nobody_and_fails_at_once() {
     assert_eq!(rig.spawner.begun(), 4, "tried again");
 }
 
-/// Its last process leaves while the group backs off: there is nothing left to wait for
+/// The group's last process leaves while it backs off, so the waiter has lost its reason to wait
 /// (INV-WAIT-HAS-CAUSE, INV-BACK-OFF).
-#[test]
-fn e27_who_waited_for_a_healthy_process_is_told_when_the_last_one_leaves() {
+#[test] // E27
+fn a_waiter_fails_when_the_last_healthy_process_leaves() {
     let rig = Rig::new(|b| b);
     let busy = rig.get(&app("x"));
     rig.spawner.next(Spawn::fail("no database"));
@@ -105,9 +104,9 @@ fn e27_who_waited_for_a_healthy_process_is_told_when_the_last_one_leaves() {
     assert!(matches!(error, GetError::Spawn(e) if e.to_string() == "no database"));
 }
 
-/// The text looks at the minimum only when the group is made.
-#[test]
-fn e28_the_minimum_is_refilled_after_every_kind_of_loss() {
+/// The pseudocode checks the minimum only when it creates the group.
+#[test] // E28
+fn the_minimum_is_refilled_after_every_kind_of_loss() {
     refills("detached", |rig, x| {
         assert!(rig.pool.detach(rig.group(x).processes[0].identifier));
     });
@@ -131,8 +130,8 @@ fn refills(how: &str, lose: impl Fn(&Rig, &PoolOptions)) {
     assert_ne!(rig.pids(&x), before, "{how}");
 }
 
-#[test]
-fn e28_the_minimum_is_refilled_after_eviction_when_there_is_room() {
+#[test] // E28
+fn the_minimum_is_refilled_after_eviction_when_there_is_room() {
     let rig = Rig::new(|b| b.max(2));
     let x = app("x").with_min_processes(2);
     drop(rig.get(&x));
@@ -145,8 +144,8 @@ fn e28_the_minimum_is_refilled_after_eviction_when_there_is_room() {
     drop(y);
 }
 
-#[test]
-fn e28_refilling_backs_off() {
+#[test] // E28
+fn refilling_backs_off() {
     let rig = Rig::new(|b| b);
     let x = app("x").with_min_processes(2);
     rig.spawner.next(Spawn::ready());
@@ -163,9 +162,9 @@ fn e28_refilling_backs_off() {
     assert_eq!(rig.spawner.begun(), 5);
 }
 
-/// Of those that no minimum protects, as long as there are any (INV-EVICTABLE, PROP-VICTIM).
-#[test]
-fn e29_the_longest_idle_above_its_minimum_is_evicted() {
+/// The victim is one that no minimum protects, as long as there is one (INV-EVICTABLE, PROP-VICTIM).
+#[test] // E29
+fn the_longest_idle_above_its_minimum_is_evicted() {
     let rig = Rig::new(|b| b.max(3));
     rig.idle(&app("kept").with_min_processes(1), 1);
     rig.idle(&app("x"), 1);
@@ -175,8 +174,8 @@ fn e29_the_longest_idle_above_its_minimum_is_evicted() {
     drop(session);
 }
 
-#[test]
-fn e29_a_minimum_gives_way_if_all_are_at_theirs() {
+#[test] // E29
+fn a_minimum_gives_way_if_all_are_at_theirs() {
     let rig = Rig::new(|b| b.max(2));
     rig.idle(&app("x").with_min_processes(1), 1);
     rig.idle(&app("y").with_min_processes(1), 1);
@@ -193,10 +192,9 @@ fn evicted(rig: &Rig) -> String {
     })
 }
 
-/// What was learnt of it is forgotten with the group, though one of its processes still drains
-/// (PROP-BEGINS-ANEW).
-#[test]
-fn e26_a_detached_group_begins_anew_though_it_drains() {
+/// The back-off goes with the group, though one of its processes still drains (PROP-BEGINS-ANEW).
+#[test] // E26
+fn a_detached_group_forgets_its_back_off_though_it_drains() {
     let rig = Rig::without_cleaner(|b| b);
     let busy = rig.get(&app("x"));
     rig.spawner.next(Spawn::fail("no database"));
@@ -219,9 +217,9 @@ fn e26_a_detached_group_begins_anew_though_it_drains() {
     drop(busy);
 }
 
-/// Whoever waits for it goes on with what comes after: so it is not forgotten.
-#[test]
-fn e28_the_minimum_is_refilled_after_the_group_was_detached_under_a_waiter() {
+/// The waiter keeps the group, and with it the minimum.
+#[test] // E28
+fn the_minimum_is_refilled_after_the_group_was_detached_under_a_waiter() {
     let rig = Rig::new(|b| b.max(2));
     let x = app("x").with_min_processes(2);
     let busy = [rig.get(&x), rig.get(&x)];
@@ -232,9 +230,9 @@ fn e28_the_minimum_is_refilled_after_the_group_was_detached_under_a_waiter() {
     drop(busy);
 }
 
-/// Nobody asks for it any more: until somebody does, it keeps no minimum (PROP-FORGOTTEN).
-#[test]
-fn e28_the_minimum_of_a_detached_group_is_not_refilled_until_a_get_asks() {
+/// A detached group keeps no minimum until the next get asks for it (PROP-FORGOTTEN).
+#[test] // E28
+fn the_minimum_of_a_detached_group_is_not_refilled_until_a_get_asks() {
     let rig = Rig::new(|b| b.max(2));
     let x = app("x").with_min_processes(2);
     let busy = rig.get(&x);
@@ -247,15 +245,15 @@ fn e28_the_minimum_of_a_detached_group_is_not_refilled_until_a_get_asks() {
     drop(busy);
 }
 
-#[test]
-fn e28_a_lowered_minimum_is_not_refilled_any_more() {
+#[test] // E28
+fn a_lowered_minimum_is_not_refilled_any_more() {
     let rig = Rig::new(|b| b.max(1));
     rig.idle(&app("x").with_min_processes(2), 1);
     rig.idle(&app("x"), 1);
     rig.pool.set_max(3).expect("three is a valid maximum");
     rig.idle(&app("x"), 1);
     assert_eq!((rig.counts(), rig.spawner.begun()), ((0, 1), 1));
-    // Raised, it is refilled without any loss.
+    // A raised minimum is filled without any loss.
     rig.idle(&app("x").with_min_processes(2), 1);
     rig.eventually(|c| c.count == 2);
 }

@@ -6,8 +6,8 @@ use cabrank::{ApplicationPool, BuildError, Event, GetError, ManualClock};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-#[test]
-fn e17_gets_are_served_first_come_first_served() {
+#[test] // E17
+fn gets_are_served_first_come_first_served() {
     let rig = Rig::new(|b| b.max(1));
     let mut session = rig.get(&app("x"));
     let waiting = [(); 4].map(|()| rig.queue_get(&app("x")));
@@ -15,21 +15,21 @@ fn e17_gets_are_served_first_come_first_served() {
     while let Some(next) = waiting.next() {
         session.close();
         session = next.session();
-        assert!(waiting.as_slice().iter().all(Getting::is_pending), "nobody else is served");
+        assert!(waiting.as_slice().iter().all(Getting::is_pending), "the others wait on");
         assert_eq!(rig.pool.counts().waiting, waiting.len());
     }
 }
 
-/// In the text a newcomer finds the idle process before the waiter that was woken for it
+/// In the pseudocode a newcomer finds the idle process before the waiter that was woken for it
 /// (INV-EXACT-WAKE-UP).
-#[test]
-fn e17_a_newcomer_does_not_overtake_who_was_woken() {
+#[test] // E17
+fn a_newcomer_does_not_overtake_a_woken_waiter() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let mut first = rig.task(&app("x"));
     assert!(first.poll().is_none());
     busy.close();
-    // The waiter has been woken, and has not run yet.
+    // The waiter is woken, but has not run yet.
     assert_eq!(first.wakes(), 1);
     assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
     let second = rig.queue_get(&app("x"));
@@ -39,9 +39,9 @@ fn e17_a_newcomer_does_not_overtake_who_was_woken() {
     drop(second.session());
 }
 
-/// In the text a process freed for one waiter may be idle for long enough to be evicted for another.
-#[test]
-fn e17_a_process_freed_for_a_waiter_is_not_evicted_for_another() {
+/// In the pseudocode a process freed for one waiter may idle long enough to be evicted for another.
+#[test] // E17
+fn a_process_freed_for_a_waiter_is_not_evicted_for_another() {
     let rig = Rig::new(|b| b.max(2));
     let (first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
     let mut x = rig.task(&app("x"));
@@ -54,8 +54,8 @@ fn e17_a_process_freed_for_a_waiter_is_not_evicted_for_another() {
     drop(y.session());
 }
 
-#[test]
-fn e17_only_who_can_proceed_is_woken() {
+#[test] // E17
+fn only_a_waiter_that_can_proceed_is_woken() {
     let rig = Rig::new(|b| b.max(2));
     let (first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
     let mut tasks: Vec<_> = (0..5).map(|_| rig.task(&app("x"))).collect();
@@ -65,8 +65,8 @@ fn e17_only_who_can_proceed_is_woken() {
     assert_eq!(wakes, [1, 0, 0, 0, 0]);
 }
 
-#[test]
-fn e17_a_get_that_waited_says_for_how_long() {
+#[test] // E17
+fn a_get_that_waited_says_for_how_long() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let thread = rig.queue_get(&app("x"));
@@ -92,8 +92,8 @@ fn next_wait(rig: &Rig) -> Duration {
     })
 }
 
-#[test]
-fn e19_the_queue_is_bounded() {
+#[test] // E19
+fn the_queue_is_bounded() {
     let rig = Rig::new(|b| b.max(1));
     let x = app("x").with_max_queue(2);
     let busy = rig.get(&x);
@@ -113,8 +113,8 @@ fn e19_the_queue_is_bounded() {
     }
 }
 
-#[test]
-fn e19_a_hundred_gets_may_wait_by_default_and_any_number_without_a_bound() {
+#[test] // E19
+fn a_hundred_gets_may_wait_by_default_and_any_number_without_a_bound() {
     let rig = Rig::new(|b| b.max(1));
     let _busy = rig.get(&app("x"));
     let mut tasks: Vec<_> = (0..100).map(|_| rig.task(&app("x"))).collect();
@@ -127,8 +127,8 @@ fn e19_a_hundred_gets_may_wait_by_default_and_any_number_without_a_bound() {
     assert_eq!(rig.pool.counts().waiting, 150);
 }
 
-#[test]
-fn e19_a_get_ends_at_its_deadline_and_not_before() {
+#[test] // E19
+fn a_get_ends_at_its_deadline_and_not_before() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let pool = rig.pool.clone();
@@ -150,8 +150,8 @@ fn e19_a_get_ends_at_its_deadline_and_not_before() {
     assert_eq!((rig.counts(), rig.pool.counts().waiting), ((0, 1), 0));
 }
 
-#[test]
-fn e19_a_get_without_time_does_not_wait() {
+#[test] // E19
+fn a_get_without_time_does_not_wait() {
     let rig = Rig::new(|b| b.max(1));
     let _busy = rig.get(&app("x"));
     let pool = rig.pool.clone();
@@ -162,18 +162,18 @@ fn e19_a_get_without_time_does_not_wait() {
     assert_eq!(rig.pool.counts().waiting, 0);
 }
 
-/// It asks for a process, so that trying again helps.
-#[test]
-fn e19_trying_causes_what_a_later_try_finds() {
+/// The failed try asks for a process, so trying again helps.
+#[test] // E19
+fn trying_causes_what_a_later_try_finds() {
     let rig = Rig::new(|b| b);
     assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
     rig.eventually(|c| c.count == 1);
     assert_eq!(rig.pool.try_get(&app("x")).expect("it is there now").pid(), 1);
 }
 
-/// In the text every get of such a pool hangs.
-#[test]
-fn e19_a_maximum_of_zero_is_refused() {
+/// In the pseudocode every get of such a pool hangs.
+#[test] // E19
+fn a_maximum_of_zero_is_refused() {
     let refused = ApplicationPool::builder(InMemorySpawner::new()).max(0).build();
     assert_eq!(refused.err(), Some(BuildError::MaxIsZero));
     let rig = Rig::new(|b| b);
@@ -181,14 +181,14 @@ fn e19_a_maximum_of_zero_is_refused() {
     assert_eq!(rig.pool.snapshot().max, 6);
 }
 
-/// Checked exhaustively by the models; here with many clients, real threads and every kind of end.
-#[test]
-fn e21_nobody_is_left_waiting() {
+/// The models check this exhaustively; here with many clients, real threads and every kind of end.
+#[test] // E21
+fn no_waiter_is_left() {
     let rig = Rig::new(|b| b.max(2));
     rig.spawner.always("/srv/b", Spawn::ready().concurrency(2));
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     for client in 0..6 {
-        let (pool, tell) = (rig.pool.clone(), tell.clone());
+        let (pool, sender) = (rig.pool.clone(), sender.clone());
         std::thread::spawn(move || {
             let apps = [app("a"), app("b").with_max_requests(5), app("c")];
             for round in 0..60 {
@@ -200,11 +200,11 @@ fn e21_nobody_is_left_waiting() {
                     _ => session.close(),
                 }
             }
-            let _ = tell.send(());
+            let _ = sender.send(());
         });
     }
     for _ in 0..6 {
-        told.recv_timeout(crate::common::SOON).expect("every client comes to its end");
+        receiver.recv_timeout(crate::common::SOON).expect("every client ends");
     }
     before_long(|| rig.pool.counts().spawning == 0);
     let counts = rig.pool.counts();
@@ -212,9 +212,9 @@ fn e21_nobody_is_left_waiting() {
     assert!(counts.count <= 2);
 }
 
-/// The get that finds the queue full is the one that finds the back-off over.
-#[test]
-fn e19_a_full_queue_keeps_nothing_from_those_in_it() {
+/// The get that finds the queue full also finds that the back-off has ended.
+#[test] // E19
+fn a_full_queue_serves_the_gets_in_it() {
     let rig = Rig::without_cleaner(|b| b);
     let x = app("x").with_max_queue(1);
     let busy = rig.get(&x);
@@ -230,9 +230,9 @@ fn e19_a_full_queue_keeps_nothing_from_those_in_it() {
     drop(busy);
 }
 
-/// Whoever moves the hands of a clock tells every pool that looks at it.
-#[test]
-fn e19_deadlines_pass_in_every_pool_of_one_clock() {
+/// A manual clock notifies every pool that uses it.
+#[test] // E19
+fn deadlines_pass_in_every_pool_of_one_clock() {
     let hands = ManualClock::new();
     let gets: Vec<_> = (0..3)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! When a group restarts, and what a failed restart leaves (E22, E23, E24, E34 immediate).
+//! When a group restarts, and the state after a failed restart (E22, E23, E24, E34 immediate).
 
 use crate::common::{Rig, SECOND, app, before_long};
 use cabrank::in_memory::{Call, Spawn};
@@ -6,9 +6,9 @@ use cabrank::{DetachReason, Event, GetError, RestartMode};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// In the text the change is used up by looking at it.
-#[test]
-fn e22_a_restart_whose_spawn_fails_is_not_forgotten() {
+/// In the pseudocode looking at the change consumes it.
+#[test] // E22
+fn a_restart_whose_spawn_fails_is_not_forgotten() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
     rig.touch(&app("x"));
@@ -17,15 +17,15 @@ fn e22_a_restart_whose_spawn_fails_is_not_forgotten() {
     assert!(rig.group(&app("x")).restarting);
     rig.clock.advance(SECOND);
     assert_eq!(rig.get(&app("x")).pid(), 2);
-    assert_eq!(rig.spawner.reloaded(), ["/srv/x", "/srv/x"], "told before each attempt");
+    assert_eq!(rig.spawner.reloaded(), ["/srv/x", "/srv/x"], "reloaded before each attempt");
     assert!(!rig.group(&app("x")).restarting);
     rig.pool.detach_group("/srv/x");
     rig.idle(&app("x"), 1);
     assert_eq!(rig.spawner.reloaded().len(), 2, "once is enough when it has been carried out");
 }
 
-#[test]
-fn e22_a_restart_whose_reload_fails_is_not_forgotten() {
+#[test] // E22
+fn a_restart_whose_reload_fails_is_not_forgotten() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
     rig.touch(&app("x"));
@@ -38,8 +38,8 @@ fn e22_a_restart_whose_reload_fails_is_not_forgotten() {
     assert_eq!(rig.spawner.reloaded().len(), 2);
 }
 
-#[test]
-fn e22_two_groups_that_share_a_directory_both_restart() {
+#[test] // E22
+fn two_groups_that_share_a_directory_both_restart() {
     let rig = Rig::new(|b| b);
     let apps = ["x", "y"].map(|name| app(name).with_restart_dir("/run/restart"));
     apps.iter().for_each(|app| drop(rig.idle(app, 1)));
@@ -50,10 +50,10 @@ fn e22_two_groups_that_share_a_directory_both_restart() {
     assert_eq!(rig.spawner.reloaded().len(), 2);
 }
 
-/// The first is no cause (PROP-RESTART-CAUSE), the second costs no process (PROP-RESTART-LOSS). Scenarios
-/// F1, F5, F6 and F7 have each case for itself.
-#[test]
-fn e23_the_first_look_is_the_baseline_and_deletion_is_no_change() {
+/// The first look is no cause (PROP-RESTART-CAUSE), a deletion costs no process (PROP-RESTART-LOSS).
+/// `conformance/restart_files.rs` has each case for itself.
+#[test] // E23
+fn the_first_look_is_the_baseline_and_deletion_is_no_change() {
     let rig = Rig::new(|b| b);
     rig.touch(&app("x"));
     let mut restarts = Vec::new();
@@ -71,9 +71,9 @@ fn e23_the_first_look_is_the_baseline_and_deletion_is_no_change() {
     assert_eq!(restarts, [0, 1, 1, 2]);
 }
 
-/// A group that was detached is made anew: what is there then is its baseline.
-#[test]
-fn e23_a_group_made_anew_has_a_new_baseline() {
+/// The files present when a detached group is created again are its baseline.
+#[test] // E23
+fn a_group_created_again_has_a_new_baseline() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
     rig.touch(&app("x"));
@@ -82,9 +82,9 @@ fn e23_a_group_made_anew_has_a_new_baseline() {
     assert_eq!(rig.spawner.reloaded(), [""; 0]);
 }
 
-/// The same, when it is a later attempt of a get that makes it anew.
-#[test]
-fn e23_a_group_made_anew_by_a_second_attempt_has_a_baseline() {
+/// The same, where a later attempt of a get creates it again.
+#[test] // E23
+fn a_group_created_again_by_a_second_attempt_has_a_baseline() {
     let rig = Rig::new(|b| b);
     rig.touch(&app("x"));
     rig.idle(&app("x"), 1);
@@ -104,8 +104,8 @@ fn e23_a_group_made_anew_by_a_second_attempt_has_a_baseline() {
     assert_eq!(rig.spawner.reloaded(), [""; 0]);
 }
 
-#[test]
-fn e24_a_get_looks_once_however_often_it_tries() {
+#[test] // E24
+fn a_get_looks_once_however_often_it_tries() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 3);
     rig.spawner.processes().iter().for_each(|process| process.kill());
@@ -118,9 +118,9 @@ fn e24_a_get_looks_once_however_often_it_tries() {
     assert_eq!(looked, once);
 }
 
-/// A later attempt finds a process that this very get has asked for.
-#[test]
-fn e24_a_get_restarts_once_however_often_it_tries() {
+/// A later attempt finds a process that this get itself requested.
+#[test] // E24
+fn a_get_restarts_once_however_often_it_tries() {
     let rig = Rig::new(|b| b);
     let x = app("x").with_min_processes(2);
     rig.idle(&x, 1);
@@ -134,14 +134,14 @@ fn e24_a_get_restarts_once_however_often_it_tries() {
             spawner.processes().iter().find(|p| p.pid() == 3).expect("the new one").kill();
         }
     });
-    // The other new one, or the one that refills the minimum.
+    // The other new process, or the one that refills the minimum.
     assert!(rig.get(&x).pid() > 3);
     assert_eq!(rig.group(&x).generation, 1);
 }
 
-/// In the text each waiter that is woken kills the group again, and none is ever served.
-#[test]
-fn e24_waiters_do_not_restart_the_group_when_they_are_woken() {
+/// In the pseudocode each woken waiter kills the group again, and no waiter is ever served.
+#[test] // E24
+fn waiters_do_not_restart_the_group_when_they_are_woken() {
     let rig = Rig::new(|b| b.max(1));
     rig.idle(&app("x"), 1);
     rig.files.touch(Path::new("/srv/x/tmp/always_restart.txt"));
@@ -153,8 +153,8 @@ fn e24_waiters_do_not_restart_the_group_when_they_are_woken() {
     assert_eq!(rig.spawner.reloaded(), ["/srv/x"]);
 }
 
-#[test]
-fn e24_the_throttle_spares_the_file_system() {
+#[test] // E24
+fn the_throttle_spares_the_file_system() {
     let rig = Rig::new(|b| b.stat_throttle(SECOND));
     for _ in 0..5 {
         rig.idle(&app("x"), 1);
@@ -165,9 +165,9 @@ fn e24_the_throttle_spares_the_file_system() {
     assert_eq!(rig.files.take_look_ups().len(), 2);
 }
 
-/// While the new code boots every get waits: that is what immediate means.
-#[test]
-fn e34_an_immediate_restart_replaces_everything_at_once() {
+/// Every get waits while the new code boots: this is the immediate mode.
+#[test] // E34
+fn an_immediate_restart_replaces_everything_at_once() {
     let rig = Rig::new(|b| b);
     rig.spawner.set_code("/srv/x", "old");
     rig.idle(&app("x"), 2);
@@ -188,9 +188,9 @@ fn e34_an_immediate_restart_replaces_everything_at_once() {
     assert_eq!(getting.session().code(), "new");
 }
 
-/// A spawn that is under way may be loading the old code.
-#[test]
-fn e34_an_immediate_restart_gives_the_spawn_in_flight_up() {
+/// A spawn in flight may be loading the old code.
+#[test] // E34
+fn an_immediate_restart_gives_the_spawn_in_flight_up() {
     let rig = Rig::new(|b| b);
     rig.spawner.next(Spawn::hang());
     let first = rig.queue_get(&app("x"));
@@ -203,8 +203,8 @@ fn e34_an_immediate_restart_gives_the_spawn_in_flight_up() {
     assert_eq!(rig.pool.snapshot().totals.spawns_failed, 0, "given up is not failed");
 }
 
-#[test]
-fn e34_a_restart_ends_a_back_off() {
+#[test] // E34
+fn a_restart_ends_a_back_off() {
     let rig = Rig::new(|b| b);
     rig.spawner.next(Spawn::fail("syntax error"));
     assert!(rig.start_get(&app("x")).end().is_err());

@@ -1,4 +1,4 @@
-//! Rolling restarts (E34): the old serve until the new are ready.
+//! Rolling restarts (E34): old processes serve until new ones are ready.
 
 use crate::common::{Rig, SECOND, app};
 use cabrank::in_memory::Spawn;
@@ -7,12 +7,12 @@ use cabrank::{DetachReason, Event, PoolOptions, RestartMode};
 fn rolling() -> PoolOptions {
     app("x").with_restart_mode(RestartMode::Rolling)
 }
-/// How many of the group's processes run old code.
+/// Returns how many of the group's processes run old code.
 #[track_caller]
 fn outdated(rig: &Rig) -> usize {
     rig.group(&rolling()).processes.iter().filter(|p| p.outdated).count()
 }
-/// `n` processes with old code; every further spawn is held.
+/// Gives the rig `n` processes with old code, and holds every further spawn.
 #[track_caller]
 fn with_old_processes(n: usize, rig: Rig) -> Rig {
     rig.spawner.set_code("/srv/x", "old");
@@ -23,8 +23,8 @@ fn with_old_processes(n: usize, rig: Rig) -> Rig {
     rig
 }
 
-#[test]
-fn e34_the_old_serve_until_a_new_process_is_ready() {
+#[test] // E34
+fn the_old_serve_until_a_new_process_is_ready() {
     let rig = with_old_processes(2, Rig::new(|b| b));
     for _ in 0..3 {
         assert_eq!(rig.get(&rolling()).code(), "old", "at once, while the new code boots");
@@ -44,9 +44,10 @@ fn e34_the_old_serve_until_a_new_process_is_ready() {
     assert_eq!(rig.spawner.begun(), 4);
 }
 
-/// Told in the order in which it happens: never is the group without a process (PROP-ROLLING).
-#[test]
-fn e34_the_new_process_comes_before_the_old_one_goes() {
+/// The events come in the order in which things happen: the group always has a process
+/// (PROP-ROLLING).
+#[test] // E34
+fn the_new_process_comes_before_the_old_one_goes() {
     let rig = with_old_processes(1, Rig::new(|b| b.max(1)));
     drop(rig.get(&rolling()));
     rig.spawner.release();
@@ -57,12 +58,12 @@ fn e34_the_new_process_comes_before_the_old_one_goes() {
             _ => None,
         })
     };
-    let told = [(); 3].map(|()| comes_or_goes());
-    assert_eq!(told, [("comes", 1), ("comes", 2), ("goes", 1)]);
+    let events = [(); 3].map(|()| comes_or_goes());
+    assert_eq!(events, [("comes", 1), ("comes", 2), ("goes", 1)]);
 }
 
-#[test]
-fn e34_a_busy_old_process_drains_when_it_is_replaced() {
+#[test] // E34
+fn a_busy_old_process_drains_when_it_is_replaced() {
     let rig = with_old_processes(1, Rig::new(|b| b));
     let session = rig.get(&rolling());
     rig.spawner.release();
@@ -75,10 +76,10 @@ fn e34_a_busy_old_process_drains_when_it_is_replaced() {
     assert_eq!(rig.gone(), [1]);
 }
 
-/// There is no room for one more, but there is room to replace: the old one counts as draining soon. In
+/// The pool has no room for an addition, but for a replacement, because the old process drains. In
 /// the end all are new (PROP-RESTART-ENDS).
-#[test]
-fn e34_a_full_pool_is_renewed_one_by_one() {
+#[test] // E34
+fn a_full_pool_is_renewed_one_by_one() {
     let rig = with_old_processes(2, Rig::new(|b| b.max(2).max_draining(1)));
     let busy = [rig.get(&rolling()), rig.get(&rolling())];
     assert_eq!(rig.counts(), (2, 2));
@@ -99,8 +100,8 @@ fn e34_a_full_pool_is_renewed_one_by_one() {
 }
 
 /// A group at its own maximum, too.
-#[test]
-fn e34_a_group_at_its_maximum_is_renewed() {
+#[test] // E34
+fn a_group_at_its_maximum_is_renewed() {
     let rig = with_old_processes(1, Rig::new(|b| b.max_per_app(1)));
     assert_eq!(rig.get(&rolling()).code(), "old");
     rig.spawner.release();
@@ -109,8 +110,8 @@ fn e34_a_group_at_its_maximum_is_renewed() {
     assert_eq!(rig.counts(), (0, 1));
 }
 
-#[test]
-fn e34_code_that_does_not_boot_leaves_the_old_in_service() {
+#[test] // E34
+fn code_that_does_not_boot_leaves_the_old_in_service() {
     let rig = with_old_processes(2, Rig::new(|b| b));
     rig.spawner.next(Spawn::fail("syntax error"));
     rig.spawner.next(Spawn::fail("another one"));
@@ -134,17 +135,17 @@ fn e34_code_that_does_not_boot_leaves_the_old_in_service() {
     assert_eq!(rig.group(&rolling()).last_error, None);
 }
 
-#[test]
-fn e34_a_second_touch_while_rolling_begins_again_with_the_newest_code() {
+#[test] // E34
+fn a_second_touch_while_rolling_begins_again_with_the_newest_code() {
     let rig = with_old_processes(2, Rig::new(|b| b));
     assert_eq!(rig.get(&rolling()).code(), "old");
     rig.spawner.release();
     rig.until(|| outdated(&rig) == 1 && rig.spawner.begun() == 4);
-    // One of two is new, and the spawn for the other is under way.
+    // One of two is new, and the other is being spawned.
     rig.spawner.set_code("/srv/x", "newest");
     rig.touch(&rolling());
     rig.get(&rolling()).close();
-    assert_eq!(outdated(&rig), 2, "what was new is old");
+    assert_eq!(outdated(&rig), 2, "the new process is outdated now");
     rig.spawner.release();
     rig.spawner.release();
     rig.until(|| !rig.group(&rolling()).restarting);
@@ -154,9 +155,9 @@ fn e34_a_second_touch_while_rolling_begins_again_with_the_newest_code() {
     assert_eq!(rig.group(&rolling()).generation, 2);
 }
 
-/// Nobody serves, so nobody can go on serving: the next get brings the new code.
-#[test]
-fn e34_an_empty_group_is_renewed_by_its_next_spawn() {
+/// The group is empty, so its next get brings the new code.
+#[test] // E34
+fn an_empty_group_is_renewed_by_its_next_spawn() {
     let rig = Rig::new(|b| b.max(1));
     rig.idle(&rolling(), 1);
     rig.idle(&app("y"), 1);
@@ -166,9 +167,9 @@ fn e34_an_empty_group_is_renewed_by_its_next_spawn() {
     assert!(!rig.group(&rolling()).restarting);
 }
 
-/// Its replacement is under way: it is one more process, not a replacement any longer (INV-OUTDATED).
-#[test]
-fn e34_an_old_process_that_dies_first_is_replaced_all_the_same() {
+/// Its replacement is in flight and now counts as an addition (INV-OUTDATED).
+#[test] // E34
+fn an_old_process_that_dies_first_is_replaced_all_the_same() {
     let rig = with_old_processes(1, Rig::new(|b| b.max(1)));
     assert_eq!(rig.get(&rolling()).code(), "old");
     rig.spawner.processes()[0].kill();

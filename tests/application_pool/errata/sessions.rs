@@ -5,9 +5,9 @@ use cabrank::in_memory::Spawn;
 use cabrank::{DetachReason, GetError, ProcessState};
 use std::sync::{Arc, Barrier};
 
-/// The text sets `max` where it means `active` (INV-ACTIVE).
-#[test]
-fn e01_using_an_idle_process_leaves_the_maximum_alone() {
+/// The pseudocode sets `max` where it means `active` (INV-ACTIVE).
+#[test] // E1
+fn using_an_idle_process_leaves_the_maximum_alone() {
     let rig = Rig::new(|b| b.max(6));
     rig.idle(&app("x"), 1);
     let session = rig.get(&app("x"));
@@ -16,10 +16,10 @@ fn e01_using_an_idle_process_leaves_the_maximum_alone() {
     assert_eq!((rig.pool.snapshot().max, rig.counts()), (6, (0, 1)));
 }
 
-/// In the text it has never been used, so the cleaner's next pass takes it for long idle
+/// In the pseudocode it has never been used, so the cleaner's next pass takes it for long idle
 /// (PROP-IDLE-TIME).
-#[test]
-fn e05_a_process_born_in_the_background_is_not_reaped_at_birth() {
+#[test] // E5
+fn a_process_born_in_the_background_is_not_reaped_at_birth() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     rig.clock.advance(1000 * SECOND);
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
@@ -35,9 +35,10 @@ fn e05_a_process_born_in_the_background_is_not_reaped_at_birth() {
     assert_eq!(rig.counts(), (1, 1));
 }
 
-/// The text removes the requester's group in place of the one it has emptied (INV-GROUP-ACCESSIBLE).
-#[test]
-fn e06_eviction_empties_the_group_of_the_evicted() {
+/// The pseudocode removes the requester's group in place of the one it has emptied
+/// (INV-GROUP-ACCESSIBLE).
+#[test] // E6
+fn eviction_empties_the_group_of_the_evicted() {
     let rig = Rig::new(|b| b.max(1));
     for name in ["x", "y", "x", "z", "y"] {
         assert_eq!(rig.get(&app(name)).request("hello"), format!("hello from /srv/{name}"));
@@ -46,9 +47,9 @@ fn e06_eviction_empties_the_group_of_the_evicted() {
     }
 }
 
-/// The text's `app_root` never gets there, and its `processed` has two names.
-#[test]
-fn e07_the_spawner_is_told_the_root_and_requests_are_counted() {
+/// In the pseudocode `app_root` is never passed on, and `processed` has two names.
+#[test] // E7
+fn the_spawner_receives_the_root_and_requests_are_counted() {
     let rig = Rig::new(|b| b);
     let x = app("x").with_app_group_name("shop");
     for _ in 0..3 {
@@ -59,10 +60,9 @@ fn e07_the_spawner_is_told_the_root_and_requests_are_counted() {
     assert_eq!(rig.pool.snapshot().totals.processed, 3);
 }
 
-/// The text says that groups are found by their roots, and `detached` the wrong way round
-/// (PROP-DETACHED-STATED).
-#[test]
-fn e08_groups_are_found_by_name_and_what_is_detached_is_not_found() {
+/// The pseudocode's invariants find groups by root and negate `detached` (PROP-DETACHED-STATED).
+#[test] // E8
+fn groups_are_found_by_name_and_detached_processes_are_not_found() {
     let rig = Rig::new(|b| b);
     let (shop, blog) = (app("x").with_app_group_name("shop"), app("x").with_app_group_name("blog"));
     let session = rig.get(&shop);
@@ -76,12 +76,11 @@ fn e08_groups_are_found_by_name_and_what_is_detached_is_not_found() {
     assert_eq!(rig.counts(), (0, 0));
 }
 
-/// A long history of everything that takes processes out of lists. Every invariant is asserted after
-/// each step (the run ends if one is broken); here the sums are looked at from outside
-/// (INV-GROUP-SIZE, INV-COUNT, INV-SIZE-WITHIN-COUNT, INV-INACTIVE-SIZE).
-/// Every invariant is asserted on the way (errata E9, E10).
-#[test]
-fn e09_e10_sizes_and_lists_agree_through_a_long_history() {
+/// A long history of every operation that removes processes from lists. The pool asserts every
+/// invariant after each step; the test checks the sums from outside (INV-GROUP-SIZE, INV-COUNT,
+/// INV-SIZE-WITHIN-COUNT, INV-INACTIVE-SIZE).
+#[test] // E9, E10
+fn sizes_and_lists_agree_through_a_long_history() {
     let rig = Rig::without_cleaner(|b| b.max(4).max_idle_time(5 * SECOND));
     rig.spawner.always("/srv/b", Spawn::ready().concurrency(2));
     let apps = [app("a"), app("b").with_max_requests(3), app("c").with_min_processes(1)];
@@ -115,7 +114,7 @@ fn e09_e10_sizes_and_lists_agree_through_a_long_history() {
         let idle = all.clone().filter(|p| p.state == ProcessState::Idle).count();
         assert_eq!((all.clone().count(), draining), (s.count + s.draining, s.draining));
         assert_eq!(idle, s.count - s.active);
-        // What was spawned meanwhile is there by the next step, or the one after.
+        // Processes spawned meanwhile arrive by the next step, or the one after.
         if below(4) == 0 {
             rig.eventually(|c| c.spawning == 0);
         }
@@ -126,10 +125,10 @@ fn e09_e10_sizes_and_lists_agree_through_a_long_history() {
     assert_eq!((rig.pool.counts().active, rig.pool.counts().draining), (0, 0));
 }
 
-/// With the text's private queue, sessions beyond the limit may be open already when it is noticed
-/// (INV-MAX-REQUESTS).
-#[test]
-fn e14_a_process_is_given_no_session_beyond_its_maximum() {
+/// With the pseudocode's private queue, sessions beyond the limit may already be open when the pool
+/// notices (INV-MAX-REQUESTS).
+#[test] // E14
+fn a_process_is_given_no_session_beyond_its_maximum() {
     let rig = Rig::new(|b| b.max(1));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
     let x = app("x").with_max_requests(3);
@@ -148,9 +147,10 @@ fn e14_a_process_is_given_no_session_beyond_its_maximum() {
     assert_eq!(rig.counts(), (0, 1));
 }
 
-/// A close that may or may not see without the lock that its process is gone (INV-PROCESS-HERE).
-#[test]
-fn e15_closing_and_detaching_at_the_same_moment_count_once() {
+/// A close that may or may not see, without the lock, that its process was detached
+/// (INV-PROCESS-HERE).
+#[test] // E15
+fn closing_and_detaching_at_the_same_moment_count_once() {
     let rig = Rig::new(|b| b);
     for round in 1..=200 {
         let session = rig.get(&app("x"));
@@ -170,21 +170,21 @@ fn e15_closing_and_detaching_at_the_same_moment_count_once() {
     }
 }
 
-/// Nobody has it, so it must not be counted (PROP-SESSIONS).
-#[test]
-fn e16_a_panicking_connect_leaves_no_session_behind() {
+/// The caller has no session, so none may be counted (PROP-SESSIONS).
+#[test] // E16
+fn a_panicking_connect_leaves_no_session_behind() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
     rig.spawner.processes()[0].panic_on_connect();
     let error = rig.start_get(&app("x")).error();
     assert!(matches!(&error, GetError::Connect(e) if e.is_local()), "{error}");
-    assert_eq!(rig.counts(), (0, 1), "nobody's fault that is known of: the process stays");
+    assert_eq!(rig.counts(), (0, 1), "the process may not be at fault: it stays");
     assert_eq!(rig.get(&app("x")).pid(), 1);
 }
 
-/// Nor may it stay in the queue (INV-WAITING).
-#[test]
-fn e16_a_get_that_times_out_is_not_counted_any_more() {
+/// The get leaves the queue (INV-WAITING).
+#[test] // E16
+fn a_get_that_times_out_is_not_counted_any_more() {
     let rig = Rig::new(|b| b.max(1));
     let busy = rig.get(&app("x"));
     let (pool, x) = (rig.pool.clone(), app("x"));
@@ -194,10 +194,10 @@ fn e16_a_get_that_times_out_is_not_counted_any_more() {
     assert!(matches!(waiting(), Some(GetError::TimedOut)));
     assert_eq!((rig.counts(), rig.pool.counts().waiting), ((1, 1), 0));
     busy.close();
-    assert_eq!(rig.counts(), (0, 1), "it was handed to nobody");
+    assert_eq!(rig.counts(), (0, 1), "the process is idle");
 }
 
-/// Starts `work` at once; the result says how it ends.
+/// Starts `work` at once. The returned closure waits for its result.
 fn soon_started<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl FnOnce() -> T {
@@ -205,15 +205,15 @@ fn soon_started<T: Send + 'static>(
     move || soon(move || thread.join().expect("no panic"))
 }
 
-#[test]
-fn e16_a_dropped_future_leaves_no_trace_at_any_await() {
+#[test] // E16
+fn a_dropped_future_leaves_no_trace_at_any_await() {
     let rig = Rig::new(|b| b.max(1));
     let x = app("x");
     // Before the first poll.
     drop(rig.task(&x));
     assert_eq!(rig.pool.counts().spawning + rig.pool.counts().waiting, 0);
 
-    // While its first process is spawned.
+    // While its first process is being spawned.
     rig.spawner.next(Spawn::ready().held());
     let mut task = rig.task(&x);
     assert!(task.poll().is_none());
@@ -223,7 +223,7 @@ fn e16_a_dropped_future_leaves_no_trace_at_any_await() {
     rig.spawner.release();
     rig.eventually(|c| c.count == 1 && c.active == 0);
 
-    // While all are busy.
+    // While all processes are busy.
     let busy = rig.get(&x);
     let mut task = rig.task(&x);
     assert!(task.poll().is_none());
@@ -231,7 +231,7 @@ fn e16_a_dropped_future_leaves_no_trace_at_any_await() {
     drop(task);
     assert_eq!(rig.pool.counts().waiting, 0);
 
-    // Served, and not polled since.
+    // Served, but not polled since.
     let mut task = rig.task(&x);
     assert!(task.poll().is_none());
     busy.close();
@@ -240,7 +240,7 @@ fn e16_a_dropped_future_leaves_no_trace_at_any_await() {
     assert_eq!(rig.counts(), (0, 1));
     assert_eq!(rig.group(&x).processes[0].processed, 1, "it was not a request");
 
-    // In its second attempt, after a process has turned out to be dead.
+    // In its second attempt, after a process turned out to be dead.
     rig.spawner.processes()[0].kill();
     rig.spawner.next(Spawn::ready().held());
     let mut task = rig.task(&x);
@@ -251,9 +251,9 @@ fn e16_a_dropped_future_leaves_no_trace_at_any_await() {
     rig.eventually(|c| c.count == 1 && c.waiting == 0 && c.active == 0);
 }
 
-/// In the text it would be detached (PROP-LOCAL-FAILURE).
-#[test]
-fn e31_a_local_connect_error_goes_to_the_caller_and_condemns_nobody() {
+/// In the pseudocode the process would be detached (PROP-LOCAL-FAILURE).
+#[test] // E31
+fn a_local_connect_error_goes_to_the_caller_and_detaches_no_process() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
     rig.spawner.processes()[0].run_out_of_descriptors(1);
@@ -263,8 +263,8 @@ fn e31_a_local_connect_error_goes_to_the_caller_and_condemns_nobody() {
     assert_eq!(rig.get(&app("x")).pid(), 1);
 }
 
-#[test]
-fn e31_a_connect_error_of_the_process_is_tried_ten_times() {
+#[test] // E31
+fn a_connect_error_of_the_process_is_tried_ten_times() {
     let rig = Rig::new(|b| b);
     let spawner = rig.spawner.clone();
     rig.spawner.on_call(move |call| {
@@ -278,9 +278,9 @@ fn e31_a_connect_error_of_the_process_is_tried_ten_times() {
     assert_eq!((rig.counts(), rig.gone().len()), ((0, 0), 10));
 }
 
-/// As the text's scan would choose (PROP-CHOICE), from a list that is kept in order (INV-GROUP-SORTED).
-#[test]
-fn e33_the_least_busy_process_is_chosen() {
+/// The choice of the pseudocode's scan (PROP-CHOICE), from a list kept in order (INV-GROUP-SORTED).
+#[test] // E33
+fn the_least_busy_process_is_chosen() {
     let rig = Rig::new(|b| b.max(3));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
     let x = app("x").with_min_processes(3);
@@ -291,16 +291,16 @@ fn e33_the_least_busy_process_is_chosen() {
     let mut load = [busy(1), busy(2), busy(3)];
     load.sort_unstable();
     assert_eq!(load, [2, 2, 3]);
-    // One process loses all its sessions but stays in the middle of the order of age.
+    // One process loses all its sessions but keeps its place in the order of age.
     let (of_two, others): (Vec<_>, Vec<_>) = sessions.into_iter().partition(|s| s.pid() == 2);
     drop(of_two);
     assert_eq!([rig.get(&x).pid(), rig.get(&x).pid()], [2, 2]);
     drop(others);
 }
 
-/// Idle again, a process is before all that are busy (INV-GROUP-ORDER), and before the other idle ones.
-#[test]
-fn e33_among_idle_ones_the_most_recently_freed_is_chosen() {
+/// An idle process precedes all busy ones (INV-GROUP-ORDER), and the other idle ones.
+#[test] // E33
+fn among_idle_ones_the_most_recently_freed_is_chosen() {
     let rig = Rig::new(|b| b);
     let [a, b, c] = [(); 3].map(|()| rig.get(&app("x")));
     let pid = b.pid();
@@ -310,9 +310,9 @@ fn e33_among_idle_ones_the_most_recently_freed_is_chosen() {
     assert_eq!(rig.get(&app("x")).pid(), pid);
 }
 
-/// The text adds it to the front.
-#[test]
-fn e33_among_idle_ones_a_newcomer_comes_first() {
+/// The pseudocode adds it to the front.
+#[test] // E33
+fn among_idle_ones_a_newcomer_comes_first() {
     let rig = Rig::new(|b| b);
     rig.spawner.next(Spawn::ready().concurrency(0));
     rig.spawner.next(Spawn::ready().held());
@@ -322,8 +322,8 @@ fn e33_among_idle_ones_a_newcomer_comes_first() {
     assert_eq!(rig.get(&app("x")).pid(), 2);
 }
 
-#[test]
-fn e33_among_equally_busy_ones_they_take_turns() {
+#[test] // E33
+fn among_equally_busy_ones_they_take_turns() {
     let rig = Rig::new(|b| b.max(3));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
     let x = app("x").with_min_processes(3);
@@ -335,9 +335,9 @@ fn e33_among_equally_busy_ones_they_take_turns() {
     assert_eq!(pids[0..3], pids[6..9]);
 }
 
-/// A session closed in between does not make its process the first of its equals again.
-#[test]
-fn e33_who_was_chosen_least_recently_comes_first_after_a_close_too() {
+/// A close in between does not make its process the first of its equals again.
+#[test] // E33
+fn the_least_recently_chosen_comes_first_after_a_close_too() {
     let rig = Rig::new(|b| b.max(2));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
     let first = rig.get(&app("x"));

@@ -1,59 +1,34 @@
-//! What a random history is made of.
+//! The operations of a random history.
 //!
-//! An operation names its objects by small numbers, which are taken modulo what there is when its turn
-//! comes; so every prefix and every shrunk history is one that can happen.
+//! An operation names its objects by small numbers, modulo how many there are when its turn comes.
+//! So every prefix and every shrunk history can happen.
 
 use cabrank_spec::configuration::{Config, Options, RestartMode};
 use proptest::prelude::*;
 
-/// One call of the public API, or one thing that happens to the pool.
+/// One call of the public API, or one event in the pool's environment.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// A client that has nothing asks; its connects end like this, then well.
-    Get {
+    /// An idle client asks for a session, or for a lease to connect on its own. Its connects end as
+    /// listed, then well.
+    Ask {
         client: usize,
         group: usize,
+        lease: bool,
+        how: How,
         connects: Vec<Connect>,
     },
-    /// The same, without wanting to wait.
-    TryGet {
-        client: usize,
-        group: usize,
-        local: bool,
-    },
-    /// The same, on the test's own thread: for as long as it takes if it ends at once, else until its
-    /// deadline, which has come.
-    BlockingGet {
-        client: usize,
-        group: usize,
-        connects: Vec<Connect>,
-    },
-    /// A client that has nothing asks for a lease, to connect on its own.
-    Checkout {
-        client: usize,
-        group: usize,
-    },
-    /// The same, without wanting to wait.
-    TryCheckout {
-        client: usize,
-        group: usize,
-    },
-    /// The same, on the test's own thread, as `BlockingGet`.
-    BlockingCheckout {
-        client: usize,
-        group: usize,
-    },
-    /// A client that has a lease is through with it.
+    /// A client ends its lease.
     Lease {
         nth: usize,
         end: LeaseEnd,
     },
-    /// A task that has been given a process runs.
+    /// A task that was granted a process runs.
     Run {
         nth: usize,
         connects: Vec<Connect>,
     },
-    /// A task that waits, or has not run since it was served, is dropped.
+    /// The caller drops a task that waits, or that has not run since it was served.
     GiveUp {
         nth: usize,
     },
@@ -79,29 +54,38 @@ pub(crate) enum Operation {
     DetachGroup {
         group: usize,
     },
-    /// From now on gets of the group come with other options.
+    /// Later gets of the group come with other options.
     SetOptions {
         group: usize,
         nth: usize,
     },
-    /// 0 is refused.
+    /// The pool refuses 0.
     SetMax(usize),
     SetMaxPerApp(usize),
     SetMaxIdleTime(u8),
-    /// So many seconds pass.
+    /// Moves the clock by so many seconds.
     Tick(u8),
     Clean,
     ClosePool,
-    /// Whether a closed pool has come to its end.
+    /// Asks whether a closed pool has come to its end.
     WaitClosed,
-    /// A handle that keeps nothing open is made, and kept.
+    /// Makes a weak handle and keeps it.
     Downgrade,
 }
 
-/// What becomes of a lease.
+/// How a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Awaits,
+    Tries,
+    /// On the test's own thread, with a deadline that has already come, so that it always ends.
+    Blocks,
+}
+
+/// How a lease ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseEnd {
-    /// A session.
+    /// The lease becomes a session.
     Connected,
     Close,
     Fail,
@@ -122,7 +106,7 @@ pub(crate) enum Connect {
     Well,
     /// The process is at fault.
     Process,
-    /// The caller's side is.
+    /// The caller's side is at fault.
     Local,
 }
 
@@ -141,19 +125,30 @@ fn spawn_end() -> impl Strategy<Value = SpawnEnd> {
     prop_oneof![12 => Just(Well), 2 => Just(Error), 1 => Just(Panic)]
 }
 
+fn ask(
+    lease: bool,
+    how: How,
+    connects: impl Strategy<Value = Vec<Connect>>,
+) -> impl Strategy<Value = Operation> {
+    (0..8usize, 0..8usize, connects).prop_map(move |(client, group, connects)| Operation::Ask {
+        client,
+        group,
+        lease,
+        how,
+        connects,
+    })
+}
+
 pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     use Operation::*;
     let n = || 0..8usize;
     prop_oneof![
-        24 => (n(), n(), connects())
-            .prop_map(|(client, group, connects)| Get { client, group, connects }),
-        2 => (n(), n(), any::<bool>())
-            .prop_map(|(client, group, local)| TryGet { client, group, local }),
-        4 => (n(), n(), connects())
-            .prop_map(|(client, group, connects)| BlockingGet { client, group, connects }),
-        8 => (n(), n()).prop_map(|(client, group)| Checkout { client, group }),
-        2 => (n(), n()).prop_map(|(client, group)| TryCheckout { client, group }),
-        2 => (n(), n()).prop_map(|(client, group)| BlockingCheckout { client, group }),
+        24 => ask(false, How::Awaits, connects()),
+        2 => ask(false, How::Tries, prop_oneof![Just(vec![]), Just(vec![Connect::Local])]),
+        4 => ask(false, How::Blocks, connects()),
+        8 => ask(true, How::Awaits, Just(vec![])),
+        2 => ask(true, How::Tries, Just(vec![])),
+        2 => ask(true, How::Blocks, Just(vec![])),
         8 => (n(), lease_end()).prop_map(|(nth, end)| Lease { nth, end }),
         12 => (n(), connects()).prop_map(|(nth, connects)| Run { nth, connects }),
         3 => n().prop_map(|nth| GiveUp { nth }),
@@ -176,8 +171,8 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// The options of one group, but for its name. Whether a directory has an `always_restart.txt` goes by
-/// its number.
+/// The options of one group, without its name. The directory's number decides whether it has an
+/// `always_restart.txt`.
 fn options() -> impl Strategy<Value = Options> {
     let numbers = (0..3usize, 0..4usize, 0..3usize, 0..4usize, any::<bool>(), 0..4usize);
     numbers.prop_map(|(min, max_requests, concurrency, max_queue, rolling, dir)| {
@@ -190,7 +185,7 @@ fn options() -> impl Strategy<Value = Options> {
     })
 }
 
-/// The limits, the groups, and the options that their gets come with.
+/// The limits, the groups, and the options of their gets.
 pub(crate) fn world() -> impl Strategy<Value = Config> {
     let group = (options(), prop::collection::vec(options(), 0..3));
     let limits = (1..5usize, 0..4usize, 0..5i64, 1..4i64);

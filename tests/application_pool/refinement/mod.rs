@@ -1,15 +1,15 @@
-//! The real pool and the executable specification, side by side: random histories of the public API, and
-//! after each step the same observable state. Every operation that changes something is there; one that blocks ends at once or
-//! at its deadline, which has come, for there is one thread to play all clients, and those that wait longer
-//! are futures. The options of a group's gets change in the middle of a history, while others wait, connect
-//! and spawn under the old ones (PROP-OPTIONS).
+//! The real pool and its executable specification, side by side: random histories of the public API,
+//! and the same observable state after each step.
 //!
-//! `spec/` is a pure machine that was explored to the last state; this shows that the code does what the
-//! machine does. What is compared is everything that can be seen from outside: the snapshot, which
-//! processes were shut down and why, which spawns are in flight and with which the spawner was told to reload first, every event, and how each get ended. A failing
-//! history is shrunk to the shortest that proptest finds.
+//! One thread plays all clients. A blocking call has a deadline that has already come, so it ends;
+//! longer waits are futures. A group's options change while other gets wait, connect and spawn under
+//! the old ones (PROP-OPTIONS).
 //!
-//! `CABRANK_CASES=10000 cargo test --test refinement` for more histories than the usual 1,000.
+//! The test compares everything that is visible from outside: the snapshot, the processes that were
+//! shut down and why, the spawns in flight, the reloads, every event, and how each get ended.
+//! proptest shrinks a failing history.
+//!
+//! `CABRANK_CASES=10000 cargo test --test application_pool refinement` runs more histories than the usual 1,000.
 
 mod history;
 mod observed;

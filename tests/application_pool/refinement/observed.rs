@@ -1,11 +1,11 @@
-//! What can be seen of a pool from outside: the same type for both.
+//! The observable state of a pool, as one type for both sides.
 
 use crate::refinement::real::{Pool, Scripted};
 use cabrank::{DetachReason, Event, ProcessState, ShutDown};
 use cabrank_spec::pool::{self, Place, Reason};
 use std::collections::BTreeSet;
 
-/// Everything that is compared after each step.
+/// The state that is compared after each step.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Observed {
     max: usize,
@@ -16,21 +16,21 @@ pub(crate) struct Observed {
     draining: usize,
     waiting: usize,
     closed: bool,
-    /// The same numbers from `counts`: count, active, spawning, draining, waiting.
+    /// From `counts`: count, active, spawning, draining, waiting.
     counts: [usize; 5],
     /// Spawned, failed, detached, processed, waited.
     totals: [u64; 5],
     groups: Vec<Group>,
     /// The spawns in flight, by their identifiers.
     pub(crate) in_flight: BTreeSet<u64>,
-    /// Those before which the spawner was told to reload, since the beginning (erratum E22).
+    /// The spawns before which the spawner was asked to reload, since the beginning (erratum E22).
     reloaded: BTreeSet<u64>,
-    /// Every process that was shut down since the beginning, as often as it was, and whether that was
-    /// because its drain's deadline had passed.
+    /// Every process that was shut down since the beginning, once for each shut-down, and whether
+    /// its drain's deadline had passed.
     gone: Vec<(u64, bool)>,
-    /// What the observer was told since the beginning, but for waits, which are the client's: sorted, for
-    /// threads tell it.
-    told: Vec<String>,
+    /// All events since the beginning except waits, which belong to the client. Sorted, because
+    /// several threads report them.
+    reported: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -105,11 +105,11 @@ pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
         in_flight: book.in_flight.clone(),
         reloaded: book.reloaded.clone(),
         gone: sorted(book.gone.iter().map(|&(id, how)| (id, how == ShutDown::DeadlinePassed))),
-        told: sorted(book.events.iter().filter_map(told_by_the_real)),
+        reported: sorted(book.events.iter().filter_map(reported_by_the_real)),
     }
 }
 
-fn told_by_the_real(event: &Event) -> Option<String> {
+fn reported_by_the_real(event: &Event) -> Option<String> {
     Some(match event {
         Event::Spawned { identifier, .. } => format!("{identifier} attached"),
         Event::Detached { identifier, reason, .. } => format!("{identifier} detached: {reason}"),
@@ -125,16 +125,16 @@ fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// What the specification told since the beginning.
+/// The specification's side of the same events.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     reloaded: BTreeSet<u64>,
     gone: Vec<(u64, bool)>,
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
-impl Told {
-    /// A spawn was ordered, and with it a reload.
+impl Reported {
+    /// The machine ordered a spawn with a reload.
     pub(crate) fn reloads(&mut self, ticket: usize) {
         self.reloaded.insert(ticket as u64);
     }
@@ -142,16 +142,16 @@ impl Told {
         let name = |group: usize| &spec.options(group).name;
         match *event {
             pool::Event::Attached { process, .. } => {
-                self.told.push(format!("{process} attached"));
+                self.reported.push(format!("{process} attached"));
             }
             pool::Event::Detached { process, reason, .. } => {
-                self.told.push(format!("{process} detached: {}", reason_of(reason)));
+                self.reported.push(format!("{process} detached: {}", reason_of(reason)));
             }
             pool::Event::SpawnFailed { group, .. } => {
-                self.told.push(format!("{}: a spawn failed", name(group)));
+                self.reported.push(format!("{}: a spawn failed", name(group)));
             }
             pool::Event::Restarting { group } => {
-                self.told.push(format!("{}: restarting", name(group)));
+                self.reported.push(format!("{}: restarting", name(group)));
             }
             pool::Event::Gone { process, busy } => {
                 self.gone.push((process as u64, busy));
@@ -177,7 +177,7 @@ fn reason_of(reason: Reason) -> DetachReason {
     }
 }
 
-pub(crate) fn of_the_specification(spec: &pool::Pool, told: &Told) -> Observed {
+pub(crate) fn of_the_specification(spec: &pool::Pool, reported: &Reported) -> Observed {
     let t = spec.totals;
     let known = (0..spec.groups.len()).filter(|&g| spec.groups[g].known);
     let active = spec.active.try_into().expect("as ruled it is never negative");
@@ -194,9 +194,9 @@ pub(crate) fn of_the_specification(spec: &pool::Pool, told: &Told) -> Observed {
         totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
         groups: known.map(|g| group(spec, g)).collect(),
         in_flight: spec.spawns.iter().map(|spawn| spawn.ticket as u64).collect(),
-        reloaded: told.reloaded.clone(),
-        gone: sorted(told.gone.iter().copied()),
-        told: sorted(told.told.iter().cloned()),
+        reloaded: reported.reloaded.clone(),
+        gone: sorted(reported.gone.iter().copied()),
+        reported: sorted(reported.reported.iter().cloned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The real pool on a hand-driven clock, with spawns that end when they are told to.
+//! The real pool on a manual clock, with spawns that end when the history says so.
 
 use crate::refinement::history::{Connect, SpawnEnd};
 use cabrank::{
@@ -17,18 +17,18 @@ pub(crate) type Pool = ApplicationPool<Scripted>;
 pub(crate) type Got = Result<Session<Scripted>, GetError>;
 pub(crate) type Leased = Result<Lease<Scripted>, GetError>;
 
-/// What the environment of the pool does, and what it saw of the pool.
+/// The script of the pool's environment, and its record of the pool's calls.
 #[derive(Default)]
 pub(crate) struct Book {
     /// Spawns that have begun and not ended.
     pub(crate) in_flight: BTreeSet<u64>,
-    /// Spawns before which the spawner was told to reload, since the beginning.
+    /// Spawns before which the spawner was asked to reload, since the beginning.
     pub(crate) reloaded: BTreeSet<u64>,
-    /// How those end that are to end.
+    /// How the spawns end that may end now.
     ends: BTreeMap<u64, SpawnEnd>,
     /// How the next connects end.
     pub(crate) connects: VecDeque<Connect>,
-    /// Which processes were shut down, and why.
+    /// The processes that were shut down, and why.
     pub(crate) gone: Vec<(u64, ShutDown)>,
     pub(crate) events: Vec<Event>,
     /// The restart files by directory.
@@ -57,7 +57,7 @@ pub(crate) struct Numbered {
 }
 
 thread_local! {
-    // A spawn is made on the thread on which its spawner was told to reload, right after that.
+    // The pool calls `reload` and then `spawn` on one thread.
     static RELOADED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -85,7 +85,7 @@ impl Spawner for Scripted {
         match end {
             SpawnEnd::Well => Ok(Numbered { ticket, concurrency, spawner: self.clone() }),
             SpawnEnd::Error => Err(SpawnError::new("scripted")),
-            // Without a word to the panic hook.
+            // Panics without calling the panic hook.
             SpawnEnd::Panic => std::panic::resume_unwind(Box::new("scripted")),
         }
     }
@@ -112,7 +112,7 @@ pub(crate) fn seconds(ticks: i64) -> Duration {
     Duration::from_secs(ticks.try_into().expect("not negative"))
 }
 
-/// A pool of this configuration.
+/// Returns a pool of this configuration.
 pub(crate) fn pool(config: &Config) -> (Pool, Scripted, ManualClock) {
     let (spawner, hands) = (Scripted::default(), ManualClock::new());
     spawner.book().files = vec![config.restart_file.then_some(0); config.dirs()];
@@ -149,9 +149,9 @@ fn look_up(file: &Path, files: &[Option<u64>], always: bool) -> io::Result<Syste
     Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(time))
 }
 
-/// The options of a group. Its processes read their concurrency from the environment.
+/// Returns the options of a group. Its processes read their concurrency from the environment.
 pub(crate) fn options(group: &configuration::Options) -> PoolOptions {
-    // The text's global queue, too, lets a process have one session at a time, whatever it says.
+    // The global queue, too, limits a process to one session at a time, whatever its concurrency.
     let global = group.concurrency == 1 && group.min_processes == 0;
     let says = if global { 3 } else { group.concurrency };
     PoolOptions::new(&group.name)

@@ -1,7 +1,7 @@
-//! Carries each operation out on both.
+//! Carries out each operation on both sides.
 
-use crate::refinement::history::{Connect, LeaseEnd, Operation, SpawnEnd};
-use crate::refinement::observed::{Observed, Told, of_the_real, of_the_specification};
+use crate::refinement::history::{Connect, How, LeaseEnd, Operation, SpawnEnd};
+use crate::refinement::observed::{Observed, Reported, of_the_real, of_the_specification};
 use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds};
 use cabrank::{GetError, Identifier, Lease, ManualClock, PoolOptions, Session, WeakPool};
 use cabrank_spec::configuration::Config;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What one client of the real pool holds.
+/// The state of one client of the real pool.
 enum Client {
     Out,
     /// Its task has not ended.
@@ -27,27 +27,27 @@ enum Client {
 
 pub(crate) struct SideBySide {
     spec: pool::Pool,
-    told: Told,
+    reported: Reported,
     pool: Pool,
     spawner: Scripted,
     hands: ManualClock,
-    /// What gets of each group come with at present.
+    /// The current options for gets of each group.
     options: Vec<PoolOptions>,
     clients: Vec<Client>,
     /// `close` waits for the spawns, which this thread ends.
     closing: Option<JoinHandle<()>>,
-    /// How a get ends that has failed, until its client hears of it.
+    /// How a failed get ends, until its client runs.
     failed: Vec<Option<Failure>>,
-    /// Handles that keep nothing open.
+    /// Weak handles that are kept.
     weak: Vec<WeakPool<Scripted>>,
     /// The first difference in how a get ended.
     wrong: Option<String>,
 }
 
-/// A spawn ends on its own thread: that takes a moment, but not this long.
-const SOON: Duration = Duration::from_secs(5);
-/// When a difference has been found once, every history tried to make it shorter would wait as long.
-const SOON_ENOUGH: Duration = Duration::from_millis(100);
+/// A spawn ends on its own thread; only a failing test waits this long for it.
+const SOON: Duration = Duration::from_secs(30);
+/// After the first difference, shrinking would otherwise wait this long for each history.
+const SOON_ENOUGH: Duration = Duration::from_secs(1);
 static FOUND: AtomicBool = AtomicBool::new(false);
 
 impl SideBySide {
@@ -55,7 +55,7 @@ impl SideBySide {
         let (pool, spawner, hands) = pool(config);
         SideBySide {
             spec: pool::Pool::new(config.clone()),
-            told: Told::default(),
+            reported: Reported::default(),
             pool,
             spawner,
             hands,
@@ -68,77 +68,23 @@ impl SideBySide {
         }
     }
 
-    /// Carries the operation out, if it can be at this moment; says what was done.
+    /// Carries out the operation if it is possible now. Returns what was done.
     pub(crate) fn step(&mut self, operation: &Operation) -> Option<String> {
         let groups = self.options.len();
         match *operation {
-            Operation::Get { client, group, ref connects } => {
+            Operation::Ask { client, group, lease, how, ref connects } => {
                 let client = self.nth_client(client, |at| at == At::Out)?;
                 let group = group % groups;
-                self.apply(Action::Get { client, group });
-                self.connect(client, connects.clone());
-                let (pool, options) = (self.pool.clone(), self.options[group].clone());
-                let future = async move { pool.get_async(&options).await };
-                self.clients[client] = Client::Asking(Box::pin(future));
-                self.run(client, connects);
-                Some(format!("client {client} gets {group}, connects: {connects:?}"))
-            }
-            Operation::TryGet { client, group, local } => {
-                let client = self.nth_client(client, |at| at == At::Out)?;
-                let group = group % groups;
-                let connects = if local { vec![Connect::Local] } else { vec![] };
-                self.apply(Action::TryGet { client, group });
-                self.connect(client, connects.clone());
-                self.spawner.book().connects = connects.into();
-                let got = self.pool.try_get(&self.options[group]);
-                self.spawner.book().connects.clear();
-                self.ended(client, got);
-                Some(format!("client {client} tries to get {group}, local failure: {local}"))
-            }
-            Operation::Checkout { client, group } => {
-                let client = self.nth_client(client, |at| at == At::Out)?;
-                let group = group % groups;
-                self.apply(Action::Get { client, group });
-                let (pool, options) = (self.pool.clone(), self.options[group].clone());
-                let future = async move { pool.checkout_async(&options).await };
-                self.clients[client] = Client::CheckingOut(Box::pin(future));
-                self.run(client, &[]);
-                Some(format!("client {client} checks a process of {group} out"))
-            }
-            Operation::BlockingGet { client, group, ref connects } => {
-                let client = self.nth_client(client, |at| at == At::Out)?;
-                let group = group % groups;
-                self.apply(Action::Get { client, group });
-                self.connect(client, connects.clone());
-                self.spawner.book().connects = connects.iter().copied().collect();
-                let (pool, options) = (self.pool.clone(), self.options[group].clone());
-                let got = match self.would_wait(client) {
-                    true => pool.get_timeout(&options, Duration::ZERO),
-                    false => pool.get(&options),
-                };
-                self.spawner.book().connects.clear();
-                self.ended(client, got);
-                Some(format!("client {client} blocks to get {group}, connects: {connects:?}"))
-            }
-            Operation::TryCheckout { client, group } => {
-                let client = self.nth_client(client, |at| at == At::Out)?;
-                let group = group % groups;
-                self.apply(Action::TryGet { client, group });
-                let leased = self.pool.try_checkout(&self.options[group]);
-                self.checked_out(client, Poll::Ready(leased));
-                Some(format!("client {client} tries to check a process of {group} out"))
-            }
-            Operation::BlockingCheckout { client, group } => {
-                let client = self.nth_client(client, |at| at == At::Out)?;
-                let group = group % groups;
-                self.apply(Action::Get { client, group });
-                let (pool, options) = (self.pool.clone(), self.options[group].clone());
-                let leased = match self.would_wait(client) {
-                    true => pool.checkout_timeout(&options, Duration::ZERO),
-                    false => pool.checkout(&options),
-                };
-                self.checked_out(client, Poll::Ready(leased));
-                Some(format!("client {client} blocks to check a process of {group} out"))
+                self.apply(match how {
+                    How::Tries => Action::TryGet { client, group },
+                    How::Awaits | How::Blocks => Action::Get { client, group },
+                });
+                match lease {
+                    true => self.check_out(client, group, how),
+                    false => self.get(client, group, how, connects),
+                }
+                let what = if lease { "lease" } else { "session" };
+                Some(format!("client {client}: a {what} of {group}, {how:?}, {connects:?}"))
             }
             Operation::Lease { nth, end } => {
                 let client = self.nth(nth, |client| matches!(client, Client::Leasing(_)))?;
@@ -230,7 +176,7 @@ impl SideBySide {
                 let all: Vec<_> = config.options_of(group).collect();
                 let id = all[nth % all.len()];
                 self.apply(Action::SetOptions { group, options: id });
-                // Another object every time, though its values may be those of the last one.
+                // A new object every time, though its values may equal the last one's.
                 self.options[group] = options(config.options(group, id));
                 Some(format!("gets of {group} come with {:?}", config.options(group, id)))
             }
@@ -277,7 +223,7 @@ impl SideBySide {
             Operation::WaitClosed => {
                 let over = self.spec.closed && self.spec.live() == 0;
                 let pool = &self.pool;
-                // What was shut down last may not have come back yet.
+                // The last shut-down may still be under way.
                 let says = soon(|| pool.wait_closed(Duration::ZERO), |says| *says == over);
                 if says != over {
                     self.wrong.get_or_insert(format!("whether it has come to its end: {says}"));
@@ -291,7 +237,42 @@ impl SideBySide {
         }
     }
 
-    /// Whether a get would have to wait; it gives up at once, then.
+    fn get(&mut self, client: usize, group: usize, how: How, connects: &[Connect]) {
+        self.connect(client, connects.to_vec());
+        let (pool, options) = (self.pool.clone(), self.options[group].clone());
+        if how == How::Awaits {
+            let future = async move { pool.get_async(&options).await };
+            self.clients[client] = Client::Asking(Box::pin(future));
+            return self.run(client, connects);
+        }
+        self.spawner.book().connects = connects.iter().copied().collect();
+        let got = match how {
+            How::Tries => pool.try_get(&options),
+            _ if self.would_wait(client) => pool.get_timeout(&options, Duration::ZERO),
+            _ => pool.get(&options),
+        };
+        self.spawner.book().connects.clear();
+        self.ended(client, got);
+    }
+
+    fn check_out(&mut self, client: usize, group: usize, how: How) {
+        let (pool, options) = (self.pool.clone(), self.options[group].clone());
+        let leased = match how {
+            How::Awaits => {
+                let future = async move { pool.checkout_async(&options).await };
+                self.clients[client] = Client::CheckingOut(Box::pin(future));
+                return self.run(client, &[]);
+            }
+            How::Tries => pool.try_checkout(&options),
+            How::Blocks if self.would_wait(client) => {
+                pool.checkout_timeout(&options, Duration::ZERO)
+            }
+            How::Blocks => pool.checkout(&options),
+        };
+        self.checked_out(client, Poll::Ready(leased));
+    }
+
+    /// Returns whether a get would have to wait. If so, it gives up at once.
     fn would_wait(&mut self, client: usize) -> bool {
         let waits = matches!(self.spec.clients[client].at, At::Waiting(_));
         if waits {
@@ -301,7 +282,7 @@ impl SideBySide {
     }
 
     fn end_lease(&mut self, client: usize, lease: Lease<Scripted>, end: LeaseEnd) {
-        // A process that has gone since cannot be detached again.
+        // A process that was detached meanwhile cannot be detached again.
         let gone = self.spec.clients[client].at.process().is_none();
         match end {
             LeaseEnd::Connected => {
@@ -346,15 +327,16 @@ impl SideBySide {
         self.spec.apply(&action);
         for (at, event) in self.spec.told.iter().enumerate() {
             let Event::SpawnBegun { group, ticket, .. } = *event else { continue };
-            // An order carries what is so when it is made: a restart later in the step gives it up.
+            // An order records whether it reloads when it is given. A restart later in the step
+            // cancels it.
             let restarts_later = self.spec.told[at..].contains(&Event::Restarting { group });
             let reload = if restarts_later { before[group] } else { reloads(&self.spec, group) };
             if reload {
-                self.told.reloads(ticket);
+                self.reported.reloads(ticket);
             }
         }
         for event in &self.spec.told {
-            self.told.add(&self.spec, event);
+            self.reported.add(&self.spec, event);
         }
         for event in &self.spec.told {
             if let Event::Failed { client, why } = *event {
@@ -363,7 +345,7 @@ impl SideBySide {
         }
     }
 
-    /// The specification's side of the attempts to connect that one run of a task makes.
+    /// Carries out the specification's side of the connects that one run of a task makes.
     fn connect(&mut self, client: usize, connects: Vec<Connect>) {
         let mut connects = connects.into_iter();
         loop {
@@ -417,7 +399,7 @@ impl SideBySide {
         }
     }
 
-    /// A real get has ended: the specification's must have ended likewise.
+    /// A real get has ended: the specification's must have ended the same way.
     fn ended(&mut self, client: usize, got: Got) {
         let at = self.spec.clients[client].at;
         match (got, at) {
@@ -432,7 +414,7 @@ impl SideBySide {
                 self.clients[client] = Client::Out;
                 match self.failed[client].take() {
                     Some(why) if is_this(&error, why) => {}
-                    why => self.is_wrong(client, format!("is told: {error}; not {why:?}")),
+                    why => self.is_wrong(client, format!("fails with {error}, not with {why:?}")),
                 }
             }
             (got, _) => {
@@ -448,15 +430,15 @@ impl SideBySide {
         self.wrong.get_or_insert(said);
     }
 
-    /// Whether both can be seen to be the same. Spawns end on their own threads, so that takes a moment.
+    /// Compares both sides. Spawns end on their own threads, so agreement may take a moment.
     pub(crate) fn compare(&mut self) -> Result<(), String> {
-        let expected = of_the_specification(&self.spec, &self.told);
+        let expected = of_the_specification(&self.spec, &self.reported);
         let seen = soon(|| of_the_real(&self.pool, &self.spawner), |seen| *seen == expected);
         if seen != expected {
             return Err(difference(&seen, &expected));
         }
         for client in 0..self.clients.len() {
-            // What ended a get that waited may have been somebody else's section.
+            // Another client's call may have ended a waiting get.
             if self.spec.clients[client].at == At::Out {
                 self.run(client, &[]);
             }
@@ -467,7 +449,7 @@ impl SideBySide {
         self.wrong.take().map_or(Ok(()), Err)
     }
 
-    /// Ends everything; a closed pool must come to its end.
+    /// Ends all clients and spawns; a closed pool must come to its end.
     pub(crate) fn end(mut self) -> Result<(), String> {
         self.clients.clear();
         let pool = self.pool.clone();
@@ -497,7 +479,7 @@ impl SideBySide {
     }
 }
 
-/// Looks until it is as wanted, or time is up.
+/// Looks until `wanted` holds, or the time is up.
 fn soon<T>(look: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
     let begun = Instant::now();
     loop {

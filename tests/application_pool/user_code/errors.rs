@@ -1,4 +1,4 @@
-//! Values that a spawner makes and the pool drops: errors, and hooks of spawns that are given up.
+//! Values that a spawner creates and the pool drops: errors, and hooks of cancelled spawns.
 
 use crate::common::{self, SECOND, app, before_long, soon};
 use crate::user_code::ON_PURPOSE;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// An error that calls the pool back when it is shown and when it is dropped, and may panic there.
+/// An error whose `Display` and `Drop` call the pool back. Both may panic.
 #[derive(Debug)]
 struct Bomb {
     pool: Arc<OnceLock<WeakPool<Bomber>>>,
@@ -41,7 +41,7 @@ impl Drop for Bomb {
     }
 }
 
-/// Fails with a bomb, unless it is told to spawn.
+/// Fails with a bomb until the test lets it spawn.
 #[derive(Debug)]
 struct Bomber {
     pool: Arc<OnceLock<WeakPool<Bomber>>>,
@@ -80,7 +80,7 @@ fn an_error_may_call_the_pool_back_or_panic_when_it_is_dropped() {
     let builder = ApplicationPool::builder(bomber).clock(hands.clock()).cleaner(false);
     let pool = builder.build().expect("a valid pool");
     own.set(pool.downgrade()).expect("set once");
-    // The reference that a get is given is the caller's, and dropped before the bomb is armed.
+    // The get drops its own reference here, before the bomb is armed.
     let fails = |name: &'static str| {
         let pool = pool.clone();
         let outcome = soon(move || pool.get(&app(name)).err().map(drop));
@@ -94,7 +94,8 @@ fn an_error_may_call_the_pool_back_or_panic_when_it_is_dropped() {
     armed.store(true, Ordering::SeqCst);
     let theirs = pool.clone();
     soon(move || assert_eq!(theirs.snapshot().groups.len(), 3, "shown, and panicking"));
-    // The error of X goes with its group, that of Y with its success, that of Z with the pool.
+    // The error of X goes with its group, the error of Y with its success, the error of Z with the
+    // pool.
     let theirs = pool.clone();
     assert!(soon(move || theirs.detach_group("/srv/x")));
     well.store(true, Ordering::SeqCst);
@@ -123,8 +124,8 @@ impl fmt::Display for PanicsWhenDropped {
 
 impl Error for PanicsWhenDropped {}
 
-/// As was found: the panic took the spawner thread with it, and with that the group's next order and
-/// what it had reserved. The group never spawned again.
+/// An earlier version failed here: the panic ended the spawner thread, which lost the group's next
+/// order and its reservation. The group never spawned again.
 #[test]
 fn a_hook_that_panics_when_it_is_dropped_loses_no_spawn() {
     struct Hooked(InMemorySpawner);
@@ -143,7 +144,7 @@ fn a_hook_that_panics_when_it_is_dropped_loses_no_spawn() {
     let x = app("x").with_min_processes(3);
     assert!(soon(move || theirs.get(&x).is_ok()));
     before_long(|| pool.counts().count == 3 && pool.counts().spawning == 0);
-    // One that is given up, too.
+    // A cancelled spawn, too.
     spawner.next(Spawn::hang());
     assert!(pool.try_get(&app("y")).is_err());
     before_long(|| spawner.begun() == 4);
@@ -152,7 +153,7 @@ fn a_hook_that_panics_when_it_is_dropped_loses_no_spawn() {
     assert!(soon(move || pool.wait_closed(common::SOON)));
 }
 
-/// An error of `connect` that the get does not pass on, and one of a look-up.
+/// An error of `connect` that the get does not return, and an error of a look-up.
 #[test]
 fn an_error_of_connect_or_of_a_look_up_may_panic_when_it_is_dropped() {
     struct Crashed(Arc<AtomicUsize>);
@@ -188,9 +189,9 @@ fn an_error_of_connect_or_of_a_look_up_may_panic_when_it_is_dropped() {
     }
 }
 
-/// The task had been told, and was dropped before it heard.
+/// The pool has woken the task with an error, and the caller drops the task before polling it.
 #[test]
-fn an_error_that_a_dropped_task_was_told_may_panic_when_it_is_dropped() {
+fn an_error_granted_to_a_dropped_task_may_panic_when_it_is_dropped() {
     struct Failing(common::Door);
     impl Spawner for Failing {
         type Process = Plain;
@@ -208,7 +209,7 @@ fn an_error_that_a_dropped_task_was_told_may_panic_when_it_is_dropped() {
     assert!(task.poll().is_none());
     door.open();
     before_long(|| task.wakes() == 1);
-    // The pool's own reference goes first, so that the task's is the last.
+    // The pool drops its reference first, so the task has the last one.
     pool.detach_group("/srv/x");
     drop(task);
     assert_eq!(pool.counts().waiting, 0);
@@ -216,7 +217,7 @@ fn an_error_that_a_dropped_task_was_told_may_panic_when_it_is_dropped() {
 
 /// The spawner, the observer and the look-up belong to the pool, and end with it.
 #[test]
-fn what_the_pool_was_built_with_may_panic_when_it_is_dropped() {
+fn spawner_observer_and_look_up_may_panic_when_they_are_dropped() {
     struct Fragile(Option<PanicsWhenDropped>);
     impl Spawner for Fragile {
         type Process = Plain;
@@ -239,7 +240,7 @@ fn what_the_pool_was_built_with_may_panic_when_it_is_dropped() {
     drop(pool);
 }
 
-/// A hook of the token runs when the spawn is told to give up, on the thread that tells it.
+/// A hook of the token runs when the spawn is cancelled, on the cancelling thread.
 #[test]
 fn a_hook_of_a_cancelled_spawn_may_call_the_pool_back_or_panic() {
     struct Hooked(InMemorySpawner, Arc<OnceLock<WeakPool<Hooked>>>, Arc<AtomicUsize>);

@@ -1,5 +1,5 @@
-//! Code that the pool calls and did not write: it may call the pool back, and it may panic. No call is made
-//! under the pool's lock, so nothing here can deadlock; and no panic gets further than its call.
+//! User code that the pool calls: it may call the pool back, and it may panic. The pool makes every
+//! such call without its lock, so no call back deadlocks, and each panic is contained in its call.
 
 mod errors;
 mod observers;
@@ -10,10 +10,10 @@ mod wakers;
 use crate::common::{Pool, Rig, SECOND, app, before_long, soon};
 use cabrank::Identifier;
 
-/// What a scripted panic says.
+/// The message of a scripted panic.
 pub(crate) const ON_PURPOSE: &str = "scripted panic";
 
-/// Everything that may be called at any time without waiting for long.
+/// Makes every call that may be made at any time and does not wait for long.
 pub(crate) fn call_back(pool: &Pool) {
     let snapshot = pool.snapshot();
     assert!(snapshot.active <= snapshot.count);
@@ -27,7 +27,7 @@ pub(crate) fn call_back(pool: &Pool) {
     pool.detach_group("/srv/other");
 }
 
-/// The pool serves, and its counts are right.
+/// Checks that the pool serves, and that its counts are right.
 #[track_caller]
 pub(crate) fn assert_usable(rig: &Rig) {
     rig.spawner.on_call(|_| {});

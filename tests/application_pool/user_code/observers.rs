@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A pool whose observer is called with its handle.
+/// Returns a pool whose observer is called with its handle.
 fn observed(
     call: impl Fn(&Pool, &Event) + Send + Sync + 'static,
     max: usize,
@@ -44,7 +44,7 @@ fn an_observer_may_call_the_pool_back() {
     spawner.next(Spawn::fail("no database"));
     let theirs = pool.clone();
     soon(move || {
-        // What is told while another call is under way is not counted: so until there were enough.
+        // Events during another call are not counted, so repeat until there were enough.
         while calls.load(Ordering::SeqCst) < 3 {
             for name in ["x", "y", "z"] {
                 drop(theirs.get(&app(name)));
@@ -55,8 +55,8 @@ fn an_observer_may_call_the_pool_back() {
     });
 }
 
-/// What its own thread has still to do cannot be waited for: a spawn that is not even begun, behind the
-/// very event that tells of the eviction.
+/// The close cannot wait for work that its own thread has yet to do: here a spawn that has not
+/// begun, because the same thread first reports the eviction.
 #[test]
 fn an_observer_may_close_the_pool() {
     let (pool, _spawner) = observed(
@@ -75,8 +75,8 @@ fn an_observer_may_close_the_pool() {
     assert!(soon(move || theirs.wait_closed(common::SOON)));
 }
 
-/// Nor is what a get tells of when it has waited: that it is told on the get's own thread, after its turn, makes it
-/// no less an observer.
+/// The get reports its wait on its own thread, after its turn. The observer may close the pool there
+/// too.
 #[test]
 fn an_observer_of_a_wait_may_close_the_pool() {
     let call = |pool: &Pool, event: &Event| {
@@ -87,7 +87,7 @@ fn an_observer_of_a_wait_may_close_the_pool() {
     let (pool, spawner) = observed(call, 2);
     let (begin, begun) = channel();
     let (end, ended) = channel::<()>();
-    // The first spawn, and no other: it hears nothing of being given up until it is let go on.
+    // Only the first spawn waits here. It ignores its cancellation until the test releases it.
     let gate = Mutex::new(Some((begin, ended)));
     spawner.on_call(move |call| {
         let first = if call == Call::Spawn { gate.lock().expect("no panic").take() } else { None };
@@ -128,7 +128,7 @@ fn a_look_up_may_call_the_pool_back_or_panic() {
     let own: Arc<OnceLock<WeakPool<InMemorySpawner>>> = Arc::default();
     let (theirs, nested) = (own.clone(), AtomicBool::new(false));
     let (panics, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let (told, counted) = (panics.clone(), calls.clone());
+    let (panicked, counted) = (panics.clone(), calls.clone());
     let builder = ApplicationPool::builder(InMemorySpawner::new()).restart_files(move |_| {
         if let Some(pool) = theirs.get().and_then(WeakPool::upgrade)
             && !nested.swap(true, Ordering::SeqCst)
@@ -137,7 +137,7 @@ fn a_look_up_may_call_the_pool_back_or_panic() {
             counted.fetch_add(1, Ordering::SeqCst);
             nested.store(false, Ordering::SeqCst);
         }
-        assert!(!told.load(Ordering::SeqCst), "{ON_PURPOSE}");
+        assert!(!panicked.load(Ordering::SeqCst), "{ON_PURPOSE}");
         Err(io::ErrorKind::NotFound.into())
     });
     let pool = builder.build().expect("a valid pool");
@@ -151,7 +151,11 @@ fn a_look_up_may_call_the_pool_back_or_panic() {
     assert_eq!(calls.load(Ordering::SeqCst), 6);
     let groups = pool.snapshot().groups;
     let x = groups.iter().find(|group| group.name == "/srv/x").expect("it was asked for");
-    assert_eq!((x.generation, x.processes.len()), (0, 1), "nothing seen is no reason to restart");
+    assert_eq!(
+        (x.generation, x.processes.len()),
+        (0, 1),
+        "a failing look-up is no reason to restart"
+    );
 }
 
 /// A restart file that changes while it is looked at.

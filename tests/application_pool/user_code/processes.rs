@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Everything happens that makes the pool call a spawner or a process.
+/// Makes the pool call every method of a spawner and of a process.
 fn make_every_call(rig: &Rig) {
     let x = app("x");
     drop(rig.start_get(&x).end());
@@ -24,7 +24,7 @@ fn make_every_call(rig: &Rig) {
     rig.eventually(|c| c.spawning == 0 && c.waiting == 0);
 }
 
-/// Who is handed the process next finds it free of whom it served before.
+/// The next borrower of the process finds the former connection gone.
 #[test]
 fn a_connection_is_dropped_before_its_session_is_closed() {
     let rig = Rig::new(|b| b);
@@ -50,7 +50,7 @@ fn every_call_to_a_spawner_and_its_processes_may_call_the_pool_back() {
     let rig = Rig::new(|b| b);
     let (weak, seen) = (rig.pool.downgrade(), Arc::new(Mutex::new(HashSet::new())));
     let theirs = seen.clone();
-    // Calling back causes further calls, which are not to call back in turn.
+    // A call back causes further calls, which must not call back in turn.
     let nested = AtomicUsize::new(0);
     rig.spawner.on_call(move |call| {
         if nested.fetch_add(1, Ordering::SeqCst) == 0
@@ -138,16 +138,16 @@ fn a_process_that_panics_in_shut_down_and_when_it_is_dropped_is_contained() {
     });
     rig.idle(&app("x"), 2);
     assert!(rig.pool.detach_group("/srv/x"));
-    // The last reference may be the session's.
+    // The session may hold the last reference.
     let session = rig.get(&app("x"));
     rig.pool.detach(session.identifier());
     session.close();
     assert_usable(&rig);
 }
 
-/// The same, where the pool has spawned it and finds that nobody wants it any more.
+/// The same, for a process whose spawn was cancelled meanwhile.
 #[test]
-fn a_process_that_nobody_wants_may_panic_twice_as_well() {
+fn an_unwanted_process_may_panic_twice_as_well() {
     let rig = Rig::new(|b| b);
     let door = Door::default();
     let theirs = door.clone();
@@ -164,7 +164,7 @@ fn a_process_that_nobody_wants_may_panic_twice_as_well() {
     assert_usable(&rig);
 }
 
-/// It is alive, and nobody but the pool could shut it down.
+/// The process is alive, and only the pool can shut it down.
 #[test]
 fn a_process_that_panics_when_it_is_asked_of_itself_is_shut_down() {
     #[derive(Clone, Copy, PartialEq)]
@@ -220,7 +220,7 @@ fn a_process_may_close_the_pool_while_it_is_shut_down() {
             pool.close();
         }
     });
-    // Idle and spawning: the spawn is given up after the process has been shut down.
+    // Idle while another spawns: the spawn is cancelled after the process has been shut down.
     rig.spawner.next(Spawn::ready().concurrency(0));
     rig.spawner.next(Spawn::hang());
     drop((rig.get(&app("x")), rig.get(&app("x"))));

@@ -1,5 +1,5 @@
-//! Threads that end: what a thread keeps until then is dropped when its locals are gone, the pool's own
-//! among them.
+//! Threads that end: thread-local values are dropped after the thread's other locals, among them the
+//! pool's own.
 
 use crate::common::Pool;
 use crate::common::{Rig, SECOND, Session, app, soon};
@@ -11,11 +11,11 @@ thread_local! {
     static KEPT: RefCell<Option<Session>> = const { RefCell::new(None) };
 }
 
-/// On a thread that keeps a session with `x` and, once it has it, does this, and ends.
+/// Runs a thread that keeps a session with `x` in a thread-local, calls `act`, and ends.
 fn keep_session_and(pool: &Pool, act: impl FnOnce(&Pool, &Session) + Send + 'static) {
     let theirs = pool.clone();
     let thread = std::thread::spawn(move || {
-        // Made before the pool's own: so dropped after it.
+        // Initialised before the pool's thread-local, so dropped after it.
         KEPT.with_borrow_mut(|kept| *kept = None);
         let session = theirs.get(&app("x")).expect("a session");
         act(&theirs, &session);
@@ -29,15 +29,16 @@ fn a_session_may_be_closed_by_the_end_of_its_thread() {
     let rig = Rig::new(|b| b);
     keep_session_and(&rig.pool, |_, _| ());
     assert_eq!(rig.counts(), (0, 1));
-    // The close is then what shuts the process down.
+    // The close then shuts the process down.
     keep_session_and(&rig.pool, |pool, session| assert!(pool.detach(session.identifier())));
     assert_eq!(rig.counts(), (0, 0));
     assert_eq!(rig.gone(), [1]);
     assert_usable(&rig);
 }
 
-/// What a get of another group is told that waits when the thread ends whose session has the only process.
-fn what_a_waiter_gets(rig: &Rig) -> Result<(), cabrank::GetError> {
+/// Returns the result of a get of another group that waits while the thread with the only session
+/// ends.
+fn result_of_a_waiter(rig: &Rig) -> Result<(), cabrank::GetError> {
     let (ask, asked) = std::sync::mpsc::channel();
     let theirs = rig.pool.clone();
     keep_session_and(&rig.pool, move |pool, _| {
@@ -49,17 +50,17 @@ fn what_a_waiter_gets(rig: &Rig) -> Result<(), cabrank::GetError> {
     soon(move || waiting.join()).expect("no panic")
 }
 
-/// Who waits is served all the same, and by a process that is spawned for him.
+/// The pool spawns a process for the waiter.
 #[test]
-fn the_end_of_a_thread_makes_room_for_who_waits() {
+fn the_end_of_a_thread_makes_room_for_a_waiter() {
     let rig = Rig::new(|b| b.max(1));
-    what_a_waiter_gets(&rig).expect("served");
+    result_of_a_waiter(&rig).expect("served");
     assert_eq!(rig.gone(), [1]);
     assert_usable(&rig);
 }
 
-/// The spawn for which the process makes room is then not even begun: who closes must not wait for it,
-/// though nothing is left that says what this thread has still to do.
+/// The spawn for which the process makes room has not begun. The close must not wait for it,
+/// although the thread's record of its pending work is already dropped.
 #[test]
 fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {
     let rig = Rig::new(|b| b.max(1));
@@ -71,8 +72,8 @@ fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {
             pool.close();
         }
     });
-    let told = what_a_waiter_gets(&rig);
-    assert!(matches!(told, Err(cabrank::GetError::Closed)), "{told:?}");
+    let result = result_of_a_waiter(&rig);
+    assert!(matches!(result, Err(cabrank::GetError::Closed)), "{result:?}");
     let pool = rig.pool.clone();
     assert!(soon(move || pool.wait_closed(SECOND)));
 }

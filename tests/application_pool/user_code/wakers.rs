@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-/// Calls the pool back, and then panics if it is told to.
+/// Calls the pool back, and then panics if the test asked for it.
 struct Meddling {
     pool: WeakPool<InMemorySpawner>,
     panics: bool,
@@ -46,12 +46,12 @@ fn a_waker_may_call_the_pool_back_or_panic() {
         };
         let (mut first, mut second) = (rig.task(&app("x")), rig.task(&app("x")));
         assert!(first.poll_with(&meddling()).is_none());
-        // Replaced by another: the former is dropped.
+        // A second poll replaces the waker and drops the former.
         assert!(first.poll_with(&meddling()).is_none());
         assert!(second.poll_with(&meddling()).is_none());
         busy.close();
         assert_eq!(wakes.load(Ordering::SeqCst), 1);
-        // Served, and gives it up: the second is woken on the way.
+        // The first task is served and dropped: that wakes the second.
         drop(first);
         assert_eq!(wakes.load(Ordering::SeqCst), 2);
         drop(second.poll().expect("it is ready").expect("a session"));
@@ -73,19 +73,18 @@ impl Drop for PanicsWhenDropped {
     }
 }
 
-/// Wherever the last reference to it goes: with another waker in its place, with the task that was
-/// served, with a task that gives up, with one that was served and gives up. As was found, the last
-/// of them lost the session it had been given.
+/// The last reference may go when another waker replaces it, or when its task is served, gives up,
+/// or is served and gives up. An earlier version lost the granted session in the last case.
 #[test]
 fn a_waker_may_panic_when_it_is_dropped() {
     let waker = || Waker::from(Arc::new(PanicsWhenDropped));
-    /// Polls with a waker of which the task then holds the last reference.
+    /// Polls with a waker whose last reference the task then holds.
     fn poll(task: &mut Task<Got>, waker: Waker) {
         assert!(task.poll_with(&waker).is_none());
         drop_quietly(waker);
     }
     fn drop_quietly(waker: Waker) {
-        // Not the last reference, if the task keeps one.
+        // If the task keeps a reference, this is not the last one.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(waker)));
     }
     let rig = Rig::new(|b| b.max(1));
@@ -103,7 +102,7 @@ fn a_waker_may_panic_when_it_is_dropped() {
     busy.close();
     let session = served.poll_with(Waker::noop()).expect("it is ready").expect("a session");
     session.close();
-    // It has been served by now, and passes the process on.
+    // The task was served by now, and passes the process on.
     drop(gives_up);
     rig.eventually(|c| c.active == 0 && c.waiting == 0);
     assert_usable(&rig);
