@@ -1,4 +1,4 @@
-//! Loans that look abandoned: when they do, who is told, and what becomes of them.
+//! Loans that look abandoned: when the pool reports them, and how each ends.
 
 use crate::common::{Lent, Outcome, locked, pool};
 use crate::shared::SECOND;
@@ -7,8 +7,8 @@ use crate::steps::{self, Step};
 use cabrank::resource_pool::{Borrowed, ResourceState};
 use std::time::Duration;
 
-/// Loans that look abandoned after the close are told of, and taken back: else nothing ends it.
-/// PROP-RP-CLOSE-ENDS.
+/// After a close the pool reports loans that look abandoned and takes them back, so that the close
+/// ends. PROP-RP-CLOSE-ENDS.
 #[test]
 fn an_abandoned_loan_is_taken_back_after_the_close() {
     let rig = pool(|b| b.abandoned_after(10 * SECOND).remove_abandoned(true));
@@ -17,15 +17,15 @@ fn an_abandoned_loan_is_taken_back_after_the_close() {
     assert_eq!(rig.due(), Some(10 * SECOND));
     rig.clock.advance(10 * SECOND);
     rig.pool.maintain();
-    assert!(rig.pool.wait_closed(Duration::ZERO), "nothing is left");
+    assert!(rig.pool.wait_closed(Duration::ZERO), "the pool is empty");
     assert_eq!(rig.events(), ["m: Abandoned { id: 1, lent_for: 10s, removed: true }"]);
     drop(lost);
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// A loan begins when its borrower comes for what it was handed, not before.
+/// A loan begins when its borrower picks up the grant.
 #[test]
-fn what_nobody_has_picked_up_is_no_loan() {
+fn a_grant_that_is_not_picked_up_is_no_loan() {
     let rig = pool(|b| b.max_active(1).abandoned_after(10 * SECOND).remove_abandoned(true));
     let lent = rig.lend();
     let mut task = rig.task();
@@ -38,7 +38,7 @@ fn what_nobody_has_picked_up_is_no_loan() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
 }
 
-/// A loan that looks abandoned is told of, once.
+/// The pool reports such a loan once.
 #[test]
 fn an_abandoned_loan_is_reported() {
     let rig = pool(|b| b.max_active(2).abandoned_after(10 * SECOND));
@@ -54,7 +54,7 @@ fn an_abandoned_loan_is_reported() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 2), 2));
 }
 
-/// Where it is to be removed, its place is given to who waits; it dies when it comes back after all.
+/// With removal, a waiter gets its place. The resource is destroyed if it comes back later.
 #[test]
 fn an_abandoned_loan_makes_room() {
     let rig =
@@ -75,7 +75,7 @@ fn an_abandoned_loan_makes_room() {
     assert_eq!(rig.events(), ["m: Abandoned { id: 1, lent_for: 10s, removed: true }"]);
 }
 
-/// What ends otherwise after it was given up: detached, invalidated, and while the pool is closed.
+/// Loans that the pool has given up and that then end: detached, invalidated, or in a closed pool.
 #[test]
 fn an_abandoned_loan_ends_in_every_way() {
     for end in [drop as fn(Lent), Borrowed::invalidate, |l| drop(l.detach())] {
@@ -91,10 +91,10 @@ fn an_abandoned_loan_ends_in_every_way() {
     }
 }
 
-/// What takes the factory long is not lent yet: neither a creation nor an activation nor a test is taken for a
-/// borrower that has gone, and nothing is made beyond the limits because it takes its time.
+/// The time of a creation, an activation or a test is no loan: the pool neither reports it nor
+/// exceeds a limit because of it.
 #[test]
-fn the_factorys_time_is_not_the_borrowers() {
+fn the_time_of_the_factory_is_no_loan() {
     let rig = pool(|b| {
         let b = b.max_total(1).test_on_create(true).test_on_borrow(true);
         b.abandoned_after(SECOND).remove_abandoned(true)
@@ -108,7 +108,7 @@ fn the_factorys_time_is_not_the_borrowers() {
             Outcome::Well
         });
     }
-    for how in ["made", "out of stock"] {
+    for how in ["created", "idle"] {
         let lent = rig.lend();
         assert_eq!((rig.due(), rig.events().len()), (Some(SECOND), 0), "{how}");
         drop(lent);
@@ -122,9 +122,10 @@ fn the_factorys_time_is_not_the_borrowers() {
     assert_eq!(rig.script.alive(), 0);
 }
 
-/// Nor is what it takes the factory to take it back: what was given back in time is not told of, nor destroyed.
+/// The time of a passivation is no loan: a resource returned in time is neither reported nor
+/// destroyed.
 #[test]
-fn the_factorys_time_on_return_is_not_the_borrowers() {
+fn the_time_of_a_return_is_no_loan() {
     for call in ["validate", "passivate"] {
         let rig =
             pool(|b| b.test_on_return(true).abandoned_after(10 * SECOND).remove_abandoned(true));
@@ -144,9 +145,9 @@ fn the_factorys_time_on_return_is_not_the_borrowers() {
     }
 }
 
-/// The same where it is awaited; and who is cut short there leaves nothing behind.
+/// The same with an awaited return. A cancelled return releases its place.
 #[test]
-fn what_is_put_back_is_no_loan() {
+fn an_awaited_return_is_no_loan() {
     for (call, ends) in [("validate", true), ("passivate", true), ("passivate", false)] {
         let rig = steps::rig(|b| {
             b.test_on_return(true).abandoned_after(10 * SECOND).remove_abandoned(true)

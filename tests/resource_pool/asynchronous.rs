@@ -1,5 +1,5 @@
-//! Pools for tasks, without a runtime: what is cancelled at each await, what is kept of it, and who does
-//! what a dropped guard could not await.
+//! Asynchronous pools without a runtime: cancellation at each await, unfinished creations, and the
+//! passivation that a dropped guard cannot await.
 
 use crate::common::{locked, pool};
 use crate::shared::SECOND;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Wake, Waker};
 
-/// What is dropped cannot be passivated there: its next borrower does it, before its own activation.
+/// A dropped guard cannot passivate. The next borrower does, before its own activation.
 #[test]
 fn a_dropped_one_is_passivated_by_its_next_borrower() {
     let rig = rig(|b| b.test_on_return(true).test_on_borrow(true));
@@ -20,23 +20,23 @@ fn a_dropped_one_is_passivated_by_its_next_borrower() {
     assert_eq!((rig.steps.calls().as_str(), rig.counts()), ("create 1 activate 1", (0, 1, 1)));
     drop(rig.lend());
     assert_eq!(rig.steps.calls(), "validate 1 passivate 1 activate 1 validate 1");
-    // If that fails it gets another.
+    // If passivation fails, the borrower gets another resource.
     rig.steps.on("passivate", Step::Fails);
     assert_eq!(rig.lend().number, 2);
     assert_eq!(rig.steps.calls(), "validate 1 passivate 1 destroy 1 create 2 activate 2");
     assert_eq!(*locked(&rig.events), [r#"PassivateFailed(Error("on purpose"))"#]);
 }
 
-/// And so does a waiter to whom it is handed.
+/// A waiter that is granted the resource does the same.
 #[test]
-fn a_dropped_one_is_handed_over_unclean() {
+fn a_dropped_one_is_granted_unclean() {
     let rig = rig(|b| b.max_active(1));
     let lent = rig.lend();
     let mut task = rig.waits();
     rig.steps.calls();
     drop(lent);
     assert_eq!((rig.steps.calls().as_str(), task.wakes()), ("", 1));
-    assert_eq!(task.poll().expect("woken").expect("handed over").number, 1);
+    assert_eq!(task.poll().expect("woken").expect("granted").number, 1);
     assert_eq!(rig.steps.calls(), "passivate 1 activate 1");
 }
 
@@ -49,7 +49,7 @@ fn put_back_passivates_at_once() {
     assert_eq!((rig.steps.calls().as_str(), rig.counts()), ("validate 1 passivate 1", (0, 1, 1)));
     drop(rig.lend());
     assert_eq!(rig.steps.calls(), "activate 1");
-    // What fails its test is destroyed.
+    // A resource that fails its test is destroyed.
     let lent = rig.lend();
     rig.steps.on("validate", Step::Fails);
     Task::new(lent.put_back()).finish();
@@ -73,7 +73,7 @@ fn put_back_that_is_cancelled_destroys() {
 }
 
 #[test]
-fn who_stops_waiting_leaves_the_queue() {
+fn a_cancelled_waiter_leaves_the_queue() {
     let rig = rig(|b| b.max_active(1));
     let lent = rig.lend();
     let (first, mut second) = (rig.waits(), rig.waits());
@@ -84,9 +84,9 @@ fn who_stops_waiting_leaves_the_queue() {
     assert_eq!((rig.counts(), rig.pool.num_waiting()), ((0, 1, 1), 0));
 }
 
-/// What it had been given is the next waiter's.
+/// A dropped waiter's grant goes to the next waiter.
 #[test]
-fn who_stops_after_being_served_passes_it_on() {
+fn a_cancelled_waiter_passes_its_grant_on() {
     let rig = rig(|b| b.max_active(1));
     let lent = rig.lend();
     let (first, mut second) = (rig.waits(), rig.waits());
@@ -98,7 +98,7 @@ fn who_stops_after_being_served_passes_it_on() {
     assert_eq!((rig.counts(), rig.steps.begun()), ((0, 1, 1), 1));
 }
 
-/// What was begun is kept, and finished by the next borrower: one creation in all.
+/// The pool keeps the unfinished creation, and the next borrower finishes it: one creation in all.
 #[test]
 fn a_creation_outlives_its_borrower() {
     let rig = rig(|b| b.test_on_create(true));
@@ -116,7 +116,7 @@ fn a_creation_outlives_its_borrower() {
     assert_eq!(rig.steps.calls(), "create 1 validate 1 activate 1");
 }
 
-/// And at once by a waiter, if there is one.
+/// A waiter, if there is one, takes over at once.
 #[test]
 fn a_waiter_takes_over_a_creation() {
     let rig = rig(|b| b.max_active(1));
@@ -131,10 +131,11 @@ fn a_waiter_takes_over_a_creation() {
     assert_eq!(rig.steps.begun(), 1);
 }
 
-/// What another has begun fails: that is not this borrower's failure. It makes one itself, once.
+/// A creation taken over from another borrower fails: the borrower does not report that, but creates
+/// once itself.
 #[test]
 fn a_creation_that_is_taken_over_may_fail() {
-    for (step, told) in [
+    for (step, reported) in [
         (Step::Fails, r#"CreateFailed(Error("on purpose"))"#),
         (Step::Panics, r#"CreateFailed(Panicked("on purpose"))"#),
     ] {
@@ -145,11 +146,11 @@ fn a_creation_that_is_taken_over_may_fail() {
         let failed = rig.begin().1.expect("no wait").expect_err("its own failed, too");
         assert!(matches!(failed, BorrowError::Create(_)));
         assert_eq!((rig.steps.begun(), rig.counts()), (2, (0, 0, 0)));
-        assert_eq!(*locked(&rig.events), [told]);
+        assert_eq!(*locked(&rig.events), [reported]);
     }
 }
 
-/// Unfinished stock leaves like any other.
+/// An unfinished resource leaves the idle list for the same reasons as a finished one.
 #[test]
 fn an_unfinished_one_leaves_with_a_clear_a_close_and_its_time() {
     for end in [
@@ -174,9 +175,9 @@ fn an_unfinished_one_leaves_with_a_clear_a_close_and_its_time() {
     }
 }
 
-/// What was being activated or tested is half prepared at best: destroyed, and its place is free.
+/// A resource whose activation or test is cancelled is destroyed, and its place becomes free.
 #[test]
-fn what_is_cancelled_half_prepared_is_destroyed() {
+fn a_half_prepared_resource_is_destroyed() {
     for (call, idle) in [
         ("activate", false),
         ("activate", true),
@@ -200,15 +201,15 @@ fn what_is_cancelled_half_prepared_is_destroyed() {
     }
 }
 
-/// Borrowers that give up again and again make no more at once than there may be.
+/// Borrowers that are cancelled again and again stay within the limit of concurrent creations.
 #[test]
-fn a_storm_of_cancelled_creations_makes_no_more_than_may_be() {
+fn a_storm_of_cancelled_creations_stays_within_the_limits() {
     let rig = rig(|b| b.max_active(3));
     rig.steps.on("create", Step::Held);
     for round in 0..50 {
         let tasks: Vec<_> = (0..5).map(|_| rig.waits()).collect();
         assert_eq!((rig.counts().0, rig.counts().2), (3, 3));
-        // In another order each time.
+        // Cancel in another order each time.
         let mut tasks: Vec<_> = tasks.into_iter().map(Some).collect();
         for at in 0..5 {
             tasks[(at * 2 + round) % 5] = None;
@@ -216,7 +217,7 @@ fn a_storm_of_cancelled_creations_makes_no_more_than_may_be() {
         let (_, idle, total) = rig.counts();
         assert_eq!((rig.counts(), rig.pool.num_waiting()), ((0, idle, idle), 0));
         assert!(total <= 3, "{total}");
-        // What one round has begun and left the next takes over: it is not thrown away.
+        // The next round takes over the creations that this one left.
         assert_eq!(rig.steps.begun(), 3 * (round / 2 + 1), "{round}");
     }
     rig.steps.go_on("create");
@@ -240,10 +241,10 @@ fn failures_and_panics_of_futures_are_errors() {
     assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0));
 }
 
-/// What was begun is kept, unfinished, and polled on when the pool is maintained next; what was being tested or
-/// passivated is destroyed, and another made then.
+/// A cancelled refill keeps an unfinished creation, which the next maintenance polls on. A resource
+/// that was being tested or passivated is destroyed, and the next maintenance creates another.
 #[test]
-fn stock_that_is_cancelled_is_none() {
+fn a_cancelled_refill_adds_no_idle_resource() {
     for call in ["create", "validate", "passivate"] {
         let rig = rig(|b| b.min_idle(1).test_on_create(true));
         rig.steps.on(call, Step::Held);
@@ -254,7 +255,7 @@ fn stock_that_is_cancelled_is_none() {
         ];
         assert!(tasks[0].poll().is_none());
         assert_eq!(rig.counts(), (0, 0, 1));
-        assert!(tasks[1].poll().is_some(), "{call}: it is being made");
+        assert!(tasks[1].poll().is_some(), "{call}: the creation is pending");
         rig.steps.go_on(call);
         drop(tasks);
         let kept = usize::from(call == "create");
@@ -266,7 +267,7 @@ fn stock_that_is_cancelled_is_none() {
     }
 }
 
-/// A test of an idle one that is cancelled destroys it.
+/// Cancelling the test of an idle resource destroys it.
 #[test]
 fn a_test_while_idle_that_is_cancelled_destroys() {
     let rig = rig(|b| b.test_while_idle(true).eviction_interval(SECOND));
@@ -281,7 +282,7 @@ fn a_test_while_idle_that_is_cancelled_destroys() {
     assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0));
 }
 
-/// Who is woken is who polled last.
+/// The pool wakes the waker of the latest poll.
 #[test]
 fn the_waker_may_change_between_polls() {
     #[derive(Default)]
@@ -301,12 +302,12 @@ fn the_waker_may_change_between_polls() {
     }
     drop(lent);
     assert_eq!(counts.each_ref().map(|count| count.0.load(SeqCst)), [0, 0, 1]);
-    // Those that were replaced are dropped, and the last one is with its wake-up.
+    // Replaced wakers are dropped; the last one is dropped by its wake-up.
     assert_eq!(counts.each_ref().map(Arc::strong_count), [1, 1, 1]);
     assert!(task.poll_with(Waker::noop()).is_some());
 }
 
-/// Tasks and threads stand in one queue, before a pool whose factory is not asynchronous.
+/// Tasks and threads share one queue in a pool with a synchronous factory.
 #[test]
 fn tasks_borrow_from_a_synchronous_factory() {
     let rig = pool(|b| b.max_active(1).max_wait(SECOND));
@@ -323,7 +324,7 @@ fn tasks_borrow_from_a_synchronous_factory() {
     let pool = rig.pool.clone();
     let impatient = Task::new(async move { pool.try_borrow_async().await.map(drop) });
     assert_eq!(impatient.finish(), Ok(()));
-    // What is put back is passivated, and so is what is dropped.
+    // `put_back` passivates, and so does a drop.
     rig.script.calls();
     Task::new(rig.lend().put_back()).finish();
     assert_eq!(rig.script.calls(), "activate 1 passivate 1");
@@ -344,20 +345,20 @@ fn keys_and_tasks() {
     };
     drop(begin("a"));
     assert_eq!((pool.num_idle_of(&"a"), pool.num_keys()), (1, 1));
-    // An unfinished one makes room like any other.
+    // An unfinished resource can be the victim too.
     let mut other = begin("b");
     assert_eq!((pool.num_idle_of(&"a"), pool.num_active_of(&"b"), steps.begun()), (0, 1, 2));
     steps.go_on("create");
-    other.poll().expect("woken").expect("made");
+    other.poll().expect("woken").expect("created");
     let theirs = pool.clone();
     Task::new(async move { theirs.add_async(&"b").await }).finish().expect_err("it is full");
     assert_eq!((pool.num_total(), steps.alive()), (1, 1));
 }
 
-/// One after the other, until one cannot be made; what was made by then stays, and so does what was begun when it
-/// is dropped.
+/// Creations run one after the other until one fails. Resources created by then stay, and a dropped
+/// call keeps its unfinished creation.
 #[test]
-fn several_are_made_for_stock() {
+fn prefill_stops_at_the_first_failure() {
     let rig = rig(|b| b.max_idle(3));
     let prefill = |number| {
         let pool = rig.pool.clone();

@@ -4,8 +4,8 @@
 use crate::at_once::panics;
 use crate::common::locked;
 use crate::shared::end_the_run_when_the_library_panics;
+use crate::shared::random::Random;
 use crate::shared::task::Task;
-use crate::stress::Random;
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Form, ResourceFactory, ResourcePool,

@@ -1,4 +1,4 @@
-//! Clearing, keeping some, closing, and handles that keep nothing open.
+//! Clear, retain, close, detach, and weak handles.
 
 use crate::common::{Background, Outcome, pool};
 use crate::shared::task::Task;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// PROP-RP-CLEAR-ALL.
 #[test]
-fn a_clear_of_all_takes_what_is_idle_too() {
+fn a_clear_of_all_takes_idle_resources_too() {
     let rig = pool(|b| b);
     let [lent, idle] = rig.lend_all();
     drop(idle);
@@ -21,9 +21,9 @@ fn a_clear_of_all_takes_what_is_idle_too() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// What is being made, or is on its way to a waiter, is of the old epoch, too.
+/// Resources being created, or granted to a waiter, belong to the old epoch too.
 #[test]
-fn a_clear_of_all_takes_what_is_being_made() {
+fn a_clear_of_all_takes_resources_under_creation() {
     let rig = pool(|b| b.max_active(2));
     let door = Door::default();
     let theirs = door.clone();
@@ -39,16 +39,16 @@ fn a_clear_of_all_takes_what_is_being_made() {
     rig.pool.clear_all();
     door.open();
     drop(makes.end().expect("it is lent all the same"));
-    adds.end().expect("it was made");
+    adds.end().expect("created");
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
-    // What is made from now on stays.
+    // Resources created from now on stay.
     drop(rig.lend());
     assert_eq!(rig.counts(), (0, 1));
 }
 
-/// What a clear of all leaves free is for those who wait.
+/// Waiters get the places that `clear_all` frees.
 #[test]
-fn who_waits_gets_a_new_one_after_a_clear_of_all() {
+fn a_waiter_gets_a_new_one_after_a_clear_of_all() {
     let rig = pool(|b| b.max_active(1).max_total(1));
     let old = rig.lend();
     let waits = rig.queue();
@@ -59,7 +59,7 @@ fn who_waits_gets_a_new_one_after_a_clear_of_all() {
 }
 
 #[test]
-fn retain_keeps_what_it_is_told_to() {
+fn retain_keeps_the_chosen_ones() {
     let rig = pool(|b| b);
     let mut five = Vec::from(rig.lend_all::<5>());
     let lent = five.pop();
@@ -71,12 +71,12 @@ fn retain_keeps_what_it_is_told_to() {
     });
     assert_eq!(seen, [1, 2, 3, 4].map(|number| ("m", number)));
     assert_eq!((rig.counts(), rig.script.alive()), ((1, 2), 3));
-    // Each is in its place: the last one back is lent first.
+    // The kept ones are in their order: the last one back is lent first.
     assert_eq!(rig.lend().number, 4);
     drop(lent);
 }
 
-/// The one that was looked at is destroyed, and the panic is the caller's.
+/// The resource under inspection is destroyed, and the caller of `retain` gets the panic.
 #[test]
 fn retain_lets_a_panic_through() {
     let rig = pool(|b| b);
@@ -92,7 +92,7 @@ fn retain_lets_a_panic_through() {
     drop(rig.lend_all::<3>());
 }
 
-/// It is outside the lock: it may use the pool.
+/// `retain` calls its closure without the lock.
 #[test]
 fn retain_may_use_the_pool() {
     let rig = pool(|b| b);
@@ -104,10 +104,10 @@ fn retain_may_use_the_pool() {
     assert_eq!(rig.counts(), (0, 2));
 }
 
-/// Who waits is told at once, what is idle is destroyed, what is lent when it comes back.
+/// Waiters fail at once, idle resources are destroyed now, and borrowed ones on return.
 /// PROP-RP-CLOSED.
 #[test]
-fn a_close_tells_all_and_ends_when_all_is_back() {
+fn a_close_fails_the_waiters_and_ends_with_the_last_return() {
     let rig = pool(|b| b.max_active(2));
     let [lent, idle] = rig.lend_all();
     let mut task = rig.task();
@@ -161,9 +161,9 @@ fn a_wait_for_the_end_ends_at_its_time_and_can_be_given_up() {
     assert!(rig.pool.wait_closed(Duration::ZERO));
 }
 
-/// What is being made when the pool is closed is lent, or refused, and does not stay.
+/// A resource under creation at the close is lent or refused, and does not stay.
 #[test]
-fn a_close_ends_after_what_is_being_made() {
+fn a_close_ends_after_a_creation_in_flight() {
     let rig = pool(|b| b);
     let door = Door::default();
     let theirs = door.clone();
@@ -182,7 +182,7 @@ fn a_close_ends_after_what_is_being_made() {
     assert_eq!(rig.script.alive(), 0);
 }
 
-/// The last handle closes it; guards of their own and weak handles do not keep it open.
+/// The last handle closes the pool; owned guards and weak handles do not keep it open.
 #[test]
 fn the_last_handle_closes_the_pool() {
     let rig = pool(|b| b);
@@ -206,9 +206,9 @@ fn the_last_handle_closes_the_pool() {
     assert_eq!(keyed.script.alive(), 0);
 }
 
-/// Out of the pool for good: not destroyed, and its place is free.
+/// A detached resource is not destroyed, and its place becomes free.
 #[test]
-fn what_is_detached_is_the_callers() {
+fn a_detached_resource_is_the_callers() {
     let rig = pool(|b| b.max_active(1).max_total(1));
     let lent = rig.lend();
     let waits = rig.queue();

@@ -1,4 +1,4 @@
-//! A factory whose resources say what happens to them, pools on a hand-driven clock, and borrowers in the
+//! A scripted factory that records its calls, pools on a manual clock, and borrowers in the
 //! background.
 
 use crate::shared::task::Task;
@@ -21,7 +21,7 @@ pub(crate) type Keyed = KeyedResourcePool<&'static str, Script>;
 pub(crate) type Lent = Borrowed<'static, Script>;
 pub(crate) type Got = Result<Lent, BorrowError<String>>;
 
-/// What is no mutex's fault.
+/// Locks a mutex, poisoned or not.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
     Fails,
 }
 
-/// A factory. Its calls are noted, and end as they are told to. Clones share everything.
+/// A factory that records its calls and ends them as scripted. Clones share everything.
 #[derive(Clone, Default)]
 pub(crate) struct Script(Arc<State>);
 
@@ -58,14 +58,14 @@ pub(crate) struct Resource {
     _exists: Exists,
 }
 
-/// How many resources of a key exist, and how many did at once.
+/// How many resources of a key exist, and the most that ever existed at once.
 #[derive(Clone, Copy, Default)]
 struct Alive {
     now: usize,
     most: usize,
 }
 
-/// Counts the resources that exist, wherever they are dropped.
+/// Counts the existing resources, wherever they are dropped.
 #[derive(Debug)]
 struct Exists(Arc<State>, &'static str);
 
@@ -95,8 +95,8 @@ impl Debug for State {
 }
 
 impl Script {
-    /// From now on, `call` (the name of a method) does this; `number` is the resource's, zero for one that
-    /// is to be made.
+    /// Scripts `call` (the name of a method). The closure gets the resource's number, zero for a
+    /// creation.
     pub(crate) fn on(
         &self,
         call: &'static str,
@@ -108,25 +108,25 @@ impl Script {
         self.on(call, |_| Outcome::Fails);
     }
     pub(crate) fn panics(&self, call: &'static str) {
-        // Without a word on the terminal.
+        // Panics without calling the panic hook.
         self.on(call, |_| std::panic::resume_unwind(Box::new("on purpose")));
     }
-    /// It ends well again.
+    /// Makes the call succeed again.
     pub(crate) fn is_well(&self, call: &'static str) {
         locked(&self.0.acts).remove(call);
     }
-    /// What was called since this was last asked: `create 1 validate 1`.
+    /// Returns the calls since the last time: `create 1 validate 1`.
     pub(crate) fn calls(&self) -> String {
         std::mem::take(&mut *locked(&self.0.calls)).join(" ")
     }
     pub(crate) fn alive(&self) -> usize {
         self.0.alive.load(SeqCst)
     }
-    /// The most that were alive at once.
+    /// Returns the most resources that were alive at once.
     pub(crate) fn most_alive(&self) -> usize {
         self.0.most_alive.load(SeqCst)
     }
-    /// The same of one key.
+    /// Returns the same for one key.
     pub(crate) fn most_alive_of(&self, key: &str) -> usize {
         locked(&self.0.of_keys).get(key).map_or(0, |of_key| of_key.most)
     }
@@ -179,7 +179,7 @@ impl ResourceFactory for Script {
     }
 }
 
-/// A pool, its factory, its clock, and what its listener is told.
+/// A pool with its factory, its clock, and its listener's events.
 pub(crate) struct Rig<P> {
     pub(crate) pool: P,
     pub(crate) script: Script,
@@ -188,11 +188,11 @@ pub(crate) struct Rig<P> {
 }
 
 impl<P> Rig<P> {
-    /// What the listener was told since this was last asked.
+    /// Returns the listener's events since the last call.
     pub(crate) fn events(&self) -> Vec<String> {
         std::mem::take(&mut *locked(&self.events))
     }
-    /// Drops the pool, and what happens then is to be seen.
+    /// Drops the pool, and returns the records of that.
     pub(crate) fn end(self) -> (Script, Arc<Mutex<Vec<String>>>) {
         drop(self.pool);
         (self.script, self.events)
@@ -206,7 +206,8 @@ fn listener(
     move |key, event| locked(&events).push(format!("{key}: {event:?}"))
 }
 
-/// A pool on a hand-driven clock; what is due happens in `maintain()`.
+/// Returns a pool on a manual clock, without maintenance in the background: the test calls
+/// `maintain()`.
 pub(crate) fn pool(
     configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
 ) -> Rig<Pool> {
@@ -220,7 +221,7 @@ pub(crate) fn pool(
     Rig { pool, script, clock, events }
 }
 
-/// A keyed one.
+/// Returns a keyed pool.
 pub(crate) fn keyed(
     configure: impl FnOnce(ResourcePoolBuilder<Script, Keyed>) -> ResourcePoolBuilder<Script, Keyed>,
 ) -> Rig<Keyed> {
@@ -235,7 +236,7 @@ pub(crate) fn keyed(
 }
 
 impl Rig<Pool> {
-    /// A borrower that is a task, and waits.
+    /// Returns a borrower that is a task and waits.
     #[track_caller]
     pub(crate) fn task(&self) -> Task<Got> {
         let pool = self.pool.clone();
@@ -244,7 +245,7 @@ impl Rig<Pool> {
         assert!(task.poll().is_none(), "it waits");
         task
     }
-    /// One that is lent at once, as (its number).
+    /// Borrows a resource that is available at once.
     #[track_caller]
     pub(crate) fn lend(&self) -> Lent {
         self.pool.try_borrow().expect("there is one").into_owned()
@@ -253,7 +254,7 @@ impl Rig<Pool> {
     pub(crate) fn lend_all<const N: usize>(&self) -> [Lent; N] {
         std::array::from_fn(|_| self.lend())
     }
-    /// A borrower on a thread of its own, which waits when this returns.
+    /// Starts a borrower on a thread of its own, and returns once it waits.
     #[track_caller]
     pub(crate) fn queue(&self) -> Background<Got> {
         let (pool, before) = (self.pool.clone(), self.pool.num_waiting());
@@ -261,19 +262,19 @@ impl Rig<Pool> {
         before_long(|| self.pool.num_waiting() == before + 1);
         waits
     }
-    /// One pass of the maintenance, and when the next is due.
+    /// Runs one pass of the maintenance, and returns when the next is due.
     pub(crate) fn due(&self) -> Option<Duration> {
         let pool = self.pool.clone();
         Task::new(async move { pool.maintain_async().await }).finish()
     }
-    /// (active, idle), as the source's tests write it.
+    /// Returns (active, idle), as the Elixir pool's tests write it.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.pool.num_active(), self.pool.num_idle())
     }
 }
 
 impl Rig<Keyed> {
-    /// A borrower that is a task, and waits.
+    /// Returns a borrower that is a task and waits.
     #[track_caller]
     pub(crate) fn task(&self, key: &'static str) -> Task<Got> {
         let pool = self.pool.clone();
@@ -302,7 +303,7 @@ impl Rig<Keyed> {
     }
 }
 
-/// Something that is done on a thread of its own.
+/// A call on a thread of its own.
 pub(crate) struct Background<T> {
     answer: Receiver<T>,
     thread: JoinHandle<()>,
@@ -310,21 +311,21 @@ pub(crate) struct Background<T> {
 
 impl<T: Send + 'static> Background<T> {
     pub(crate) fn start(work: impl FnOnce() -> T + Send + 'static) -> Background<T> {
-        let (tell, answer) = channel();
+        let (sender, answer) = channel();
         let thread = std::thread::spawn(move || {
             // The test may have ended.
-            let _ = tell.send(work());
+            let _ = sender.send(work());
         });
         Background { answer, thread }
     }
-    /// What comes of it.
+    /// Waits for its result.
     #[track_caller]
     pub(crate) fn end(self) -> T {
         let end = self.answer.recv_timeout(SOON).expect("it ends");
-        self.thread.join().expect("nothing panics in it");
+        self.thread.join().expect("no panic in the thread");
         end
     }
-    /// Whether it has not ended so far.
+    /// Returns whether it has no result yet.
     pub(crate) fn is_pending(&self) -> bool {
         matches!(self.answer.try_recv(), Err(TryRecvError::Empty))
     }

@@ -1,5 +1,5 @@
-//! What the source's own tests check, L1 to L31 in their order (L32 to L34: `crowds.rs`). Where a ruling
-//! differs from the source, the test shows the ruling and says so.
+//! The Elixir pool's suite, in its order (`crowds.rs` has the rest). Where a ruling changes the
+//! outcome, the test follows the ruling.
 
 use crate::common::{Outcome, pool};
 use crate::shared::SECOND;
@@ -13,9 +13,9 @@ fn invalid(mut lent: Borrowed<'_, crate::common::Script>) {
     lent.valid = false;
 }
 
-/// L1: eight lent, eight idle, the last one back first, nobody tested, and who comes too late waits.
+/// Eight lent, eight idle; the last one back is lent first, untested; a ninth borrower waits.
 #[test]
-fn l01_defaults() {
+fn defaults() {
     let rig = pool(|b| b);
     let eight = rig.lend_all::<8>();
     let waits = rig.queue();
@@ -31,9 +31,9 @@ fn l01_defaults() {
     assert!(!rig.script.calls().contains("validate"));
 }
 
-/// L2: every option at once, as far as they go together.
+/// All options that can be combined.
 #[test]
-fn l02_custom_options() {
+fn custom_options() {
     let rig = pool(|b| {
         b.max_active(2)
             .max_total(3)
@@ -67,10 +67,10 @@ fn l02_custom_options() {
     );
 }
 
-/// L3, L4: a pool without a factory, or with one that is none, does not compile (see
-/// `src/resource_pool/cannot.rs`); what a factory need not say has its default.
+/// A pool without a factory does not compile (`src/resource_pool/cannot.rs`). Optional methods have
+/// defaults.
 #[test]
-fn l03_l04_the_least_that_a_factory_has_to_say() {
+fn the_minimal_factory() {
     struct Least;
     impl ResourceFactory for Least {
         type Resource = Vec<u8>;
@@ -87,10 +87,10 @@ fn l03_l04_the_least_that_a_factory_has_to_say() {
     assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
 }
 
-/// L5: the source lists options that it does not know by name. Here they do not compile; those that
-/// contradict each other are refused by name (`options.rs` has all).
+/// The Elixir pool lists unknown options by name. Here they do not compile, and a contradiction
+/// names both options (`options.rs` has all).
 #[test]
-fn l05_wrong_options_are_named() {
+fn wrong_options_are_named() {
     let builder = ResourcePool::builder(crate::common::Script::default(), "m");
     let refused = builder.max_idle(1).min_idle(2).build().expect_err("it is refused");
     assert_eq!(refused.to_string(), "min_idle (2) must not exceed max_idle (1)");
@@ -98,7 +98,7 @@ fn l05_wrong_options_are_named() {
 }
 
 #[test]
-fn l06_what_is_added_is_idle_and_lent_next() {
+fn an_added_resource_is_idle_and_lent_next() {
     let rig = pool(|b| b);
     rig.pool.add().expect("room");
     assert_eq!(rig.counts(), (0, 1));
@@ -107,30 +107,30 @@ fn l06_what_is_added_is_idle_and_lent_next() {
 }
 
 #[test]
-fn l07_add_stops_at_max_idle() {
+fn add_stops_at_max_idle() {
     let rig = pool(|b| b.max_idle(2));
     assert_eq!(rig.pool.prefill(3), Err(AddError::Full));
     assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 2));
 }
 
 #[test]
-fn l08_add_knows_no_limit_where_there_is_none() {
+fn add_knows_no_limit_where_there_is_none() {
     let rig = pool(|b| b.max_idle(Limit::None));
     rig.pool.prefill(20).expect("room");
     assert_eq!(rig.counts(), (0, 20));
 }
 
-/// L9: two are idle beside four loans, and the fifth is refused. In the source the borrower makes the
-/// stock, and stock at or below the minimum is never lent. It is lent, and filled up
-/// afterwards, in the background (defect `elixir-hoarded-minimum`).
+/// Two are idle beside four loans, and the fifth borrower is refused. In the Elixir pool the
+/// borrower refills the minimum, and resources at or below it are never lent. Here they are lent,
+/// and the background refills (defect RP-D2).
 #[test]
-fn l09_the_minimum_is_kept_beside_the_loans() {
+fn the_minimum_is_kept_beside_the_loans() {
     let rig = pool(|b| b.max_active(4).min_idle(2).when_exhausted(WhenExhausted::Fail));
     rig.pool.maintain();
     let mut lent = Vec::new();
     for active in 1..=4 {
         lent.push(rig.lend());
-        assert_eq!(rig.counts(), (active, 1), "of the stock");
+        assert_eq!(rig.counts(), (active, 1), "one idle resource less");
         rig.pool.maintain();
         assert_eq!(rig.counts(), (active, 2));
     }
@@ -139,10 +139,10 @@ fn l09_the_minimum_is_kept_beside_the_loans() {
     assert_eq!(rig.counts(), (0, 4));
 }
 
-/// L10: in the source, the waiter to whom an invalid one is handed is left to time out, {1, 0}. Here
-/// what an invalid one leaves free is the waiter's, and it gets a new one (defect `elixir-forgotten-waiter`).
+/// In the Elixir pool a waiter that is granted an invalid resource times out, with (1, 0). Here the
+/// waiter gets its place, and creates a new one (defect RP-D1).
 #[test]
-fn l10_a_waiter_is_not_left_alone_with_an_invalid_one() {
+fn a_waiter_is_not_left_alone_with_an_invalid_one() {
     let rig = pool(|b| b.max_active(1).max_wait(SECOND).test_on_borrow(true));
     let lent = rig.lend();
     let waits = rig.queue();
@@ -154,7 +154,7 @@ fn l10_a_waiter_is_not_left_alone_with_an_invalid_one() {
 }
 
 #[test]
-fn l11_no_limit_for_what_is_lent() {
+fn no_limit_for_loans() {
     let rig = pool(|b| b.max_active(Limit::None));
     let eleven = rig.lend_all::<11>();
     assert_eq!(rig.counts(), (11, 0));
@@ -162,7 +162,7 @@ fn l11_no_limit_for_what_is_lent() {
 }
 
 #[test]
-fn l12_no_limit_for_what_is_idle_beside_grow() {
+fn no_limit_for_idle_resources_beside_grow() {
     let rig = pool(|b| b.max_idle(Limit::None).when_exhausted(WhenExhausted::Grow));
     let ten = rig.lend_all::<10>();
     drop(ten);
@@ -171,7 +171,7 @@ fn l12_no_limit_for_what_is_idle_beside_grow() {
 }
 
 #[test]
-fn l13_an_exhausted_pool_fails() {
+fn an_exhausted_pool_fails() {
     let rig = pool(|b| b.max_active(2).when_exhausted(WhenExhausted::Fail));
     let two = rig.lend_all::<2>();
     assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Exhausted);
@@ -179,7 +179,7 @@ fn l13_an_exhausted_pool_fails() {
 }
 
 #[test]
-fn l14_an_exhausted_pool_grows() {
+fn an_exhausted_pool_grows() {
     let rig = pool(|b| b.max_active(2).when_exhausted(WhenExhausted::Grow));
     let five = rig.lend_all::<5>();
     assert_eq!(rig.counts(), (5, 0));
@@ -188,7 +188,7 @@ fn l14_an_exhausted_pool_grows() {
 }
 
 #[test]
-fn l15_a_borrower_waits_until_one_comes_back() {
+fn a_borrower_waits_until_one_comes_back() {
     let rig = pool(|b| b.max_active(1));
     let lent = rig.lend();
     let waits = rig.queue();
@@ -198,7 +198,7 @@ fn l15_a_borrower_waits_until_one_comes_back() {
 }
 
 #[test]
-fn l16_a_wait_ends_at_its_time() {
+fn a_wait_ends_at_its_time() {
     let rig = pool(|b| b.max_active(1).max_wait(5 * SECOND));
     let lent = rig.lend();
     let waits = rig.queue();
@@ -211,7 +211,7 @@ fn l16_a_wait_ends_at_its_time() {
 }
 
 #[test]
-fn l17_a_wait_within_its_time_is_served() {
+fn a_wait_within_its_time_is_served() {
     let rig = pool(|b| b.max_active(1).max_wait(5 * SECOND));
     let lent = rig.lend();
     let waits = rig.queue();
@@ -221,7 +221,7 @@ fn l17_a_wait_within_its_time_is_served() {
 }
 
 #[test]
-fn l18_without_tests_an_invalid_one_is_lent_again() {
+fn without_tests_an_invalid_one_is_lent_again() {
     let rig = pool(|b| b);
     invalid(rig.lend());
     let again = rig.lend();
@@ -229,27 +229,27 @@ fn l18_without_tests_an_invalid_one_is_lent_again() {
 }
 
 #[test]
-fn l19_without_tests_a_waiter_gets_the_invalid_one() {
+fn without_tests_a_waiter_gets_the_invalid_one() {
     let rig = pool(|b| b.max_active(1));
     let lent = rig.lend();
     let waits = rig.queue();
     invalid(lent);
-    let handed = waits.end().expect("handed over");
+    let handed = waits.end().expect("granted");
     assert_eq!((handed.number, handed.valid), (1, false));
 }
 
 /// PROP-RP-KEEPS-PLACE.
 #[test]
-fn l20_with_tests_an_invalid_idle_one_is_replaced() {
+fn with_tests_an_invalid_idle_one_is_replaced() {
     let rig = pool(|b| b.test_on_borrow(true));
     invalid(rig.lend());
     assert_eq!((rig.lend().number, rig.script.alive()), (2, 1));
 }
 
-/// L21: the order of loans, the last one back first, through invalidate and clear. A return that is done
-/// twice does not compile here.
+/// The last one back is lent first, also after invalidate and clear. A second return of a loan does
+/// not compile.
 #[test]
-fn l21_the_last_one_back_is_lent_first() {
+fn the_last_one_back_is_lent_first() {
     let rig = pool(|b| b);
     let [one, two, three] = rig.lend_all();
     drop(two);
@@ -265,9 +265,9 @@ fn l21_the_last_one_back_is_lent_first() {
     assert_eq!(rig.lend().number, 4);
 }
 
-/// L22: the same, and the one that has been idle for longest first (PROP-RP-ORDER).
+/// The same with the longest idle first (PROP-RP-ORDER).
 #[test]
-fn l22_the_longest_idle_is_lent_first() {
+fn the_longest_idle_is_lent_first() {
     let rig = pool(|b| b.fifo(true));
     let [one, two, three] = rig.lend_all();
     drop(two);
@@ -283,7 +283,7 @@ fn l22_the_longest_idle_is_lent_first() {
 }
 
 #[test]
-fn l23_without_tests_an_invalid_one_comes_back() {
+fn without_tests_an_invalid_one_comes_back() {
     let rig = pool(|b| b);
     invalid(rig.lend());
     assert_eq!(rig.counts(), (0, 1));
@@ -291,7 +291,7 @@ fn l23_without_tests_an_invalid_one_comes_back() {
 }
 
 #[test]
-fn l24_with_tests_an_invalid_one_is_destroyed_on_its_return() {
+fn with_tests_an_invalid_one_is_destroyed_on_its_return() {
     let rig = pool(|b| b.test_on_return(true));
     invalid(rig.lend());
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
@@ -300,7 +300,7 @@ fn l24_with_tests_an_invalid_one_is_destroyed_on_its_return() {
 }
 
 #[test]
-fn l25_what_is_idle_for_too_long_leaves() {
+fn expired_idle_resources_leave() {
     let rig = pool(|b| b.max_idle_time(5 * SECOND));
     drop(rig.lend_all::<2>());
     rig.clock.advance(4 * SECOND);
@@ -311,9 +311,9 @@ fn l25_what_is_idle_for_too_long_leaves() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// L26: the source's `max_idle_time` is `soft_max_idle_time` here.
+/// The Elixir pool's `max_idle_time` is `soft_max_idle_time` here.
 #[test]
-fn l26_but_not_below_the_minimum() {
+fn but_not_below_the_minimum() {
     let rig = pool(|b| b.min_idle(1).soft_max_idle_time(5 * SECOND));
     drop(rig.lend_all::<3>());
     rig.script.calls();
@@ -324,17 +324,17 @@ fn l26_but_not_below_the_minimum() {
 }
 
 #[test]
-fn l27_all_twenty_are_kept_where_there_is_no_limit() {
+fn all_twenty_are_kept_where_there_is_no_limit() {
     let rig = pool(|b| b.max_active(20).max_idle(Limit::None));
     drop(rig.lend_all::<20>());
     assert_eq!(rig.counts(), (0, 20));
 }
 
-/// L28: in the source, a second return and one by somebody else change nothing. Neither can be
-/// said, for the guard owns what is lent and returning consumes it; whoever holds it may return it, from
-/// any thread, and it comes back once.
+/// In the Elixir pool a second return, and a return by another process, change no count. Here the
+/// guard owns the loan and returning consumes it; whichever thread holds the guard may return it,
+/// once.
 #[test]
-fn l28_one_loan_comes_back_once() {
+fn one_loan_comes_back_once() {
     let rig = pool(|b| b);
     let lent = rig.lend();
     std::thread::spawn(move || drop(lent)).join().expect("no panic");
@@ -343,7 +343,7 @@ fn l28_one_loan_comes_back_once() {
 }
 
 #[test]
-fn l29_a_life_cycle() {
+fn a_life_cycle() {
     let rig = pool(|b| b.test_on_borrow(true).test_on_return(true));
     drop(rig.lend());
     drop(rig.lend());
@@ -356,10 +356,10 @@ fn l29_a_life_cycle() {
     assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Closed);
 }
 
-/// L30: invalidate. The source's errors, `not_active` for a second one and `not_owner` for a stranger's,
-/// cannot come up: it consumes the guard.
+/// The Elixir pool's errors `not_active` and `not_owner` cannot occur, because `invalidate` consumes
+/// the guard.
 #[test]
-fn l30_what_is_invalid_is_destroyed() {
+fn an_invalidated_resource_is_destroyed() {
     let rig = pool(|b| b);
     let [kept, bad] = rig.lend_all();
     bad.invalidate();
@@ -367,10 +367,10 @@ fn l30_what_is_invalid_is_destroyed() {
     drop(kept);
 }
 
-/// L31: the source's clear destroys active and idle ones. Here `clear` takes the idle ones, `clear_all`
-/// marks the active ones, which nobody can take from under their borrowers (defect `elixir-clear-takes-borrowed`).
+/// The Elixir pool's `clear` destroys active and idle ones. Here `clear` takes the idle ones, and
+/// `clear_all` marks the active ones, which stay with their borrowers (defect RP-D4).
 #[test]
-fn l31_clear_takes_what_is_idle() {
+fn clear_takes_idle_resources() {
     let rig = pool(|b| b);
     let [lent, idle] = rig.lend_all();
     drop(idle);
@@ -385,9 +385,9 @@ fn l31_clear_takes_what_is_idle() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// After most steps of the source's tests: what is lent is active, what is idle is not.
+/// Borrowed resources are active, idle ones are passive.
 #[test]
-fn what_is_lent_is_active_and_what_is_idle_is_passive() {
+fn borrowed_resources_are_active_and_idle_ones_passive() {
     let rig = pool(|b| b);
     let [lent, idle] = rig.lend_all();
     assert!(lent.active && idle.active);

@@ -1,4 +1,4 @@
-//! L32 to L34 of the source's tests: a crowd counts, and nothing that was counted is lost.
+//! The rest of the Elixir pool's suite: a hundred threads count to fifty each, and the sum is right.
 
 use cabrank::resource_pool::{
     BorrowError, ResourceFactory, ResourcePool, ResourcePoolBuilder, WhenExhausted,
@@ -6,10 +6,10 @@ use cabrank::resource_pool::{
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Makes resources that are counted up.
+/// Creates counters.
 struct Counter;
 
-/// L32 to L34: a hundred threads count to fifty each.
+/// A hundred threads count to fifty each.
 fn crowd(configure: impl FnOnce(Building) -> Building) {
     let pool = configure(ResourcePool::builder(Counter, ()));
     let pool = pool.build().expect("valid");
@@ -57,16 +57,16 @@ impl ResourceFactory for Counter {
 }
 
 #[test]
-fn l32_a_crowd_that_waits_for_a_millisecond() {
+fn a_crowd_that_waits_for_a_millisecond() {
     crowd(|b| b.max_wait(Duration::from_millis(1)));
 }
 
 #[test]
-fn l33_a_crowd_that_waits_for_ten() {
+fn a_crowd_that_waits_for_ten() {
     crowd(|b| b.max_wait(Duration::from_millis(10)));
 }
 
 #[test]
-fn l34_a_crowd_that_does_not_wait() {
+fn a_crowd_that_does_not_wait() {
     crowd(|b| b.when_exhausted(WhenExhausted::Fail));
 }

@@ -1,5 +1,5 @@
-//! Waiting for a resource within an execution (as the interlock asks of every wait): in a permit section, for
-//! who has the resource may have to load before it gives it back.
+//! Waiting for a resource within an execution: the wait is a permit section, because the resource's
+//! borrower may have to load before it returns the resource.
 
 use crate::common::{Background, pool};
 use crate::shared::before_long;
@@ -8,19 +8,19 @@ use cabrank::Interlock;
 use cabrank::execution::interlock::OwnerState;
 use std::sync::mpsc::channel;
 
-/// Whoever has the resource loads while another waits for it: both come to their end.
+/// The borrower loads while another owner waits for its resource: both come to their end.
 #[test]
-fn r80_who_waits_for_a_resource_lets_its_holder_load() {
+fn a_thread_that_waits_for_a_resource_lets_its_borrower_load() {
     let rig = pool(|b| b.max_active(1));
     let interlock = Interlock::new();
-    let (load, told) = channel();
+    let (load, reported) = channel();
     let (has, it_has) = channel();
     let (ilk, theirs) = (interlock.clone(), rig.pool.clone());
     let holder = Background::start(move || {
         ilk.run(|r| {
             let lent = theirs.borrow().expect("the only one");
             has.send(()).expect("the test waits for it");
-            told.recv().expect("the test tells it");
+            reported.recv().expect("the test tells it");
             let loaded = r.load(|_| lent.number);
             drop(lent);
             loaded
@@ -38,9 +38,9 @@ fn r80_who_waits_for_a_resource_lets_its_holder_load() {
     assert_eq!(waits.end().expect("no deadlock"), Ok(1));
 }
 
-/// As a task, likewise.
+/// The same with a task.
 #[test]
-fn r80_a_task_that_waits_for_a_resource_lets_its_holder_load() {
+fn a_task_that_waits_for_a_resource_lets_its_borrower_load() {
     let rig = pool(|b| b.max_active(1));
     let interlock = Interlock::new();
     let lent = rig.lend();
@@ -57,10 +57,10 @@ fn r80_a_task_that_waits_for_a_resource_lets_its_holder_load() {
     assert_eq!(waits.end().expect("no deadlock"), Ok(1));
 }
 
-/// What the permit section is for: without it, the holder is kept from loading for as long as the other
-/// waits. (Here the wait is given up in the end.)
+/// Without the permit section the borrower cannot load while the other waits. (The test ends the
+/// wait.)
 #[test]
-fn without_a_permit_section_the_holder_is_kept_from_loading() {
+fn without_a_permit_section_the_borrower_cannot_load() {
     let rig = pool(|b| b.max_active(1).max_wait(crate::shared::SECOND));
     let interlock = Interlock::new();
     let lent = rig.lend();

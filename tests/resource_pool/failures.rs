@@ -1,11 +1,11 @@
-//! Failures that were seen in pools of today, each by the way it comes about.
+//! Failures that were seen in other pools, one test for each cause.
 
 use crate::common::{Background, Lent, Outcome, Pool, Rig, pool};
 use crate::shared::task::block_on;
 use crate::shared::{Door, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed, ResourceFactory, ResourcePool};
 
-/// Two that come back meet two that wait: each gets one, from the very drop that returned it.
+/// Two returns meet two waiters: the drop that returns a resource serves a waiter.
 #[test]
 fn no_wake_up_is_lost_when_two_returns_meet_two_arrivals() {
     for _ in 0..200 {
@@ -36,9 +36,9 @@ fn no_slot_is_lost_after_a_panic_in_create() {
     assert_eq!(rig.counts(), (0, 1));
 }
 
-/// A waiter for whom a place became free because a creation failed.
+/// A failed creation frees its place for a waiter.
 #[test]
-fn a_panic_in_create_gives_its_place_to_who_waits() {
+fn a_panic_in_create_gives_its_place_to_a_waiter() {
     let rig = pool(|b| b.max_active(1));
     let door = Door::default();
     let theirs = door.clone();
@@ -56,14 +56,14 @@ fn a_panic_in_create_gives_its_place_to_who_waits() {
     drop(waits.end().expect("the place is free"));
 }
 
-/// Nobody is lent what has lived for too long, not even at the very end of its time.
+/// The pool lends no resource at or after the end of its lifetime.
 #[test]
-fn none_is_lent_past_its_lifetime() {
+fn no_resource_is_lent_past_its_lifetime() {
     let rig = pool(|b| b.max_active(1).max_lifetime(10 * SECOND));
     drop(rig.lend());
     rig.clock.advance(10 * SECOND);
     assert_eq!(rig.lend().number, 2);
-    // On return, and by hand-over.
+    // On return, and by a grant.
     let late = rig.lend();
     let waits = rig.queue();
     rig.clock.advance(10 * SECOND);
@@ -71,7 +71,8 @@ fn none_is_lent_past_its_lifetime() {
     assert_eq!(waits.end().expect("a new one").number, 3);
 }
 
-/// Whoever gives up leaves no count behind: before it is served, after, and when it is told of the end.
+/// A borrower that is cancelled leaves no count behind: before its grant, after it, and after the
+/// close.
 #[test]
 fn no_count_is_leaked_by_cancellation() {
     let rig = pool(|b| b.max_active(1));
@@ -86,7 +87,7 @@ fn no_count_is_leaked_by_cancellation() {
             }
             1 => {
                 drop(lent);
-                // What the first had been given is the second's, and then nobody's.
+                // The second waiter gets the first one's grant, and passes it on when it is dropped.
                 drop((first, second));
             }
             _ => {
@@ -100,7 +101,8 @@ fn no_count_is_leaked_by_cancellation() {
     assert_eq!((rig.script.made(), rig.script.alive()), (1, 0));
 }
 
-/// A time-out and a return at the same moment: the loan is the next waiter's, or stock, and never lost.
+/// A time-out and a return at the same moment: the resource goes to the next waiter or to the idle
+/// list.
 #[test]
 fn a_return_that_meets_a_time_out_is_not_lost() {
     for _ in 0..300 {
@@ -117,10 +119,9 @@ fn a_return_that_meets_a_time_out_is_not_lost() {
     }
 }
 
-/// Creations that are given up are not begun again and again: `asynchronous.rs` has it at every await. Here
-/// with threads that time out while others create.
+/// Threads time out while others create. `asynchronous.rs` has the same for tasks, at every await.
 #[test]
-fn time_outs_make_no_more_than_there_may_be() {
+fn time_outs_create_within_the_limits() {
     let rig = pool(|b| b.max_active(2).max_wait(SECOND));
     let door = Door::default();
     let theirs = door.clone();
@@ -140,16 +141,15 @@ fn time_outs_make_no_more_than_there_may_be() {
         assert_eq!(waits.end().unwrap_err(), BorrowError::TimedOut);
     }
     door.open();
-    // Who has begun to make one is not ended by the time.
-    let made = making.map(|made| made.end().expect("it was made"));
+    // A borrower that has begun to create is not ended by its time-out.
+    let made = making.map(|made| made.end().expect("created"));
     assert_eq!((rig.counts(), rig.script.made()), ((2, 0), 2));
     drop(made);
 }
 
-/// However a loan ends, what it leaves is the oldest waiter's: the resource if there is one, else
-/// its place.
+/// However a loan ends, the oldest waiter gets the resource, or else its place.
 #[test]
-fn whatever_becomes_free_is_the_oldest_waiters() {
+fn the_oldest_waiter_gets_what_becomes_free() {
     type End = (usize, fn(&Rig<Pool>, Lent));
     let ends: [End; 8] = [
         (1, |_, lent| drop(lent)),
@@ -196,7 +196,7 @@ fn whatever_becomes_free_is_the_oldest_waiters() {
     }
 }
 
-/// Makes resources that one does not want to have moved.
+/// Creates resources that should not be moved.
 struct Large;
 
 impl ResourceFactory for Large {
@@ -208,7 +208,7 @@ impl ResourceFactory for Large {
     }
 }
 
-/// A large resource is copied by no borrow and no return: it stays where it was put when it was made.
+/// Borrowing and returning copy no large resource: it stays where its creation put it.
 #[test]
 fn a_resource_stays_where_it_is() {
     let pool = ResourcePool::builder(Large, ()).max_active(1).build().expect("valid options");

@@ -1,21 +1,24 @@
-//! Random histories of a keyed pool for tasks, in every combination of its options, whose factory waits, fails
-//! and panics as it likes at each of its calls; and then all goes well, and all has to come to an end.
+//! Random histories of a keyed pool for tasks, in every combination of its options. The factory
+//! waits, fails and panics at random at each of its calls. In the end every call succeeds, and
+//! everything has to come to its end.
 //!
-//! The refinement test compares each step with the specification, for one pool at a time of fewer kinds; here
-//! are the options that it leaves out (loans that look abandoned, jitter, minima of several keys, runs of
-//! the evictor that are bounded), and several things under way at once. Every invariant is asserted in every
-//! section. Asserted here: a resource is used for its own key only; nobody waits for ever; nothing is left
-//! counted that is gone; of a closed pool nothing exists any more, and what exists never exceeds `max_total`,
-//! nor what exists of a key `max_total_per_key`, while these are not changed and nothing is taken back. While a
-//! resource is destroyed, one of its key is asked for, sometimes.
+//! The refinement test compares single steps with the specification. Here are the options that it
+//! leaves out: loans that look abandoned, jitter, minima of several keys, bounded runs of the
+//! evictor, and several calls under way at once. Sometimes a destruction causes a borrow of the same
+//! key.
 //!
-//! `CABRANK_CASES=60000` runs so many instead of the usual 400; `CABRANK_SEED=<n>` begins there.
+//! The pool asserts every invariant in every section. The test asserts: a resource serves its own
+//! key only; every wait ends; all counts are zero in the end; a closed pool is empty; existing
+//! resources stay within `max_total` and `max_total_per_key`, unless these change or a loan is taken
+//! back.
+//!
+//! `CABRANK_CASES=60000` runs so many histories instead of 400; `CABRANK_SEED=<n>` sets the first seed.
 
 use crate::common::locked;
 use crate::shared::SECOND;
 use crate::shared::end_the_run_when_the_library_panics;
+use crate::shared::random::Random;
 use crate::shared::task::Task;
-use crate::stress::Random;
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourcePoolBuilder,
@@ -31,19 +34,19 @@ use std::time::Duration;
 const STEPS: usize = 300;
 const KEYS: usize = 3;
 
-/// The factory's moods.
+/// The factory's behaviour.
 struct Moods {
     random: Mutex<Random>,
-    /// From now on all goes well.
+    /// From now on every call succeeds.
     calm: AtomicBool,
     alive: Alive,
     alive_of: [Alive; KEYS],
     pool: OnceLock<WeakPool>,
-    /// What was asked for while something was destroyed.
+    /// Borrows that began during a destruction.
     asked: Mutex<Vec<Task<Option<Lent>>>>,
 }
 
-/// How many exist, and how many did at once.
+/// How many exist, and the most that ever existed at once.
 #[derive(Default)]
 struct Alive {
     now: AtomicUsize,
@@ -68,17 +71,17 @@ impl Moods {
         let Some(pool) = self.pool.get().and_then(WeakPool::upgrade) else { return };
         let ask = async move { pool.try_borrow_async(&key).await.ok().map(Borrowed::into_owned) };
         let mut task = Task::new(ask);
-        // What it was lent at once comes back at once.
+        // A resource that is lent at once comes back at once.
         if task.poll().is_none() {
             locked(&self.asked).push(task);
         }
     }
-    /// A call that takes some polls, and then ends well, or not.
+    /// Pends for some polls, then succeeds or fails.
     async fn call(&self) -> Result<(), String> {
         let mut polls = 0;
         poll_fn(|_| {
             polls += 1;
-            // Some never end of themselves, until all is calm.
+            // Some calls pend until `calm`.
             let waits = self.one_in(3) || polls > 3 && !self.calm.load(SeqCst);
             if waits { Poll::Pending } else { Poll::Ready(()) }
         })
@@ -145,13 +148,13 @@ struct History {
     clock: ManualClock,
     moods: Arc<Moods>,
     random: Random,
-    /// What is under way; each ends with what it was lent, if it was.
+    /// Calls under way; each ends with its loan, if it gets one.
     tasks: Vec<Task<Option<Lent>>>,
     held: Vec<Lent>,
     most: Most,
 }
 
-/// What may exist in all, and of a key, as long as nobody has changed it.
+/// The limits in all and of a key, until one of them is changed.
 #[derive(Clone, Copy)]
 struct Most {
     in_all: Option<usize>,
@@ -300,7 +303,7 @@ impl History {
 
     fn resize(&mut self) {
         let number = self.random.below(4);
-        // What contradicts the other limits is refused.
+        // The pool refuses values that contradict the other limits.
         let _ = match self.random.below(5) {
             0 => self.pool.set_max_active(1 + number),
             1 => {
@@ -316,7 +319,7 @@ impl History {
         };
     }
 
-    /// From now on all goes well, what is held comes back, and everybody is polled: then all ends.
+    /// Lets every call succeed, returns all loans and polls all tasks: then all ends.
     fn end(mut self) {
         self.moods.calm.store(true, SeqCst);
         self.held.clear();

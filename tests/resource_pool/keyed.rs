@@ -1,4 +1,5 @@
-//! Keys: limits of each and of all, who makes room for whom, and when a key is forgotten.
+//! Keys: limits of each key and of all keys, eviction for another key, and when the pool forgets a
+//! key.
 
 use crate::common::{Keyed, Outcome, Rig, keyed, locked};
 use crate::shared::SECOND;
@@ -10,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A key of which there never was anything has no stock to be kept.
+/// A key without any resource has no idle list to keep up.
 #[test]
 fn a_refused_key_is_forgotten_though_there_is_a_minimum() {
     let rig = keyed(|b| b.min_idle(1).max_total(1));
@@ -20,9 +21,9 @@ fn a_refused_key_is_forgotten_though_there_is_a_minimum() {
     drop(a);
 }
 
-/// Stock that has gone stale while its key was full: the key leaves the line, and keeps nobody back.
+/// An idle resource expires while its key is full: the key leaves the line, and other keys pass.
 #[test]
-fn stale_stock_keeps_no_other_key_waiting() {
+fn an_expired_resource_keeps_no_other_key_waiting() {
     let rig =
         keyed(|b| b.max_active(1).max_total_per_key(2).max_total(3).max_idle_time(10 * SECOND));
     let (a, b) = (rig.lend("a"), rig.lend("b"));
@@ -36,14 +37,14 @@ fn stale_stock_keeps_no_other_key_waiting() {
     assert_eq!(rig.pool.num_active(), 0);
 }
 
-/// Where newcomers may barge, a key leaves the line when one takes what its oldest waiter was in line for.
+/// In an unfair pool, a newcomer takes the place for which its key's oldest waiter is in line.
 #[test]
 fn a_newcomer_that_barges_takes_its_key_out_of_the_line() {
     let rig = keyed(|b| b.fair(false).max_active(1).max_total(1));
     let a = rig.lend("a");
     let (waits_b, waits_a) = (rig.task("b"), rig.task("a"));
     drop(a);
-    // b was woken to try again, and does not yet.
+    // The pool has woken b, which does not retry yet.
     let newcomer = rig.lend("a");
     for mut task in [waits_b, waits_a] {
         assert!(task.poll().is_none());
@@ -52,9 +53,9 @@ fn a_newcomer_that_barges_takes_its_key_out_of_the_line() {
     assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
 }
 
-/// The same, when the maintenance takes it.
+/// The same, where the maintenance evicts it.
 #[test]
-fn stock_that_is_evicted_takes_its_key_out_of_the_line() {
+fn an_eviction_takes_its_key_out_of_the_line() {
     let rig = keyed(|b| b.fair(false).max_total(2).max_total_per_key(1).max_idle_time(5 * SECOND));
     let (a, other) = (rig.lend("a"), rig.lend("c"));
     let (waits_b, waits_a) = (rig.task("b"), rig.task("a"));
@@ -68,22 +69,22 @@ fn stock_that_is_evicted_takes_its_key_out_of_the_line() {
     assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
 }
 
-/// The same, when stock is added.
+/// The same, where one is added.
 #[test]
-fn stock_that_is_added_takes_its_key_out_of_the_line() {
+fn an_addition_takes_its_key_out_of_the_line() {
     let rig = keyed(|b| b.fair(false).max_total(2).max_total_per_key(1));
     let (c, d) = (rig.lend("c"), rig.lend("d"));
     let (mut waits_b, waits_a) = (rig.task("b"), rig.task("a"));
     c.invalidate();
     rig.pool.add(&"a").expect("its place is free");
-    // b was told to try again, and does: it takes the place of what is idle.
+    // The woken b retries, and takes the place of the idle one.
     let b = waits_b.poll().expect("woken").expect("room");
     assert_eq!(rig.pool.num_idle(), 0);
     drop((waits_a, b, d));
     assert_eq!((rig.pool.num_active(), rig.pool.num_waiting()), (0, 0));
 }
 
-/// PROP-RP-WITHIN; without the last of them there may be more than is told (defect `elixir-unbounded-total`).
+/// PROP-RP-WITHIN. Without the limit of all keys more could exist than intended (defect `elixir-unbounded-total`).
 #[test]
 fn each_key_has_its_own_limits_and_all_have_one() {
     let rig = keyed(|b| b.max_active(2).max_idle(1).max_total(3));
@@ -99,10 +100,10 @@ fn each_key_has_its_own_limits_and_all_have_one() {
     assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 2), 2));
 }
 
-/// The place of the least recently used idle one, of whatever key, is the newcomer's; the victim is
-/// destroyed before the new one is made, so that there are never more (PROP-RP-VICTIM).
+/// The victim is the least recently used idle resource of any key. It is destroyed before its
+/// successor is created, so the limit holds throughout (PROP-RP-VICTIM).
 #[test]
-fn the_least_recently_used_makes_room() {
+fn the_least_recently_used_is_the_victim() {
     let rig = keyed(|b| b.max_total(3));
     for key in ["a", "b", "a2"] {
         drop(rig.lend(key));
@@ -117,10 +118,10 @@ fn the_least_recently_used_makes_room() {
     drop((c, d));
 }
 
-/// What makes room for another key is one of its own key until it has been destroyed, whoever asks meanwhile:
-/// borrowers, and who adds or fills up stock (INV-RP-MAX-TOTAL-PER-KEY).
+/// A victim counts for its own key until it is destroyed, for borrowers, additions and refills alike
+/// (INV-RP-MAX-TOTAL-PER-KEY).
 #[test]
-fn what_makes_room_counts_for_its_key_until_it_has_been_destroyed() {
+fn a_victim_counts_for_its_key_until_it_is_destroyed() {
     let rig = keyed(|b| b.max_total(2).max_total_per_key(1));
     drop(rig.lend("a"));
     drop(rig.lend("b"));
@@ -135,7 +136,7 @@ fn what_makes_room_counts_for_its_key_until_it_has_been_destroyed() {
     let asked = locked(&asked).take().expect("it was destroyed");
     assert_eq!(asked, (Err(BorrowError::WouldBlock), 2, 1));
     rig.script.is_well("destroy");
-    // Then there is room for another of it, in the place of b.
+    // Then the key has room again, in the place of b.
     let a = rig.lend("a");
     assert_eq!((a.number, rig.counts(), rig.script.alive()), (4, (2, 0), 2));
     assert_eq!((rig.script.most_alive_of("a"), rig.script.most_alive()), (1, 2));
@@ -143,7 +144,7 @@ fn what_makes_room_counts_for_its_key_until_it_has_been_destroyed() {
 }
 
 #[test]
-fn nothing_is_added_in_the_place_that_a_key_still_has() {
+fn no_addition_in_a_place_that_its_key_still_has() {
     let rig = keyed(|b| b.max_total(3).max_total_per_key(2).min_idle(1));
     let (a, b) = (rig.lend("a"), rig.lend("b"));
     rig.pool.add(&"a").expect("room");
@@ -152,7 +153,7 @@ fn nothing_is_added_in_the_place_that_a_key_still_has() {
     let answer = added.clone();
     rig.script.on("destroy", move |number| {
         if number == 3 {
-            // There is room in all, and of its key there is not.
+            // The pool has room, but the key does not.
             drop(locked(&b).take().map(Borrowed::detach));
             *locked(&answer) = Some(pool.add(&"a"));
             pool.maintain();
@@ -162,16 +163,16 @@ fn nothing_is_added_in_the_place_that_a_key_still_has() {
     let c = rig.lend("c");
     assert_eq!(*locked(&added), Some(Err(AddError::Full)));
     assert_eq!((rig.pool.num_idle_of(&"a"), rig.script.most_alive_of("a")), (0, 2));
-    // It has been destroyed: its key is filled up again.
+    // After the destruction the key is refilled.
     rig.pool.maintain();
     assert_eq!((rig.pool.num_idle_of(&"a"), rig.script.most_alive_of("a")), (1, 2));
     drop((a, c));
 }
 
-/// Whoever waits for a key that is full only by what makes room for another is served once that has been
-/// destroyed, or stays after all.
+/// The key is full only because of a victim. Its waiter is served once the victim is destroyed or
+/// spared.
 #[test]
-fn who_waits_for_the_end_of_what_makes_room_is_served() {
+fn a_waiter_for_the_end_of_a_victim_is_served() {
     let rig = keyed(|b| b.max_total(2).max_total_per_key(1));
     drop(rig.lend("a"));
     drop(rig.lend("b"));
@@ -192,7 +193,7 @@ fn who_waits_for_the_end_of_what_makes_room_is_served() {
     assert_eq!((rig.script.most_alive_of("a"), rig.script.made()), (1, 4));
     drop(c);
 
-    // A place that was granted in its stead, and is given back.
+    // A place granted in its stead is given back.
     let rig = keyed(|b| b.max_total(2).max_total_per_key(1));
     let (a, b) = (rig.lend("a"), rig.lend("b"));
     let granted = rig.task("c");
@@ -204,9 +205,9 @@ fn who_waits_for_the_end_of_what_makes_room_is_served() {
     drop(b);
 }
 
-/// So is its place free again if the destruction fails.
+/// A failed destruction frees the place too.
 #[test]
-fn what_makes_room_gives_its_place_back_though_its_destruction_panics() {
+fn a_victim_frees_its_place_though_its_destruction_panics() {
     let rig = keyed(|b| b.max_total(2).max_total_per_key(1));
     drop(rig.lend("a"));
     drop(rig.lend("b"));
@@ -218,9 +219,9 @@ fn what_makes_room_gives_its_place_back_though_its_destruction_panics() {
     assert_eq!((rig.script.most_alive_of("a"), rig.script.most_alive()), (1, 2));
 }
 
-/// So does stock of its own that must not be lent any more, whichever limit is reached, and before another's.
+/// An expired resource of the same key is the first victim, whichever limit is reached.
 #[test]
-fn what_is_over_makes_room_for_its_own_key() {
+fn an_expired_resource_is_the_victim_of_its_own_key() {
     let rig = keyed(|b| b.max_total(3).max_total_per_key(1).max_idle_time(SECOND));
     drop(rig.lend("a"));
     rig.clock.advance(2 * SECOND);
@@ -238,9 +239,9 @@ fn what_is_over_makes_room_for_its_own_key() {
     assert_eq!((rig.pool.num_idle_of(&"other"), rig.script.most_alive()), (1, 2));
 }
 
-/// The life of what is made in its place begins when it has been destroyed, however long that took.
+/// The successor's lifetime begins after the victim's destruction, however long that takes.
 #[test]
-fn what_makes_room_takes_nothing_off_the_life_of_the_next() {
+fn a_victims_destruction_does_not_shorten_the_next_lifetime() {
     let rig = keyed(|b| b.max_total(1).max_lifetime(10 * SECOND));
     let clock = rig.clock.clone();
     rig.script.on("destroy", move |_| {
@@ -255,9 +256,10 @@ fn what_makes_room_takes_nothing_off_the_life_of_the_next() {
     assert_eq!(rig.lend("b").number, 2);
 }
 
-/// Its own stock first, then room, and only then another's (PROP-RP-IDLE-FIRST).
+/// A borrower takes an idle resource of its key first, then room, then a victim
+/// (PROP-RP-IDLE-FIRST).
 #[test]
-fn nobody_is_evicted_where_there_is_room_or_stock() {
+fn no_victim_where_there_is_room_or_an_idle_resource() {
     let rig = keyed(|b| b.max_total(2));
     drop(rig.lend("a"));
     drop(rig.lend("b"));
@@ -270,7 +272,7 @@ fn nobody_is_evicted_where_there_is_room_or_stock() {
     assert_eq!(rig.script.most_alive(), 2);
 }
 
-/// A creation that fails in the place of a victim: the place is free, for the next.
+/// A creation fails in a victim's place: the next borrower gets the place.
 #[test]
 fn a_failure_in_a_victims_place_leaves_it_free() {
     let rig = keyed(|b| b.max_total(1));
@@ -282,9 +284,10 @@ fn a_failure_in_a_victims_place_leaves_it_free() {
     drop(rig.lend("b"));
 }
 
-/// A key at its own limit keeps no other waiting, though its waiters came first (PROP-RP-FULL-KEY).
+/// Waiters of a key at its own limit keep no other key waiting, though they came first
+/// (PROP-RP-FULL-KEY).
 #[test]
-fn a_full_key_blocks_nobody() {
+fn a_full_key_blocks_no_other_key() {
     let rig = keyed(|b| b.max_active(1).max_total(3));
     let (a, b, c) = (rig.lend("a"), rig.lend("b"), rig.lend("c"));
     let mut first = rig.task("a");
@@ -299,7 +302,7 @@ fn a_full_key_blocks_nobody() {
     assert_eq!((rig.pool.num_active(), rig.script.most_alive()), (0, 3));
 }
 
-/// And one at its limit of what exists.
+/// The same for the limit on existing resources.
 #[test]
 fn max_total_per_key_blocks_its_key_only() {
     let rig = keyed(|b| b.max_total_per_key(1));
@@ -315,7 +318,7 @@ fn max_total_per_key_blocks_its_key_only() {
     assert_eq!(rig.pool.num_idle_of(&"a"), 1);
 }
 
-/// What becomes free goes to the oldest waiter that can use it, in the order of arrival over all keys.
+/// A free place or resource goes to the oldest waiter of any key that can use it.
 /// PROP-RP-NO-OVERTAKING.
 #[test]
 fn the_oldest_waiter_of_all_keys_is_served_first() {
@@ -335,8 +338,7 @@ fn the_oldest_waiter_of_all_keys_is_served_first() {
     assert_eq!(rig.script.most_alive(), 2);
 }
 
-/// A waiter that gives up what it was granted passes it on, to whatever key (PROP-RP-LATE-GRANT; defect
-/// `elixir-late-grant`).
+/// A dropped waiter passes its grant on, to whatever key (PROP-RP-LATE-GRANT; defect `elixir-late-grant`).
 #[test]
 fn a_grant_is_passed_on_to_another_key() {
     let rig = keyed(|b| b.max_total(1));
@@ -349,7 +351,7 @@ fn a_grant_is_passed_on_to_another_key() {
 }
 
 #[test]
-fn a_key_is_forgotten_when_there_is_nothing_of_it() {
+fn a_key_without_resources_and_waiters_is_forgotten() {
     let rig = keyed(|b| b);
     for key in ["a", "b", "c"] {
         drop(rig.lend(key));
@@ -366,7 +368,7 @@ fn a_key_is_forgotten_when_there_is_nothing_of_it() {
     assert!(rig.pool.borrow(&"d").is_err());
     assert_eq!((rig.pool.num_keys(), rig.pool.num_total()), (0, 0));
     rig.script.is_well("create");
-    // Waiting keeps a key, too.
+    // A waiter keeps its key.
     let full = keyed(|b| b.max_total(1));
     let lent = full.lend("a");
     let waits = full.task("b");
@@ -377,16 +379,20 @@ fn a_key_is_forgotten_when_there_is_nothing_of_it() {
 }
 
 #[test]
-fn stock_is_added_by_key() {
+fn resources_are_added_by_key() {
     let rig = keyed(|b| b.max_idle(2).max_total(3));
     rig.pool.prefill(&"a", 2).expect("room");
     assert_eq!(rig.pool.add(&"a"), Err(AddError::Full), "max_idle");
     rig.pool.add(&"b").expect("room");
-    assert_eq!(rig.pool.add(&"b"), Err(AddError::Full), "max_total: nobody is evicted for stock");
+    assert_eq!(
+        rig.pool.add(&"b"),
+        Err(AddError::Full),
+        "max_total: an addition evicts no resource"
+    );
     assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (2, 1));
 }
 
-/// It is plain data, with the key of each.
+/// The snapshot is plain data, with each key.
 #[test]
 fn the_snapshot_can_be_written() {
     let rig = keyed(|b| b.max_lifetime(60 * SECOND));
@@ -427,7 +433,7 @@ fn the_snapshot_has_every_key() {
     drop((lent, waits));
 }
 
-/// Keys whose hashes are all the same.
+/// Keys whose hashes are all equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Colliding(u8);
 
@@ -448,13 +454,13 @@ impl ResourceFactory for Numbers {
 }
 
 #[test]
-fn keys_of_the_same_hash_are_told_apart() {
+fn keys_of_the_same_hash_are_distinguished() {
     let pool = KeyedResourcePool::builder(Numbers).max_active(2).build().expect("valid");
     for key in (0..9).chain((0..9).rev()) {
         assert_eq!(*pool.borrow(&Colliding(key)).expect("room"), key);
     }
     assert_eq!((pool.num_keys(), pool.num_idle()), (9, 9));
-    // Some of them are forgotten while others are looked up.
+    // The pool forgets some keys while threads look others up.
     std::thread::scope(|scope| {
         for worker in 0..3_u8 {
             let pool = &pool;
@@ -477,8 +483,8 @@ fn keys_of_the_same_hash_are_told_apart() {
     assert_eq!((pool.num_keys(), pool.num_total(), pool.num_active()), (0, 0, 0));
 }
 
-/// A place that was granted together with the victim that has it, and not picked up: whatever comes in
-/// between, both come to their end.
+/// A waiter does not pick up a place that was granted with its victim. Whatever happens meanwhile,
+/// both the grant and the victim come to their end.
 #[test]
 fn a_grant_with_a_victim_ends_in_every_way() {
     let meanwhile: [fn(&Rig<Keyed>); 5] = [
@@ -502,20 +508,21 @@ fn a_grant_with_a_victim_ends_in_every_way() {
             drop(a);
             happens(&rig);
             if picked_up && rig.pool.is_closed() {
-                let told = task.poll().expect("it was told").map(drop);
-                assert_eq!((told, rig.script.made()), (Err(BorrowError::Closed), 1), "{nth}");
+                let reported = task.poll().expect("the grant").map(drop);
+                assert_eq!((reported, rig.script.made()), (Err(BorrowError::Closed), 1), "{nth}");
             } else if picked_up {
-                let lent = task.poll().expect("it was granted").expect("made in its place");
+                let lent = task.poll().expect("it was granted").expect("created in its place");
                 assert_eq!((lent.number, rig.script.alive()), (2, 1), "{nth}");
             }
             drop(task);
-            // It stays after all, unless all was cleared or closed meanwhile; what came of it after that is idle.
+            // The victim is spared, unless all was cleared or closed meanwhile; a resource created
+            // later is idle.
             let idle = rig.pool.num_idle();
             let stays = [true, false, picked_up, picked_up, true][nth];
             assert_eq!(idle, usize::from(stays), "{nth}");
             assert_eq!((rig.pool.num_active(), rig.pool.num_total()), (0, idle), "{nth}");
             assert_eq!(rig.script.alive(), idle, "{nth}");
-            // Its key has its place again.
+            // The victim's key has its place again.
             assert_eq!(rig.pool.try_borrow(&"a").is_ok(), !rig.pool.is_closed(), "{nth}");
             rig.pool.close();
             assert!(rig.pool.wait_closed(std::time::Duration::ZERO));
@@ -524,10 +531,10 @@ fn a_grant_with_a_victim_ends_in_every_way() {
     }
 }
 
-/// What was to make room, and need not, is as old as it was (PROP-RP-SPARED): it went to the newest end once.
-/// And it leaves, if its key was cleared meanwhile.
+/// A spared victim keeps its age (PROP-RP-SPARED): an earlier version moved it to the newest end. It
+/// leaves if its key was cleared meanwhile.
 #[test]
-fn what_need_not_make_room_stays_where_it_was() {
+fn a_spared_victim_stays_in_its_place() {
     for clears in [false, true] {
         let rig = keyed(|b| b.max_total(3).max_idle_time(10 * SECOND));
         let [a, b, c] = ["a", "b", "c"].map(|key| rig.lend(key));

@@ -1,4 +1,4 @@
-//! How a key is found while its own code, which is foreign, changes what there is to be found.
+//! Looking up a key while the key's own code changes the table.
 
 use crate::common::locked;
 use crate::shared::{end_the_run_when_the_library_panics, soon};
@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-/// A key that does something when it is compared and when it is cloned. Its hash is its first letter.
+/// A key that acts when it is compared and when it is cloned. Its hash is its first letter.
 struct Busy(&'static str, Arc<Doing>);
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ struct Doing {
 }
 
 impl Doing {
-    /// Is done once at a time: what it does itself it does in peace.
+    /// Acts, unless an act is under way.
     fn act(&self) {
         let act = locked(&self.act).take();
         if let Some(mut act) = act {
@@ -34,12 +34,12 @@ impl Doing {
     fn stop(&self) {
         *locked(&self.act) = None;
     }
-    /// How often it was compared and cloned while it did something.
+    /// Returns how often it was compared and cloned while it acted.
     fn counts(&self) -> (usize, usize) {
         (self.compared.load(SeqCst), self.cloned.load(SeqCst))
     }
     fn count(&self, what: &AtomicUsize) {
-        // Not what the act itself looks up.
+        // Skips look-ups by the act itself.
         if locked(&self.act).is_some() {
             what.fetch_add(1, SeqCst);
         }
@@ -85,8 +85,8 @@ fn pool() -> (Pool, Arc<Doing>) {
     (pool, Arc::default())
 }
 
-/// Other keys come and go, of another hash and of the same, whenever this one is compared or cloned: it is
-/// cloned once, and compared with each that is there.
+/// At each comparison and clone of this key, other keys come and go, of its hash and of another. The
+/// key is cloned once, and compared once with each other key of its hash.
 #[test]
 fn a_look_up_does_not_begin_again_when_other_keys_change() {
     for others in [["b1", "b2"], ["a1", "a2"]] {
@@ -107,7 +107,7 @@ fn a_look_up_does_not_begin_again_when_other_keys_change() {
     }
 }
 
-/// The very key that is compared has nothing left by then: it is there, and found, all the same.
+/// The compared key loses its last resource meanwhile: it stays in the table, and is found.
 #[test]
 fn a_key_that_is_compared_is_not_forgotten() {
     let (pool, doing) = pool();
@@ -125,7 +125,7 @@ fn a_key_that_is_compared_is_not_forgotten() {
     assert_eq!(pool.num_active_of(&Busy("a", doing)), 0);
 }
 
-/// Nothing is held by a look-up that did not come to its end.
+/// A look-up that panics releases its pin.
 #[test]
 fn a_look_up_that_panics_lets_go() {
     let (pool, doing) = pool();

@@ -1,5 +1,5 @@
-//! The resource pool: its conformance to the source's tests (L1 to L34), the sixteen rulings, every option,
-//! keys, the asynchronous form, and the failures seen in other pools.
+//! The resource pool: the Elixir pool's suite, every option, keys, the asynchronous form,
+//! maintenance, failures seen in other pools, and its refinement of the specification.
 
 #[path = "../common/mod.rs"]
 mod shared;
@@ -15,8 +15,7 @@ mod conformance;
 mod crowds;
 mod executions;
 mod failures;
-mod foreign_code;
-mod handed_over;
+mod grants;
 mod histories;
 mod keyed;
 mod looking_up;
@@ -31,3 +30,4 @@ mod stress;
 mod unfinished;
 mod unwilling;
 mod upkeep;
+mod user_code;

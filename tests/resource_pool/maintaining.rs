@@ -1,4 +1,4 @@
-//! What is due at a time: what leaves and what is tested, and until when it sleeps.
+//! Maintenance: what it evicts and tests, when, and for how long it sleeps.
 
 use crate::common::{Background, Got, Outcome, Pool, Script, keyed, pool};
 use crate::shared::task::Task;
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Of two keys, the one that is due first is what the maintenance sleeps until, though the other's has
-/// been idle for longer.
+/// The maintenance sleeps until the first resource of any key is due, though another has been idle
+/// for longer.
 #[test]
 fn the_maintenance_wakes_for_the_first_that_is_due_of_all_keys() {
     let rig = keyed(|b| b.min_idle(1).soft_max_idle_time(5 * SECOND).max_idle_time(100 * SECOND));
@@ -21,9 +21,9 @@ fn the_maintenance_wakes_for_the_first_that_is_due_of_all_keys() {
     assert_eq!(rig.due(), Some(5 * SECOND));
 }
 
-/// It would never sleep, else.
+/// Otherwise it would never sleep.
 #[test]
-fn what_is_being_tested_is_not_due() {
+fn a_resource_under_test_is_not_due() {
     let rig = pool(|b| b.max_idle_time(5 * SECOND));
     drop(rig.lend());
     rig.pool.retain(|_, _| {
@@ -35,9 +35,9 @@ fn what_is_being_tested_is_not_due() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// A key at its own limit cannot be filled up, and is not due though its back-off is over.
+/// A key at its own limit cannot be refilled: it is not due, though its back-off has ended.
 #[test]
-fn a_key_that_is_full_is_not_due_for_stock() {
+fn a_full_key_is_not_due_for_a_refill() {
     let rig = keyed(|b| b.min_idle(1).max_total_per_key(2));
     let one = rig.lend("a");
     rig.script.fails("create");
@@ -52,13 +52,13 @@ fn a_key_that_is_full_is_not_due_for_stock() {
     drop(one);
 }
 
-/// A victim that gets its place again ends when its time is over, not when a younger one's is.
+/// A spared victim expires at its own time, not at a younger one's.
 #[test]
 fn a_victim_that_was_spared_ends_in_time() {
     let rig = keyed(|b| b.max_active(Limit::None).max_total(17).max_lifetime(20 * SECOND));
     let a = rig.lend("a");
     rig.clock.advance(10 * SECOND);
-    // Of the same class of lifetimes as the first, but younger.
+    // In the same class of lifetimes as the first, but younger.
     let others: Vec<_> = (0..16).map(|_| rig.lend("c")).collect();
     let task = rig.task("b");
     drop(a);
@@ -71,7 +71,7 @@ fn a_victim_that_was_spared_ends_in_time() {
     drop(others);
 }
 
-/// By age, the oldest first, and exactly when it is due; after that, nothing is due.
+/// Each expires by age, the oldest first, exactly when it is due; then no pass is due.
 /// PROP-RP-EVICTED.
 #[test]
 fn each_is_due_when_its_own_time_has_come() {
@@ -89,9 +89,9 @@ fn each_is_due_when_its_own_time_has_come() {
     assert_eq!((rig.due(), rig.counts()), (None, (0, 0)));
 }
 
-/// Whoever lets as much time pass as it says finds it due: a time between two nanoseconds was cut short.
+/// After the returned time the resource is due: an earlier version cut fractions of a nanosecond.
 #[test]
-fn what_is_due_is_due_when_it_says() {
+fn a_resource_is_due_at_the_returned_time() {
     let rig = pool(|b| b.max_idle_time(SECOND));
     drop(rig.lend());
     rig.clock.advance(SECOND * 3 / 10);
@@ -101,18 +101,18 @@ fn what_is_due_is_due_when_it_says() {
     assert_eq!((rig.due(), rig.counts()), (None, (0, 0)));
 }
 
-/// What is due at the end of the clock's time never is.
+/// A due time beyond the end of the clock's time never comes.
 #[test]
-fn nothing_is_due_at_the_end_of_time() {
+fn no_resource_is_due_at_the_end_of_time() {
     let rig = pool(|b| b.max_idle_time(SECOND));
     rig.clock.advance(Duration::MAX);
     drop(rig.lend());
     assert_eq!((rig.due(), rig.counts()), (None, (0, 1)));
 }
 
-/// The hard time counts for all, the soft one for those that no minimum protects.
+/// The hard limit applies to all, the soft one only above the minimum.
 #[test]
-fn the_hard_time_minds_no_minimum() {
+fn the_hard_limit_ignores_the_minimum() {
     let rig = pool(|b| b.min_idle(2).soft_max_idle_time(10 * SECOND).max_idle_time(20 * SECOND));
     drop(rig.lend_all::<3>());
     assert_eq!(rig.due(), Some(10 * SECOND));
@@ -120,14 +120,14 @@ fn the_hard_time_minds_no_minimum() {
     assert_eq!((rig.due(), rig.counts()), (Some(10 * SECOND), (0, 2)));
     rig.clock.advance(10 * SECOND);
     rig.pool.maintain();
-    // Destroyed, and made anew: the minimum is filled up after an eviction.
+    // The eviction is followed by a refill of the minimum.
     assert_eq!((rig.counts(), rig.script.made(), rig.script.alive()), ((0, 2), 5, 2));
 }
 
-/// Nothing is lent, and what fills the pool must not be lent any more: its place is its borrower's, who destroys
-/// it first (PROP-RP-VICTIM). It was told once that the pool is exhausted.
+/// Expired idle resources fill the pool: a borrower destroys one and takes its place
+/// (PROP-RP-VICTIM). An earlier version returned "exhausted".
 #[test]
-fn what_is_over_makes_room_for_its_borrower() {
+fn an_expired_resource_makes_room_for_a_borrower() {
     type Builder = ResourcePoolBuilder<Script, Pool>;
     let times: [fn(Builder) -> Builder; 2] =
         [|b| b.max_idle_time(SECOND), |b| b.max_lifetime(SECOND)];
@@ -158,9 +158,9 @@ fn what_is_over_makes_room_for_its_borrower() {
     }
 }
 
-/// The same for who waits; and if it does not come for it, what was to make room leaves.
+/// The same for a waiter. If it is dropped, the victim still leaves.
 #[test]
-fn what_is_over_makes_room_for_who_waits() {
+fn an_expired_resource_makes_room_for_a_waiter() {
     for comes in [true, false] {
         let rig = pool(|b| b.max_active(1).max_total(2).max_idle(2).max_idle_time(SECOND));
         let lent = rig.lend();
@@ -180,9 +180,9 @@ fn what_is_over_makes_room_for_who_waits() {
     }
 }
 
-/// What is lent is not evicted, and a borrower is not lent what is due and still there (PROP-RP-FRESH).
+/// The maintenance evicts no borrowed resource, and the pool lends none that is due (PROP-RP-FRESH).
 #[test]
-fn nothing_that_is_lent_is_evicted_and_nothing_due_is_lent() {
+fn borrowed_resources_are_not_evicted_and_due_ones_not_lent() {
     let rig = pool(|b| b.max_idle_time(10 * SECOND));
     let [lent, idle] = rig.lend_all();
     drop(idle);
@@ -196,9 +196,9 @@ fn nothing_that_is_lent_is_evicted_and_nothing_due_is_lent() {
     assert_eq!(rig.due(), Some(10 * SECOND), "it counts from the return");
 }
 
-/// Lifetimes count from when one began to be made, for what is lent and what is idle.
+/// A lifetime begins with the creation, for borrowed and idle resources.
 #[test]
-fn a_lifetime_ends_in_stock_or_on_return() {
+fn a_lifetime_ends_while_idle_or_on_return() {
     let rig = pool(|b| b.max_lifetime(10 * SECOND));
     let [lent, idle] = rig.lend_all();
     rig.clock.advance(6 * SECOND);
@@ -211,7 +211,7 @@ fn a_lifetime_ends_in_stock_or_on_return() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// What was made at once does not end at once: sixteen ends, spread over the jitter.
+/// Resources created together do not expire together: jitter spreads sixteen ends.
 #[test]
 fn lifetimes_are_spread() {
     let rig = pool(|b| b.max_active(32).max_lifetime(100 * SECOND).lifetime_jitter(16 * SECOND));
@@ -227,7 +227,7 @@ fn lifetimes_are_spread() {
     assert_eq!(left, expected);
 }
 
-/// Runs that far apart, and so many in each.
+/// The interval between runs, and the number evicted in each.
 #[test]
 fn runs_are_apart_and_evict_so_many() {
     let rig = pool(|b| b.max_idle_time(SECOND).eviction_interval(10 * SECOND).evictions_per_run(2));
@@ -241,7 +241,7 @@ fn runs_are_apart_and_evict_so_many() {
     assert_eq!(idle, [5, 3, 3, 1, 1, 0, 0, 0]);
 }
 
-/// Each in its turn, two in each run; those that fail leave, and stock is filled up.
+/// Two are tested in each run, in turn. Those that fail leave, and the minimum is refilled.
 #[test]
 fn idle_ones_are_tested_in_turns() {
     let rig = pool(|b| {
@@ -265,10 +265,10 @@ fn idle_ones_are_tested_in_turns() {
     assert_eq!(rig.events(), ["m: Invalid"]);
 }
 
-/// A test does not make a resource look younger, and nobody is lent one that is being tested.
+/// A test does not make a resource look younger, and the pool does not lend it meanwhile.
 /// PROP-RP-UNDER-TEST.
 #[test]
-fn what_is_tested_keeps_its_place_and_is_not_lent() {
+fn a_resource_under_test_keeps_its_place_and_is_not_lent() {
     let rig =
         pool(|b| b.max_active(2).max_total(1).test_while_idle(true).eviction_interval(SECOND));
     drop(rig.lend());
@@ -283,13 +283,13 @@ fn what_is_tested_keeps_its_place_and_is_not_lent() {
     });
     rig.clock.advance(SECOND);
     rig.pool.maintain();
-    // It was to be cleared, and was as soon as it could be.
+    // It was marked to be cleared, and left after its test.
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// Who waits while the only one is tested gets it as soon as the test is over.
+/// A waiter gets the only resource as soon as its test has ended.
 #[test]
-fn a_waiter_gets_what_was_tested() {
+fn a_waiter_gets_the_tested_resource() {
     let rig = pool(|b| b.max_total(1).test_while_idle(true).eviction_interval(SECOND));
     drop(rig.lend());
     let door = Door::default();

@@ -1,4 +1,4 @@
-//! The minimum: what is filled up, for which keys and until when, and what becomes of failures.
+//! The minimum: which keys are refilled, until when, and how failures back off.
 
 use crate::common::{Background, Lent, Outcome, Script, keyed, locked, pool};
 use crate::shared::{SECOND, end_the_run_when_the_library_panics};
@@ -12,9 +12,9 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A minimum that is no more is not filled up.
+/// A minimum that was lowered to zero is not refilled.
 #[test]
-fn a_minimum_that_was_taken_back_fills_nothing() {
+fn a_minimum_of_zero_is_not_refilled() {
     let rig = pool(|b| b);
     rig.pool.set_min_idle(2).expect("valid");
     rig.pool.set_min_idle(0).expect("valid");
@@ -39,9 +39,9 @@ fn the_reaper_minds_the_minimum() {
     assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 4));
 }
 
-/// What was lent and came back makes the stock whole: nothing is to be made.
+/// A returned loan restores the minimum, so no creation is needed.
 #[test]
-fn a_minimum_that_is_met_again_fills_nothing() {
+fn a_restored_minimum_is_not_refilled() {
     let rig = pool(|b| b.min_idle(2));
     rig.pool.prefill(2).expect("room");
     drop(rig.lend_all::<2>());
@@ -49,7 +49,7 @@ fn a_minimum_that_is_met_again_fills_nothing() {
     assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 2));
 }
 
-/// The key that had to make room is below its minimum afterwards.
+/// Eviction for another key leaves the victim's key below its minimum.
 #[test]
 fn a_minimum_is_filled_up_again_for_the_key_that_made_room() {
     let rig = keyed(|b| b.min_idle(1).max_total(3));
@@ -63,9 +63,9 @@ fn a_minimum_is_filled_up_again_for_the_key_that_made_room() {
     drop(two);
 }
 
-/// A key of which nothing could ever be made is not kept, and not tried by itself.
+/// The pool forgets a key whose every creation failed, and does not refill it.
 #[test]
-fn a_key_of_which_nothing_is_made_has_no_minimum() {
+fn a_key_without_a_creation_has_no_minimum() {
     let rig = keyed(|b| b.min_idle(1));
     rig.script.fails("create");
     for key in ["a", "b", "c"] {
@@ -79,7 +79,7 @@ fn a_key_of_which_nothing_is_made_has_no_minimum() {
     assert_eq!((rig.pool.num_keys(), rig.script.calls().as_str()), (0, ""));
 }
 
-/// While the first one of a key is being made, nobody knows whether any can be.
+/// A key has a minimum only after its first creation has succeeded.
 #[test]
 fn a_key_is_filled_up_from_when_its_first_one_is_lent() {
     let rig = keyed(|b| b.min_idle(1));
@@ -97,10 +97,10 @@ fn a_key_is_filled_up_from_when_its_first_one_is_lent() {
     drop(lent);
 }
 
-/// Its last one was cleared, given up, evicted or taken for another key: the key is forgotten, and its
-/// minimum with it, until somebody borrows it again.
+/// The key's last resource was cleared, dropped, evicted or replaced: the pool forgets the key and
+/// its minimum until the next borrow.
 #[test]
-fn a_key_of_which_nothing_is_left_has_no_minimum() {
+fn a_forgotten_key_has_no_minimum() {
     type End = fn(&crate::common::Rig<crate::common::Keyed>);
     let ends: [End; 4] = [
         |rig| rig.pool.clear_key(&"a"),
@@ -121,9 +121,9 @@ fn a_key_of_which_nothing_is_left_has_no_minimum() {
     }
 }
 
-/// Of a key whose creations fail, one that is lent keeps the attempts going; with its end they end.
+/// One loan of a failing key keeps the attempts going; its end ends them.
 #[test]
-fn a_key_that_fails_is_tried_while_something_of_it_is_left() {
+fn a_failing_key_is_tried_while_a_loan_of_it_is_left() {
     let rig = keyed(|b| b.min_idle(1));
     let lent = rig.lend("a");
     rig.script.fails("create");
@@ -136,7 +136,7 @@ fn a_key_that_fails_is_tried_while_something_of_it_is_left() {
     assert_eq!((rig.due(), rig.pool.num_keys()), (None, 0));
 }
 
-/// A failure is its key's, also if that was forgotten when it failed, and another has its number by now.
+/// A failure belongs to its key, even if the key was forgotten meanwhile and another has its index.
 #[test]
 fn a_key_is_not_left_alone_for_the_failure_of_a_forgotten_one() {
     type Shared = Arc<(OnceLock<WeakKeyedResourcePool<&'static str, Script>>, Mutex<Option<Lent>>)>;
@@ -165,9 +165,9 @@ fn a_key_is_not_left_alone_for_the_failure_of_a_forgotten_one() {
     drop(locked(&shared.1).take());
 }
 
-/// What comes into stock too late is destroyed: who adds to a pool that is closed meanwhile is told so.
+/// A resource that reaches the idle list after the close is destroyed, and `add` returns the error.
 #[test]
-fn what_is_added_while_the_pool_closes_is_not_there() {
+fn an_addition_during_the_close_fails() {
     type Late = fn(&crate::common::Rig<crate::common::Pool>);
     let cases: [(Late, Result<(), AddError<String>>); 3] = [
         (|rig| rig.pool.close(), Err(AddError::Closed)),
@@ -186,9 +186,9 @@ fn what_is_added_while_the_pool_closes_is_not_there() {
     }
 }
 
-/// What is over when it comes into stock is no better than what cannot be made.
+/// A resource that has expired on arrival counts as a failure.
 #[test]
-fn what_is_dead_on_arrival_backs_off() {
+fn a_resource_that_expires_on_arrival_backs_off() {
     let rig = pool(|b| b.min_idle(1).max_lifetime(SECOND));
     let clock = rig.clock.clone();
     rig.script.on("create", move |_| {
@@ -210,10 +210,9 @@ fn what_is_dead_on_arrival_backs_off() {
     assert_eq!(tested.due().expect("again").as_millis(), 500);
 }
 
-/// After a failure stock is not filled up for half a second, then for twice as long with each
-/// further one, and for a minute at most; then all is as before.
+/// The back-off after a failure is half a second; it doubles up to a minute. A success ends it.
 #[test]
-fn filling_up_backs_off() {
+fn a_refill_backs_off() {
     let rig = pool(|b| b.min_idle(1));
     rig.script.fails("create");
     let mut pauses = Vec::new();
@@ -231,7 +230,7 @@ fn filling_up_backs_off() {
     rig.script.panics("create");
     rig.pool.maintain();
     assert_eq!(rig.events(), [r#"m: CreateFailed(Panicked("on purpose"))"#]);
-    // A borrower is not concerned.
+    // Borrowers ignore the back-off.
     rig.script.is_well("create");
     drop(rig.lend());
     rig.pool.clear();
@@ -242,10 +241,10 @@ fn filling_up_backs_off() {
     assert_eq!(rig.due().expect("again").as_millis(), 500);
 }
 
-/// The same while the listener is told, and what failed is destroyed: whoever maintains the pool then, there or
-/// elsewhere, finds that it is left alone.
+/// The back-off has begun by the time the listener is notified or a failed resource is destroyed:
+/// maintenance then leaves the key alone.
 #[test]
-fn filling_up_has_backed_off_when_the_listener_is_told() {
+fn a_refill_has_backed_off_when_the_listener_is_notified() {
     end_the_run_when_the_library_panics();
     for (call, calls) in [
         ("create", "create"),
@@ -254,13 +253,13 @@ fn filling_up_has_backed_off_when_the_listener_is_told() {
     ] {
         for panics in [false, true] {
             let (script, clock) = (Script::default(), ManualClock::new());
-            let told = Arc::new(AtomicUsize::new(0));
+            let reported = Arc::new(AtomicUsize::new(0));
             let pool = Arc::new(OnceLock::<WeakResourcePool<Script>>::new());
             let maintain = {
-                let (pool, script, told) = (pool.clone(), script.clone(), told.clone());
+                let (pool, script, reported) = (pool.clone(), script.clone(), reported.clone());
                 move || {
-                    told.fetch_add(1, SeqCst);
-                    // What is tried again is seen.
+                    reported.fetch_add(1, SeqCst);
+                    // A retry would be visible here.
                     script.is_well(call);
                     let pool = pool.get().and_then(WeakResourcePool::upgrade).expect("it is open");
                     pool.maintain();
@@ -283,7 +282,7 @@ fn filling_up_has_backed_off_when_the_listener_is_told() {
             }
             built.maintain();
             assert_eq!(script.calls(), calls);
-            assert!(told.load(SeqCst) > 0);
+            assert!(reported.load(SeqCst) > 0);
             clock.advance(SECOND / 2);
             built.maintain();
             assert_eq!((built.num_idle(), built.num_total()), (3, 3));
@@ -291,9 +290,9 @@ fn filling_up_has_backed_off_when_the_listener_is_told() {
     }
 }
 
-/// Bounded by what may exist (PROP-RP-REFILLED).
+/// The limits bound it (PROP-RP-REFILLED).
 #[test]
-fn the_minimum_takes_no_more_than_there_may_be() {
+fn the_minimum_stays_within_the_limits() {
     let rig = pool(|b| b.min_idle(2).max_total(3));
     let two = rig.lend_all::<2>();
     rig.pool.maintain();

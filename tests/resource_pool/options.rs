@@ -1,5 +1,5 @@
-//! Every option does what it says (those of the maintenance: `maintaining.rs`, `minimum.rs`), and those that
-//! contradict each other are refused by both names, by the builder and by the setters.
+//! Every option (those of the maintenance are in `maintaining.rs` and `minimum.rs`). The builder and
+//! the setters refuse contradicting options, and name both.
 
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, pool};
 use crate::shared::SECOND;
@@ -21,7 +21,7 @@ fn refused(configure: impl FnOnce(B) -> B) -> String {
 }
 
 #[test]
-fn nothing_that_must_be_something_is_zero() {
+fn options_that_must_be_positive_refuse_zero() {
     type Case = (&'static str, fn(B) -> B);
     let cases: [Case; 8] = [
         ("max_active", |b| b.max_active(0)),
@@ -41,25 +41,18 @@ fn nothing_that_must_be_something_is_zero() {
 }
 
 #[test]
-fn what_contradicts_each_other_is_refused_by_both_names() {
+fn contradicting_options_are_refused_by_both_names() {
     type Case = (&'static str, &'static str, fn(B) -> B);
-    let cases: [Case; 11] = [
+    let cases: [Case; 6] = [
         ("min_idle (3)", "max_idle (2)", |b| b.max_idle(2).min_idle(3)),
         ("min_idle (3)", "max_active (2)", |b| b.max_active(2).min_idle(3)),
         ("min_idle (3)", "max_total (2)", |b| b.max_total(2).min_idle(3)),
-        ("max_wait", "when_exhausted(Fail)", |b| {
-            b.max_wait(SECOND).when_exhausted(WhenExhausted::Fail)
-        }),
-        ("test_while_idle", "eviction_interval", |b| b.test_while_idle(true)),
-        ("evictions_per_run", "eviction_interval", |b| b.evictions_per_run(1)),
-        ("remove_abandoned", "abandoned_after", |b| b.remove_abandoned(true)),
         ("soft_max_idle_time", "max_idle_time", |b| {
             b.soft_max_idle_time(SECOND).max_idle_time(SECOND)
         }),
         ("soft_max_idle_time", "max_idle_time", |b| {
             b.soft_max_idle_time(2 * SECOND).max_idle_time(SECOND)
         }),
-        ("lifetime_jitter", "max_lifetime", |b| b.lifetime_jitter(SECOND)),
         ("lifetime_jitter", "max_lifetime", |b| b.lifetime_jitter(SECOND).max_lifetime(SECOND)),
     ];
     for (one, other, configure) in cases {
@@ -78,10 +71,10 @@ fn what_contradicts_each_other_is_refused_by_both_names() {
     );
 }
 
-/// What an option is set to, and its name.
+/// An option with a value, and its name.
 type Choice = (&'static str, fn(B) -> B);
 
-/// Every option, as its like that does something if it can.
+/// Every option, with a value that has an effect.
 const OPTIONS: &[Choice] = &[
     ("max_active", |b| b.max_active(4)),
     ("max_total", |b| b.max_total(6)),
@@ -107,7 +100,7 @@ const OPTIONS: &[Choice] = &[
     ("listener", |b| b.listener(|_, _| {})),
 ];
 
-/// Options that do nothing without one of the others.
+/// Options without an effect unless one of the others is set.
 const NEEDS: &[(&str, &[&str])] = &[
     ("test_while_idle", &["eviction_interval"]),
     ("lifetime_jitter", &["max_lifetime"]),
@@ -116,11 +109,11 @@ const NEEDS: &[(&str, &[&str])] = &[
     ("remove_abandoned", &["abandoned_after"]),
 ];
 
-/// Those of which one keeps the other from doing anything.
+/// Pairs of which the second takes the first one's effect away.
 const NOT_WITH: &[(&str, &str)] =
     &[("max_wait", "when_exhausted(Fail)"), ("fair(false)", "when_exhausted(Fail)")];
 
-/// Whether one of these does nothing because of the others, and what the error has to name.
+/// Returns an option that has no effect because of the others, and the names for the error.
 fn idle_among(names: &[&str]) -> Option<(&'static str, &'static [&'static str])> {
     let needs = NEEDS.iter().find(|(option, needs)| {
         names.contains(option) && !needs.iter().any(|needed| names.contains(needed))
@@ -130,15 +123,15 @@ fn idle_among(names: &[&str]) -> Option<(&'static str, &'static [&'static str])>
     needs.copied().or(excluded)
 }
 
-/// Each option by itself, with each other, and with each two others, is refused if and only if one of them
-/// would do nothing, and then by its name and the other's.
+/// Each combination of up to three options is refused if and only if one of them would have no
+/// effect. The error names that option and the other.
 #[test]
-fn no_option_does_nothing() {
+fn an_option_without_effect_is_refused() {
     let mut refusals = 0;
     for first in 0..OPTIONS.len() {
         for second in first..OPTIONS.len() {
             for third in second..OPTIONS.len() {
-                // Of the two for a borrower that meets the limit the last counts.
+                // Of the two options for an exhausted pool the later one counts.
                 let of = [first, second, third].map(|nth| OPTIONS[nth]);
                 let mut names = of.map(|(name, _)| name).to_vec();
                 if names.contains(&"when_exhausted(Grow)") {
@@ -151,7 +144,7 @@ fn no_option_does_nothing() {
                 assert_eq!(said.is_some(), expected.is_some(), "{names:?}: {said:?}");
                 let Some(said) = said else { continue };
                 refusals += 1;
-                // If several do nothing, it is one of them that is named.
+                // If several have no effect, the error names one of them.
                 let named = NEEDS.iter().any(|(option, needs)| {
                     names.contains(option)
                         && said.starts_with(option)
@@ -166,9 +159,10 @@ fn no_option_does_nothing() {
     assert!(refusals > 400, "{refusals}");
 }
 
-/// Futures have no time-out of their own, and there is no maintenance without a runtime, nor one for nothing.
+/// Futures have no time-out of their own, and maintenance needs both a runtime and something to
+/// maintain.
 #[test]
-fn what_an_asynchronous_pool_cannot_have_is_refused() {
+fn options_that_an_asynchronous_pool_cannot_have_are_refused() {
     let builder = || ResourcePool::builder(Async(Steps::default()), "m");
     let keyed = || KeyedResourcePool::builder(Async(Steps::default()));
     for (refused, one, other) in [
@@ -187,19 +181,19 @@ fn what_an_asynchronous_pool_cannot_have_is_refused() {
     assert!(keyed().build_async().is_ok());
 }
 
-/// A runtime that nobody needs.
+/// A runtime that is never used.
 struct Unused;
 impl Runtime for Unused {
     type Sleep = std::future::Ready<()>;
     fn spawn(&self, _: BoxFuture<()>) {
-        panic!("there is nothing to be done");
+        panic!("no task is expected");
     }
     fn sleep_until(&self, _: Instant) -> Self::Sleep {
         std::future::ready(())
     }
 }
 
-/// What a setter refuses changes nothing.
+/// A refused setter leaves the limits unchanged.
 #[test]
 fn a_setter_refuses_what_the_builder_does() {
     let rig = pool(|b| b.max_active(2).max_total(4).min_idle(2));
@@ -219,9 +213,9 @@ fn a_setter_refuses_what_the_builder_does() {
     assert_eq!(keyed.set_max_total_per_key(0), Err(PoolBuildError::Zero("max_total_per_key")));
 }
 
-/// What exists, to the end of its destruction, is bounded apart from what is lent.
+/// `max_total` bounds existing resources, until their destruction has ended, separately from loans.
 #[test]
-fn max_total_bounds_what_exists_also_where_the_pool_grows() {
+fn max_total_bounds_a_growing_pool() {
     let rig = pool(|b| b.max_active(1).max_total(3).when_exhausted(WhenExhausted::Grow));
     let three = rig.lend_all::<3>();
     let waits = rig.queue();
@@ -231,9 +225,9 @@ fn max_total_bounds_what_exists_also_where_the_pool_grows() {
     assert_eq!((rig.counts(), rig.script.most_alive()), ((0, 1), 3));
 }
 
-/// While one is being destroyed, its place is not another's.
+/// The place of a resource under destruction is not free.
 #[test]
-fn what_is_being_destroyed_counts() {
+fn a_resource_under_destruction_counts() {
     let rig = pool(|b| b.max_total(1));
     let theirs = rig.pool.clone();
     rig.script.on("destroy", move |_| {
@@ -260,10 +254,10 @@ fn a_wait_of_no_time_ends_at_once() {
     let lent = rig.lend();
     assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
     drop(lent);
-    drop(rig.pool.borrow_timeout(Duration::ZERO).expect("nobody has to wait"));
+    drop(rig.pool.borrow_timeout(Duration::ZERO).expect("an idle resource"));
 }
 
-/// Its own time-out counts instead of `max_wait`.
+/// The call's own time-out replaces `max_wait`.
 #[test]
 fn a_borrower_may_wait_for_longer_than_others() {
     let rig = pool(|b| b.max_active(1).max_wait(SECOND));
@@ -278,14 +272,14 @@ fn a_borrower_may_wait_for_longer_than_others() {
 }
 
 #[test]
-fn what_is_made_is_tested_where_asked_for() {
+fn new_resources_are_tested_if_asked_for() {
     let rig = pool(|b| b.test_on_create(true));
     rig.script.fails("validate");
     assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Invalid);
     assert_eq!(rig.pool.add(), Err(AddError::Invalid));
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
     assert_eq!(rig.script.calls(), "create validate 1 destroy 1 create validate 2 destroy 2");
-    // Each was told to its caller, and to nobody else; what a panic said is in no error, so it is told.
+    // Each error went to its caller only. A panic's message is in no error, so the listener gets it.
     assert!(rig.events().is_empty());
     rig.script.panics("validate");
     assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Invalid);
@@ -297,9 +291,9 @@ fn what_is_made_is_tested_where_asked_for() {
     assert_eq!(rig.script.calls(), "create validate 5 activate 5 passivate 5");
 }
 
-/// Stock that fails is discarded until there is none, then one is made, and no more.
+/// Invalid idle resources are destroyed one after the other; then the borrower creates exactly one.
 #[test]
-fn invalid_stock_is_passed_over_until_there_is_none() {
+fn invalid_idle_resources_are_skipped() {
     let rig = pool(|b| b.test_on_borrow(true));
     drop(rig.lend_all::<3>());
     rig.script.calls();
@@ -315,7 +309,7 @@ fn invalid_stock_is_passed_over_until_there_is_none() {
     assert_eq!(rig.events().len(), 3);
 }
 
-/// The one that is made takes the place of what it replaces: also where no other could be made.
+/// A creation takes the place of the resource that it replaces, even in a full pool.
 #[test]
 fn a_replacement_needs_no_room() {
     let rig = pool(|b| b.max_total(1).max_active(1).test_on_borrow(true).test_on_create(true));
@@ -327,7 +321,7 @@ fn a_replacement_needs_no_room() {
     assert_eq!(rig.lend().number, 3);
 }
 
-/// Bounded by the deadline, which may come while a test fails.
+/// The deadline bounds this, even in the middle of a failing test.
 #[test]
 fn tests_that_take_longer_than_the_wait_end_it() {
     let rig = pool(|b| b.max_wait(3 * SECOND).test_on_borrow(true));
@@ -337,14 +331,14 @@ fn tests_that_take_longer_than_the_wait_end_it() {
         clock.advance(2 * SECOND);
         Outcome::Fails
     });
-    // Its time begins with the call: two tests are over when it ends.
+    // The time-out begins with the call and ends after two tests.
     assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 6), 6, 6));
     assert_eq!(rig.pool.borrow_timeout(SECOND).unwrap_err(), BorrowError::TimedOut);
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 5), 5, 5));
 }
 
-/// The same with keys, and for what fails to be activated.
+/// The same with keys, and with failing activations.
 #[test]
 fn keyed_borrows_end_in_time_too() {
     let rig = keyed(|b| b.max_wait(3 * SECOND));
@@ -360,7 +354,7 @@ fn keyed_borrows_end_in_time_too() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 5), 5));
 }
 
-/// The order of what a loan and a return come with.
+/// The order of the factory's calls at a loan and a return.
 #[test]
 fn activation_comes_before_the_test_and_the_test_before_passivation() {
     let rig = pool(|b| b.test_on_create(true).test_on_borrow(true).test_on_return(true));
@@ -375,18 +369,18 @@ fn activation_comes_before_the_test_and_the_test_before_passivation() {
 }
 
 #[test]
-fn no_stock_is_kept_where_none_may_be() {
+fn max_idle_zero_keeps_no_idle_resource() {
     let rig = pool(|b| b.max_idle(0).max_active(1));
     let lent = rig.lend();
     let waits = rig.queue();
     drop(lent);
-    // Who waits is handed it all the same.
-    assert_eq!(waits.end().expect("handed over").number, 1);
+    // A waiter gets it all the same.
+    assert_eq!(waits.end().expect("granted").number, 1);
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
     assert_eq!(rig.pool.add(), Err(AddError::Full));
 }
 
-/// Strict order, and a newcomer does not overtake who waits.
+/// Strict order: a newcomer does not overtake a waiter.
 #[test]
 fn a_fair_pool_serves_in_the_order_of_arrival() {
     let rig = pool(|b| b.max_active(1));
@@ -404,10 +398,10 @@ fn a_fair_pool_serves_in_the_order_of_arrival() {
     }
 }
 
-/// Who was woken is on its way to what came back: that is not too much for the stock, until it is clear that
-/// it will not be taken (PROP-RP-CALLED-FOR).
+/// A returned resource for which a waiter was woken stays idle beyond `max_idle`, until the waiter
+/// turns out not to take it (PROP-RP-CALLED-FOR).
 #[test]
-fn what_a_waiter_was_woken_for_is_kept_for_it() {
+fn a_resource_for_a_woken_waiter_is_kept() {
     let rig = pool(|b| b.max_active(1).max_idle(0).fair(false));
     for takes in [true, false] {
         let lent = rig.lend();
@@ -420,7 +414,7 @@ fn what_a_waiter_was_woken_for_is_kept_for_it() {
         drop(task);
         assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0), "{takes}");
     }
-    // A newcomer takes it first, and there is nothing left to be kept.
+    // A newcomer takes it first, and the idle list is empty.
     let lent = rig.lend();
     let mut task = rig.task();
     drop(lent);
@@ -432,7 +426,7 @@ fn what_a_waiter_was_woken_for_is_kept_for_it() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
 
-/// Where it may barge it does, and who was woken for nothing is first again.
+/// A newcomer barges, and the waiter that lost the race is first again.
 #[test]
 fn an_unfair_pool_lets_newcomers_barge() {
     let rig = pool(|b| b.max_active(1).fair(false));
@@ -450,7 +444,7 @@ fn an_unfair_pool_lets_newcomers_barge() {
 }
 
 #[test]
-fn errors_say_what_they_are_about_and_have_causes() {
+fn errors_have_messages_and_causes() {
     let rig = pool(|b| b);
     rig.script.fails("create");
     let error = rig.pool.borrow().expect_err("it fails");
@@ -493,7 +487,7 @@ impl Error for Refused {
     }
 }
 
-/// What an error says, and its causes.
+/// Returns an error's message and those of its causes.
 fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.map(ToString::to_string).collect()

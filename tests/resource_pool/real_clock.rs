@@ -1,5 +1,5 @@
-//! The maintenance on its own thread and the real clock: what a hand-driven one cannot show, for moving it
-//! wakes the maintenance. Where a test sleeps, the time that passes is what it is about.
+//! The maintenance on its own thread and the real clock. A manual clock cannot show this, for moving
+//! it wakes the maintenance.
 
 use crate::common::{Outcome, Pool, Script};
 use crate::shared::{Door, before_long, end_the_run_when_the_library_panics};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_millis(50);
 
-/// A pool whose maintenance has nothing to do, and sleeps, when this returns.
+/// Returns a pool whose maintenance sleeps without a deadline.
 fn asleep(
     configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
 ) -> (Pool, Script) {
@@ -71,9 +71,9 @@ fn an_abandoned_one_makes_room() {
     drop(lent);
 }
 
-/// The first of those below the minimum cannot be filled up; another is as soon as there is room.
+/// The first key below its minimum is full; another is refilled as soon as there is room.
 #[test]
-fn a_full_key_keeps_no_other_from_its_minimum() {
+fn a_full_key_does_not_keep_another_from_its_minimum() {
     end_the_run_when_the_library_panics();
     let builder = KeyedResourcePool::builder(Script::default());
     let builder = builder.min_idle(1).max_total_per_key(2).max_total(4);
@@ -83,7 +83,7 @@ fn a_full_key_keeps_no_other_from_its_minimum() {
     let full = (lend("a"), lend("a"));
     let b = lend("b");
     idle("b", 1);
-    // It takes the place of the idle one of b.
+    // It takes the place of the idle resource of b.
     let c = lend("c");
     assert_eq!(pool.num_idle_of(&"b"), 0);
     c.invalidate();
@@ -91,8 +91,8 @@ fn a_full_key_keeps_no_other_from_its_minimum() {
     drop((full, b));
 }
 
-/// What leaves takes the stock below its minimum, and its destruction hangs: the maintenance was told of the
-/// one after the other was over.
+/// A resource leaves the idle list below its minimum, and its destruction hangs. The refill must not
+/// wait for it, as it did in an earlier version.
 fn is_filled_up_while_a_destruction_hangs(
     configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
     empty: impl FnOnce(&Pool) + Send + 'static,

@@ -1,4 +1,4 @@
-//! Every limit can be changed at any time: what is too much leaves, and who can be served is.
+//! Limits that change at run time: surplus resources leave, and waiters that fit are served.
 
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, locked, pool};
 use cabrank::resource_pool::{BorrowError, Limit, ResourcePoolBuilder};
@@ -21,7 +21,7 @@ fn a_resize_of_an_unused_pool_counts() {
     drop(two);
 }
 
-/// Permits that a shrink took away must not be there again after what was lent has come back.
+/// Places that a lower limit took away must not return with the loans.
 #[test]
 fn a_limit_is_not_exceeded_after_shrink_and_grow() {
     let rig = pool(|b| b.max_active(4).max_total(4));
@@ -41,9 +41,10 @@ fn a_limit_is_not_exceeded_after_shrink_and_grow() {
     assert_eq!(rig.script.alive(), 3);
 }
 
-/// What is idle beyond a lower limit leaves at once, in every pool and by every limit (PROP-RP-LOWERED).
+/// Idle resources beyond a lower limit leave at once, in every pool and for every limit
+/// (PROP-RP-LOWERED).
 #[test]
-fn a_lower_limit_takes_what_is_idle() {
+fn a_lower_limit_takes_idle_resources() {
     for lower in [
         |pool: &Pool| pool.set_max_idle(1),
         |pool: &Pool| pool.set_max_total(1),
@@ -54,13 +55,13 @@ fn a_lower_limit_takes_what_is_idle() {
         rig.script.calls();
         lower(&rig.pool).expect("valid");
         assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
-        // The longest idle first.
+        // The longest idle leave first.
         assert_eq!(rig.script.calls(), "destroy 1 destroy 2");
     }
 }
 
 #[test]
-fn a_higher_limit_serves_those_who_wait_of_all_keys() {
+fn a_higher_limit_serves_the_waiters_of_all_keys() {
     let rig = keyed(|b| b.max_active(1));
     let (a, b) = (rig.lend("a"), rig.lend("b"));
     let waiting = [rig.queue("b"), rig.queue("a"), rig.queue("b")];
@@ -73,9 +74,9 @@ fn a_higher_limit_serves_those_who_wait_of_all_keys() {
     drop((a, b, got));
 }
 
-/// What is being tested cannot leave at once; it does when its test is over.
+/// A resource under test leaves when its test has ended.
 #[test]
-fn a_lower_limit_takes_what_is_tested_meanwhile() {
+fn a_lower_limit_takes_a_resource_after_its_test() {
     let rig = pool(|b| b.max_active(2).max_total(2));
     let [lent, idle] = rig.lend_all();
     drop(idle);
@@ -87,9 +88,10 @@ fn a_lower_limit_takes_what_is_tested_meanwhile() {
     drop(lent);
 }
 
-/// One that is being destroyed has its place, but has left: what comes back meanwhile is none too many.
+/// A resource under destruction has its place but is no longer idle: one that comes back meanwhile
+/// stays.
 #[test]
-fn what_comes_back_beside_one_that_is_destroyed_stays() {
+fn a_resource_returned_during_a_destruction_stays() {
     type Builder = ResourcePoolBuilder<Script, Keyed>;
     for limited in [|b: Builder| b.max_total(2), |b: Builder| b.max_total_per_key(2)] {
         let rig = keyed(limited);

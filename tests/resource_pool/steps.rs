@@ -1,4 +1,4 @@
-//! An asynchronous factory whose calls wait, fail and panic as they are told to, and pools of it.
+//! An asynchronous factory whose calls wait, fail and panic as scripted, and pools of it.
 
 use crate::common::locked;
 use crate::shared::end_the_run_when_the_library_panics;
@@ -16,13 +16,13 @@ use std::task::{Poll, Waker};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Not before it is told to go on.
+    /// Pends until the test releases it.
     Held,
     Fails,
     Panics,
 }
 
-/// An asynchronous factory whose calls wait, fail and panic as they are told to.
+/// An asynchronous factory whose calls wait, fail and panic as scripted.
 #[derive(Clone, Default)]
 pub(crate) struct Steps(Arc<State>);
 
@@ -41,7 +41,7 @@ pub(crate) struct Resource {
     alive: Arc<AtomicAlive>,
 }
 
-/// Counts itself out.
+/// Decrements the count when it is dropped.
 struct AtomicAlive(Arc<State>);
 impl Drop for AtomicAlive {
     fn drop(&mut self) {
@@ -136,7 +136,7 @@ pub(crate) fn rig(configure: impl FnOnce(Building) -> Building) -> Rig {
 }
 
 impl Rig {
-    /// A borrower, polled once.
+    /// Polls a new borrower once.
     pub(crate) fn begin(&self) -> (Task<Got>, Option<Got>) {
         let pool = self.pool.clone();
         let mut task =
@@ -144,24 +144,24 @@ impl Rig {
         let got = task.poll();
         (task, got)
     }
-    /// One that has to wait for something.
+    /// Returns a borrower that has to wait.
     #[track_caller]
     pub(crate) fn waits(&self) -> Task<Got> {
         let (task, got) = self.begin();
         assert!(got.is_none(), "it waits");
         task
     }
-    /// One that gets what it wants at once.
+    /// Borrows a resource that is available at once.
     #[track_caller]
     pub(crate) fn lend(&self) -> Borrowed<'static, Async<Steps>> {
         self.begin().1.expect("at once").expect("a resource")
     }
-    /// Who adds one, and has to wait for something.
+    /// Returns an addition that has to wait.
     #[track_caller]
     pub(crate) fn adds(&self) -> Task<Result<(), AddError<String>>> {
         let pool = self.pool.clone();
         let mut task = Task::new(async move { pool.add_async().await });
-        assert!(task.poll().is_none(), "it is being made");
+        assert!(task.poll().is_none(), "the creation is pending");
         task
     }
     pub(crate) fn counts(&self) -> (usize, usize, usize) {

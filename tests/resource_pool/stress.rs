@@ -1,47 +1,21 @@
-//! Random threads do random things to one pool, over the whole of its public API, with a factory that
-//! fails and panics, and a clock that jumps.
+//! Random threads call the whole public API of one pool. Its factory fails and panics, and its clock
+//! jumps.
 //!
-//! Every invariant is asserted in every critical section, as everywhere. Asserted here: everything ends, the
-//! limits are never exceeded (the factory counts what exists and who is lent what), nothing is left counted
-//! that is gone, and nothing exists in the end.
+//! The pool asserts every invariant in every critical section. The test asserts that every call
+//! ends, that the limits hold (the factory counts resources and loans), and that all counts are zero
+//! in the end.
 //!
-//! `CABRANK_STRESS=<seed>` begins there, `CABRANK_STRESS_SEEDS=<n>` runs so many. The seed decides what each
-//! thread does, not how the threads interleave: a failure may take some runs to come back.
+//! `CABRANK_STRESS=<seed>` sets the first seed, `CABRANK_STRESS_SEEDS=<n>` how many follow. The seed decides what each
+//! thread does, not how the threads interleave: a failure may take some runs to return.
 
 use crate::common::{Keyed, Outcome, Script};
+use crate::shared::random::{Random, for_each_seed};
 use crate::shared::task::Task;
 use crate::shared::{SOON, before_long, end_the_run_when_the_library_panics, soon};
 use cabrank::ManualClock;
 use cabrank::resource_pool::{Borrowed, KeyedResourcePool, Limit, ResourcePool, WhenExhausted};
-use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-
-/// Xorshift: what a seed decides is the same everywhere.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Random {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        // Seeds that are close to each other are not to begin alike.
-        (0..8).for_each(|_| {
-            random.next();
-        });
-        random
-    }
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
-    }
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next()).expect("48 bits") % n
-    }
-    pub(super) fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}
 
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 const WORKERS: u64 = 4;
@@ -49,7 +23,7 @@ const STEPS: usize = 150;
 const MOST: usize = 3;
 const SHORT: Duration = Duration::from_millis(10);
 
-/// How many of each key are lent, as their borrowers see it.
+/// How many of each key are lent, as their borrowers count.
 #[derive(Default)]
 struct Seen([AtomicUsize; KEYS.len()]);
 
@@ -66,7 +40,7 @@ impl Seen {
     }
 }
 
-/// What this run is about.
+/// The options of one run.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     fair: bool,
@@ -80,7 +54,7 @@ struct Run {
     pool: Keyed,
     clock: ManualClock,
     seen: Seen,
-    /// The most that is ever set, and the most that may be lent.
+    /// The highest limit that is ever set, and the most that may be lent.
     most_set: usize,
     most_active: usize,
 }
@@ -143,7 +117,7 @@ impl Run {
     ) {
         let pool = &self.pool;
         let key = KEYS[random.below(KEYS.len())];
-        // Who waits with something in hand could wait for himself.
+        // A worker that waited while it holds a loan could wait for itself.
         if held.len() > random.below(3) {
             let mut lent = held.swap_remove(random.below(held.len()));
             match random.below(8) {
@@ -230,7 +204,7 @@ fn run(seed: u64) {
         let calls = AtomicUsize::new(0);
         script.on(call, move |_| match calls.fetch_add(1, SeqCst) % 17 {
             11 => Outcome::Fails,
-            // Without a word: there are many.
+            // Panics without calling the panic hook.
             13 => std::panic::resume_unwind(Box::new("on purpose")),
             _ => Outcome::Well,
         });
@@ -240,43 +214,32 @@ fn run(seed: u64) {
         let run = &run;
         let start = |worker| scope.spawn(move || run.work(seed * WORKERS + worker));
         let workers: Vec<_> = (0..WORKERS).map(start).collect();
-        // Waits end by this clock: it must not stand still.
+        // Waits end by this clock, so keep it moving.
         while workers.iter().any(|worker| !worker.is_finished()) {
             run.clock.advance(SHORT / 4);
             std::thread::yield_now();
         }
     });
     let pool = run.pool;
-    // The maintenance may be at work still.
+    // The maintenance may still be at work.
     before_long(|| {
         let (total, idle) = (pool.num_total(), pool.num_idle());
         total == idle && idle == script.alive()
     });
     assert_eq!((pool.num_active(), pool.num_waiting()), (0, 0), "{shape:?}");
     assert!(pool.num_total() <= MOST, "{shape:?}");
-    // What is detached is the borrower's: at most one for each beside the pool's.
+    // A detached resource belongs to its borrower: at most one for each worker, beside the pool's.
     assert!(script.most_alive() <= MOST + WORKERS as usize, "{}", script.most_alive());
     pool.close();
     assert!(pool.wait_closed(SOON), "by the pool's clock, which stands still: it ends by itself");
     assert_eq!((pool.num_total(), script.alive(), pool.num_keys()), (0, 0, 0), "{shape:?}");
 }
 
-fn from_environment(name: &str, otherwise: u64) -> u64 {
-    let set = std::env::var(name).ok();
-    set.map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}")))
-}
-
 /// PROP-RP-NOTHING-LOST.
 #[test]
 fn everything_at_once_leaves_nothing_behind() {
     end_the_run_when_the_library_panics();
-    let first = from_environment("CABRANK_STRESS", 1);
-    let seeds = from_environment("CABRANK_STRESS_SEEDS", 40);
-    for seed in first..first + seeds {
-        // Past the harness: it is to be seen if the run is aborted.
-        let _ = writeln!(std::io::stdout(), "seed {seed}");
-        soon(move || run(seed));
-    }
+    for_each_seed(40, |seed| soon(move || run(seed)));
 }
 
 /// The short way, which a pool without keys, minimum and times takes: beside the general one, into which a
@@ -370,11 +333,5 @@ fn short_step(
 #[test]
 fn everything_at_once_by_the_short_way_leaves_nothing_behind() {
     end_the_run_when_the_library_panics();
-    let first = from_environment("CABRANK_STRESS", 1);
-    let seeds = from_environment("CABRANK_STRESS_SEEDS", 40);
-    for seed in first..first + seeds {
-        // Past the harness: it is to be seen if the run is aborted.
-        let _ = writeln!(std::io::stdout(), "short, seed {seed}");
-        soon(move || run_short(seed));
-    }
+    for_each_seed(40, |seed| soon(move || run_short(seed)));
 }

@@ -1,5 +1,5 @@
-//! Stock that is not finished: it comes after all that is, makes room before it, and costs nobody but two
-//! borrowers their patience.
+//! Unfinished creations in the idle list. They are lent last, evicted first, and end after two
+//! borrowers have left them.
 
 use crate::common::locked;
 use crate::shared::SECOND;
@@ -11,7 +11,7 @@ use cabrank::resource_pool::{
 };
 use std::time::Duration;
 
-/// A pool with one that was left unfinished, number 1; what is made from now on is finished at once.
+/// Returns a pool with one unfinished creation, number 1. Later creations finish at once.
 fn left(configure: impl FnOnce(Building) -> Building) -> Rig {
     let rig = rig(configure);
     rig.steps.on("create", Step::Held);
@@ -24,10 +24,10 @@ fn states(rig: &Rig) -> Vec<ResourceState> {
     rig.pool.snapshot().keys[0].resources.iter().map(|resource| resource.state).collect()
 }
 
-/// A creation that hangs kept everybody from the good stock beside it, once: it was lent first, again and again
-/// (PROP-RP-FINISHED-FIRST).
+/// Finished resources are lent before it (PROP-RP-FINISHED-FIRST). An earlier version lent the
+/// hanging creation first, again and again.
 #[test]
-fn finished_stock_is_lent_first() {
+fn finished_resources_are_lent_first() {
     for fifo in [false, true] {
         let rig = rig(|b| b.fifo(fifo));
         let lent = rig.lend();
@@ -41,7 +41,7 @@ fn finished_stock_is_lent_first() {
         for _ in 0..10 {
             assert_eq!(rig.lend().number, 1);
         }
-        // Only who comes beside that takes it over, and first the one that was left first.
+        // Only a borrower that finds no finished one takes it over, the oldest first.
         let _lent = rig.lend();
         let first = rig.waits();
         let ids: Vec<_> = rig.pool.snapshot().keys[0].resources.iter().map(|r| r.id).collect();
@@ -50,8 +50,8 @@ fn finished_stock_is_lent_first() {
     }
 }
 
-/// Who takes it over and leaves it, too, ends it: its place is given back, and who comes next begins anew
-/// (PROP-RP-OFFERED-ONCE).
+/// A second borrower that leaves it ends it: its place becomes free, and the next borrower starts a
+/// new creation (PROP-RP-OFFERED-ONCE).
 #[test]
 fn it_is_taken_over_once() {
     let rig = left(|b| b.max_active(1).max_total(1));
@@ -65,8 +65,8 @@ fn it_is_taken_over_once() {
     assert_eq!((rig.counts(), rig.steps.alive()), ((0, 1, 1), 1));
 }
 
-/// An outage: each creation hangs, and each borrower gives up. No more than every second one meets what another
-/// has left, and the first after the outage that makes one itself is served.
+/// During an outage each creation hangs, and each borrower is cancelled. At most every second one
+/// meets a creation that another left. The first borrower after the outage that creates is served.
 #[test]
 fn a_creation_that_hangs_is_given_up() {
     let rig = rig(|b| b.max_active(1).max_idle_time(60 * SECOND));
@@ -81,9 +81,9 @@ fn a_creation_that_hangs_is_given_up() {
     assert_eq!(rig.lend().number, 6);
 }
 
-/// Granted and never picked up: nobody has waited for it, so it is passed on, and kept.
+/// A waiter that never picked it up has not waited for it: it is passed on, and kept.
 #[test]
-fn who_never_came_for_it_has_not_taken_it_over() {
+fn a_grant_that_is_not_picked_up_is_no_take_over() {
     let rig = rig(|b| b.max_active(1));
     rig.steps.on("create", Step::Held);
     let first = rig.waits();
@@ -98,7 +98,7 @@ fn who_never_came_for_it_has_not_taken_it_over() {
     assert_eq!(rig.steps.begun(), 1);
 }
 
-/// Its lifetime is counted from when it was begun, its time as an idle one from when it was left.
+/// Its lifetime counts from the beginning of its creation, its idle time from when it was left.
 #[test]
 fn it_ages() {
     type Of = fn(Building) -> Building;
@@ -109,7 +109,7 @@ fn it_ages() {
     ];
     for (configure, seconds) in cases {
         let rig = rig(configure);
-        // The minimum, if there is one.
+        // With and without a minimum.
         let beside = rig.lend();
         rig.steps.on("create", Step::Held);
         let hangs = rig.waits();
@@ -126,14 +126,14 @@ fn it_ages() {
         pass();
         assert!(!states(&rig).contains(&ResourceState::Unfinished));
     }
-    // And whoever comes upon it before the maintenance does has it leave.
+    // A borrower that meets it before the maintenance evicts it.
     let rig = left(|b| b.max_idle_time(5 * SECOND));
     rig.steps.go_on("create");
     rig.clock.advance(5 * SECOND);
     assert_eq!(rig.lend().number, 2);
 }
 
-/// It counts for `max_idle`, where it makes room for what is finished, and is no stock that is ready.
+/// It counts for `max_idle`, gives way to finished ones, and does not count as ready.
 #[test]
 fn it_is_worth_less_than_what_is_finished() {
     let rig = left(|b| b.max_idle(1));
@@ -147,7 +147,7 @@ fn it_is_worth_less_than_what_is_finished() {
     assert_eq!(states(&rig), [ResourceState::Unfinished, ResourceState::Lent]);
     drop(lent);
     assert_eq!(states(&rig), [ResourceState::Idle]);
-    // And where there is a finished one, it is not kept.
+    // Beside a finished one it is not kept.
     let lent = rig.lend();
     let hangs = rig.waits();
     drop(lent);
@@ -161,7 +161,7 @@ fn it_is_worth_less_than_what_is_finished() {
     assert_eq!((states(&rig), rig.steps.begun()), (vec![ResourceState::Idle], 1));
 }
 
-/// It makes room for other keys before what has been used, however long ago.
+/// It is evicted for other keys before any finished one, however old.
 #[test]
 fn it_makes_room_first() {
     let steps = Steps::default();
@@ -183,14 +183,14 @@ fn it_makes_room_first() {
     assert_eq!((lent.number, pool.num_total()), (3, 2));
 }
 
-/// It is stock, and tested as such; what fails is destroyed, and its borrower gets another.
+/// It is tested like an idle resource. If it fails it is destroyed, and its borrower gets another.
 #[test]
-fn it_is_tested_as_what_it_is() {
+fn it_is_tested_like_an_idle_one() {
     let rig = left(|b| b.test_on_create(true).test_on_borrow(true));
     rig.steps.go_on("create");
     drop(rig.lend());
     assert_eq!(rig.steps.calls(), "create 1 validate 1 activate 1 validate 1");
-    for (call, told) in [
+    for (call, reported) in [
         ("validate", "ValidatePanicked(\"on purpose\")"),
         ("activate", "ActivateFailed(Panicked(\"on purpose\"))"),
     ] {
@@ -199,19 +199,19 @@ fn it_is_tested_as_what_it_is() {
         rig.steps.go_on("create");
         let (task, got) = rig.begin();
         drop(task);
-        // So fails the one that is made for it, which is tested by nobody and activated like any.
+        // The one created in its stead fails too; it is activated but not tested.
         match call {
             "validate" => assert_eq!(got.expect("at once").expect("one").number, 2),
             _ => assert!(matches!(got, Some(Err(BorrowError::Activate(_))))),
         }
-        assert_eq!(*locked(&rig.events), [told]);
+        assert_eq!(*locked(&rig.events), [reported]);
         assert!(rig.steps.calls().contains("destroy 1"));
     }
 }
 
-/// What fails of another's in a closed pool is not made again.
+/// In a closed pool a failed creation is not repeated.
 #[test]
-fn a_closed_pool_makes_none_anew() {
+fn a_closed_pool_does_not_repeat_a_failed_creation() {
     let rig = left(|b| b.max_active(1));
     let mut task = rig.waits();
     rig.pool.close();
@@ -220,10 +220,10 @@ fn a_closed_pool_makes_none_anew() {
     assert_eq!((rig.steps.begun(), rig.counts()), (1, (0, 0, 0)));
 }
 
-/// What was begun for stock, and left by who added it: it was thrown away once. It is as much stock as what a
-/// borrower has left, and the next borrower finishes it; nothing is being added any more.
+/// The task of an `add` is dropped. The pool keeps its creation like a borrower's, and the next
+/// borrower finishes it. The addition has ended.
 #[test]
-fn what_was_begun_for_stock_is_kept() {
+fn an_unfinished_addition_is_kept() {
     let rig = rig(|b| b.max_total(2).test_on_create(true));
     rig.steps.on("create", Step::Held);
     let adds = rig.adds();
@@ -235,7 +235,7 @@ fn what_was_begun_for_stock_is_kept() {
     let lent = takes_over.poll().expect("woken").expect("it was finished");
     assert_eq!((lent.number, rig.steps.calls().as_str()), (1, "create 1 validate 1 activate 1"));
     drop(lent);
-    // Neither is there one too many, nor one too few.
+    // The counts are exact.
     let pool = rig.pool.clone();
     Task::new(async move { pool.add_async().await }).finish().expect("room for one");
     let pool = rig.pool.clone();
@@ -243,9 +243,9 @@ fn what_was_begun_for_stock_is_kept() {
     assert_eq!((full, rig.counts()), (Err(AddError::Full), (0, 2, 2)));
 }
 
-/// And a waiter at once, of whatever key it is.
+/// A waiter takes it over at once, whatever its key.
 #[test]
-fn what_was_begun_for_stock_goes_to_who_waits() {
+fn an_unfinished_addition_goes_to_a_waiter() {
     for fair in [true, false] {
         let rig = rig(|b| b.max_total(1).fair(fair));
         rig.steps.on("create", Step::Held);
@@ -272,21 +272,21 @@ fn what_was_begun_for_stock_goes_to_who_waits() {
     assert!(waiting.poll().is_none());
     steps.go_on("create");
     drop(adds);
-    // It makes room for another key's.
+    // It is evicted for another key.
     assert_eq!(waiting.poll(), Some(Ok(())));
     assert_eq!((pool.num_keys(), pool.num_total(), steps.begun()), (1, 1, 2));
 }
 
-/// Nobody is to have it any more, or there is no room for it: it is dropped.
+/// It is dropped when it is no longer wanted, or finds no room.
 #[test]
-fn what_was_begun_for_stock_is_not_kept_at_any_price() {
+fn an_unwanted_unfinished_addition_is_dropped() {
     let ends: [fn(&Rig); 5] = [
         |rig| rig.pool.close(),
         |rig| rig.pool.clear_all(),
         |rig| rig.pool.set_max_idle(0).expect("valid"),
         |rig| rig.clock.advance(5 * SECOND),
         |rig| {
-            // Another is finished before: no more are idle than may be.
+            // Another one finishes first and fills the idle list.
             rig.steps.go_on("create");
             drop(rig.lend());
         },
@@ -305,9 +305,9 @@ fn what_was_begun_for_stock_is_not_kept_at_any_price() {
     }
 }
 
-/// The pool is over when it has been left, though who was making it never came to the end.
+/// The pool ends when the creation is left, though it never finished.
 #[test]
-fn a_closed_pool_ends_with_what_was_begun_for_stock() {
+fn a_closed_pool_ends_with_its_unfinished_addition() {
     let rig = rig(|b| b);
     rig.steps.on("create", Step::Held);
     let adds = rig.adds();
@@ -319,9 +319,9 @@ fn a_closed_pool_ends_with_what_was_begun_for_stock() {
     assert!(over.poll().is_some());
 }
 
-/// Who takes it over and leaves it, too, ends it (PROP-RP-OFFERED-ONCE).
+/// A second borrower that leaves it ends it (PROP-RP-OFFERED-ONCE).
 #[test]
-fn what_was_begun_for_stock_is_taken_over_once() {
+fn an_unfinished_addition_is_taken_over_once() {
     let rig = rig(|b| b.max_total(1));
     rig.steps.on("create", Step::Held);
     drop(rig.adds());
@@ -331,9 +331,9 @@ fn what_was_begun_for_stock_is_taken_over_once() {
     assert_eq!((rig.counts(), rig.steps.begun()), ((0, 1, 1), 2));
 }
 
-/// So is what the maintenance was making when its task was dropped; the next pass polls it on.
+/// The task of the maintenance is dropped: the next pass polls its creation on.
 #[test]
-fn what_the_maintenance_has_begun_is_kept() {
+fn an_unfinished_refill_is_kept() {
     let rig = rig(|b| b.min_idle(1));
     rig.steps.on("create", Step::Held);
     let pass = || {
@@ -351,19 +351,19 @@ fn what_the_maintenance_has_begun_is_kept() {
     assert_eq!(two.each_ref().map(|lent| lent.number), [1, 2]);
 }
 
-/// One that maintains the pool, and has to wait for something.
+/// Returns a pass of the maintenance that has to wait.
 #[track_caller]
 fn fills_up(rig: &Rig) -> Task<Option<Duration>> {
     let pool = rig.pool.clone();
     let mut task = Task::new(async move { pool.maintain_async().await });
-    assert!(task.poll().is_none(), "it is being made");
+    assert!(task.poll().is_none(), "the creation is pending");
     task
 }
 
-/// What a borrower, who adds, or the maintenance has left has the only place: there was no minimum then, until
-/// somebody borrowed (PROP-RP-REFILLED).
+/// A creation left by a borrower, an `add` or the maintenance has the only place: the next pass
+/// finishes it, instead of giving up the minimum until the next borrow (PROP-RP-REFILLED).
 #[test]
-fn the_minimum_is_filled_up_with_what_was_left() {
+fn an_unfinished_creation_refills_the_minimum() {
     let leave: [fn(&Rig); 3] =
         [|rig| drop(rig.waits()), |rig| drop(rig.adds()), |rig| drop(fills_up(rig))];
     for leaves in leave {
@@ -374,15 +374,15 @@ fn the_minimum_is_filled_up_with_what_was_left() {
         let mut fills = fills_up(&rig);
         assert_eq!((states(&rig), rig.counts()), (vec![ResourceState::BeingMade], (0, 0, 1)));
         rig.steps.go_on("create");
-        assert_eq!(fills.poll(), Some(None), "nothing is due");
+        assert_eq!(fills.poll(), Some(None), "no pass is due");
         assert_eq!((states(&rig), rig.counts()), (vec![ResourceState::Idle], (0, 1, 1)));
         assert_eq!((rig.lend().number, rig.steps.begun()), (1, 1));
     }
 }
 
-/// Left by the maintenance, too, it gives its place back; if it fails, the key is left alone for a while.
+/// If the maintenance leaves it too, it frees its place; if it fails, the key backs off.
 #[test]
-fn what_was_left_is_given_up_by_the_maintenance_as_by_a_borrower() {
+fn the_maintenance_ends_a_creation_that_it_leaves_too() {
     let rig = left(|b| b.min_idle(1).max_total(1));
     drop(fills_up(&rig));
     assert_eq!((rig.counts(), rig.steps.begun()), ((0, 0, 0), 1));
@@ -394,9 +394,9 @@ fn what_was_left_is_given_up_by_the_maintenance_as_by_a_borrower() {
     assert_eq!(*locked(&rig.events), ["CreateFailed(Error(\"on purpose\"))"]);
 }
 
-/// It has the only place, and was in the way of who tried again.
+/// It has the only place, and must not block the next `add`.
 #[test]
-fn who_adds_polls_on_what_was_left() {
+fn an_addition_takes_over_an_unfinished_creation() {
     let rig = left(|b| b.max_total(1));
     let mut adds = rig.adds();
     assert_eq!((states(&rig), rig.steps.begun()), (vec![ResourceState::BeingMade], 1));
@@ -411,9 +411,9 @@ fn who_adds_polls_on_what_was_left() {
     assert_eq!((adds.poll(), rig.counts(), rig.steps.begun()), (Some(Err(failed)), (0, 0, 0), 2));
 }
 
-/// The failure of what another had begun is that of who adds: it needs no place any more.
+/// The `add` returns the failure of a creation that it took over.
 #[test]
-fn who_adds_fails_with_what_was_left() {
+fn an_addition_fails_with_the_creation_it_took_over() {
     let rig = left(|b| b.max_total(1));
     rig.steps.on("create", Step::Fails);
     let pool = rig.pool.clone();
@@ -422,10 +422,9 @@ fn who_adds_fails_with_what_was_left() {
     assert_eq!((added, rig.counts(), rig.steps.begun()), (failed, (0, 0, 0), 1));
 }
 
-/// The key is left alone for a while, and there is no room for it after that: what was left of another is no reason
-/// to come for it.
+/// The key backs off, and then has no room: another key's unfinished creation does not make it due.
 #[test]
-fn what_was_left_of_a_key_is_not_due_for_another() {
+fn an_unfinished_creation_is_not_due_for_another_key() {
     let steps = Steps::default();
     let pool = KeyedResourcePool::builder(Async(steps.clone()));
     let pool = pool.min_idle(1).max_total(3).clock(ManualClock::new().clock());
@@ -438,11 +437,11 @@ fn what_was_left_of_a_key_is_not_due_for_another() {
         let pool = pool.clone();
         Task::new(async move { pool.maintain_async().await }).finish()
     };
-    let a = borrow("a").finish().expect("made");
+    let a = borrow("a").finish().expect("created");
     steps.on("create", Step::Fails);
     assert_eq!(due(), Some(SECOND / 2));
     steps.go_on("create");
-    let b = borrow("b").finish().expect("made");
+    let b = borrow("b").finish().expect("created");
     steps.on("create", Step::Held);
     let mut leaves = borrow("b");
     assert!(leaves.poll().is_none());
@@ -451,15 +450,15 @@ fn what_was_left_of_a_key_is_not_due_for_another() {
     drop(leaves);
     assert_eq!((due(), pool.num_total(), pool.num_idle_of(&"b")), (None, 3, 2));
     steps.go_on("create");
-    drop(borrow("b").finish().expect("in stock").detach());
+    drop(borrow("b").finish().expect("idle").detach());
     assert_eq!((due(), pool.num_idle_of(&"b")), (Some(SECOND / 2), 1), "there is room for it");
     drop(a);
 }
 
-/// With keys, at the limit of one key and at that of all: of those below their minimum, what was left is of the
-/// second.
+/// At the limit of one key and at that of all: of the keys below their minimum, the unfinished
+/// creation belongs to the second.
 #[test]
-fn a_key_that_has_no_room_keeps_no_other_from_what_was_left_of_it() {
+fn a_full_key_does_not_keep_another_from_its_unfinished_creation() {
     let steps = Steps::default();
     let pool = KeyedResourcePool::builder(Async(steps.clone()));
     let pool = pool.min_idle(1).max_total(3).max_total_per_key(2).build_async().expect("valid");
@@ -467,8 +466,8 @@ fn a_key_that_has_no_room_keeps_no_other_from_what_was_left_of_it() {
         let pool = pool.clone();
         Task::new(async move { pool.borrow_async(&key).await.map(Borrowed::into_owned) })
     };
-    let a = borrow("a").finish().expect("made");
-    let b = borrow("b").finish().expect("made");
+    let a = borrow("a").finish().expect("created");
+    let b = borrow("b").finish().expect("created");
     steps.on("create", Step::Held);
     let mut leaves = borrow("b");
     assert!(leaves.poll().is_none());

@@ -1,5 +1,5 @@
-//! Runtimes that take no task, drop it, or have no timers: the listener is told, once at a time, and nothing that is
-//! due is lost.
+//! Runtimes that refuse or drop tasks, or have no timers: the listener is notified, once at a time,
+//! and due work is still done later.
 
 use crate::common::{Background, locked};
 use crate::shared::task::{Task, block_on};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// A runtime that does not take its first tasks, or drops them.
+/// A runtime that refuses or drops its first tasks.
 struct Reluctant {
     left: AtomicUsize,
     panics: bool,
@@ -35,54 +35,54 @@ impl Runtime for Reluctant {
     }
 }
 
-/// The listener is told that nobody will do it, and the next change finds somebody who does.
+/// The listener learns that the maintenance could not begin; the next change begins it again.
 #[test]
 fn a_maintenance_that_did_not_begin_is_begun_again() {
     end_the_run_when_the_library_panics();
     for (panics, expected) in [(true, 2), (false, 0)] {
-        let told = Arc::new(AtomicUsize::new(0));
-        let theirs = told.clone();
+        let reported = Arc::new(AtomicUsize::new(0));
+        let theirs = reported.clone();
         let runtime = Reluctant { left: AtomicUsize::new(2), panics };
         let pool = ResourcePool::builder(Async(Numbers), ()).listener(move |(), event| {
             assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
             theirs.fetch_add(1, SeqCst);
         });
-        let pool = pool.build_on(runtime).expect("nothing is due yet");
+        let pool = pool.build_on(runtime).expect("no maintenance is due yet");
         pool.set_min_idle(1).expect("a valid limit");
-        // Each loan of what may be there is a change.
+        // Each loan changes what may have to be evicted.
         before_long(|| {
             let lent = block_on(pool.borrow_async()).expect("one");
             let filled = pool.num_idle() > 0;
             lent.invalidate();
             filled
         });
-        assert_eq!(told.load(SeqCst), expected);
+        assert_eq!(reported.load(SeqCst), expected);
     }
 }
 
-/// A listener that borrows as it is told is not told within itself, again and again; and whatever is due next tries
+/// A listener that borrows is not notified again inside its own call. Whatever is due next tries
 /// again, however soon.
 #[test]
-fn a_listener_that_borrows_when_nobody_maintains() {
+fn a_listener_that_borrows_while_no_maintenance_runs() {
     end_the_run_when_the_library_panics();
-    let (time, told) = (ManualClock::new(), Arc::new(AtomicUsize::new(0)));
+    let (time, reported) = (ManualClock::new(), Arc::new(AtomicUsize::new(0)));
     let runtime = Reluctant { left: AtomicUsize::new(usize::MAX), panics: true };
     let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
-    let (theirs, in_listener) = (told.clone(), pool.clone());
+    let (theirs, in_listener) = (reported.clone(), pool.clone());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
     let builder = builder.listener(move |(), event| {
         assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
-        assert!(theirs.fetch_add(1, SeqCst) < 10, "told of the same again, and again");
+        assert!(theirs.fetch_add(1, SeqCst) < 10, "reported again and again");
         drop(block_on(in_listener.get().expect("it is there").borrow_async()));
     });
-    let pool = pool.get_or_init(|| builder.build_on(runtime).expect("nothing is due yet"));
+    let pool = pool.get_or_init(|| builder.build_on(runtime).expect("no maintenance is due yet"));
     pool.set_min_idle(1).expect("a valid limit");
-    assert_eq!(told.load(SeqCst), 1);
+    assert_eq!(reported.load(SeqCst), 1);
     block_on(pool.borrow_async()).expect("one").invalidate();
-    assert_eq!(told.load(SeqCst), 2);
+    assert_eq!(reported.load(SeqCst), 2);
 }
 
-/// A runtime that takes so many tasks, and no more.
+/// A runtime that takes only so many tasks.
 struct AtMost(AtomicUsize);
 
 impl Runtime for AtMost {
@@ -98,10 +98,10 @@ impl Runtime for AtMost {
     }
 }
 
-/// A listener takes its time when it is told that nobody fills stock up. That is before what is added begins to be
-/// made, and nothing of its life.
+/// A slow listener learns that the refill could not begin. This comes before the creation of an
+/// added resource, so it takes no time from its life.
 #[test]
-fn the_life_of_what_is_added_begins_with_its_making() {
+fn the_life_of_an_addition_begins_with_its_creation() {
     end_the_run_when_the_library_panics();
     let (time, takes_its_time) = (ManualClock::new(), Arc::new(AtomicBool::new(false)));
     let (theirs, hands) = (takes_its_time.clone(), time.clone());
@@ -116,15 +116,15 @@ fn the_life_of_what_is_added_begins_with_its_making() {
     pool.set_min_idle(2).expect("a valid limit");
     takes_its_time.store(true, SeqCst);
     block_on(pool.add_async()).expect("there is room");
-    assert!(!takes_its_time.load(SeqCst), "it was told");
+    assert!(!takes_its_time.load(SeqCst), "the listener was notified");
     assert_eq!(pool.snapshot().keys[0].resources[0].age, Some(Duration::ZERO));
 }
 
-/// A runtime whose tasks the test polls, those that were woken; their timers never end.
+/// A runtime whose woken tasks the test polls. Their timers never end.
 #[derive(Clone, Default)]
 pub(crate) struct ByHand(Arc<Mutex<Vec<Polled>>>);
 
-/// A task, and by how many wakes it was polled.
+/// A task, and the number of its wakes at the last poll.
 type Polled = (Task<()>, usize);
 
 impl Runtime for ByHand {
@@ -138,7 +138,7 @@ impl Runtime for ByHand {
 }
 
 impl ByHand {
-    /// Until each that has not ended waits, and is not woken.
+    /// Polls until every task that is left waits.
     pub(crate) fn run(&self) {
         loop {
             let mut tasks = std::mem::take(&mut *locked(&self.0));
@@ -159,7 +159,7 @@ impl ByHand {
     }
 }
 
-/// It takes no task, until it is told to.
+/// Refuses every task until the test allows them.
 #[derive(Clone, Default)]
 struct Full(Arc<AtomicBool>, ByHand);
 
@@ -176,13 +176,13 @@ impl Runtime for Full {
     }
 }
 
-/// A maintenance that could not begin is begun by the next that is due, however soon after.
+/// The next work that becomes due begins a maintenance that could not begin, however soon after.
 #[test]
-fn what_becomes_due_after_a_beginning_that_failed_is_done() {
+fn work_that_is_due_after_a_failed_beginning_is_done() {
     end_the_run_when_the_library_panics();
     let (time, runtime) = (ManualClock::new(), Full::default());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
-    let pool = builder.build_on(runtime.clone()).expect("nothing is due yet");
+    let pool = builder.build_on(runtime.clone()).expect("no maintenance is due yet");
     pool.set_min_idle(1).expect("a valid limit");
     runtime.0.store(true, SeqCst);
     pool.set_min_idle(2).expect("a valid limit");
@@ -190,20 +190,20 @@ fn what_becomes_due_after_a_beginning_that_failed_is_done() {
     assert_eq!(pool.num_idle(), 2);
 }
 
-/// A listener that is told of the one maintenance is not told within itself of the other, and nothing is lost by that:
-/// what is due next begins both.
+/// A listener that is notified about one maintenance is not notified about the other inside that
+/// call. The next due work begins both.
 #[test]
-fn a_listener_is_told_of_one_maintenance_at_a_time() {
+fn a_listener_is_notified_of_one_maintenance_at_a_time() {
     end_the_run_when_the_library_panics();
     let (time, runtime) = (ManualClock::new(), Full::default());
     let pool = Arc::new(OnceLock::<ResourcePool<Async<Numbers>>>::new());
-    let (told, inside) = (Arc::new(AtomicUsize::new(0)), Mutex::new(()));
-    let (theirs, in_listener) = (told.clone(), pool.clone());
+    let (reported, inside) = (Arc::new(AtomicUsize::new(0)), Mutex::new(()));
+    let (theirs, in_listener) = (reported.clone(), pool.clone());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
     let builder = builder.max_idle_time(SECOND).listener(move |(), event| {
         assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
         theirs.fetch_add(1, SeqCst);
-        let _alone = inside.try_lock().expect("told within itself");
+        let _alone = inside.try_lock().expect("notified inside its own call");
         drop(block_on(in_listener.get().expect("it is there").borrow_async()));
     });
     runtime.0.store(true, SeqCst);
@@ -212,15 +212,15 @@ fn a_listener_is_told_of_one_maintenance_at_a_time() {
     locked(&runtime.1.0).clear();
     runtime.0.store(false, SeqCst);
     pool.set_min_idle(2).expect("a valid limit");
-    assert_eq!((told.load(SeqCst), pool.num_idle()), (1, 1));
+    assert_eq!((reported.load(SeqCst), pool.num_idle()), (1, 1));
     runtime.0.store(true, SeqCst);
     drop(block_on(pool.borrow_async()).expect("one"));
-    assert_eq!((told.load(SeqCst), locked(&runtime.1.0).len()), (1, 2));
+    assert_eq!((reported.load(SeqCst), locked(&runtime.1.0).len()), (1, 2));
     runtime.1.run();
     assert_eq!(pool.num_idle(), 2);
 }
 
-/// What a listener makes due is not lost, if somebody else could begin by then.
+/// A listener makes work due while another thread begins the maintenance: the work is done.
 #[test]
 fn a_listener_wakes_a_maintenance_that_was_begun_by_another() {
     end_the_run_when_the_library_panics();
@@ -239,15 +239,16 @@ fn a_listener_wakes_a_maintenance_that_was_begun_by_another() {
         .end();
         in_listener.get().expect("it is there").set_min_idle(3).expect("a valid limit");
     });
-    let pool = pool.get_or_init(|| builder.build_on(runtime.clone()).expect("nothing is due yet"));
+    let pool =
+        pool.get_or_init(|| builder.build_on(runtime.clone()).expect("no maintenance is due yet"));
     pool.set_min_idle(1).expect("a valid limit");
     assert_eq!(pool.num_idle(), 2);
     runtime.1.run();
     assert_eq!(pool.num_idle(), 3);
 }
 
-/// A runtime whose timers panic, when they are set or when they have been polled once; but so many work first, and
-/// are over at once.
+/// A runtime whose timers panic when they are set, or at their second poll. The first few work, and
+/// fire at once.
 #[derive(Clone, Default)]
 struct NoTimers(Arc<AtomicUsize>, bool, ByHand);
 
@@ -273,16 +274,16 @@ impl Runtime for NoTimers {
     }
 }
 
-/// A runtime's timer that panics is told, to a listener that uses the pool, too, and once; what is due is done
-/// when something else comes to be due.
+/// The listener learns of a panicking timer once, even if it uses the pool. Due work is done when
+/// other work becomes due.
 #[test]
-fn a_timer_that_panics_is_told() {
+fn a_timer_that_panics_is_reported() {
     end_the_run_when_the_library_panics();
     for late in [false, true] {
         let runtime = NoTimers(Arc::default(), late, ByHand::default());
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::new(Mutex::new(Vec::new()));
         let pool = Arc::new(OnceLock::<KeyedResourcePool<&'static str, Async<Names>>>::new());
-        let (theirs, in_listener) = (told.clone(), pool.clone());
+        let (theirs, in_listener) = (reported.clone(), pool.clone());
         let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(HOUR);
         let builder = builder.abandoned_after(HOUR / 2).listener(move |key, event| {
             locked(&theirs).push(format!("{key}: {event:?}"));
@@ -293,19 +294,19 @@ fn a_timer_that_panics_is_told() {
         for _ in 0..3 {
             drop(block_on(pool.borrow_async(&"a")).expect("one"));
             runtime.2.run();
-            assert_eq!(*locked(&told), [message]);
+            assert_eq!(*locked(&reported), [message]);
         }
-        // A timer works, and the next does not: that is told again.
+        // A timer works, and the next panics: the listener learns of it again.
         runtime.0.store(1, SeqCst);
-        // This one looks abandoned before anything idle is due.
+        // This one looks abandoned before an idle one is due.
         let lent = block_on(pool.borrow_async(&"a")).expect("one");
         runtime.2.run();
-        assert_eq!(*locked(&told), [message, message]);
+        assert_eq!(*locked(&reported), [message, message]);
         drop(lent);
     }
 }
 
-/// By the real clock: what lies idle for a moment is evicted by the next use, though no timer says so.
+/// On the real clock: without timers, the next use of the pool evicts a resource that has expired.
 #[test]
 fn a_pool_whose_timer_panics_is_maintained_by_its_use() {
     end_the_run_when_the_library_panics();

@@ -1,5 +1,5 @@
-//! The maintenance runs by itself: on a thread from when there is something for it, on a runtime as a task.
-//! By the real clock: what is waited for is that something comes about.
+//! The maintenance runs by itself: on a thread from the first due work on, or as a task of a
+//! runtime. On the real clock; each test waits for an effect.
 
 use crate::shared::task::{Task, block_on};
 use crate::shared::{Door, SECOND, before_long, end_the_run_when_the_library_panics};
@@ -38,7 +38,7 @@ impl AsyncResourceFactory for Numbers {
     }
 }
 
-/// The same by key.
+/// The same with keys.
 pub(crate) struct Names;
 
 impl AsyncResourceFactory for Names {
@@ -87,7 +87,7 @@ fn a_task_keeps_the_minimum_of_an_asynchronous_pool() {
     before_long(|| pool.num_idle() == 0);
 }
 
-/// What is made for stock is made behind a door; so is what is tested, for it is tested while idle only.
+/// Creations of a refill wait at a door, and so do tests, which are enabled for idle resources only.
 #[derive(Clone, Default)]
 struct Slow {
     door: Door,
@@ -115,32 +115,32 @@ impl AsyncResourceFactory for Slow {
     type Resource = usize;
     type Metadata = ();
     type Error = Infallible;
-    // Its tasks have threads of their own, which may wait.
+    // Its tasks have threads of their own, which may block.
     async fn create(&self, (): &()) -> Result<usize, Infallible> {
         ResourceFactory::create(self, &())
     }
 }
 
-/// What the listener was told of loans.
-fn abandoned<E>(told: &Arc<AtomicUsize>) -> impl Fn(&(), &PoolEvent<E>) + Send + Sync + use<E> {
-    let told = told.clone();
+/// Counts the reported loans.
+fn abandoned<E>(reported: &Arc<AtomicUsize>) -> impl Fn(&(), &PoolEvent<E>) + Send + Sync + use<E> {
+    let reported = reported.clone();
     move |(), event| {
         if matches!(event, PoolEvent::Abandoned { .. }) {
-            told.fetch_add(1, SeqCst);
+            reported.fetch_add(1, SeqCst);
         }
     }
 }
 
-/// A creation for stock hangs: loans are told of, and what is idle is evicted, all the same.
+/// A refill hangs in a creation: loans are still reported, and idle resources evicted.
 #[test]
 fn a_creation_that_hangs_holds_up_no_eviction() {
     end_the_run_when_the_library_panics();
-    let (slow, told) = (Slow::default(), Arc::default());
-    let builder = ResourcePool::builder(slow.clone(), ()).listener(abandoned(&told));
+    let (slow, reported) = (Slow::default(), Arc::default());
+    let builder = ResourcePool::builder(slow.clone(), ()).listener(abandoned(&reported));
     let builder = builder.abandoned_after(MOMENT).max_idle_time(MOMENT);
     let pool = builder.build().expect("a valid pool");
     let (lent, back) = (pool.borrow().expect("the first"), pool.borrow().expect("the second"));
-    before_long(|| told.load(SeqCst) == 2);
+    before_long(|| reported.load(SeqCst) == 2);
     pool.set_min_idle(1).expect("a valid limit");
     slow.door.await_arrivals(1);
     drop(back);
@@ -153,8 +153,8 @@ fn a_creation_that_hangs_holds_up_no_eviction() {
 #[test]
 fn a_task_that_creates_and_hangs_holds_up_no_eviction() {
     end_the_run_when_the_library_panics();
-    let (slow, told) = (Slow::default(), Arc::default());
-    let builder = ResourcePool::builder(Async(slow.clone()), ()).listener(abandoned(&told));
+    let (slow, reported) = (Slow::default(), Arc::default());
+    let builder = ResourcePool::builder(Async(slow.clone()), ()).listener(abandoned(&reported));
     let builder = builder.abandoned_after(Duration::from_millis(50)).max_idle_time(MOMENT);
     let pool = builder.build_on(Threads).expect("a valid pool");
     let lent = block_on(pool.borrow_async()).expect("the first");
@@ -162,7 +162,7 @@ fn a_task_that_creates_and_hangs_holds_up_no_eviction() {
     before_long(|| pool.num_idle() == 0);
     pool.set_min_idle(1).expect("a valid limit");
     slow.door.await_arrivals(1);
-    before_long(|| told.load(SeqCst) == 1);
+    before_long(|| reported.load(SeqCst) >= 1);
     slow.door.open();
     drop(lent);
 }
@@ -171,21 +171,21 @@ fn a_task_that_creates_and_hangs_holds_up_no_eviction() {
 #[test]
 fn a_test_that_hangs_holds_up_no_report() {
     end_the_run_when_the_library_panics();
-    let (slow, told) = (Slow::default(), Arc::default());
-    let builder = ResourcePool::builder(slow.clone(), ()).listener(abandoned(&told));
+    let (slow, reported) = (Slow::default(), Arc::default());
+    let builder = ResourcePool::builder(slow.clone(), ()).listener(abandoned(&reported));
     let builder = builder.test_while_idle(true).eviction_interval(MOMENT);
     let pool = builder.abandoned_after(Duration::from_millis(50)).build().expect("a valid pool");
     drop(pool.borrow().expect("the first"));
     slow.door.await_arrivals(1);
     let lent = pool.borrow().expect("the second");
-    before_long(|| told.load(SeqCst) == 1);
+    before_long(|| reported.load(SeqCst) >= 1);
     slow.door.open();
     drop(lent);
 }
 
-/// What is lent when the pool is closed may be lost: it is given up in its time, and the pool is over.
+/// A loan is lost at the close: the pool gives it up in its time, and ends.
 #[test]
-fn a_closed_pool_does_not_wait_for_what_is_lost() {
+fn a_closed_pool_does_not_wait_for_lost_loans() {
     end_the_run_when_the_library_panics();
     let builder = ResourcePool::builder(Numbers, ()).abandoned_after(MOMENT).remove_abandoned(true);
     let pool = builder.build().expect("a valid pool");
@@ -195,9 +195,9 @@ fn a_closed_pool_does_not_wait_for_what_is_lost() {
     drop(lost);
 }
 
-/// Who had begun before the close is handed its resource after it, made or out of stock: that loan may be lost, too.
-/// It was never given up: the sweep had stopped, and what it had slept until was taken for what it does.
-/// PROP-RP-CLOSE-ENDS.
+/// A borrower that began before the close gets its resource after it, new or idle; that loan may be
+/// lost too. An earlier version never gave it up, because the sweep had stopped and its wake-up time
+/// was taken for its work. PROP-RP-CLOSE-ENDS.
 #[test]
 fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
     end_the_run_when_the_library_panics();
@@ -206,7 +206,7 @@ fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
         let builder = ResourcePool::builder(Async(steps.clone()), "m").clock(clock.clock());
         let builder = builder.abandoned_after(10 * SECOND).remove_abandoned(true);
         let pool = builder.build_on(runtime.clone()).expect("a valid pool");
-        let first = block_on(pool.borrow_async()).expect("made at once");
+        let first = block_on(pool.borrow_async()).expect("created at once");
         runtime.run();
         if in_stock {
             drop(first)
@@ -226,14 +226,14 @@ fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
         clock.advance(10 * SECOND);
         runtime.run();
         assert_eq!((pool.num_active(), pool.num_total()), (0, 0), "{held}");
-        assert!(pool.wait_closed(Duration::ZERO), "nothing is left");
+        assert!(pool.wait_closed(Duration::ZERO), "the pool is empty");
         drop(lost);
         assert_eq!(steps.alive(), 0);
     }
 }
 
-/// A place that waiters were to have, and that all of them leave, is filled up: where newcomers may barge,
-/// nobody is handed it, and no count changes when they go (PROP-RP-REFILLED).
+/// All waiters leave a place that was free for them. In an unfair pool it is granted to no waiter,
+/// and no count changes when they go, but it must be refilled (PROP-RP-REFILLED).
 #[test]
 fn a_place_that_its_waiters_leave_is_filled_up() {
     end_the_run_when_the_library_panics();
@@ -261,7 +261,7 @@ fn a_place_that_its_waiters_leave_is_filled_up() {
     }
 }
 
-/// The same where the last of them is a thread whose time is up.
+/// The same where the last waiter is a thread that times out.
 #[test]
 fn a_place_that_a_thread_leaves_is_filled_up() {
     end_the_run_when_the_library_panics();
@@ -285,10 +285,10 @@ fn a_place_that_a_thread_leaves_is_filled_up() {
     drop((called, one));
 }
 
-/// What no minimum protects any more leaves, if it is over (PROP-RP-MIN-IDLE), though it was over before (defect
-/// `elixir-missed-eviction`).
+/// A lower minimum no longer protects a resource that had expired before (PROP-RP-MIN-IDLE, defect
+/// RP-D6).
 #[test]
-fn what_a_lower_minimum_no_longer_keeps_is_evicted() {
+fn a_lower_minimum_evicts_expired_resources() {
     end_the_run_when_the_library_panics();
     let (clock, runtime) = (ManualClock::new(), ByHand::default());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(clock.clock());

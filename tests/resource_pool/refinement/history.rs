@@ -1,21 +1,21 @@
-//! What a random history is made of.
+//! The operations of a random history.
 //!
-//! An operation names its objects by small numbers, which are taken modulo what there is when its turn
-//! comes; so every prefix and every shrunk history is one that can happen.
+//! An operation names its objects by small numbers, modulo how many there are when its turn comes.
+//! So every prefix and every shrunk history can happen.
 
 use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
 use proptest::prelude::*;
 
-/// A limit, as it is given to the real pool.
+/// A limit, as the real pool takes it.
 pub(crate) type Number = Option<usize>;
 
-/// The limits that can be changed; none: as many as one likes.
+/// The limits that can be changed. `None` is no limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) active: Number,
     pub(crate) total: Number,
     pub(crate) per_key: Number,
-    /// Absent: as `active`.
+    /// If absent, as `active`.
     pub(crate) idle: Option<Number>,
     pub(crate) min_idle: usize,
 }
@@ -43,7 +43,7 @@ pub(crate) struct World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Well,
-    /// An error; or not valid.
+    /// An error, or invalid.
     Badly,
     Panic,
 }
@@ -57,18 +57,18 @@ pub(crate) enum Limit {
     MinIdle(usize),
 }
 
-/// One call of the public API, or one thing that happens to the pool. `ends` are those of the factory's
-/// calls; where there are fewer, a task waits for more, and a thread finds that all is well.
+/// One call of the public API, or one event in the pool's environment. `ends` are the ends of the
+/// factory's calls; when they run out, a task pends, and a thread's calls succeed.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// A borrower that has nothing asks, as a future.
+    /// An idle borrower asks, as a future.
     Borrow {
         client: usize,
         key: usize,
         waits: bool,
         ends: Vec<End>,
     },
-    /// The same on the test's own thread, with a deadline that has come if it would wait.
+    /// The same on the test's own thread, with a deadline that has already come if it would wait.
     Block {
         client: usize,
         key: usize,
@@ -116,11 +116,11 @@ pub(crate) enum Operation {
     Retain {
         odd: bool,
     },
-    /// So many seconds pass, and nobody maintains the pool.
+    /// Moves the clock by so many seconds, without maintenance.
     Pass {
         seconds: u64,
     },
-    /// So many seconds pass, and the pool is maintained.
+    /// Moves the clock by so many seconds, and maintains the pool.
     Tick {
         seconds: u64,
         ends: Vec<End>,
@@ -180,23 +180,23 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
 }
 
 impl World {
-    /// What the builder does not refuse.
+    /// Corrects the options that the builder would refuse.
     fn valid(mut self) -> World {
         if !self.keyed {
             self.bounds.per_key = None;
         } else {
-            // The order in which keys are filled up is the real pool's own.
+            // The specification leaves the order in which keys are refilled to the real pool.
             self.bounds.min_idle = 0;
         }
         self.soft_max_idle_time =
             self.soft_max_idle_time.zip(self.max_idle_time.or(Some(9))).map(|(a, b)| a.min(b - 1));
-        // Where nobody waits there is no order of those who do.
+        // Without waiters, fairness has no meaning.
         self.options.fair |= self.options.when_exhausted == WhenExhausted::Fail;
         while !self.bounds.are_valid() {
             match (self.bounds.per_key > Some(1), self.bounds.min_idle > 0) {
                 (true, _) => self.bounds.per_key = Some(1),
                 (_, true) => self.bounds.min_idle -= 1,
-                _ => unreachable!("nothing is left to contradict: {:?}", self.bounds),
+                _ => unreachable!("no contradiction is left: {:?}", self.bounds),
             }
         }
         self
@@ -207,7 +207,7 @@ impl Bounds {
     pub(crate) fn max_idle(&self) -> Number {
         self.idle.unwrap_or(self.active)
     }
-    /// What the documentation of the builder refuses.
+    /// Returns whether the builder accepts these limits.
     pub(crate) fn are_valid(&self) -> bool {
         let within = |number: usize, limit: Number| limit.is_none_or(|limit| number <= limit);
         let nothing = [self.active, self.total, self.per_key].contains(&Some(0));

@@ -1,5 +1,5 @@
-//! The specification's machine, and what it leaves to its environment: times, which resource is in which
-//! slot, and which calls of the factory are still to come.
+//! The specification's machine, and the part that it leaves to its environment: times, the resource
+//! in each slot, and the factory's pending calls.
 
 use crate::refinement::history::{Bounds, End, Number, World};
 use cabrank_spec::resource_pool::machine::Action;
@@ -17,7 +17,7 @@ pub(crate) enum Ended {
     Exhausted,
     WouldBlock,
     TimedOut,
-    /// Whether by a panic.
+    /// Whether it ended by a panic.
     Create(bool),
     Activate(bool),
     Passivate(bool),
@@ -26,7 +26,7 @@ pub(crate) enum Ended {
     Full,
 }
 
-/// A call of the factory that a borrower or an addition has to come to the end of.
+/// A call of the factory that a borrower or an addition has to finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Create,
@@ -35,13 +35,13 @@ enum Call {
     Passivate,
 }
 
-/// What is being made for stock.
+/// A creation for the idle list.
 pub(crate) struct Adding {
     id: SlotId,
     calls: VecDeque<Call>,
 }
 
-/// How the calls of a step end. None is left: a thread finds that all is well, a task waits.
+/// The ends of a step's calls. When they run out, a thread's calls succeed, and a task pends.
 pub(crate) struct Ends {
     ends: VecDeque<End>,
     tasks: bool,
@@ -68,23 +68,23 @@ pub(crate) struct Mirror {
     numbers: BTreeMap<SlotId, u32>,
     created: BTreeMap<SlotId, u64>,
     idle_since: BTreeMap<(SlotId, usize), u64>,
-    /// Of stock that was handed to who has not come for it.
+    /// When idle resources were granted that have not been picked up.
     handed_since: BTreeMap<SlotId, u64>,
     /// The idle ones in the order in which they are tested.
     turns: Vec<(SlotId, usize)>,
     unclean: BTreeSet<SlotId>,
-    /// What its borrower has completed, and not used yet.
+    /// Resources that their borrower has completed and not used yet.
     completed: BTreeSet<SlotId>,
-    /// Of each borrower: the calls that are still to come, once it has begun with them.
+    /// Of each borrower that has begun to prepare: the pending calls.
     calls: Vec<Option<VecDeque<Call>>>,
     ended: Vec<Option<Refusal>>,
     leaving: VecDeque<SlotId>,
     pub(crate) destroyed: Vec<u32>,
-    /// What has happened: actions, and what they told.
+    /// The actions and events that have happened.
     pub(crate) happened: BTreeSet<String>,
 }
 
-/// The first word of what it is.
+/// Returns the name of the variant.
 fn word(what: &impl std::fmt::Debug) -> String {
     let text = format!("{what:?}");
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().into()
@@ -104,7 +104,7 @@ pub(crate) fn limits(bounds: &Bounds) -> Limits {
     }
 }
 
-/// What a waiter was handed out of stock, and has not come for.
+/// Returns the idle resource that a waiter was granted and has not picked up.
 fn handed_stock(at: &At) -> Option<SlotId> {
     match at {
         At::Preparing { slot, handed: true, .. } => Some(slot.id),
@@ -113,7 +113,8 @@ fn handed_stock(at: &At) -> Option<SlotId> {
     }
 }
 
-/// The place that a waiter was handed, and has not come for: the life of what is made there has not begun.
+/// Returns the place that a waiter was granted and has not picked up. The lifetime there has not
+/// begun.
 fn handed_place(at: &At) -> Option<SlotId> {
     match at {
         At::MakingRoom { slot, handed: true, .. } => Some(slot.id),
@@ -148,7 +149,7 @@ impl Mirror {
         }
     }
 
-    /// One section, and what it leaves to be destroyed.
+    /// Runs one section, and then the destructions that it leaves.
     pub(crate) fn apply(&mut self, action: Action) {
         self.section(action);
         self.destroy();
@@ -167,7 +168,7 @@ impl Mirror {
                 | Event::Creates(client, ..) => self.calls[client] = None,
                 Event::Refused(client, why) => self.ended[client] = Some(why),
                 Event::Leaves(id) => self.leaving.push_back(id),
-                // And may have been handed to another at once.
+                // It may have been granted to another waiter at once.
                 Event::Idles(id) => drop(self.handed_since.remove(&id)),
                 Event::Called(_) | Event::Has(..) | Event::Adds(_) => {}
             }
@@ -180,7 +181,7 @@ impl Mirror {
             self.handed_since.entry(id).or_insert(idle.map_or(self.now, |(_, since)| *since));
         }
         let name = |idle: &Idle| (idle.slot.id, idle.since);
-        // What is to make room may come back to where it was.
+        // A victim may be spared and return to its place.
         let mut known: Vec<_> = self.spec.idle.iter().map(name).collect();
         known.extend(self.spec.clients.iter().filter_map(At::victim).map(name));
         self.idle_since.retain(|at, _| known.contains(at));
@@ -214,7 +215,7 @@ impl Mirror {
         self.numbers.insert(id, self.made);
     }
 
-    /// A borrower runs. None: it is not through.
+    /// Runs a borrower. Returns `None` if it is not done.
     pub(crate) fn run(&mut self, client: ClientId, ends: &mut Ends) -> Option<Ended> {
         loop {
             match self.spec.clients[client] {
@@ -225,7 +226,7 @@ impl Mirror {
                 At::Called(_) => {
                     self.section(Action::Retry { client });
                     let waits = matches!(self.spec.clients[client], At::Waiting(_));
-                    // What was destroyed for it may have it called again: but it is through for now.
+                    // A destruction may call it again, but this run is done.
                     self.destroy();
                     if waits {
                         return None;
@@ -263,7 +264,7 @@ impl Mirror {
                         continue;
                     }
                     if !fresh {
-                        // Before the section, and not after.
+                        // Before the section, not after it.
                         self.gone(slot.id);
                     }
                     self.apply(Action::PrepareFails { client });
@@ -278,7 +279,7 @@ impl Mirror {
         }
     }
 
-    /// The same on a thread, which looks again when it is called again.
+    /// The same on a thread, which retries when it is called again.
     pub(crate) fn run_through(&mut self, client: ClientId, ends: &mut Ends) -> Option<Ended> {
         loop {
             let ended = self.run(client, ends);
@@ -288,7 +289,7 @@ impl Mirror {
         }
     }
 
-    /// What its borrower has to do with a resource, first of all.
+    /// Returns the next call that a borrower has to make for its resource.
     fn next_call(&mut self, client: ClientId, id: SlotId, fresh: bool) -> Option<Call> {
         if self.calls[client].is_none() {
             let mut calls = VecDeque::new();
@@ -320,11 +321,11 @@ impl Mirror {
             Some(Refusal::Exhausted) => Ended::Exhausted,
             Some(Refusal::WouldBlock) => Ended::WouldBlock,
             Some(Refusal::GaveUp) => Ended::TimedOut,
-            other => unreachable!("told elsewhere: {other:?}"),
+            other => unreachable!("handled elsewhere: {other:?}"),
         }
     }
 
-    /// A borrower's task is dropped.
+    /// Drops a borrower's task.
     pub(crate) fn cancel(&mut self, client: ClientId) {
         match self.spec.clients[client] {
             At::Out => {}
@@ -336,7 +337,7 @@ impl Mirror {
         self.ended[client] = None;
     }
 
-    /// A resource comes back; cleaned, if that is done now.
+    /// Returns a resource, passivated if that is done now.
     pub(crate) fn give_back(&mut self, client: ClientId, ends: Option<&mut Ends>) {
         let At::Lent(slot) = self.spec.clients[client] else { unreachable!("it has one") };
         let good = match ends {
@@ -358,7 +359,7 @@ impl Mirror {
         self.apply(Action::Detach { client });
     }
 
-    /// An addition begins, if there is room.
+    /// Begins an addition, if there is room.
     pub(crate) fn add(&mut self, action: Action) -> Result<Adding, Ended> {
         self.apply(action);
         self.age_what_is_added();
@@ -372,7 +373,7 @@ impl Mirror {
         added.map(|id| Adding { id, calls: calls.collect() }).ok_or(full)
     }
 
-    /// And goes on. None: it is not through.
+    /// Runs an addition. Returns `None` if it is not done.
     pub(crate) fn run_add(&mut self, adding: &mut Adding, ends: &mut Ends) -> Option<Ended> {
         while let Some(call) = adding.calls.front().copied() {
             let end = ends.next()?;
@@ -394,7 +395,8 @@ impl Mirror {
         Some(if self.spec.closed { Ended::Closed } else { Ended::Added })
     }
 
-    /// The task of an addition is dropped: what was being made is kept, what was made is destroyed.
+    /// Drops the task of an addition: an unfinished creation is kept, a created resource is
+    /// destroyed.
     pub(crate) fn cancel_add(&mut self, adding: &Adding) {
         match adding.calls.front() {
             Some(Call::Create) => {
@@ -418,7 +420,7 @@ impl Mirror {
 
     fn test(&mut self, id: SlotId, valid: impl FnOnce(u32) -> bool) {
         let at = self.spec.idle.iter().position(|idle| idle.slot.id == id).expect("it is idle");
-        // A creation that is not finished cannot be looked at.
+        // An unfinished creation has no number yet.
         if !self.spec.idle[at].slot.unfinished {
             let valid = valid(self.numbers[&id]);
             self.apply(Action::Test { at });
@@ -433,7 +435,7 @@ impl Mirror {
         }
     }
 
-    /// Time passes. What has been idle for too long, or has outlived its lifetime, is not lent any more.
+    /// Moves the clock. Idle resources that expire are not lent any more.
     pub(crate) fn pass(&mut self, seconds: u64) {
         self.now += seconds * 1_000;
         let places = self.spec.clients.iter().filter_map(handed_place);
@@ -462,7 +464,7 @@ impl Mirror {
         self.age_what_is_added();
     }
 
-    /// What was left, and is taken over, is as old as before.
+    /// A creation that is taken over keeps its age.
     fn age_what_is_added(&mut self) {
         for at in 0..self.spec.adding.len() {
             self.spec.adding[at].expired |= self.has_outlived(self.spec.adding[at].id);
@@ -479,7 +481,7 @@ impl Mirror {
         end.is_some_and(|end| self.now >= end)
     }
 
-    /// Time passes, and the pool is maintained.
+    /// Moves the clock, and maintains the pool.
     pub(crate) fn maintain(&mut self, seconds: u64, ends: &mut Ends) {
         self.pass(seconds);
         let runs = self.next_run.is_none_or(|next| self.now >= next);

@@ -1,20 +1,19 @@
-//! The real resource pool and its executable specification, side by side: random histories of the public API,
-//! with keys and without, for threads and for tasks, and after each step the same observable state.
+//! The real resource pool and its executable specification, side by side: random histories of the
+//! public API, with and without keys, for threads and for tasks, and the same observable state after
+//! each step.
 //!
-//! There is one thread to play all borrowers: those that wait are futures, polled by hand. The calls of an
-//! asynchronous factory end when the history says so, so borrowers are cancelled while a resource is being
-//! created, tested or activated, and so is who adds one; others take over what they had begun. Those of a synchronous factory
-//! end at once, well or not; a call that blocks comes with a deadline that has come. The hands of the clock
-//! are moved by the history, and what is done at a time is done by its calls of `maintain`, or, where stock has
-//! become too old before, by whoever comes upon it.
+//! One thread plays all borrowers: waiting ones are futures, polled by hand. The calls of an
+//! asynchronous factory end when the history says so: borrowers and additions are cancelled during a
+//! creation, a test or an activation, and others take over. The calls of a synchronous factory end
+//! at once. A blocking call has a deadline that has come. The history moves the clock and calls
+//! `maintain`.
 //!
-//! Compared are the snapshot (for each key what is active, idle and in which order, all that exists, and who
-//! waits), how each call ended, and which resources were destroyed. A failing history is shrunk to the
-//! shortest that proptest finds. Left out are loans that look abandoned, jitter, runs that evict or test so many
-//! at most, or evict at intervals where nothing is tested, and minima of several keys: in which order these are
-//! filled up is the real pool's own.
+//! The test compares the snapshot (for each key: active, idle in order, existing, waiting), the end
+//! of each call, and the destroyed resources. proptest shrinks a failing history. `histories.rs`
+//! covers the options left out here: loans that look abandoned, jitter, bounded runs, eviction runs
+//! without tests, and minima of several keys, whose order the specification leaves open.
 //!
-//! `CABRANK_CASES=10000 cargo test --test resource_pool_refinement` for more histories than the usual 1,000.
+//! `CABRANK_CASES=10000 cargo test --test resource_pool refinement` runs more histories than the usual 1,000.
 
 mod history;
 mod mirror;
@@ -44,7 +43,7 @@ proptest! {
     }
 }
 
-/// Every action of the machine, and everything that it can tell.
+/// Every action of the machine, and every event.
 const ALL: &[&str] = &[
     "Add",
     "AddFails",
@@ -88,9 +87,9 @@ const ALL: &[&str] = &[
     "Waits",
 ];
 
-/// Two that were called, and came too late, wait in the order in which they came.
+/// Two waiters that lost the race wait in their former order.
 #[test]
-fn whoever_is_called_in_vain_keeps_its_place() {
+fn a_waiter_that_lost_the_race_keeps_its_place() {
     let bounds = Bounds { active: None, total: Some(2), per_key: None, idle: None, min_idle: 0 };
     let barging = Options { when_exhausted: WhenExhausted::Block, fair: false, fifo: false };
     let mut both = SideBySide::new(&World {
@@ -130,9 +129,9 @@ fn whoever_is_called_in_vain_keeps_its_place() {
     }
 }
 
-/// No rule of the machine is left out.
+/// The histories use every rule of the machine.
 #[test]
-fn histories_come_to_everything_that_the_specification_knows() {
+fn histories_use_every_rule_of_the_specification() {
     let mut runner = TestRunner::deterministic();
     let operations = prop::collection::vec(history::operation(), 120);
     let histories = (history::world(), operations);

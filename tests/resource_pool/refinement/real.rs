@@ -1,4 +1,4 @@
-//! The real pools on a hand-driven clock, with a factory whose calls end as they are told to.
+//! The real pools on a manual clock, with a factory whose calls end as the history says.
 
 use crate::refinement::history::{End, Limit, Number, World};
 use cabrank::ManualClock;
@@ -14,17 +14,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-/// What a factory says that fails.
+/// The error of a scripted failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scripted;
 
-/// What the factory does, and what it saw of the pool.
+/// The factory's script, and its record of the pool's calls.
 #[derive(Default)]
 pub(crate) struct Book {
     /// How the next calls end.
     ends: VecDeque<End>,
     made: u32,
-    /// Which resources were destroyed.
+    /// The destroyed resources.
     pub(crate) destroyed: Vec<u32>,
     destroy_panics: bool,
 }
@@ -43,12 +43,12 @@ impl Factory {
         self.book().ends.clear();
         result
     }
-    /// A call that ends at once, by itself well.
+    /// A call that ends at once; without a script it succeeds.
     fn call(&self) -> bool {
         let end = self.book().ends.pop_front();
         well(end.unwrap_or(End::Well))
     }
-    /// A call that ends when it is told to.
+    /// A call that pends until its end is scripted.
     async fn awaited(&self) -> bool {
         let end = poll_fn(|_| match self.book().ends.pop_front() {
             Some(end) => Poll::Ready(end),
@@ -76,7 +76,7 @@ fn well(end: End) -> bool {
     match end {
         End::Well => true,
         End::Badly => false,
-        // Without a word to the panic hook.
+        // Panics without calling the panic hook.
         End::Panic => std::panic::resume_unwind(Box::new("scripted")),
     }
 }
@@ -130,7 +130,7 @@ impl AsyncResourceFactory for Tasks {
     }
 }
 
-/// What was borrowed.
+/// A loan of either kind of pool.
 pub(crate) enum Guard {
     OfThreads(Borrowed<'static, Factory>),
     OfTasks(Borrowed<'static, Async<Tasks>>),
@@ -277,7 +277,8 @@ impl Pool {
         }
     }
 
-    /// On this thread; `in_time` if it need not wait. None: there is no such call.
+    /// Borrows on this thread; `in_time` if it need not wait. Returns `None` if the pool has no such
+    /// call.
     pub(crate) fn block(&self, key: usize, in_time: bool) -> Option<Lent> {
         let lent = match (self, in_time) {
             (Pool::Threads(pool), true) => pool.borrow(),
@@ -332,7 +333,7 @@ impl Pool {
         any!(self, pool => pool.num_waiting())
     }
 
-    /// Whether it was not refused; none: there is no such limit.
+    /// Returns whether the change was accepted, or `None` if the pool has no such limit.
     pub(crate) fn resize(&self, change: Limit) -> Option<bool> {
         let changed = match change {
             Limit::Active(number) => any!(self, pool => pool.set_max_active(limit(number))),

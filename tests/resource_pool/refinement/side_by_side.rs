@@ -1,4 +1,4 @@
-//! Carries each operation out on both.
+//! Carries out each operation on both sides.
 
 use crate::refinement::history::{End, Limit, Operation, World};
 use crate::refinement::mirror::{Adding, Ended, Ends, Mirror, limits};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const CLIENTS: usize = 5;
 const KEYS: usize = 3;
 
-/// What one borrower of the real pool holds.
+/// The state of one borrower of the real pool.
 enum Client {
     Out,
     Asking(Task<Lent>),
@@ -88,7 +88,7 @@ impl SideBySide {
         }
     }
 
-    /// The nth borrower of which this holds, counted round.
+    /// Returns the nth borrower for which this holds, modulo their number.
     fn nth(&self, nth: usize, is: impl Fn(&Client) -> bool) -> Option<usize> {
         let all: Vec<usize> = (0..CLIENTS).filter(|&client| is(&self.clients[client])).collect();
         (!all.is_empty()).then(|| all[nth % all.len()])
@@ -110,7 +110,7 @@ impl SideBySide {
     fn ends(&self, ends: &[End]) -> Ends {
         Ends::new(ends, self.tasks)
     }
-    /// Such that nothing is left to wait for.
+    /// Adds ends so that no call has to wait.
     fn all_ends(ends: &[End]) -> Vec<End> {
         ends.iter().copied().chain([End::Well; 48]).collect()
     }
@@ -122,7 +122,7 @@ impl SideBySide {
         }
     }
 
-    /// Carries the operation out, if it can be at this moment; says what was done.
+    /// Carries out the operation if it is possible now. Returns what was done.
     pub(crate) fn step(&mut self, operation: &Operation) -> Option<String> {
         match *operation {
             Operation::Borrow { client, key, waits, ref ends } => {
@@ -271,7 +271,8 @@ impl SideBySide {
             }
             Operation::Resize(change) => {
                 if self.keys > 1 && matches!(change, Limit::MinIdle(_)) {
-                    // The order in which keys are filled up is the real pool's own.
+                    // The specification leaves the order in which keys are refilled to the real
+                    // pool.
                     return None;
                 }
                 let bounds = self.mirror.bounds.with(change);
@@ -299,7 +300,7 @@ impl SideBySide {
         }
     }
 
-    /// The same can be seen of both.
+    /// Compares the observable state of both sides.
     pub(crate) fn compare(&mut self) -> Result<(), String> {
         if let Some(wrong) = self.wrong.take() {
             return Err(wrong);
@@ -361,12 +362,12 @@ impl SideBySide {
         format!("closed {}, total {}, waiting {waiting}{keys}", spec.closed, spec.num_total())
     }
 
-    /// What has happened, in the specification's words.
+    /// Returns the specification's names of all that has happened.
     pub(crate) fn happened(&mut self) -> BTreeSet<String> {
         std::mem::take(&mut self.mirror.happened)
     }
 
-    /// Everything comes back, and the pool is closed: nothing is left of either.
+    /// Returns every loan and closes the pool: both sides must be empty.
     pub(crate) fn end(mut self) -> Result<(), String> {
         for client in 0..CLIENTS {
             match std::mem::replace(&mut self.clients[client], Client::Out) {
@@ -395,7 +396,7 @@ impl SideBySide {
     }
 }
 
-/// What can be seen of a key. Idle are a slot's number, and whether it is unfinished.
+/// The observable state of a key. An idle entry is a slot's number, and whether it is unfinished.
 fn line(
     key: usize,
     active: usize,

@@ -1,5 +1,5 @@
-//! Panics and errors of the factory, of resources, keys, wakers and the listener: each is contained, told
-//! where it can be, and costs no place.
+//! Panics and errors of the factory, of resources, keys, wakers and the listener: each is contained
+//! and reported where possible, and frees its place.
 
 use crate::common::{Outcome, Pool, locked, pool};
 use crate::shared::end_the_run_when_the_library_panics;
@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Wake, Waker};
 
-/// A test that panics is told as that, whatever the test is for.
+/// The report of a panicking test names the test, whatever its purpose.
 #[test]
-fn a_panicking_test_is_told_by_its_name() {
+fn a_panicking_test_is_reported_by_its_name() {
     let rig = pool(|b| b.test_on_return(true));
     rig.script.panics("validate");
     drop(rig.lend());
     assert_eq!(rig.events(), [r#"m: ValidatePanicked("on purpose")"#]);
 }
 
-/// An error or a panic of `create` is that borrower's, and of no further effect.
+/// An error or panic of `create` goes to its borrower, and has no further effect.
 #[test]
-fn a_creation_that_fails_is_its_borrowers_only() {
+fn a_failed_creation_goes_to_its_borrower_only() {
     for (fails, failure) in [
         (true, Failure::Error("on purpose".to_owned())),
         (false, Failure::Panicked("on purpose".to_owned())),
@@ -40,17 +40,19 @@ fn a_creation_that_fails_is_its_borrowers_only() {
         assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Create(failure.clone()));
         assert_eq!(rig.pool.add(), Err(AddError::Create(failure)));
         assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 0), 0));
-        assert!(rig.events().is_empty(), "the borrower was told");
+        assert!(rig.events().is_empty(), "only the borrower gets the error");
         rig.script.is_well("create");
         drop(rig.lend());
     }
 }
 
-/// A stale one that cannot be activated is destroyed, and the borrower gets another; a new one
-/// that cannot be is an error.
+/// An idle resource that cannot be activated is destroyed, and the borrower gets another. A new one
+/// that cannot be activated is the borrower's error.
 #[test]
 fn an_activation_that_fails() {
-    for (fails, told) in [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)] {
+    for (fails, reported) in
+        [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)]
+    {
         let rig = pool(|b| b.max_active(2).max_total(2));
         drop(rig.lend_all::<2>());
         let failing = move |number| match number {
@@ -60,7 +62,7 @@ fn an_activation_that_fails() {
         };
         rig.script.on("activate", failing);
         assert_eq!(rig.lend().number, 1);
-        assert_eq!(rig.events(), [format!("m: ActivateFailed({told})")]);
+        assert_eq!(rig.events(), [format!("m: ActivateFailed({reported})")]);
         assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
         rig.pool.clear();
         if fails {
@@ -73,10 +75,12 @@ fn an_activation_that_fails() {
     }
 }
 
-/// One that cannot be passivated is destroyed, and its place is for who waits.
+/// A resource that cannot be passivated is destroyed, and a waiter gets its place.
 #[test]
 fn a_passivation_that_fails() {
-    for (fails, told) in [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)] {
+    for (fails, reported) in
+        [(true, r#"Error("on purpose")"#), (false, r#"Panicked("on purpose")"#)]
+    {
         let rig = pool(|b| b.max_active(1));
         let lent = rig.lend();
         let waits = rig.queue();
@@ -88,17 +92,16 @@ fn a_passivation_that_fails() {
         drop(lent);
         let new = waits.end().expect("a new one");
         assert_eq!((new.number, rig.script.alive()), (2, 1));
-        assert_eq!(rig.events(), [format!("m: PassivateFailed({told})")]);
+        assert_eq!(rig.events(), [format!("m: PassivateFailed({reported})")]);
         assert!(matches!(rig.pool.add(), Err(AddError::Passivate(_))));
-        assert_eq!(rig.events(), [""; 0], "that is who adds's to know");
+        assert_eq!(rig.events(), [""; 0], "only the caller gets the error");
         rig.script.is_well("passivate");
         drop(new);
         assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 1), 1));
     }
 }
 
-/// Where stock is filled up, a failure is told of by the name of the call that failed: by that of the creation,
-/// once.
+/// A refill reports a failure once, under the name of the call that failed.
 #[test]
 fn a_passivation_that_fails_in_a_refill() {
     let rig = pool(|b| b.min_idle(1));
@@ -122,7 +125,7 @@ fn a_test_that_panics_is_one_that_fails() {
     assert_eq!((rig.pool.num_total(), rig.script.alive()), (0, 0));
 }
 
-/// What could not be destroyed in order counts as destroyed.
+/// A failed destruction counts as a destruction.
 #[test]
 fn a_destruction_that_panics() {
     let rig = pool(|b| b.max_active(1).max_total(1));
@@ -136,7 +139,7 @@ fn a_destruction_that_panics() {
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
 }
 
-/// What was lent while a panic unwinds is destroyed (defect `elixir-leaked-loan`).
+/// A resource returned while a panic unwinds is destroyed (defect RP-D7).
 #[test]
 fn a_loan_of_a_borrower_that_panics_is_destroyed() {
     let rig = pool(|b| b.max_active(1));
@@ -174,7 +177,7 @@ impl ResourceFactory for Explosive {
 }
 
 #[test]
-fn drops_that_panic_go_no_further() {
+fn panicking_drops_are_contained() {
     end_the_run_when_the_library_panics();
     let pool = ResourcePool::builder(Explosive, Explosive).max_total(2).listener(|_, _| {});
     let pool = pool.build().expect("valid");
@@ -186,7 +189,8 @@ fn drops_that_panic_go_no_further() {
     drop(kept);
 }
 
-/// A key whose hash, comparison or clone panics: its caller's panic, and the pool is as it was.
+/// A key whose hash, comparison or clone panics: the caller gets the panic, and the pool is
+/// unchanged.
 #[derive(Debug)]
 struct Moody(&'static str, Arc<AtomicUsize>);
 
@@ -249,7 +253,7 @@ fn a_key_that_panics_is_its_callers() {
         |pool, key| pool.clear_key(key),
         |pool, key| assert!(pool.num_idle_of(key) < 2),
     ];
-    // Only what is made is cloned.
+    // Only a creation clones the key.
     for (step, key, concerned) in [(1, &known, 5), (2, &known, 5), (3, &other, 3)] {
         for call in &calls[..concerned] {
             mood.store(step, SeqCst);
@@ -259,7 +263,7 @@ fn a_key_that_panics_is_its_callers() {
             assert_eq!((pool.num_active(), pool.num_total(), pool.num_keys()), (0, 1, 1));
         }
     }
-    // Its drop panics where the key is forgotten.
+    // The key's drop panics when the pool forgets the key.
     mood.store(4, SeqCst);
     pool.clear();
     mood.store(0, SeqCst);
@@ -272,8 +276,8 @@ fn a_key_that_panics_is_its_callers() {
 fn a_listener_may_panic_or_use_the_pool() {
     end_the_run_when_the_library_panics();
     let script = crate::common::Script::default();
-    let told = Arc::new(AtomicUsize::new(0));
-    let (theirs, slot) = (told.clone(), Arc::new(OnceLock::<WeakResourcePool<_>>::new()));
+    let reported = Arc::new(AtomicUsize::new(0));
+    let (theirs, slot) = (reported.clone(), Arc::new(OnceLock::<WeakResourcePool<_>>::new()));
     let weak = slot.clone();
     let pool = ResourcePool::builder(script.clone(), "m").test_on_return(true);
     let pool = pool.listener(move |_, _: &PoolEvent<String>| {
@@ -288,11 +292,11 @@ fn a_listener_may_panic_or_use_the_pool() {
     let mut lent = pool.borrow().expect("one");
     lent.valid = false;
     drop(lent);
-    assert_eq!((told.load(SeqCst), pool.num_active(), script.alive()), (1, 0, 1));
+    assert_eq!((reported.load(SeqCst), pool.num_active(), script.alive()), (1, 0, 1));
 }
 
-/// Every call of the factory is outside the lock, and what it makes has its place already: it may use
-/// the pool.
+/// The pool calls the factory without its lock, and the new resource already has its place: the
+/// factory may use the pool.
 #[test]
 fn the_factory_may_use_the_pool() {
     let rig =
@@ -311,9 +315,9 @@ fn the_factory_may_use_the_pool() {
     assert_eq!(rig.script.alive(), 0);
 }
 
-/// A waker that panics when it is woken keeps nobody else from being served.
+/// A waker that panics does not keep the other waiters from being served.
 #[test]
-fn a_waker_that_panics_keeps_nobody_back() {
+fn a_waker_that_panics_blocks_no_other_waiter() {
     struct Panics;
     impl Wake for Panics {
         fn wake(self: Arc<Self>) {
@@ -331,7 +335,7 @@ fn a_waker_that_panics_keeps_nobody_back() {
     drop(waits.end().expect("and so is the next"));
 }
 
-/// Whoever prints a pool may write to something that uses it. It was printed under the lock once.
+/// The writer may use the pool. An earlier version printed under the lock.
 #[test]
 fn a_pool_is_printed_without_its_lock() {
     struct Uses(Pool);
@@ -346,7 +350,8 @@ fn a_pool_is_printed_without_its_lock() {
         .expect("it is written");
 }
 
-/// A future of the factory that waits for ever at one of its calls, with something in hand whose drop panics.
+/// A future of the factory that waits for ever at one of its calls, and holds a value whose drop
+/// panics.
 struct Cut(&'static str);
 
 impl Cut {
@@ -376,9 +381,9 @@ impl AsyncResourceFactory for Cut {
     }
 }
 
-/// Rule 7: what is cancelled drops a future of the factory, and that is foreign code like any call of it.
+/// Cancellation drops a future of the factory; that drop is user code too.
 #[test]
-fn a_future_that_panics_where_it_is_cut_short_goes_no_further() {
+fn a_cancelled_future_that_panics_is_contained() {
     end_the_run_when_the_library_panics();
     let calls = ["create", "validate", "activate", "passivate"];
     for (nth, call) in calls.into_iter().enumerate() {
@@ -410,9 +415,9 @@ fn a_future_that_panics_where_it_is_cut_short_goes_no_further() {
     }
 }
 
-/// The same of a creation that two have left.
+/// The same for a creation that two borrowers have left.
 #[test]
-fn a_creation_that_is_given_up_goes_no_further() {
+fn a_dropped_creation_that_panics_is_contained() {
     end_the_run_when_the_library_panics();
     let pool = ResourcePool::builder(Async(Cut("create")), ()).max_active(1).max_total(1);
     let pool = pool.build_async().expect("valid");
@@ -425,9 +430,9 @@ fn a_creation_that_is_given_up_goes_no_further() {
     }
 }
 
-/// The same of one that was begun for stock, and left when nobody was to have it any more.
+/// The same for a creation that was begun for the idle list and is no longer wanted.
 #[test]
-fn a_creation_for_stock_that_is_over_goes_no_further() {
+fn an_unwanted_creation_that_panics_is_contained() {
     end_the_run_when_the_library_panics();
     for closes in [false, true] {
         let pool = ResourcePool::builder(Async(Cut("create")), ()).build_async().expect("valid");
@@ -443,11 +448,11 @@ fn a_creation_for_stock_that_is_over_goes_no_further() {
     }
 }
 
-/// Says what it drops, and panics then.
+/// Counts its drops, and panics in them.
 struct Panicking(Arc<AtomicUsize>);
 impl Wake for Panicking {
     fn wake(self: Arc<Self>) {
-        // Whoever drops the last one panics.
+        // The drop of the last reference panics.
     }
 }
 impl Drop for Panicking {
@@ -457,10 +462,10 @@ impl Drop for Panicking {
     }
 }
 
-/// A future that was served, or waits for the end of the pool, and was then forgotten: what it was served is
-/// destroyed with the pool, and what that throws goes no further.
+/// A future is leaked after its grant, or while it waits for the end of the pool. The pool's drop
+/// destroys the grant, and contains its panics.
 #[test]
-fn what_was_served_and_forgotten_is_destroyed_with_the_pool() {
+fn a_leaked_grant_is_destroyed_with_the_pool() {
     for panics in [false, true] {
         let rig = pool(|b| b.max_active(1));
         let lent = rig.lend();
@@ -476,7 +481,7 @@ fn what_was_served_and_forgotten_is_destroyed_with_the_pool() {
         let mut cx = Context::from_waker(&waker);
         assert!(forgotten.as_mut().poll(&mut cx).is_pending());
         std::mem::forget(forgotten);
-        // The pool has the last one.
+        // The pool holds the last reference.
         drop(waker);
         assert_eq!(
             (rig.script.calls().as_str(), rig.script.alive()),
@@ -488,7 +493,7 @@ fn what_was_served_and_forgotten_is_destroyed_with_the_pool() {
         let (script, events) = rig.end();
         assert_eq!((script.calls().as_str(), script.alive()), ("destroy 1", 0));
         assert_eq!(dropped.load(SeqCst), 1);
-        let told: &[&str] = if panics { &[r#"m: DestroyPanicked("on purpose")"#] } else { &[] };
-        assert_eq!(*locked(&events), told);
+        let reported: &[&str] = if panics { &[r#"m: DestroyPanicked("on purpose")"#] } else { &[] };
+        assert_eq!(*locked(&events), reported);
     }
 }

@@ -1,5 +1,4 @@
-//! What was handed to a waiter that comes for it later, when it must not be lent any more (PROP-RP-FRESH,
-//! PROP-RP-CLEAR-ALL).
+//! Grants that become stale before their waiter picks them up (PROP-RP-FRESH, PROP-RP-CLEAR-ALL).
 
 use crate::common::{Lent, Outcome, Pool, Rig, Script, pool};
 use crate::shared::SECOND;
@@ -11,7 +10,7 @@ type Builder = ResourcePoolBuilder<Script, Pool>;
 type Configure = fn(Builder) -> Builder;
 type Happens = fn(&Rig<Pool>);
 
-/// What may befall a resource while nobody comes for it, and options for that.
+/// How a granted resource may become stale, and options for that.
 const BEFALLS: [(Configure, Happens); 4] = [
     (|b| b, |rig| rig.pool.clear_all()),
     (|b| b.max_lifetime(10 * SECOND), |rig| rig.clock.advance(10 * SECOND)),
@@ -25,9 +24,9 @@ const BEFALLS: [(Configure, Happens); 4] = [
     ),
 ];
 
-/// It is destroyed, and its borrower makes another in its place: never are there more than there may be.
+/// The waiter destroys the stale grant and creates another in its place: the limit holds throughout.
 #[test]
-fn what_became_too_old_before_its_borrower_came_is_not_lent() {
+fn a_stale_grant_is_not_lent() {
     for (configure, befalls) in BEFALLS {
         let rig = pool(|b| configure(b.max_active(1).max_total(1)));
         let lent = rig.lend();
@@ -41,14 +40,14 @@ fn what_became_too_old_before_its_borrower_came_is_not_lent() {
         assert_eq!(rig.script.calls(), "destroy 1 create activate 2");
         assert!(behind.poll().is_none(), "it kept its turn");
         drop(lent);
-        assert_eq!(behind.finish().expect("what came back").number, 2);
+        assert_eq!(behind.finish().expect("the returned one").number, 2);
         assert_eq!((rig.script.alive(), rig.script.most_alive()), (1, 1));
     }
 }
 
-/// It takes what is in stock by then, before it makes any.
+/// The waiter takes an idle resource before it creates one.
 #[test]
-fn stock_comes_first_for_who_comes_late() {
+fn an_idle_resource_comes_before_a_creation() {
     for (configure, befalls) in BEFALLS {
         let rig = pool(|b| configure(b.max_active(1)));
         let lent = rig.lend();
@@ -57,15 +56,15 @@ fn stock_comes_first_for_who_comes_late() {
         befalls(&rig);
         rig.pool.add().expect("there is room");
         rig.script.calls();
-        let lent = waits.finish().expect("stock");
+        let lent = waits.finish().expect("an idle one");
         assert_eq!((lent.number, rig.counts(), rig.pool.num_total()), (2, (1, 0), 1));
         assert_eq!(rig.script.calls(), "destroy 1 activate 2");
     }
 }
 
-/// Who does not come for it passes it on no more: the next one makes another.
+/// A waiter that is dropped does not pass a stale grant on: the next one creates another.
 #[test]
-fn what_became_too_old_is_not_passed_on() {
+fn a_stale_grant_is_not_passed_on() {
     for (configure, befalls) in BEFALLS {
         let rig = pool(|b| configure(b.max_active(1).max_total(1)));
         let lent = rig.lend();
@@ -80,9 +79,9 @@ fn what_became_too_old_is_not_passed_on() {
     }
 }
 
-/// What is made in a place that was handed over before the clear is made after it: it is as good as any.
+/// A place was granted before the clear: the resource created there after it stays.
 #[test]
-fn what_is_made_after_a_clear_of_all_stays() {
+fn a_resource_created_after_a_clear_of_all_stays() {
     let rig = pool(|b| b.max_active(1).max_lifetime(10 * SECOND));
     let lent = rig.lend();
     let waits = rig.task();
@@ -92,7 +91,7 @@ fn what_is_made_after_a_clear_of_all_stays() {
     drop(waits.finish().expect("a new one"));
     assert_eq!((rig.counts(), rig.script.made()), ((0, 1), 2));
     assert_eq!(rig.due(), Some(10 * SECOND), "its lifetime begins with it");
-    // Nor is its lifetime over before it began.
+    // Its lifetime begins with its creation.
     let lent = rig.lend();
     let waits = rig.task();
     lent.invalidate();
@@ -101,13 +100,13 @@ fn what_is_made_after_a_clear_of_all_stays() {
     assert_eq!((rig.counts(), rig.due()), ((0, 1), Some(10 * SECOND)));
 }
 
-/// Its life begins when it begins to be made: not when its place was handed over, nor before what has to leave
-/// first was destroyed.
+/// A lifetime begins when the creation begins: not when the place was granted, and not before the
+/// victim's destruction.
 #[test]
-fn a_life_begins_with_the_making() {
+fn a_lifetime_begins_with_the_creation() {
     type Case = (Configure, fn(&Rig<Pool>) -> Lent);
     let cases: [Case; 3] = [
-        // It comes late for its place.
+        // It picks up its place late.
         (
             |b| b,
             |rig| {
@@ -118,7 +117,7 @@ fn a_life_begins_with_the_making() {
                 waits.finish().expect("a new one")
             },
         ),
-        // It makes one in the place of stock that was idle for too long.
+        // It creates one in the place of an expired idle resource.
         (
             |b| b.max_idle_time(SECOND),
             |rig| {
@@ -127,7 +126,7 @@ fn a_life_begins_with_the_making() {
                 rig.lend()
             },
         ),
-        // It makes one instead of what was handed to it.
+        // It creates one instead of a stale grant.
         (
             |b| b,
             |rig| {
@@ -140,7 +139,7 @@ fn a_life_begins_with_the_making() {
         ),
     ];
     for (configure, gets) in cases {
-        // A destruction takes longer than a life.
+        // A destruction takes longer than a lifetime.
         let rig = pool(|b| configure(b.max_active(1).max_total(1).max_lifetime(5 * SECOND)));
         let (clock, maintains) = (rig.clock.clone(), rig.pool.downgrade());
         rig.script.on("destroy", move |_| {
@@ -161,9 +160,9 @@ fn a_life_begins_with_the_making() {
     }
 }
 
-/// What it makes instead fails: that is its error, and its place is free.
+/// The creation in its stead fails: the borrower gets the error, and the place becomes free.
 #[test]
-fn the_failure_of_what_is_made_instead_is_its_borrowers() {
+fn the_failure_of_a_replacement_goes_to_its_borrower() {
     let rig = pool(|b| b.max_active(1).max_total(1));
     let lent = rig.lend();
     let [waits, next] = [rig.task(), rig.task()];
@@ -177,9 +176,9 @@ fn the_failure_of_what_is_made_instead_is_its_borrowers() {
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
 }
 
-/// A creation that was left, and handed over, is dropped if all is cleared before its borrower comes.
+/// An unfinished creation is dropped if all is cleared before its new borrower picks it up.
 #[test]
-fn what_was_left_and_became_too_old_is_dropped() {
+fn a_stale_unfinished_creation_is_dropped() {
     let rig = rig(|b| b.max_active(1));
     rig.steps.on("create", Step::Held);
     let begins = rig.waits();
