@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Changes the library one operator or one function body at a time, and says which tests notice.
+"""Changes the library one operator or one function body at a time, and reports which tests fail.
 
     python3 tests/mutants.py                       all mutants of src/ (hours); goes on where it was stopped
     python3 tests/mutants.py session interlock     only those of files or folders with one of these names
     python3 tests/mutants.py --sample 100          as many of them, drawn at random
-    python3 tests/mutants.py --again NAME          once more those with this in their name
-    python3 tests/mutants.py --survivors           once more those that survived: after a new test
-    python3 tests/mutants.py --report              what is known, without running anything
+    python3 tests/mutants.py --again NAME          the known ones with this in their name again
+    python3 tests/mutants.py --survivors           the survivors again: after a new test
+    python3 tests/mutants.py --report              the table of results, without running anything
 
 `cargo mutants` (27 or newer) lists the mutants, by `.cargo/mutants.toml`; it would build every test,
-example and bench for each of them, so this runs them instead: the test that is likeliest to notice
-first, and the next only if it does not. Results are kept in target/mutants/results.jsonl.
+example and bench for each of them, so this script runs them in layers: the likeliest to fail first,
+and the next only if it passes. Results are kept in target/mutants/results.jsonl.
 Exits with 1 if a mutant survives that tests/MUTANTS.md does not name. Needs Python 3.11.
 """
 
@@ -37,7 +37,7 @@ UNIT = (["--lib"], [])
 
 
 def tests(program, *modules, without=()):
-    """One test program: only these of its modules, or all but some. What searches comes with a later layer."""
+    """Returns the arguments for one test program: only these of its modules, or all but some."""
     skipped = [arg for module in without for arg in ("--skip", module)]
     return ["--test", program], [*(f"{module}::" for module in modules), *skipped]
 
@@ -53,20 +53,20 @@ EXECUTOR = tests("execution", "executor", "reloader")
 PERIODIC = tests("periodic_executor")
 OF_ALL = [RESOURCES, INTERLOCK, EXECUTOR, PERIODIC, *REFINEMENTS]
 MODELS = [["--features", tool, "--lib"] for tool in ("loom", "shuttle")]
-# By folder: the tests of what is not the pool, and in whose names its models have this.
+# For each folder beside the application pool: its tests, and the module of its models.
 OTHERS = {
     "src/execution/interlock/": ([INTERLOCK, UNIT, REFINEMENTS[0], EXECUTOR], "interlock::"),
     "src/execution/": ([EXECUTOR, UNIT, INTERLOCK], "execution::"),
     "src/periodic_executor/": ([PERIODIC, UNIT, REAL, POOL], "periodic_executor::"),
     "src/resource_pool/": ([RESOURCES, UNIT, REFINEMENTS[1]], "resource_pool::"),
 }
-# What every system of the library stands on, so that every one's tests are asked.
+# Files that every system uses: the tests of all of them run.
 SHARED = {"wait_queue", "slab_list", "soonest", "user_code", "clock", "native", "native_signals"}
-# What searches, or lets time pass, is given three times as long.
+# Layers that search, or let time pass, get three times as long.
 SEARCHES = [UNIT, REST, STRESS, REAL, *REFINEMENTS]
-# Where a file's own tests are the likeliest to notice.
+# Files whose unit tests are the likeliest to fail.
 BY_UNIT_TESTS = {"slab_list", "ranked", "soonest", "wait_queue", "clock", "restart_files", "options", "error"}
-# What the library does with its lists, its queue and its lock comes first, what it says comes last.
+# Lists, queues and locks come first, messages come last.
 ORDER = [
     "wait_queue", "session", "checkout", "capacity", "spawning", "detach", "state", "group", "get_async",
     "effects", "cleaner", "slab_list", "ranked", "soonest", "restart_files", "process_info", "mod", "clock",
@@ -75,7 +75,7 @@ ORDER = [
 
 
 def layers(file, models):
-    """What is built and run, one after the other, and which of its tests."""
+    """Returns the layers in order: arguments for the build, and for the program."""
     folder = next((folder for folder in OTHERS if file.startswith(folder)), None)
     if folder:
         ordinary, models_of_it = OTHERS[folder]
@@ -104,12 +104,12 @@ def change(source, span, replacement):
 
 
 def limit_memory():
-    # A loop that never ends may fill a list for ever.
+    # An endless loop may fill a list without bound.
     resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 
 
 def build(args):
-    """The test programs, or none if the mutant does not compile."""
+    """Returns the test programs, or None if the mutant does not compile."""
     command = ["cargo", "test", "-p", "cabrank", "--no-run", "--message-format=json", *args]
     done = subprocess.run(
         command, cwd=COPY, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -128,12 +128,12 @@ def environment():
     return dict(
         os.environ,
         CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(COPY / "target")),
-        # Nobody looks at a mutant in a debugger.
+        # Debug information is not needed.
         CARGO_PROFILE_DEV_DEBUG="0",
         CARGO_PROFILE_TEST_DEBUG="0",
         RUST_BACKTRACE="0",
         CARGO_TERM_COLOR="never",
-        # What a model asserts is to notice, not that it had more or fewer executions.
+        # A model should fail by an assertion, not by its number of executions.
         CABRANK_EXECUTIONS="any",
         CABRANK_CASES=os.environ.get("CABRANK_CASES", "150"),
         PROPTEST_CASES=os.environ.get("PROPTEST_CASES", "64"),
@@ -141,7 +141,7 @@ def environment():
 
 
 def run(program, only, seconds):
-    """How the program ended: None if all its tests pass. Does not wait for more than one failure."""
+    """Returns how the program ended, or None if all its tests pass. Stops at the first failure."""
     ended = planting.run(
         [program, "--nocapture", *only], seconds, stop_at=r"test (\S+) (?:- should panic )?\.\.\. FAILED",
         cwd=COPY, env=environment(), preexec_fn=limit_memory,
@@ -196,7 +196,7 @@ def report(listed):
     print(f"| {'all':<34} | {total.total():>7} | " + " | ".join(f"{total[h]:>{len(h)}}" for h in hows) + " |")
     by = collections.Counter(r["by"] for r in results.values() if "by" in r)
     print("noticed first by: " + ", ".join(f"{name} {n}" for name, n in by.most_common()))
-    # Names without line numbers, which change with every edit: as MUTANTS.md has them.
+    # MUTANTS.md has the names without line numbers, which change with every edit.
     explained = (ROOT / "tests" / "MUTANTS.md").read_text() if (ROOT / "tests" / "MUTANTS.md").exists() else ""
     new = 0
     for mutant in listed:

@@ -122,7 +122,7 @@ fn add_knows_no_limit_where_there_is_none() {
 
 /// Two are idle beside four loans, and the fifth borrower is refused. In the Elixir pool the
 /// borrower refills the minimum, and resources at or below it are never lent. Here they are lent,
-/// and the background refills (defect RP-D2).
+/// and the background refills (defect `elixir-hoarded-minimum`).
 #[test]
 fn the_minimum_is_kept_beside_the_loans() {
     let rig = pool(|b| b.max_active(4).min_idle(2).when_exhausted(WhenExhausted::Fail));
@@ -140,7 +140,7 @@ fn the_minimum_is_kept_beside_the_loans() {
 }
 
 /// In the Elixir pool a waiter that is granted an invalid resource times out, with (1, 0). Here the
-/// waiter gets its place, and creates a new one (defect RP-D1).
+/// waiter gets its place, and creates a new one (defect `elixir-forgotten-waiter`).
 #[test]
 fn a_waiter_is_not_left_alone_with_an_invalid_one() {
     let rig = pool(|b| b.max_active(1).max_wait(SECOND).test_on_borrow(true));
@@ -368,7 +368,7 @@ fn an_invalidated_resource_is_destroyed() {
 }
 
 /// The Elixir pool's `clear` destroys active and idle ones. Here `clear` takes the idle ones, and
-/// `clear_all` marks the active ones, which stay with their borrowers (defect RP-D4).
+/// `clear_all` marks the active ones, which stay with their borrowers (defect `elixir-clear-takes-borrowed`).
 #[test]
 fn clear_takes_idle_resources() {
     let rig = pool(|b| b);

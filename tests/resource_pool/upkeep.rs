@@ -286,7 +286,7 @@ fn a_place_that_a_thread_leaves_is_filled_up() {
 }
 
 /// A lower minimum no longer protects a resource that had expired before (PROP-RP-MIN-IDLE, defect
-/// RP-D6).
+/// `elixir-missed-eviction`).
 #[test]
 fn a_lower_minimum_evicts_expired_resources() {
     end_the_run_when_the_library_panics();

@@ -139,7 +139,7 @@ fn a_destruction_that_panics() {
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
 }
 
-/// A resource returned while a panic unwinds is destroyed (defect RP-D7).
+/// A resource returned while a panic unwinds is destroyed (defect `elixir-leaked-loan`).
 #[test]
 fn a_loan_of_a_borrower_that_panics_is_destroyed() {
     let rig = pool(|b| b.max_active(1));

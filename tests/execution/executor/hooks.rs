@@ -52,7 +52,7 @@ fn r35_the_halves_of_a_hook_share_a_state() {
     };
     let executor = Executor::builder().hook((run, complete)).build();
     executor.wrap(|_| Ok(())).expect("it succeeds");
-    let seen = seen.lock().expect("nobody panics here");
+    let seen = seen.lock().expect("no panic under this lock");
     assert_eq!((seen.len(), seen[0]), (2, seen[1]));
 }
 

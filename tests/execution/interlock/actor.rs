@@ -88,7 +88,7 @@ impl Actor {
     #[track_caller]
     pub(crate) fn leave(self) {
         drop(self.orders);
-        self.thread.join().expect("nothing panics in it");
+        self.thread.join().expect("no panic in the thread");
     }
 }
 
