@@ -1,8 +1,8 @@
 //! The rest of a request's body after a complete answer.
 //!
 //! Closing a connection with unread input resets it. A client that is still sending then sees the reset
-//! instead of the answer, such as that its upload is too large or that it must log in. So the agent reads
-//! the rest and throws it away, for a limited time.
+//! instead of the answer, for example that its upload is too large. So the agent reads the rest and throws
+//! it away, for a limited time.
 
 use super::response_body::ResponseBody;
 use crate::http::BoxError;
