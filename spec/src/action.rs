@@ -1,19 +1,18 @@
-//! What may happen, and what is told of it.
+//! Actions and events.
 //!
-//! An [`Action`] is what the text does between taking its lock and releasing it. What it does there that
-//! somebody could notice is told as [`Event`]s: they are what stories are made of, and what the
-//! properties of steps look at.
+//! An [`Action`] is one critical section of the pseudocode. Its observable effects are [`Event`]s: the
+//! stories print them, and the properties of steps judge them.
 
 use crate::configuration::{ClientId, Dir, GroupId, OptionsId, ProcessId, Time};
 
-/// How a spawn ends.
+/// The outcome of a spawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpawnResult {
-    /// With a process.
+    /// The spawn gives a process.
     Process,
-    /// With an error.
+    /// The spawn fails.
     Error,
-    /// Its thread could not be started (E11).
+    /// The spawner thread cannot be started (E11).
     NoThread,
 }
 
@@ -23,23 +22,23 @@ pub enum SpawnResult {
 pub enum Action {
     /// A client asks for a session with a process of the group.
     Get { client: ClientId, group: GroupId },
-    /// The same, without wanting to wait.
+    /// A client asks for a session without waiting.
     TryGet { client: ClientId, group: GroupId },
     /// A client looks for a process again.
     Retry { client: ClientId },
     /// A client has connected.
     Connected { client: ClientId },
-    /// A client has not: the process is at fault, or the client's own side is (E31).
+    /// A client fails to connect: the process is at fault, or (`local`) the client's own side (E31).
     ConnectFails { client: ClientId, local: bool },
-    /// A client gives up: its time is up, or it was cancelled.
+    /// A client gives up: its deadline passed, or it was cancelled.
     GiveUp { client: ClientId },
-    /// A session is over.
+    /// A client closes its session.
     CloseSession { client: ClientId },
-    /// A session was broken by its process.
+    /// A process breaks a session.
     SessionFails { client: ClientId },
     /// A spawn ends.
     SpawnEnds { ticket: ProcessId, result: SpawnResult },
-    /// `restart.txt` is made, or touched.
+    /// `restart.txt` is created or touched.
     Touch { dir: Dir },
     /// `restart.txt` is deleted.
     Delete { dir: Dir },
@@ -47,7 +46,7 @@ pub enum Action {
     Detach { process: ProcessId },
     /// A group is detached and forgotten.
     DetachGroup { group: GroupId },
-    /// From now on gets of the group come with these options.
+    /// From now on gets for the group bring these options.
     SetOptions { group: GroupId, options: OptionsId },
     /// `max` is set.
     SetMax(usize),
@@ -55,7 +54,7 @@ pub enum Action {
     SetMaxPerApp(usize),
     /// `MAX_IDLE_TIME` is set.
     SetMaxIdleTime(Time),
-    /// The counter advances.
+    /// Time advances.
     Tick,
     /// One pass of the cleaner.
     Clean,
@@ -63,28 +62,28 @@ pub enum Action {
     ClosePool,
 }
 
-/// Why a process is detached.
+/// The reason why a process is detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// By its identifier, or by its group's name.
+    /// A caller detached the process or its group.
     Requested,
-    /// To make room for a process of another group.
+    /// The process makes room for a process of another group.
     Evicted(Option<GroupId>),
-    /// It was idle for too long.
+    /// The process was idle for too long.
     Idle,
-    /// It was given its last session.
+    /// The process was given its last session.
     MaxRequests,
-    /// It broke a session, or could not be connected to.
+    /// The process broke a session or refused a connection.
     Failed,
-    /// Its group was restarted.
+    /// The group was restarted.
     Restarted,
-    /// A spawn of its group failed (E26 as written).
+    /// A spawn of the group failed (E26 as written).
     SpawnFailed,
     /// The pool was closed.
     Closed,
 }
 
-/// Why a get fails.
+/// The reason why a get fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Failure {
@@ -96,7 +95,7 @@ pub enum Failure {
     GaveUp,
 }
 
-/// What happens in an action, to be told.
+/// An observable effect of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Event {
@@ -113,7 +112,7 @@ pub enum Event {
     Detached { process: ProcessId, group: GroupId, reason: Reason, busy: bool },
     Gone { process: ProcessId, busy: bool },
     Restarting { group: GroupId },
-    Condemned { process: ProcessId },
-    Reprieved { process: ProcessId },
+    MarkedForEviction { process: ProcessId },
+    Unmarked { process: ProcessId },
     LockHeld,
 }

@@ -1,13 +1,15 @@
-//! The text's `spawning_allowed`, and who gets the next process when not all can have one.
+//! The pseudocode's `spawning_allowed`, and the order in which groups get capacity.
 //!
-//! In the text a get that needs a process spawns it, evicts for it, or waits to be woken. As ruled
-//! a group that wants a process and may not spawn one stands in one of four lines, first come, first
-//! served, and `new_app_group_creatable`, named after the text's condition variable, goes through them
-//! whenever something may have changed. Groups without a process come first: idle processes of others
-//! are evicted for them, and if all are busy one is condemned for each: it takes no more sessions.
+//! In the pseudocode a get that needs a process spawns it, evicts another for it, or waits to be woken.
+//! As ruled a group that wants a process and may not spawn stands in one of four lines, first come, first
+//! served. `new_app_group_creatable`, named after the pseudocode's condition variable, serves the lines
+//! whenever capacity may have changed.
 //!
-//! Errata: E3 (what counts), E18 (who makes room), E25 (what lives), E28 (the minimum), E29 (the victim).
-//! Invariants: INV-CAPACITY, INV-LIVE, INV-CONDEMNED, INV-EVICTABLE, INV-WANT.
+//! Groups without a process come first: idle processes of other groups are evicted for them. If all
+//! processes are busy, one is marked for eviction for each such group: it takes no more sessions.
+//!
+//! Errata: E3 (reservations), E18 (making room), E25 (draining processes), E28 (the minimum), E29 (the
+//! victim). Invariants: INV-CAPACITY, INV-LIVE, INV-CONDEMNED, INV-EVICTABLE, INV-WANT.
 
 use crate::checkout::End;
 use crate::configuration::{GroupId, ProcessId};
@@ -15,11 +17,11 @@ use crate::pool::{Event, Lock, Place, Pool, Want};
 use crate::rules::Erratum::*;
 
 impl Pool {
-    /// Whether one more process may be begun for the group.
+    /// Returns whether the group may spawn one more process.
     pub fn spawning_allowed(&self, group: GroupId) -> bool {
         self.may_reserve() && !self.is_capped(group)
     }
-    /// Whether one more process may be begun at all.
+    /// Returns whether the pool may spawn one more process.
     pub fn may_reserve(&self) -> bool {
         self.count + self.reserved < self.max && self.has_live_room()
     }
@@ -29,7 +31,7 @@ impl Pool {
     pub(crate) fn is_capped(&self, group: GroupId) -> bool {
         self.max_per_app > 0 && self.groups[group].size >= self.max_per_app
     }
-    /// Everything that lives on the machine because of this pool, or soon will.
+    /// Returns the number of live processes, draining ones and spawns included.
     pub fn live(&self) -> usize {
         let detached = self.processes.iter().filter(|process| process.detached);
         self.count + self.reserved + self.replacing + detached.count()
@@ -38,27 +40,27 @@ impl Pool {
         self.max + self.config().max_draining.unwrap_or(self.max)
     }
 
-    /// What the group needs and does not have under way.
+    /// Returns the want that the group's state asks for.
     pub fn wants(&self, group: GroupId) -> Want {
         let g = &self.groups[group];
-        // As the text has it, who waits looks after what it needs when it is woken.
-        let somebody_waits = !g.queue.is_empty() && !self.written(E17);
+        // E17 as written: a woken get orders its own spawn.
+        let gets_wait = !g.queue.is_empty() && !self.written(E17);
         let too_few = g.size < self.options(group).min_processes && g.known && !g.forgotten;
         let backs_off = g.back_off_until.is_some() && !(self.written(E27) && g.size == 0);
         if self.closed || g.spawning.is_some() || backs_off {
             Want::Nothing
         } else if g.outdated > 0 {
             Want::Replacement
-        } else if g.size == 0 && somebody_waits {
+        } else if g.size == 0 && gets_wait {
             Want::First
-        } else if somebody_waits || too_few && !self.written(E28) {
+        } else if gets_wait || too_few && !self.written(E28) {
             if self.is_capped(group) { Want::Capped } else { Want::More }
         } else {
             Want::Nothing
         }
     }
 
-    /// Gives out what capacity there is.
+    /// Grants capacity to the groups in the lines.
     pub(crate) fn new_app_group_creatable(&mut self) {
         if self.closed || self.lock != Lock::Free {
             return;
@@ -68,7 +70,7 @@ impl Pool {
                 self.spawn_in_background(group, false);
             } else if !self.evict_for(group) {
                 if self.count + self.reserved >= self.max && !self.written(E18) {
-                    self.condemn();
+                    self.mark_for_eviction();
                 }
                 break;
             }
@@ -77,7 +79,7 @@ impl Pool {
             && self.first.is_empty()
         {
             if self.is_capped(group) {
-                // max_per_app was lowered meanwhile: it moves over to those that are capped.
+                // max_per_app was lowered: move the group to the line of capped groups.
                 self.reconsider(group);
             } else if self.may_reserve() {
                 self.spawn_in_background(group, false);
@@ -90,12 +92,12 @@ impl Pool {
         {
             self.spawn_in_background(group, true);
         }
-        while self.condemned.len() > self.first.len() {
-            self.reprieve();
+        while self.marked.len() > self.first.len() {
+            self.unmark();
         }
     }
 
-    /// Which idle process is evicted: the longest idle of a group above its minimum, or else the
+    /// Returns the idle process to evict: the longest idle of a group above its minimum, or else the
     /// longest idle.
     pub fn victim(&self) -> Option<ProcessId> {
         let longest = self.inactive_apps.first().copied();
@@ -103,7 +105,7 @@ impl Pool {
         unprotected.or(longest)
     }
 
-    /// The longest idle process of a group above its minimum.
+    /// Returns the longest idle process of a group above its minimum.
     pub(crate) fn next_idle(&self) -> Option<ProcessId> {
         let above = |p: &&ProcessId| {
             let group = self.process(**p).group;
@@ -112,34 +114,34 @@ impl Pool {
         self.inactive_apps.iter().find(above).copied()
     }
 
-    /// All processes are busy: for each group that has none one stops taking sessions, the least busy
-    /// of the group that is furthest above its minimum.
-    fn condemn(&mut self) {
-        while self.condemned.len() < self.first.len() {
+    /// Marks one busy process for each group without a process: the least busy of the group that is
+    /// furthest above its minimum.
+    fn mark_for_eviction(&mut self) {
+        while self.marked.len() < self.first.len() {
             let surplus = |group: &GroupId| self.groups[*group].surplus;
             let Some(most) = self.by_surplus.iter().map(surplus).max() else { break };
             let group = self.by_surplus.iter().find(|group| surplus(group) == most);
-            let group = *group.expect("the group that has the most");
+            let group = *group.expect("the group with the largest surplus");
             let stays = |p: &&ProcessId| self.place(self.process(**p)) != Place::Retiring;
             let least_busy = self.groups[group].processes.iter().find(stays);
             let process = *least_busy.expect("a group in this list has such a process");
             self.remove(process);
-            self.process_mut(process).condemned = true;
+            self.process_mut(process).marked = true;
             self.insert(process, End::Back);
-            self.condemned.push(process);
-            self.tell(Event::Condemned { process });
+            self.marked.push(process);
+            self.report(Event::MarkedForEviction { process });
             self.refresh(group);
         }
     }
 
-    /// Room was made otherwise: the process condemned first may go on.
-    fn reprieve(&mut self) {
-        let process = self.condemned.remove(0);
+    /// Unmarks the process that was marked first: room was made in another way.
+    fn unmark(&mut self) {
+        let process = self.marked.remove(0);
         let group = self.process(process).group;
         self.remove(process);
-        self.process_mut(process).condemned = false;
+        self.process_mut(process).marked = false;
         self.insert(process, End::Back);
-        self.tell(Event::Reprieved { process });
+        self.report(Event::Unmarked { process });
         self.refresh(group);
         self.global_queue_position_became_available(group);
         self.reconsider(group);

@@ -1,15 +1,15 @@
-//! Draws who goes to whom as an SVG: one column for each state or actor, one row for each arrow. Rustdoc
-//! shows it as it stands, in the colour of the page's text.
+//! Draws arrows between states or actors as an SVG: one column for each state or actor, one row for each
+//! arrow. Rustdoc shows the SVG in the colour of the page's text.
 
 use std::fmt::Write;
 
 const COLUMN: usize = 128;
 const ROW: usize = 26;
 const TOP: usize = 40;
-/// On both sides, for labels that are longer than their arrow.
+/// The margin on both sides, for labels that are longer than their arrow.
 const MARGIN: usize = 120;
 
-/// Columns, and rows from top to bottom.
+/// A chart: columns, and rows from top to bottom.
 pub(crate) struct Chart {
     columns: Vec<String>,
     rows: Vec<(usize, usize, String)>,
@@ -20,10 +20,10 @@ impl Chart {
         Chart { columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
-    /// An arrow from one column to another; to itself: a remark beside it.
+    /// Adds an arrow from one column to another. An arrow to the same column is a remark.
     ///
     /// # Panics
-    /// If there is no such column.
+    /// If a column does not exist.
     pub(crate) fn arrow(&mut self, from: &str, to: &str, label: impl Into<String>) {
         let place = |name: &str| {
             let at = self.columns.iter().position(|column| column == name);
@@ -57,7 +57,7 @@ impl Chart {
                 let _ = writeln!(svg, "<text x=\"{from}\" y=\"{y}\">({label})</text>");
                 continue;
             }
-            // Two strokes for the head, pointing away from where it comes.
+            // Two strokes make the head of the arrow.
             let back = if from < to { -6 } else { 6 };
             let middle = usize::midpoint(from, to);
             let _ = writeln!(

@@ -1,60 +1,60 @@
-//! An explicit-state checker: breadth first, so that a counterexample is a shortest one.
+//! An explicit-state checker. It searches breadth first, so each counterexample is a shortest one.
 //!
-//! It visits every state that a [`Machine`] can reach, in its normal form, and looks for a state in which
-//! something does not hold, a step that does what no step may, and a state in which everybody is stuck.
-//! What it keeps of a state is its [key], which is all of it: two states are taken for the same
-//! only if they are.
+//! [`explore`] visits every state that a [`Machine`] can reach, in normal form. It looks for a state that
+//! breaks an invariant, a step that breaks a step property, and a deadlock. It remembers a state by its
+//! [key], which contains the whole state: the checker takes two states for the same only if they are
+//! equal.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Debug;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// What can be explored.
+/// A machine that can be explored.
 pub trait Machine {
-    /// Its state.
+    /// A state of the machine.
     type State: Clone + Hash;
-    /// One step.
+    /// A step of the machine.
     type Action: Clone + Debug;
 
-    /// Where it begins.
+    /// Returns the initial state.
     fn initial(&self) -> Self::State;
-    /// What may happen.
+    /// Returns the possible actions.
     fn actions(&self, state: &Self::State) -> Vec<Self::Action>;
-    /// What happens.
+    /// Returns the state after an action.
     fn step(&self, state: &Self::State, action: &Self::Action) -> Self::State;
-    /// What states that behave alike have in common.
+    /// Brings a state into its normal form, which is equal for states that behave alike.
     fn normal(&self, state: &mut Self::State);
-    /// Whether somebody waits for what will never come, given what may happen.
+    /// Returns whether the state is a deadlock, given its possible actions.
     fn stuck(&self, state: &Self::State, actions: &[Self::Action]) -> bool;
 }
 
-/// Names what a step does though no step may.
+/// Returns the name of the property that a step breaks, if any.
 pub type StepJudge<'a, M> =
     &'a dyn Fn(&StateOf<M>, &ActionOf<M>, &StateOf<M>) -> Option<&'static str>;
-/// Gives an action's kind and fairness class.
+/// Returns an action's kind and fairness class.
 pub type Kind<'a, M> = &'a dyn Fn(&StateOf<M>, &ActionOf<M>) -> (u8, u8);
 type StateOf<M> = <M as Machine>::State;
 type ActionOf<M> = <M as Machine>::Action;
 
-/// What is looked for.
+/// The aims of a search.
 pub struct Search<'a, M: Machine> {
-    /// The name of what does not hold in a state.
+    /// Returns the name of the invariant that a state breaks, if any.
     pub broken: &'a dyn Fn(&M::State) -> Option<&'static str>,
-    /// The name of what a step does though no step may; the state after it is not in normal form yet.
+    /// Judges a step. The state after it is not in normal form yet.
     pub broken_step: StepJudge<'a, M>,
-    /// Whether to look for deadlocks.
+    /// Whether the search looks for deadlocks.
     pub deadlock: bool,
-    /// What to remember of a state for [`Explored::for_ever`], one bit each.
+    /// Returns the marks of a state, one bit each, for [`Explored::for_ever`].
     pub marks: &'a dyn Fn(&M::State) -> u64,
-    /// The kind of an action and its fairness class, for the same; none: do not remember.
+    /// Returns the kind and class of an action, for [`Explored::for_ever`]; `None` keeps no edges.
     pub kind: Option<Kind<'a, M>>,
-    /// Where to give up.
+    /// The number of states at which the search gives up.
     pub at_most: usize,
 }
 
 impl<M: Machine> Search<'_, M> {
-    /// Nothing is looked for: the states are counted.
+    /// Returns a search without aims: it only counts the states.
     pub fn nothing() -> Self {
         Search {
             broken: &|_| None,
@@ -67,42 +67,42 @@ impl<M: Machine> Search<'_, M> {
     }
 }
 
-/// What was found not to hold, and the actions that lead there.
+/// A broken promise, and the actions that lead there.
 #[derive(Clone, Debug)]
 pub struct Counterexample<A> {
-    /// Its name.
+    /// The name of the promise.
     pub what: &'static str,
-    /// From the beginning.
+    /// The actions from the initial state.
     pub actions: Vec<A>,
-    /// What then goes on for ever, if it is about that.
+    /// The actions that then repeat for ever, if a liveness property is broken.
     pub for_ever: Vec<A>,
 }
 
-/// Why a search ended early.
+/// The reason why a search ended early.
 #[derive(Clone, Debug)]
 pub enum Ended<A> {
-    /// Something does not hold.
+    /// A promise is broken.
     Broken(Counterexample<A>),
-    /// There are more states than asked for.
+    /// There are more states than [`Search::at_most`].
     TooMany,
 }
 
-/// The whole space.
+/// The explored space.
 pub struct Explored<A> {
-    /// How many states there are.
+    /// The number of states.
     pub states: usize,
-    /// How many steps.
+    /// The number of steps.
     pub steps: usize,
-    /// The length of the longest shortest way to a state.
+    /// The largest distance of a state from the initial state.
     pub depth: usize,
     pub(crate) parents: Vec<(u32, Option<A>)>,
     pub(crate) marks: Vec<u64>,
-    /// Of each state, where its edges begin; and the edges: kind, class, where to.
+    /// For each state, the index of its first edge; the edges are (kind, class, target).
     pub(crate) first_edge: Vec<u32>,
     pub(crate) edges: Vec<(u8, u8, u32)>,
 }
 
-/// The class of actions that need never be taken.
+/// The fairness class of actions that need never be taken.
 pub const UNFAIR: u8 = u8::MAX;
 
 /// Explores a machine.
@@ -124,7 +124,7 @@ pub fn explore<M: Machine>(
     };
     let mut initial = machine.initial();
     machine.normal(&mut initial);
-    let mut seen: HashMap<Box<[u8]>, u32, BuildHasherDefault<Quick>> = HashMap::default();
+    let mut seen: HashMap<Box<[u8]>, u32, BuildHasherDefault<FastHasher>> = HashMap::default();
     seen.insert(key(&initial), 0);
     let mut level = vec![initial];
     while !level.is_empty() {
@@ -179,7 +179,7 @@ pub fn explore<M: Machine>(
 }
 
 impl<A: Clone> Explored<A> {
-    /// The shortest way to a state.
+    /// Returns the shortest way to a state.
     pub(crate) fn way_to(&self, mut state: usize) -> Vec<A> {
         let mut way = Vec::new();
         while let (parent, Some(action)) = &self.parents[state] {
@@ -191,19 +191,20 @@ impl<A: Clone> Explored<A> {
     }
 }
 
-/// Everything that a state's `Hash` writes, lengths and variants included: so equal keys mean equal
-/// states. Small numbers take one byte.
+/// Returns everything that a state's `Hash` writes, lengths and variants included.
+///
+/// Equal keys mean equal states. Small numbers take one byte.
 pub fn key<S: Hash>(state: &S) -> Box<[u8]> {
     let mut bytes = Bytes(Vec::with_capacity(160));
     state.hash(&mut bytes);
     bytes.0.into_boxed_slice()
 }
 
-/// For a table whose keys nobody chooses in order to do harm.
+/// A fast hasher; its keys are not chosen by an adversary.
 #[derive(Default)]
-struct Quick(u64);
+struct FastHasher(u64);
 
-impl Hasher for Quick {
+impl Hasher for FastHasher {
     fn finish(&self) -> u64 {
         self.0
     }

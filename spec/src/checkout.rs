@@ -1,13 +1,13 @@
-//! The text's `checkout_without_lock` and `select_process`: chooses a process for a get.
+//! The pseudocode's `checkout_without_lock` and `select_process`: chooses a process for a get.
 //!
-//! The text has two branches: the group has processes, or it has none. As ruled there is one path: the
-//! least busy process with room, if nobody is before us; else a place in the group's queue, and what
-//! the group needs is seen to by `settle`. The text's second branch, which spawns
-//! under the lock, is `first_process` (E4 as written).
+//! The pseudocode has a branch for a group with processes and one for an empty group. As ruled there is
+//! one path. The get takes the least busy process with room, unless an earlier get waits. Otherwise it
+//! joins the group's queue, and `settle` orders the spawn that the group needs. The pseudocode's branch
+//! for an empty group spawns under the lock: `first_process` (E4 as written).
 //!
-//! Errata: E1 (what an idle process changes), E4, E17 (who comes first), E19 (the bound of the queue),
-//! E27 (a group that backs off), E33 (the choice). Invariants: INV-EXACT-WAKE-UP,
-//! INV-WAIT-HAS-CAUSE, INV-CONCURRENCY; PROP-CHOICE.
+//! Errata: E1 (an idle process), E4, E17 (the order of service), E19 (the queue's bound), E27 (back-off),
+//! E33 (the choice). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
+//! INV-CONCURRENCY. Properties: PROP-CHOICE.
 
 use crate::configuration::{ClientId, GroupId, ProcessId};
 use crate::pool::{At, Client, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn};
@@ -24,7 +24,7 @@ impl Pool {
         if (first || self.written(E24)) && self.needs_restart(client) {
             self.restart(group);
             if self.lock != Lock::Free {
-                return; // E2 as written: it does not come back from there.
+                return; // E2 as written: the join never returns.
             }
         }
         if self.groups[group].back_off_until.is_some_and(|until| until <= self.now) {
@@ -35,14 +35,14 @@ impl Pool {
         if self.written(E4) && self.groups[group].processes.is_empty() {
             return self.first_process(client, waits);
         }
-        // Nobody is overtaken (E17): while a get waits, no process of its group has room
+        // This overtakes no waiting get (E17): while one waits, no process of its group has room
         // (INV-EXACT-WAKE-UP).
         let Some(process) = self.select_process(group) else {
             return self.wait(client, waits);
         };
         let idle = self.process(process).sessions == 0;
         if !idle {
-            // All are active. We use one of them, and spawn an extra process if we may.
+            // All processes are active: use one of them, and spawn another if allowed.
             self.spawn_if_allowed(group);
         }
         let active = self.active;
@@ -55,28 +55,29 @@ impl Pool {
         self.serve(client, process);
     }
 
-    /// The least busy process with room: an idle one, most recently freed first; or else the one
-    /// with the fewest sessions, least recently chosen first. With a global queue a busy process has no
-    /// room.
+    /// Returns the least busy process with room.
+    ///
+    /// Among idle processes this is the one freed last, among busy ones with equal sessions the one
+    /// chosen first. With a global queue a busy process has no room.
     pub(crate) fn select_process(&self, group: GroupId) -> Option<ProcessId> {
         let first = *self.groups[group].processes.first()?;
         matches!(self.place(self.process(first)), Place::Open(_)).then_some(first)
     }
 
-    /// The group is made, if there is none: what was seen of its restart file is the baseline (E23). If
-    /// there is, it has the options of this get from now on.
+    /// Finds or makes the client's group, and gives it the options of this get. For a new group, the
+    /// restart file that the get saw is the baseline (E23).
     fn group_of(&mut self, client: ClientId) {
         let Client { group: id, options, look, .. } = self.clients[client];
         let dir = self.config().options(id, options).restart_dir;
         let (written_e4, written_e23) = (self.written(E4), self.written(E23));
         let group = &mut self.groups[id];
         let others = std::mem::replace(&mut group.options, options) != options;
-        // In the text a group is made when it has a process.
+        // In the pseudocode a group is made when it has a process.
         if !group.known && !written_e4 {
             (group.known, group.detached) = (true, false);
             group.seen[dir] = (!written_e23).then_some(look);
         } else if others {
-            // The minimum may have changed: others may be needed, or be evictable.
+            // The minimum may have changed, and with it the group's want and evictable processes.
             self.settle(id);
         }
     }
@@ -85,11 +86,11 @@ impl Pool {
         let group = self.clients[client].group;
         let g = &self.groups[group];
         if g.size == 0 && g.back_off_until.is_some() && !self.written(E27) {
-            // Nothing that is under way could serve it.
+            // No process or spawn could serve this get.
             return self.fails(client, Failure::Spawn);
         }
         if !waits {
-            // A later try will find what this one asked for.
+            // A later try finds the process that this one asks for.
             self.spawn_if_allowed(group);
             self.settle(group);
             return self.fails(client, Failure::WouldBlock);
@@ -100,7 +101,7 @@ impl Pool {
             return self.fails(client, Failure::QueueFull);
         }
         let condition = match self.written(E17) {
-            true => self.look_after_oneself(group),
+            true => self.spawn_for_itself(group),
             false => Condition::GlobalQueue,
         };
         self.enqueue(client, condition);
@@ -118,11 +119,11 @@ impl Pool {
             self.totals.waited += 1;
         }
         self.clients[client].at = At::Waiting(condition);
-        self.tell(Event::Waits { client });
+        self.report(Event::Waits { client });
     }
 
-    /// E17 as written: a get that must wait begins the spawn that it needs, and waits to be woken.
-    fn look_after_oneself(&mut self, group: GroupId) -> Condition {
+    /// E17 as written: a get that must wait orders its own spawn, and chooses its condition.
+    fn spawn_for_itself(&mut self, group: GroupId) -> Condition {
         if self.groups[group].size > 0 {
             self.spawn_if_allowed(group);
         } else if self.groups[group].spawning.is_none() {
@@ -134,7 +135,7 @@ impl Pool {
         Condition::GlobalQueue
     }
 
-    /// E4 as written: the text's branch for a group without processes.
+    /// E4 as written: the branch for a group without processes.
     fn first_process(&mut self, client: ClientId, waits: bool) {
         let group = self.clients[client].group;
         let full = match self.written(E3) {
@@ -151,7 +152,6 @@ impl Pool {
         if !self.may_reserve() {
             self.evict_for(group);
         }
-        // A detached group that is found by a name that is not its own (E6 as written) is no group.
         self.last_identifier += 1;
         let ticket = self.last_identifier;
         if !self.written(E3) {
@@ -162,11 +162,11 @@ impl Pool {
         self.spawns.push(Spawn { group, options, ticket, replaces: false, under_lock });
         self.clients[client].at = At::Spawning;
         self.lock = Lock::Spawning(client);
-        self.tell(Event::SpawnBegun { group, ticket, replaces: false });
-        self.tell(Event::LockHeld);
+        self.report(Event::SpawnBegun { group, ticket, replaces: false });
+        self.report(Event::LockHeld);
     }
 
-    /// Detaches an idle process of another group for this one. Says whether there was one.
+    /// Evicts an idle process of another group for this one. Returns whether there was one.
     pub(crate) fn evict_for(&mut self, group: GroupId) -> bool {
         let Some(victim) = self.victim() else { return false };
         let loser = self.process(victim).group;
@@ -179,13 +179,13 @@ impl Pool {
         let g = &self.groups[group];
         let backs_off = g.back_off_until.is_some() && !self.written(E27);
         let quiet = g.spawning.is_none() && !backs_off;
-        // While a restart is under way, what is spawned replaces what is old.
+        // During a restart, spawns are replacements.
         if quiet && g.outdated == 0 && self.spawning_allowed(group) {
             self.spawn_in_background(group, false);
         }
     }
 
-    /// Counts one more session of the process.
+    /// Opens a session of the process.
     pub(crate) fn open_session(&mut self, process: ProcessId) {
         let group = self.process(process).group;
         self.remove(process);
@@ -196,11 +196,11 @@ impl Pool {
             self.inactive_apps.retain(|&p| p != process);
             self.mutate_active(self.active + 1);
         }
-        // The text's move_to_back.
+        // The pseudocode's move_to_back.
         self.insert(process, End::Back);
     }
 
-    /// Puts a process into its group's list, behind or before those that rank as it does (E33).
+    /// Inserts a process into its group's list, before or behind those of equal rank (E33).
     pub(crate) fn insert(&mut self, process: ProcessId, end: End) {
         let info = self.process(process);
         let (group, place) = (info.group, self.place(info));
@@ -217,11 +217,11 @@ impl Pool {
     }
 }
 
-/// Which end of its equals a process goes to.
+/// The end at which a process joins those of equal rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The text's `move_to_front`.
+    /// The pseudocode's `move_to_front`.
     Front,
-    /// The text's `move_to_back`.
+    /// The pseudocode's `move_to_back`.
     Back,
 }

@@ -1,18 +1,19 @@
-//! The text's `cleaner`, and what else time brings.
+//! The pseudocode's `cleaner`, and the other timed work.
 //!
-//! One pass does what is due: it shuts down processes that no minimum protects and that have been idle
-//! for `MAX_IDLE_TIME`, ends drains whose deadline has come (E13), and lets groups that have backed off
-//! spawn again (E26, E28). As ruled it runs when the next thing is due, and not at all while nothing is
+//! One pass does all work that is due. It shuts down processes that no minimum protects and that have
+//! been idle for `MAX_IDLE_TIME`. It ends drains whose deadline has passed (E13). It lets groups spawn
+//! again when their back-off ends (E26, E28). As ruled the cleaner sleeps until the next work is due
 //! (E30): [`next_due`](Pool::next_due).
 //!
-//! Errata: E5, E29, E30. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER; PROP-IDLE-TIME, PROP-IDLE-BOUND.
+//! Errata: E5, E29, E30. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER. Properties: PROP-IDLE-TIME,
+//! PROP-IDLE-BOUND.
 
 use crate::configuration::{GroupId, ProcessId, Time};
 use crate::pool::{Pool, Reason};
 use crate::rules::Erratum::*;
 
 impl Pool {
-    /// One pass.
+    /// Makes one pass.
     pub(crate) fn clean(&mut self) {
         while let Some(process) = self.idle_too_long() {
             let group = self.process(process).group;
@@ -40,7 +41,7 @@ impl Pool {
         self.process(process).last_used
     }
 
-    /// When the cleaner has something to do again.
+    /// Returns when the next work is due.
     pub fn next_due(&self) -> Option<Time> {
         let idle = self.next_idle().filter(|_| self.max_idle_time > 0);
         let idle = idle.map(|process| self.idle_since(process) + self.max_idle_time);
@@ -48,9 +49,9 @@ impl Pool {
         let back_off = self.next_back_off().map(|(until, _)| until);
         [idle, drain, back_off].into_iter().flatten().min()
     }
-    /// Whether the cleaner has something to do now, and is awake to do it.
+    /// Returns whether work is due and the cleaner is awake.
     pub fn is_due(&self) -> bool {
-        // As written it sleeps whole periods, and wakes whether there is something to do or not.
+        // E30 as written: it sleeps for whole periods.
         let awake =
             !self.written(E30) || self.max_idle_time == 0 || self.now % self.max_idle_time == 0;
         awake && self.next_due().is_some_and(|due| due <= self.now)

@@ -1,98 +1,89 @@
-//! What a pool is made with, and what may happen to it: the text's `PoolOptions`, its limits, and the
-//! environment.
+//! Configurations: a pool's options and limits, its clients, and its environment.
 //!
-//! A [`Config`] is a closed world: the groups, the clients and what they may ask for, and which
-//! of the things that no client does may happen. What may happen may happen at any time and any number
-//! of times: there are no budgets to run out of, so what is found to hold holds for ever, and the
-//! space stays finite because the machine's [normal form](crate::pool::Pool::normal) forgets what no longer
-//! matters.
+//! A [`Config`] is a closed world: groups, clients, the groups they may ask for, and the events of the
+//! environment that may happen. A possible event may happen at any time and any number of times. There are
+//! no budgets, so a property that holds here holds for histories of any length. The space is finite
+//! because the [normal form](crate::pool::Pool::normal) forgets what no longer matters.
 
 use crate::rules::Rules;
 
-/// A group, by its place in [`Config::groups`].
+/// A group: its index in [`Config::groups`].
 pub type GroupId = usize;
-/// A client, by its place in [`Config::clients`].
+/// A client: its index in [`Config::clients`].
 pub type ClientId = usize;
-/// The text's `identifier`: counts upwards, so in a group the lowest is the oldest.
+/// The pseudocode's `identifier`. It counts upwards, so the lowest in a group is the oldest.
 pub type ProcessId = usize;
-/// Time is a counter.
+/// A time: a counter.
 pub type Time = i64;
-/// A directory in which restart files are looked for.
+/// A directory for restart files.
 pub type Dir = usize;
 
-/// A set of options of a group: 0 is that in [`Config::groups`], n the nth of [`Environment::options`].
+/// A group's set of options: 0 is the one in [`Config::groups`], n the nth in [`Environment::options`].
 pub type OptionsId = usize;
 
-/// How a group's processes are replaced (E34).
+/// The way a restart replaces a group's processes (E34).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RestartMode {
-    /// All go at once.
+    /// Detaches all processes at once.
     #[default]
     Immediate,
-    /// One by one, each when its successor is ready.
+    /// Replaces processes one by one, each when its successor is ready.
     Rolling,
 }
 
-/// The text's `PoolOptions`, with what was added to it. A get brings them; the group has those of the
-/// get that looked for one of its processes last.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The pseudocode's `PoolOptions`, with the options that the rulings add.
+///
+/// A get brings its options; the group has those of the get that looked for a process last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// The text's `app_group_name`.
+    /// The pseudocode's `app_group_name`.
     pub name: String,
-    /// How many processes are kept; 0: none.
+    /// The number of processes that the group keeps.
     pub min_processes: usize,
-    /// How many sessions a process is given in all; 0: any number.
+    /// The total number of sessions that a process is given; 0 is no limit.
     pub max_requests: usize,
-    /// How many sessions a process takes at once; 0: any number, the text's private queue; 1: the
-    /// text's global queue.
+    /// The number of sessions that a process takes at once.
+    ///
+    /// 0 is no limit, the pseudocode's private queue; 1 is its global queue.
     pub concurrency: usize,
-    /// How many gets may wait; 0: any number (E19).
+    /// The number of gets that may wait; 0 is no limit (E19).
     pub max_queue: usize,
-    /// How its processes are replaced.
+    /// The way a restart replaces processes.
     pub restart_mode: RestartMode,
-    /// Where its `restart.txt` is.
+    /// The directory of `restart.txt`.
     pub restart_dir: Dir,
-    /// Whether there is an `always_restart.txt`.
+    /// Whether `always_restart.txt` exists.
     pub always_restart: bool,
 }
 
 impl Options {
-    /// The global queue, no minimum, no limit; a restart directory of its own is for the caller to give.
+    /// Returns options with the global queue, no minimum, no limit, and restart directory 0.
     pub fn new(name: &str) -> Options {
-        Options {
-            name: name.into(),
-            min_processes: 0,
-            max_requests: 0,
-            concurrency: 1,
-            max_queue: 0,
-            restart_mode: RestartMode::Immediate,
-            restart_dir: 0,
-            always_restart: false,
-        }
+        Options { name: name.into(), concurrency: 1, ..Options::default() }
     }
-    /// With a private queue for each process.
+    /// Sets a private queue for each process.
     pub fn private(mut self) -> Options {
         self.concurrency = 0;
         self
     }
-    /// With this minimum.
+    /// Sets the minimum.
     pub fn min(mut self, min_processes: usize) -> Options {
         self.min_processes = min_processes;
         self
     }
-    /// Restarting one by one.
+    /// Sets rolling restarts.
     pub fn rolling(mut self) -> Options {
         self.restart_mode = RestartMode::Rolling;
         self
     }
-    /// With its restart files in this directory.
+    /// Sets the directory of the restart files.
     pub fn dir(mut self, dir: Dir) -> Options {
         self.restart_dir = dir;
         self
     }
 }
 
-/// What may happen that no client asks for, at any time.
+/// The events that may happen at any time without a client's request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Environment {
     /// Spawns may fail.
@@ -107,92 +98,116 @@ pub struct Environment {
     pub detach: bool,
     /// A group may be detached and forgotten.
     pub detach_group: bool,
-    /// A process may break a session, or not be connected to.
+    /// A process may break a session or refuse a connection.
     pub processes_fail: bool,
-    /// A client may fail to connect for reasons of its own (E31).
+    /// A client may fail to connect because of an error on its own side (E31).
     pub clients_fail: bool,
     /// A get may give up.
     pub give_up: bool,
-    /// A client may ask without wanting to wait.
+    /// A client may ask without waiting.
     pub try_get: bool,
     /// Time passes, and the cleaner runs.
     pub time: bool,
-    /// No time passes while something is due for the cleaner.
+    /// No time passes while the cleaner has work that is due.
     pub punctual: bool,
-    /// What `max` may be set to.
+    /// The values that `max` may be set to.
     pub set_max: Vec<usize>,
-    /// What `max_per_app` may be set to.
+    /// The values that `max_per_app` may be set to.
     pub set_max_per_app: Vec<usize>,
-    /// What `MAX_IDLE_TIME` may be set to.
+    /// The values that `MAX_IDLE_TIME` may be set to.
     pub set_max_idle_time: Vec<Time>,
-    /// With which other options gets may come, and for which group. Made by [`Config::or`].
+    /// The other options that gets for a group may bring; [`Config::or`] adds them.
     pub options: Vec<(GroupId, Options)>,
     /// The pool may be closed.
     pub close: bool,
 }
 
+impl Environment {
+    /// Returns each event, and whether it may happen.
+    #[rustfmt::skip]
+    pub fn events(&self) -> [(bool, &'static str); 17] {
+        let Environment {
+            spawns_fail, no_thread, touch, delete, detach, detach_group, processes_fail, clients_fail, give_up,
+            try_get, time, punctual, set_max, set_max_per_app, set_max_idle_time, options, close,
+        } = self;
+        [
+            (*spawns_fail, "spawns fail"),
+            (*no_thread, "spawner threads fail to start"),
+            (*touch, "restart.txt is touched"),
+            (*delete, "restart.txt is deleted"),
+            (*detach, "processes are detached"),
+            (*detach_group, "groups are detached"),
+            (*processes_fail, "processes break sessions"),
+            (*clients_fail, "clients fail to connect"),
+            (*give_up, "gets give up"),
+            (*try_get, "gets do not wait"),
+            (*time, "time passes"),
+            (*punctual, "the cleaner is punctual"),
+            (!set_max.is_empty(), "max changes"),
+            (!set_max_per_app.is_empty(), "max_per_app changes"),
+            (!set_max_idle_time.is_empty(), "MAX_IDLE_TIME changes"),
+            (!options.is_empty(), "gets bring other options"),
+            (*close, "the pool is closed"),
+        ]
+    }
+}
+
 /// A closed world.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Config {
     /// The groups that may be asked for.
     pub groups: Vec<Options>,
-    /// For each client, which groups it asks for.
+    /// For each client, the groups it may ask for.
     pub clients: Vec<Vec<GroupId>>,
-    /// How many processes there may be.
+    /// The maximum number of processes.
     pub max: usize,
-    /// How many one group may have; 0: as many as the pool.
+    /// The maximum number of processes in one group; 0 is no limit.
     pub max_per_app: usize,
-    /// The text's `MAX_IDLE_TIME`; 0: never.
+    /// The pseudocode's `MAX_IDLE_TIME`; 0 is no limit.
     pub max_idle_time: Time,
-    /// How long a detached process may finish its sessions (E13).
+    /// The time that a detached process has to finish its sessions (E13).
     pub drain_timeout: Time,
-    /// How many more than `max` may live; none: as many as `max` (E25).
+    /// The number of processes beyond `max` that may live (E25); `None` means `max`.
     pub max_draining: Option<usize>,
-    /// For how long a group backs off, at first and at most (E26).
+    /// The first and the longest back-off of a group (E26).
     pub back_off: (Time, Time),
-    /// How often a get tries when connecting fails.
+    /// The number of attempts of a get whose connects fail.
     pub max_attempts: usize,
-    /// Whether connecting is an action of its own.
+    /// Whether connecting is a separate action.
     pub connects: bool,
-    /// Whether the first restart file exists from the beginning.
+    /// Whether the first restart file exists at the start.
     pub restart_file: bool,
-    /// Which errata are carried out as written.
+    /// The errata that are carried out as written.
     pub rules: Rules,
-    /// What else may happen.
+    /// The events that may happen.
     pub environment: Environment,
 }
 
 impl Config {
-    /// A world of these groups, in which every one of so many clients may ask for each of them.
+    /// Returns a world of these groups, in which each client may ask for each group.
     pub fn new(groups: Vec<Options>, max: usize, clients: usize) -> Config {
         let all: Vec<GroupId> = (0..groups.len()).collect();
         Config {
             groups,
             clients: vec![all; clients],
             max,
-            max_per_app: 0,
-            max_idle_time: 0,
             drain_timeout: 2,
-            max_draining: None,
             back_off: (1, 2),
             max_attempts: 2,
-            connects: false,
-            restart_file: false,
-            rules: Rules::AS_RULED,
-            environment: Environment::default(),
+            ..Config::default()
         }
     }
-    /// The same, where this may happen, too.
+    /// Changes the environment.
     pub fn with(mut self, change: impl FnOnce(&mut Environment)) -> Config {
         change(&mut self.environment);
         self
     }
-    /// The same, changed.
+    /// Changes the configuration.
     pub fn but(mut self, change: impl FnOnce(&mut Config)) -> Config {
         change(&mut self);
         self
     }
-    /// The same, where gets of the group may also come with its options so changed. Its name stays.
+    /// Lets gets for the group also bring its options with this change; the name stays.
     pub fn or(mut self, group: GroupId, change: impl FnOnce(&mut Options)) -> Config {
         let mut options = self.groups[group].clone();
         change(&mut options);
@@ -200,31 +215,31 @@ impl Config {
         self.environment.options.push((group, options));
         self
     }
-    /// The same under other rules.
+    /// Sets the rules.
     pub fn ruled(mut self, rules: Rules) -> Config {
         self.rules = rules;
         self
     }
-    /// How many directories of restart files there are.
+    /// Returns the number of restart directories.
     pub fn dirs(&self) -> usize {
         let others = self.environment.options.iter().map(|(_, options)| options);
         let all = self.groups.iter().chain(others);
         all.map(|options| options.restart_dir + 1).max().unwrap_or(0)
     }
-    /// One set of options of a group.
+    /// Returns one of a group's sets of options.
     pub fn options(&self, group: GroupId, id: OptionsId) -> &Options {
         match id.checked_sub(1) {
             None => &self.groups[group],
             Some(nth) => &self.environment.options[nth].1,
         }
     }
-    /// All sets of options of a group.
+    /// Returns all sets of options of a group.
     pub fn options_of(&self, group: GroupId) -> impl Iterator<Item = OptionsId> + '_ {
         let others = self.environment.options.iter().enumerate();
         let here = others.filter(move |(_, (of, _))| *of == group);
         std::iter::once(0).chain(here.map(|(nth, _)| nth + 1))
     }
-    /// The first set of options under which a process behaves as under this one.
+    /// Returns the first set of options that gives a process the same behaviour as this one.
     pub(crate) fn alike(&self, group: GroupId, id: OptionsId) -> OptionsId {
         let matters = |id: OptionsId| {
             let options = self.options(group, id);

@@ -1,26 +1,42 @@
-//! The pools that are explored, as ruled.
+//! The configurations that are explored as ruled.
 //!
-//! Each is a closed world (see [`configuration`](crate::configuration)) small enough to be explored to
-//! the last state. The three shapes are those in which what goes wrong between groups, within one
-//! group, and among those that have none, shows; each with a global queue and with private ones; and
-//! each with the things that may happen to it in the combinations that meet in the algorithm: failures
-//! with time and the cleaner; restarts; detaches; limits raised and lowered; gets that give up.
+//! Each is a closed world (see [`configuration`](crate::configuration)), small enough to be explored to
+//! the last state. There are three shapes: two groups, one group, and three groups, in pools with room
+//! for fewer. Each comes with a global queue and with private ones, and with the combinations of events
+//! that meet in the algorithm. A name that ends in `-deep` marks a configuration that takes too long for
+//! every run of the tests.
+//!
+//! The figures beside the name are the pinned numbers of states and steps, and the depth. A change of the
+//! machine that changes them needs a second look.
 
-use crate::configuration::{Config, Environment, Options, RestartMode};
+use crate::configuration::{Config, Options, RestartMode};
+use crate::story;
 
 /// A configuration with a name.
 pub struct Named {
-    /// Its name, for the command line.
+    /// The name, for the command line.
     pub name: &'static str,
-    /// What is special about it.
-    pub about: &'static str,
-    /// Whether it takes too long for every run of the tests.
-    pub deep: bool,
-    /// Itself.
+    /// The configuration.
     pub config: Config,
+    /// The numbers of states and steps, and the depth, that an exploration finds.
+    pub pinned: (usize, usize, usize),
 }
 
-/// The configuration of this name.
+impl Named {
+    /// Returns whether the exploration takes too long for every run of the tests.
+    pub fn deep(&self) -> bool {
+        self.name.ends_with("-deep")
+    }
+    /// Describes the pool and the events that may happen.
+    pub fn about(&self) -> String {
+        let events = self.config.environment.events();
+        let may: Vec<_> = events.iter().filter(|(may, _)| *may).map(|(_, event)| *event).collect();
+        let may = if may.is_empty() { "only gets".into() } else { may.join(", ") };
+        format!("{}: {may}", story::world(&self.config))
+    }
+}
+
+/// Finds a configuration by name.
 pub fn named(name: &str) -> Option<Named> {
     all().into_iter().find(|configuration| configuration.name == name)
 }
@@ -35,7 +51,7 @@ fn rolling(groups: Vec<Options>) -> Vec<Options> {
     groups.into_iter().map(Options::rolling).collect()
 }
 fn rolling_first(mut groups: Vec<Options>) -> Vec<Options> {
-    groups[0] = groups[0].clone().rolling();
+    groups[0].restart_mode = RestartMode::Rolling;
     groups
 }
 fn always_first(mut groups: Vec<Options>) -> Vec<Options> {
@@ -46,401 +62,137 @@ fn first_min(mut groups: Vec<Options>, min: usize) -> Vec<Options> {
     groups[0].min_processes = min;
     groups
 }
-
-/// Spawns fail, time passes, the cleaner runs.
-fn failures(env: &mut Environment) {
-    env.spawns_fail = true;
-    env.time = true;
+fn pool(groups: Vec<Options>, max: usize, clients: usize) -> Config {
+    Config::new(groups, max, clients)
 }
-fn restarts(env: &mut Environment) {
-    env.touch = true;
+fn two(groups: Vec<Options>) -> Config {
+    pool(groups, 2, 3)
 }
-fn detaches(env: &mut Environment) {
-    env.detach = true;
+fn one(groups: Vec<Options>) -> Config {
+    pool(groups, 3, 4)
 }
-fn limits(env: &mut Environment) {
-    env.set_max = vec![1, 2, 3];
-}
-fn lowered(env: &mut Environment) {
-    env.set_max = vec![1, 2];
-}
-fn no_thread(env: &mut Environment) {
-    env.no_thread = true;
-    env.time = true;
-}
-fn punctual(env: &mut Environment) {
-    env.time = true;
-    env.punctual = true;
-}
-fn giving_up(env: &mut Environment) {
-    env.give_up = true;
-}
-/// The pool is closed, and groups are detached and forgotten.
-fn endings(env: &mut Environment) {
-    env.detach_group = true;
-    env.close = true;
-}
-/// Whatever happens to a pool besides gets: only the cleaner is for the caller to add.
-fn everything(env: &mut Environment) {
-    failures(env);
-    restarts(env);
-    detaches(env);
-    lowered(env);
-}
-fn idle(config: &mut Config) {
-    config.max_idle_time = 1;
+fn three(groups: Vec<Options>) -> Config {
+    pool(groups, 2, 3)
 }
 
-/// All of them.
-pub fn all() -> Vec<Named> {
-    let new = |name, about, deep, config| Named { name, about, deep, config };
-    let two = |groups| Config::new(groups, 2, 3);
-    let one = |groups| Config::new(groups, 3, 4);
-    let three = |groups| Config::new(groups, 2, 3);
-    vec![
-        // Two groups, max 2, three clients.
-        new(
-            "two-global",
-            "2 groups, max 2, 3 clients, global queue: failures, cleaner, detaches, max 1 and 2",
-            false,
-            two(global(2)).with(failures).with(detaches).with(lowered).but(idle),
-        ),
-        new(
-            "two-private",
-            "the same with private queues",
-            false,
-            two(private(2)).with(failures).with(detaches).with(lowered).but(idle),
-        ),
-        new(
-            "two-global-deep",
-            "two-global, and gets give up, and max is 1 to 3",
-            true,
-            two(global(2)).with(failures).with(detaches).with(giving_up).with(limits).but(idle),
-        ),
-        new(
-            "two-private-deep",
-            "two-private, and gets give up, and max is 1 to 3",
-            true,
-            two(private(2)).with(failures).with(detaches).with(giving_up).with(limits).but(idle),
-        ),
-        new(
-            "two-minimum",
-            "one of the two groups keeps a minimum of 1: failures, cleaner, detaches",
-            false,
-            two(first_min(global(2), 1)).with(failures).with(detaches).but(idle),
-        ),
-        new(
-            "two-restarts",
-            "2 groups that share a directory, immediate restarts, failures",
-            false,
-            two(private(2)).with(restarts).with(|env| env.spawns_fail = true),
-        ),
-        new(
-            "two-restarts-deep",
-            "two-restarts, and time passes, and restart.txt is deleted",
-            true,
-            two(private(2)).with(failures).with(restarts).with(|env| env.delete = true),
-        ),
-        new(
-            "two-rolling",
-            "2 groups that share a directory, rolling restarts, restart.txt is deleted",
-            false,
-            two(rolling(global(2))).with(restarts).with(|env| env.delete = true),
-        ),
-        new(
-            "two-rolling-deep",
-            "2 groups, one of them restarting one by one, failures, time",
-            true,
-            two(rolling_first(global(2))).with(failures).with(restarts),
-        ),
-        new(
-            "two-groups-detached",
-            "groups are detached and forgotten, the pool is closed; failures",
-            false,
-            two(global(2)).with(failures).with(endings),
-        ),
-        new(
-            "two-rolling-forgotten",
-            "groups are detached and forgotten, the pool is closed; a minimum of 1, rolling restarts; two clients",
-            false,
-            Config::new(rolling(first_min(global(2), 1)), 2, 2).with(restarts).with(endings),
-        ),
-        new(
-            "two-connecting",
-            "connecting is a step of its own and fails, by either side; sessions break; giving up",
-            false,
-            two(private(2)).but(|config| config.connects = true).with(giving_up).with(|env| {
-                env.processes_fail = true;
-                env.clients_fail = true;
-                env.try_get = true;
-            }),
-        ),
-        new(
-            "two-always",
-            "one of the two groups has an always_restart.txt; connecting fails, and so do spawns; two clients",
-            false,
-            Config::new(always_first(global(2)), 2, 2)
-                .but(|config| config.connects = true)
-                .with(failures)
-                .with(|env| env.processes_fail = true),
-        ),
-        new(
-            "two-deleted",
-            "2 groups that share a directory, immediate restarts, restart.txt is deleted",
-            false,
-            two(global(2)).with(restarts).with(|env| env.delete = true),
-        ),
-        new(
-            "two-threads",
-            "one of the two groups keeps a minimum of 1: spawner threads cannot be started; cleaner",
-            false,
-            two(first_min(private(2), 1)).with(no_thread).but(idle),
-        ),
-        new(
-            "two-punctual",
-            "the cleaner is punctual, and MAX_IDLE_TIME is 0 to 2 and changed; a minimum of 1, failures",
-            false,
-            two(first_min(global(2), 1))
-                .but(|config| config.max_idle_time = 2)
-                .with(failures)
-                .with(punctual)
-                .with(|env| {
-                    env.set_max_idle_time = vec![0, 1, 2];
-                }),
-        ),
-        new(
-            "two-options",
-            "gets for one of the groups come with another minimum and a queue of one; detaches, cleaner",
-            false,
-            two(global(2))
-                .or(0, |options| (options.min_processes, options.max_queue) = (1, 1))
-                .with(detaches)
-                .with(|env| env.time = true)
-                .but(idle),
-        ),
-        new(
-            "two-restarts-detached",
-            "2 groups that share a directory, immediate restarts, detaches, giving up, max 1 to 3; two clients",
-            false,
-            Config::new(global(2), 2, 2).with(restarts).with(detaches).with(giving_up).with(limits),
-        ),
-        new(
-            "two-rolling-detached",
-            "the same with rolling restarts, and max stays 2",
-            false,
-            Config::new(rolling(global(2)), 2, 2).with(restarts).with(detaches).with(giving_up),
-        ),
-        new(
-            "two-everything-global-deep",
-            "failures, restarts, detaches, cleaner, max 1 and 2, all at once; two clients",
-            true,
-            Config::new(global(2), 2, 2).with(everything).but(idle),
-        ),
-        new(
-            "two-everything-private-deep",
-            "the same with private queues",
-            true,
-            Config::new(private(2), 2, 2).with(everything).but(idle),
-        ),
-        new(
-            "two-rolling-private",
-            "2 groups that share a directory, rolling restarts, private queues",
-            false,
-            Config::new(rolling(private(2)), 2, 3).with(restarts),
-        ),
-        // One group, max 3, four clients.
-        new(
-            "one-global",
-            "1 group, max 3, 4 clients, global queue: failures, cleaner, detaches, max and max_per_app",
-            false,
-            one(first_min(global(1), 1)).with(failures).with(detaches).with(limits).but(idle).with(
-                |env| {
-                    env.set_max_per_app = vec![0, 2];
-                },
-            ),
-        ),
-        new(
-            "one-private",
-            "the same with a private queue",
-            false,
-            one(first_min(private(1), 1))
-                .with(failures)
-                .with(detaches)
-                .with(limits)
-                .but(idle)
-                .with(|env| {
-                    env.set_max_per_app = vec![0, 2];
-                }),
-        ),
-        new(
-            "one-restarts-global",
-            "1 group, max 3, 4 clients, global queue: immediate restarts",
-            false,
-            one(global(1)).with(restarts),
-        ),
-        new(
-            "one-restarts-private",
-            "the same with a private queue",
-            false,
-            one(private(1)).with(restarts),
-        ),
-        new(
-            "one-everything-global",
-            "failures, restarts, detaches, cleaner, max 1 and 2, all at once; a minimum of 1; three clients",
-            false,
-            Config::new(first_min(global(1), 1), 3, 3).with(everything).but(idle),
-        ),
-        new(
-            "one-everything-private",
-            "the same with a private queue",
-            false,
-            Config::new(first_min(private(1), 1), 3, 3).with(everything).but(idle),
-        ),
-        new(
-            "one-everything-global-deep",
-            "one-everything-global with four clients",
-            true,
-            one(first_min(global(1), 1)).with(everything).but(idle),
-        ),
-        new(
-            "one-everything-private-deep",
-            "one-everything-private with four clients, and no minimum",
-            true,
-            one(private(1)).with(everything).but(idle),
-        ),
-        new(
-            "one-restarts-deep",
-            "failures, restarts, detaches, max 1 and 2; no minimum, no cleaner",
-            true,
-            one(global(1)).with(everything),
-        ),
-        new(
-            "one-concurrent",
-            "two sessions at once and three in all for each process, a queue of two, detaches",
-            false,
-            one(vec![Options {
-                concurrency: 2,
-                max_requests: 3,
-                max_queue: 2,
-                ..Options::new("a")
-            }])
-            .with(detaches)
-            .with(giving_up),
-        ),
-        new(
-            "one-options",
-            "gets come with another concurrency and max_requests; connecting fails; max 2, 3 clients",
-            false,
-            Config::new(global(1), 2, 3)
-                .or(0, |options| (options.concurrency, options.max_requests) = (0, 2))
-                .but(|config| config.connects = true)
-                .with(|env| env.processes_fail = true),
-        ),
-        new(
-            "one-directories",
-            "gets come with another restart directory and mode, and minimum; restart.txt is deleted; max 2, 2 clients",
-            false,
-            Config::new(global(1), 2, 2)
-                .or(0, |options| {
-                    (options.restart_dir, options.min_processes) = (1, 1);
-                    options.restart_mode = RestartMode::Rolling;
-                })
-                .with(restarts)
-                .with(|env| env.delete = true),
-        ),
-        new(
-            "one-rolling",
-            "rolling restarts of up to three processes, at least two, failures, time; three clients",
-            false,
-            Config::new(rolling(first_min(global(1), 2)), 3, 3).with(failures).with(restarts),
-        ),
-        new(
-            "one-rolling-deep",
-            "the same with four clients",
-            true,
-            one(rolling(first_min(global(1), 2))).with(failures).with(restarts),
-        ),
-        new(
-            "one-rolling-forgotten",
-            "the group is detached and forgotten, the pool is closed; a minimum of 1, rolling restarts, failures, giving up; max 2, 2 clients",
-            false,
-            Config::new(rolling(first_min(global(1), 1)), 2, 2)
-                .with(failures)
-                .with(restarts)
-                .with(giving_up)
-                .with(endings),
-        ),
-        new(
-            "one-private-forgotten",
-            "the same with a private queue: a minimum of 1, immediate restarts, failures, cleaner, detaches; max 2, 2 clients",
-            false,
-            Config::new(first_min(private(1), 1), 2, 2)
-                .with(failures)
-                .with(restarts)
-                .with(detaches)
-                .with(endings)
-                .but(idle),
-        ),
-        new(
-            "one-rolling-private",
-            "rolling restarts, a private queue; three clients",
-            false,
-            Config::new(rolling(private(1)), 3, 3).with(restarts),
-        ),
-        // Three groups, max 2, three clients.
-        new(
-            "three-global",
-            "3 groups, max 2, 3 clients, global queue: failures, cleaner",
-            false,
-            three(global(3)).with(failures).but(idle),
-        ),
-        new(
-            "three-private",
-            "the same with private queues",
-            false,
-            three(private(3)).with(failures).but(idle),
-        ),
-        new(
-            "three-detached",
-            "3 groups, private queues: detaches, giving up, max 1 to 3",
-            false,
-            three(private(3)).with(detaches).with(giving_up).with(limits),
-        ),
-        new(
-            "three-minimum",
-            "3 groups, one of them keeps a minimum of 1: cleaner, detaches",
-            false,
-            three(first_min(global(3), 1)).with(|env| env.time = true).with(detaches).but(idle),
-        ),
-        new(
-            "three-restarts",
-            "3 groups that share a directory, immediate restarts",
-            false,
-            three(global(3)).with(restarts),
-        ),
-        new(
-            "three-restarts-private",
-            "the same with private queues",
-            false,
-            Config::new(private(3), 2, 3).with(restarts),
-        ),
-        new(
-            "three-limits",
-            "3 groups, global queue, max 1 to 3",
-            false,
-            three(global(3)).with(limits),
-        ),
-        new(
-            "three-restarts-deep",
-            "failures without time, restarts, detaches, max 1 and 2; two clients",
-            true,
-            Config::new(global(3), 2, 2).with(everything).with(|env| env.time = false),
-        ),
-        new(
-            "three-draining",
-            "3 groups, max 2, nothing may drain beyond max: detaches",
-            false,
-            three(private(3)).with(detaches).but(|config| config.max_draining = Some(0)),
-        ),
-    ]
+macro_rules! changes {
+    ($($name:ident $($field:ident).+ = $value:expr $(, $and:ident)*;)*) => {
+        $(fn $name(config: &mut Config) {
+            config.$($field).+ = $value;
+            $($and(config);)*
+        })*
+    };
+}
+
+changes! {
+    spawns_fail environment.spawns_fail = true;
+    time environment.time = true;
+    no_time environment.time = false;
+    failures environment.spawns_fail = true, time;
+    no_thread environment.no_thread = true, time;
+    punctual environment.punctual = true, time;
+    restarts environment.touch = true;
+    deletes environment.delete = true;
+    detaches environment.detach = true;
+    limits environment.set_max = vec![1, 2, 3];
+    lowered environment.set_max = vec![1, 2];
+    per_app_limits environment.set_max_per_app = vec![0, 2];
+    idle_limits environment.set_max_idle_time = vec![0, 1, 2];
+    giving_up environment.give_up = true;
+    try_get environment.try_get = true;
+    processes_fail environment.processes_fail = true;
+    clients_fail environment.clients_fail = true;
+    closes environment.close = true;
+    endings environment.detach_group = true, closes;
+    everything environment.touch = true, failures, detaches, lowered;
+    connects connects = true;
+    idle max_idle_time = 1;
+    idle_for_2 max_idle_time = 2;
+    no_draining max_draining = Some(0);
+}
+
+macro_rules! configurations {
+    ($($name:literal [$states:literal, $steps:literal, $depth:literal]: $config:expr, $($change:ident),+;)*) => {
+        /// Returns all configurations.
+        pub fn all() -> Vec<Named> {
+            vec![$({
+                let mut config = $config;
+                $($change(&mut config);)+
+                Named { name: $name, config, pinned: ($states, $steps, $depth) }
+            },)*]
+        }
+    };
+}
+
+configurations! {
+    // Two groups, max 2, three clients unless the row says otherwise.
+    "two-global" [277_590, 2_054_064, 27]: two(global(2)), failures, detaches, lowered, idle;
+    "two-private" [306_600, 2_269_592, 29]: two(private(2)), failures, detaches, lowered, idle;
+    "two-global-deep" [1_640_241, 15_918_891, 36]: two(global(2)),
+        failures, detaches, giving_up, limits, idle;
+    "two-private-deep" [1_839_657, 17_642_691, 39]: two(private(2)),
+        failures, detaches, giving_up, limits, idle;
+    "two-minimum" [134_699, 890_499, 27]: two(first_min(global(2), 1)), failures, detaches, idle;
+    "two-restarts" [50_158, 286_010, 25]: two(private(2)), restarts, spawns_fail;
+    "two-restarts-deep" [2_901_236, 23_755_507, 38]: two(private(2)), failures, restarts, deletes;
+    "two-rolling" [688_808, 4_239_343, 39]: two(rolling(global(2))), restarts, deletes;
+    "two-rolling-deep" [3_885_766, 32_634_584, 44]: two(rolling_first(global(2))), failures, restarts;
+    "two-groups-detached" [413_323, 3_817_601, 32]: two(global(2)), failures, endings;
+    "two-rolling-forgotten" [68_285, 544_236, 31]: pool(rolling(first_min(global(2), 1)), 2, 2),
+        restarts, endings;
+    "two-connecting" [31_409, 295_620, 19]: two(private(2)),
+        connects, giving_up, processes_fail, clients_fail, try_get;
+    "two-always" [36_324, 205_542, 31]: pool(always_first(global(2)), 2, 2),
+        connects, failures, processes_fail;
+    "two-deleted" [42_068, 208_979, 22]: two(global(2)), restarts, deletes;
+    "two-threads" [7033, 40_138, 21]: two(first_min(private(2), 1)), no_thread, idle;
+    "two-punctual" [29_964, 204_051, 20]: two(first_min(global(2), 1)),
+        idle_for_2, failures, punctual, idle_limits;
+    "two-options" [53_560, 393_756, 19]: two(global(2)).or(0, |o| (o.min_processes, o.max_queue) = (1, 1)),
+        detaches, time, idle;
+    "two-restarts-detached" [62_910, 503_118, 21]: pool(global(2), 2, 2),
+        restarts, detaches, giving_up, limits;
+    "two-rolling-detached" [80_912, 532_436, 31]: pool(rolling(global(2)), 2, 2),
+        restarts, detaches, giving_up;
+    "two-everything-global-deep" [420_380, 3_201_164, 36]: pool(global(2), 2, 2), everything, idle;
+    "two-everything-private-deep" [432_660, 3_284_876, 36]: pool(private(2), 2, 2), everything, idle;
+    "two-rolling-private" [201_826, 1_152_198, 40]: two(rolling(private(2))), restarts;
+    // One group, max 3, four clients.
+    "one-global" [204_282, 2_008_908, 23]: one(first_min(global(1), 1)),
+        failures, detaches, limits, idle, per_app_limits;
+    "one-private" [285_880, 2_865_064, 26]: one(first_min(private(1), 1)),
+        failures, detaches, limits, idle, per_app_limits;
+    "one-restarts-global" [6864, 33_522, 14]: one(global(1)), restarts;
+    "one-restarts-private" [7776, 40_926, 17]: one(private(1)), restarts;
+    "one-everything-global" [82_980, 740_704, 20]: pool(first_min(global(1), 1), 3, 3), everything, idle;
+    "one-everything-private" [103_286, 927_786, 24]: pool(first_min(private(1), 1), 3, 3), everything, idle;
+    "one-everything-global-deep" [728_720, 7_153_052, 24]: one(first_min(global(1), 1)), everything, idle;
+    "one-everything-private-deep" [931_278, 9_159_424, 28]: one(private(1)), everything, idle;
+    "one-restarts-deep" [607_986, 5_833_192, 24]: one(global(1)), everything;
+    "one-concurrent" [12_062, 80_586, 24]:
+        one(vec![Options { concurrency: 2, max_requests: 3, max_queue: 2, ..Options::new("a") }]),
+        detaches, giving_up;
+    "one-options" [75_310, 439_764, 30]:
+        pool(global(1), 2, 3).or(0, |o| (o.concurrency, o.max_requests) = (0, 2)),
+        connects, processes_fail;
+    "one-directories" [33_620, 252_330, 30]: pool(global(1), 2, 2).or(0, |o| {
+            (o.restart_dir, o.min_processes, o.restart_mode) = (1, 1, RestartMode::Rolling);
+        }), restarts, deletes;
+    "one-rolling" [180_758, 1_556_888, 39]: pool(rolling(first_min(global(1), 2)), 3, 3), failures, restarts;
+    "one-rolling-deep" [1_157_640, 10_690_376, 43]: one(rolling(first_min(global(1), 2))), failures, restarts;
+    "one-rolling-forgotten" [9475, 87_808, 26]: pool(rolling(first_min(global(1), 1)), 2, 2),
+        failures, restarts, giving_up, endings;
+    "one-private-forgotten" [4210, 34_034, 17]: pool(first_min(private(1), 1), 2, 2),
+        failures, restarts, detaches, endings, idle;
+    "one-rolling-private" [12_850, 76_756, 28]: pool(rolling(private(1)), 3, 3), restarts;
+    // Three groups, max 2, three clients.
+    "three-global" [199_642, 1_194_880, 24]: three(global(3)), failures, idle;
+    "three-private" [166_858, 1_100_728, 26]: three(private(3)), failures, idle;
+    "three-detached" [136_935, 1_192_896, 22]: three(private(3)), detaches, giving_up, limits;
+    "three-minimum" [93_913, 636_214, 20]: three(first_min(global(3), 1)), time, detaches, idle;
+    "three-restarts" [322_430, 1_503_020, 25]: three(global(3)), restarts;
+    "three-restarts-private" [297_830, 1_437_434, 25]: three(private(3)), restarts;
+    "three-limits" [33_438, 203_478, 19]: three(global(3)), limits;
+    "three-restarts-deep" [818_844, 5_510_256, 30]: pool(global(3), 2, 2), everything, no_time;
+    "three-draining" [5024, 22_974, 15]: three(private(3)), detaches, no_draining;
 }

@@ -1,9 +1,11 @@
-//! The text's `detach_without_lock` and `detach_group_without_lock`, and what it leaves open: a
-//! process that is detached while it has sessions drains (E13), and the pool that is closed lets go of
-//! everything (E32).
+//! The pseudocode's `detach_without_lock` and `detach_group_without_lock`, draining and closing.
 //!
-//! Errata: E2 (nothing is joined), E6 (whose name), E9 (size), E13, E25, E32. Invariants: INV-GROUP-SIZE,
-//! INV-GROUP-ACCESSIBLE, INV-PROCESS-ACCESSIBLE, INV-DRAINING, INV-CLOSED; PROP-DRAIN-ENDS.
+//! The pseudocode leaves two cases open. As ruled, a process that is detached while it has sessions
+//! drains (E13). Closing the pool detaches every group and fails every waiting get (E32).
+//!
+//! Errata: E2 (no join under the lock), E6 (the group's name), E9 (size), E13, E25, E32. Invariants:
+//! INV-GROUP-SIZE, INV-GROUP-ACCESSIBLE, INV-PROCESS-ACCESSIBLE, INV-DRAINING, INV-CLOSED. Properties:
+//! PROP-DRAIN-ENDS.
 
 use crate::configuration::{GroupId, ProcessId};
 use crate::pool::{At, Event, Failure, Lock, Pool, Reason};
@@ -18,15 +20,15 @@ impl Pool {
         self.settle(group);
     }
 
-    /// Takes an attached process out of its group. Idle, it is gone; else it drains.
+    /// Removes an attached process from its group. An idle process is gone; a busy one drains.
     pub(crate) fn detach_process(&mut self, identifier: ProcessId, reason: Reason) {
         let process = self.process(identifier);
         let (group, busy) = (process.group, process.sessions > 0);
         let outdated = process.generation < self.groups[group].generation;
-        self.tell(Event::Detached { process: identifier, group, reason, busy });
+        self.report(Event::Detached { process: identifier, group, reason, busy });
 
         self.remove(identifier);
-        self.condemned.retain(|&p| p != identifier);
+        self.marked.retain(|&p| p != identifier);
         let g = &mut self.groups[group];
         g.size -= 1;
         g.outdated -= usize::from(outdated);
@@ -43,13 +45,13 @@ impl Pool {
             let deadline = self.now + self.config().drain_timeout;
             let info = self.process_mut(identifier);
             info.detached = true;
-            info.condemned = false;
+            info.marked = false;
             info.drain_deadline = deadline;
             if !self.written(E13) {
                 self.draining.push(identifier);
             }
         } else {
-            self.is_gone(identifier);
+            self.remove_process(identifier);
         }
         self.refresh(group);
         if self.written(E4) && self.groups[group].processes.is_empty() {
@@ -57,7 +59,7 @@ impl Pool {
         }
     }
 
-    /// E4 as written: a group without processes is no group.
+    /// E4 as written: removes a group that has no process left.
     fn detach_empty_group(&mut self, group: GroupId, reason: Reason) {
         self.give_up_spawn(group);
         self.groups[group].detached = true;
@@ -68,16 +70,16 @@ impl Pool {
         self.groups[under_the_name_of].known = false;
     }
 
-    /// A draining process has no session left, or its time is up.
+    /// Ends a drain: the process has no session left, or its deadline has passed.
     pub(crate) fn end_drain(&mut self, identifier: ProcessId) {
         let group = self.process(identifier).group;
         self.draining.retain(|&p| p != identifier);
-        self.is_gone(identifier);
+        self.remove_process(identifier);
         self.settle(group);
     }
 
-    /// The process has left for good; who still has a session with it will find that out.
-    fn is_gone(&mut self, identifier: ProcessId) {
+    /// Removes the process. A client that still has a session with it loses its reference.
+    fn remove_process(&mut self, identifier: ProcessId) {
         let busy = self.process(identifier).sessions > 0;
         self.processes.retain(|p| p.identifier != identifier);
         for client in &mut self.clients {
@@ -90,11 +92,11 @@ impl Pool {
                 _ => {}
             }
         }
-        self.tell(Event::Gone { process: identifier, busy });
+        self.report(Event::Gone { process: identifier, busy });
     }
 
-    /// Detaches every process of the group, oldest first, and gives up its spawn; gets that wait go on
-    /// waiting, for what comes after.
+    /// Detaches every process of the group, oldest first, and cancels its spawn. Waiting gets keep
+    /// waiting for a new process.
     pub(crate) fn detach_group_without_lock(&mut self, group: GroupId, reason: Reason) {
         let size = self.groups[group].size;
         while let Some(&oldest) = self.groups[group].processes.iter().min() {
@@ -106,21 +108,21 @@ impl Pool {
         self.give_up_spawn(group);
     }
 
-    /// The spawn in flight is nobody's any more. Its reservation stays until it has ended, for its
-    /// process lives.
+    /// Cancels the group's spawn. Its reservation stays until the spawn ends, because a process may
+    /// already live.
     pub(crate) fn give_up_spawn(&mut self, group: GroupId) {
         let Some(ticket) = self.groups[group].spawning.take() else { return };
         if self.written(E2) {
-            // It is waited for, and it waits for the lock.
+            // The caller joins the thread, and the thread waits for the lock.
             self.groups[group].spawning = Some(ticket);
             self.lock = Lock::Joining(group);
-            return self.tell(Event::LockHeld);
+            return self.report(Event::LockHeld);
         }
         if self.written(E3) {
-            // As the text has it, nothing is reserved that would have to outlive the interruption.
+            // Without a reservation there is no reason to remember the spawn.
             self.spawns.retain(|spawn| spawn.ticket != ticket);
         }
-        self.tell(Event::GivenUp { ticket });
+        self.report(Event::GivenUp { ticket });
     }
 
     /// Detaches the group with this name and forgets it.
@@ -129,14 +131,14 @@ impl Pool {
             return;
         }
         self.detach_group_without_lock(group, Reason::Requested);
-        self.begin_anew(group);
-        // Those who wait are served by what comes after.
+        self.clear_history(group);
+        // The next processes serve the waiting gets.
         self.groups[group].forgotten = self.groups[group].queue.is_empty();
         self.settle(group);
     }
 
-    /// Forgets what the group has learnt: its failures, and what it saw of its restart file.
-    fn begin_anew(&mut self, group: GroupId) {
+    /// Clears the group's failures, back-off and restart files.
+    fn clear_history(&mut self, group: GroupId) {
         self.end_back_off(group);
         let g = &mut self.groups[group];
         (g.failures, g.last_error) = (0, false);
@@ -144,7 +146,7 @@ impl Pool {
         g.seen.fill(None);
     }
 
-    /// The pool takes no more gets, and lets go of everything.
+    /// Closes the pool: fails waiting and later gets, and detaches every group.
     pub(crate) fn close(&mut self) {
         if self.closed {
             return;
@@ -158,7 +160,7 @@ impl Pool {
         for &group in &groups {
             self.resolve_all(group, Failure::Closed);
             self.detach_group_without_lock(group, Reason::Closed);
-            self.begin_anew(group);
+            self.clear_history(group);
         }
         for group in groups {
             self.settle(group);

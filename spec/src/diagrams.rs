@@ -1,7 +1,8 @@
-//! Diagrams that are drawn by the machine: what its processes and its gets go through is collected from
-//! every step of an exploration, so that no arrow is missing and none is invented. They are stored in
-//! `diagrams/`, shown below, and compared by a test. A column is a state, or an actor; an arrow leads from one
-//! to another, and says by what.
+//! Diagrams drawn from explorations.
+//!
+//! The arrows are the transitions of processes, gets and owners in every step of an exploration, so the
+//! diagrams are complete. They are stored in `diagrams/`, shown below, and compared by a test. A column
+//! is a state or an actor; the label of an arrow names the action.
 //!
 //! # A process
 #![doc = include_str!("../diagrams/process.svg")]
@@ -21,16 +22,16 @@ use crate::configuration::{Config, Options};
 use crate::interlock::rules::Rules;
 use crate::interlock::scenarios;
 use crate::interlock::script::{Action as Acts, Op, Script, Step, World};
-use crate::interlock::state::{Interlock, Mode};
-use crate::pool::{Action, At, Event, Place, Pool, SpawnResult};
+use crate::interlock::state::Interlock;
+use crate::pool::{Action, Event, Place, Pool, SpawnResult};
 use crate::story;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Arrows = BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>>;
+type Arrows = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// The worlds that are looked at: between them everything happens.
-fn worlds() -> Vec<Config> {
+/// The configurations that are explored: together they show every transition.
+fn configurations() -> Vec<Config> {
     let private =
         vec![Options { max_requests: 2, ..Options::new("a").private() }, Options::new("b")];
     let everything = Config::new(private, 1, 2).but(|config| {
@@ -48,10 +49,10 @@ fn worlds() -> Vec<Config> {
     ]
 }
 
-/// The name of each diagram's file, and what must be in it.
+/// Returns the file name and the content of each diagram.
 pub fn all() -> Vec<(&'static str, String)> {
     let (mut processes, mut gets) = (Arrows::new(), Arrows::new());
-    for world in worlds() {
+    for world in configurations() {
         collect(&world, &mut processes, &mut gets);
     }
     vec![
@@ -62,8 +63,8 @@ pub fn all() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What the modes of an owner go through: in all scenarios of the load interlock, and where any two of its
-/// programs meet.
+/// Collects the transitions of an owner's modes: in all scenarios of the load interlock, and for any two
+/// of its programs.
 fn modes() -> Arrows {
     let programs: Vec<Script> = scenarios::programs()
         .into_iter()
@@ -74,30 +75,18 @@ fn modes() -> Arrows {
     let worlds = scenarios::all().into_iter().map(|scenario| scenario.scripts).chain(meetings);
     let found = RefCell::new(Arrows::new());
     let look = |before: &Interlock, action: &Acts, after: &Interlock| {
-        let (from, to) = (mode(before.mode(action.owner)), mode(after.mode(action.owner)));
+        let (from, to) = (variant(&before.mode(action.owner)), variant(&after.mode(action.owner)));
         if from != to {
-            found.borrow_mut().entry((from, to)).or_default().insert(why(action.step));
+            found.borrow_mut().entry((from, to)).or_default().insert(why(action.step).to_owned());
         }
         None
     };
     for scripts in worlds {
         let world = World { scripts, rules: Rules::AS_MENDED };
         let search = Search { broken_step: &look, ..Search::<World>::nothing() };
-        assert!(explore(&world, &search).is_ok(), "nothing is looked for");
+        assert!(explore(&world, &search).is_ok(), "the search has no aims");
     }
     found.into_inner()
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Out => "Out",
-        Mode::Running => "Running",
-        Mode::Waiting => "Waiting",
-        Mode::Holding => "Holding",
-        Mode::Yielded => "Yielded",
-        Mode::Draining => "Draining",
-        Mode::Resuming => "Resuming",
-    }
 }
 
 fn why(step: Step) -> &'static str {
@@ -122,7 +111,7 @@ fn collect(world: &Config, processes: &mut Arrows, gets: &mut Arrows) {
     let found = RefCell::new((processes, gets));
     let look = |before: &Pool, action: &Action, after: &Pool| {
         let (processes, gets) = &mut *found.borrow_mut();
-        let why = name(action);
+        let why = why_of(action);
         let ids = before.processes.iter().chain(&after.processes).map(|p| p.identifier);
         for id in ids.collect::<BTreeSet<_>>() {
             let was_spawn = before.spawns.iter().any(|spawn| spawn.ticket == id);
@@ -131,19 +120,20 @@ fn collect(world: &Config, processes: &mut Arrows, gets: &mut Arrows) {
                 .map_or(if was_spawn { "spawned" } else { "?" }, |p| state(before, p));
             let to = after.find(id).map_or("gone", |p| state(after, p));
             if from != to {
-                processes.entry((from, to)).or_default().insert(why);
+                let arrow = (from.to_owned(), to.to_owned());
+                processes.entry(arrow).or_default().insert(why.clone());
             }
         }
         for client in 0..before.clients.len() {
-            let (from, to) = (at(before.clients[client].at), at(after.clients[client].at));
+            let [from, to] = [before, after].map(|pool| variant(&pool.clients[client].at));
             if from != to {
-                gets.entry((from, to)).or_default().insert(why);
+                gets.entry((from, to)).or_default().insert(why.clone());
             }
         }
         None
     };
     let search = Search { broken_step: &look, ..Search::<Config>::nothing() };
-    assert!(explore(world, &search).is_ok(), "nothing is looked for");
+    assert!(explore(world, &search).is_ok(), "the search has no aims");
 }
 
 fn state(pool: &Pool, process: &crate::pool::Process) -> &'static str {
@@ -155,42 +145,22 @@ fn state(pool: &Pool, process: &crate::pool::Process) -> &'static str {
     }
 }
 
-fn at(at: At) -> &'static str {
-    match at {
-        At::Out => "out",
-        At::Waiting(_) => "waiting",
-        At::Again => "again",
-        At::Spawning => "spawning",
-        At::Connecting(_) => "connecting",
-        At::InSession(_) => "in_session",
-    }
+/// Returns the name of an enumeration's variant.
+fn variant(value: &impl std::fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-fn name(action: &Action) -> &'static str {
-    use Action::*;
+fn why_of(action: &Action) -> String {
     match action {
-        Get { .. } | TryGet { .. } => "get",
-        Retry { .. } => "again",
-        Connected { .. } => "connected",
-        ConnectFails { .. } => "connect fails",
-        GiveUp { .. } => "give up",
-        CloseSession { .. } => "close session",
-        SessionFails { .. } => "session fails",
-        SpawnEnds { result: SpawnResult::Process, .. } => "spawn is ready",
-        SpawnEnds { .. } => "spawn fails",
-        Touch { .. } | Delete { .. } => "restart.txt",
-        Detach { .. } | DetachGroup { .. } => "detach",
-        SetMax(_) | SetMaxPerApp(_) | SetMaxIdleTime(_) => "limits",
-        Tick => "time",
-        Clean => "cleaner",
-        SetOptions { .. } => "set options",
-        ClosePool => "close pool",
+        Action::SpawnEnds { result, .. } => format!("Spawn: {}", variant(result)),
+        _ => variant(action),
     }
 }
 
 fn draw(arrows: &Arrows) -> String {
-    let states: BTreeSet<&str> = arrows.keys().flat_map(|&(from, to)| [from, to]).collect();
-    // Where it begins first, where it ends last.
+    let states: BTreeSet<&str> = arrows.keys().flat_map(|(from, to)| [&**from, to]).collect();
+    // The first state comes first, the last one last.
     let place = |state: &&str| match *state {
         "spawned" => 0,
         "gone" => 2,
@@ -201,14 +171,14 @@ fn draw(arrows: &Arrows) -> String {
     let mut chart = Chart::new(columns.clone());
     for from in columns {
         for ((_, to), why) in arrows.iter().filter(|((begins, _), _)| *begins == from) {
-            let why: Vec<&str> = why.iter().copied().collect();
+            let why: Vec<&str> = why.iter().map(String::as_str).collect();
             chart.arrow(from, to, why.join(", "));
         }
     }
     chart.svg()
 }
 
-/// Two gets for a group without processes, in a pool of one.
+/// Draws two gets for a group without processes, in a pool with max 1.
 fn sequence() -> String {
     let mut pool = Pool::new(Config::new(vec![Options::new("a")], 1, 2));
     let mut chart = Chart::new(["client 1", "client 2", "pool", "spawner"]);
@@ -230,9 +200,9 @@ fn sequence() -> String {
         let before = pool.clone();
         pool.apply(&action);
         let mut silent = pool.clone();
-        silent.told.clear();
+        silent.events.clear();
         chart.arrow(&who, "pool", story::sentence(&before, &action, &silent));
-        for event in &pool.told {
+        for event in &pool.events {
             let client = |client: &usize| format!("client {}", client + 1);
             match event {
                 Event::Served { client: it, process } => {

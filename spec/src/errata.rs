@@ -1,8 +1,9 @@
-//! What becomes of each erratum in this machine: which promise it breaks, and in which world.
+//! The shortest counterexample of each erratum.
 //!
-//! An erratum is isolated where that is possible: everything as ruled, but for this one. Two need a
-//! second one as written, for their rule has no place without it. Three cannot be said in a machine
-//! whose steps are whole critical sections, and two are not wrong: they are properties that hold.
+//! [`status`] says which promise an erratum breaks, and in which configuration. Where possible, the
+//! erratum is isolated: every other one is as ruled. Two errata have a place only beside a second one as
+//! written. Three cannot be expressed in a machine whose steps are whole critical sections. Two are not
+//! errors: they are properties that hold.
 
 use crate::checker::{Counterexample, Ended, Search, explore};
 use crate::configuration::{Config, Options};
@@ -12,32 +13,32 @@ use crate::pool::{Action, Pool};
 use crate::properties::{self, Liveness, StepProperty};
 use crate::rules::{Erratum, Rules};
 
-/// What becomes of an erratum here.
+/// The effect of an erratum in this machine.
 pub enum Status {
-    /// As ruled but for these, something does not hold in this world.
+    /// With these errata as written, a promise is broken in this configuration.
     Shown {
-        /// What does not hold: an invariant, a property, or `deadlock`.
+        /// The broken promise: an invariant, a property, or `deadlock`.
         breaks: &'static str,
-        /// What is as written.
+        /// The errata that are as written.
         written: &'static [Erratum],
-        /// Where.
+        /// The configuration.
         world: Box<Config>,
     },
-    /// It is not wrong: this holds as written and as ruled.
+    /// The erratum is no error: this property holds as written and as ruled.
     Holds {
-        /// What does.
+        /// The property that holds.
         property: &'static str,
-        /// Why it is in the list of errata.
+        /// Why the list of errata has it.
         why: &'static str,
     },
-    /// It cannot be said here.
+    /// The machine cannot express the erratum.
     CannotBeSaid {
-        /// Why not, and where it is said.
+        /// Why not, and where it is checked instead.
         why: &'static str,
     },
 }
 
-/// One erratum's status.
+/// Returns the status of an erratum.
 pub fn status(erratum: Erratum) -> Status {
     use Erratum::*;
     let shown = |breaks, written, world| Status::Shown { breaks, written, world: Box::new(world) };
@@ -55,13 +56,13 @@ pub fn status(erratum: Erratum) -> Status {
         }
         E6 => shown("INV-GROUP-ACCESSIBLE", &[E4, E6], Config::new(ab(), 1, 1)),
         E7 => Status::CannotBeSaid {
-            why: "an undefined name has no meaning to be carried out; the machine reads detach_group for \
+            why: "an undefined name has no behaviour; the machine reads detach_group for \
                   remove_group_without_lock, and processed for processed_requests",
         },
         E8 => shown("PROP-DETACHED-STATED", &[E8], Config::new(a(), 1, 1)),
         E9 => shown("INV-GROUP-SIZE", &[E9], Config::new(a(), 1, 1).with(|env| env.touch = true)),
         E10 => Status::CannotBeSaid {
-            why: "an action is one step: nobody sees a list while it is walked; the lists of src/ are tested \
+            why: "an action is one step, so no list is seen while it is walked; the lists of src/ are tested \
                   against an oracle",
         },
         E11 => {
@@ -74,8 +75,8 @@ pub fn status(erratum: Erratum) -> Status {
             shown("INV-MAX-REQUESTS", &[E14], Config::new(vec![options], 1, 2))
         }
         E15 => Status::CannotBeSaid {
-            why: "an action is one step, and memory is one; models/application_pool/session_close_x_detach.rs reaches all four \
-                  ends of the race in the real code",
+            why: "an action is one step; models/application_pool/session_close_x_detach.rs reaches all four \
+                  outcomes of the race in the real code",
         },
         E16 => shown("INV-WAITING", &[E16], Config::new(a(), 1, 1).with(|env| env.give_up = true)),
         E17 => shown("PROP-NO-OVERTAKING", &[E17], Config::new(a(), 1, 2)),
@@ -86,7 +87,7 @@ pub fn status(erratum: Erratum) -> Status {
                 "PROP-EVERY-GET-ENDS",
                 &[E18],
                 world.but(|config| {
-                    // Two who ask for a by turns, and one who asks for b.
+                    // Two clients ask for a in turn, and one asks for b.
                     config.clients = vec![vec![0], vec![0], vec![1]];
                 }),
             )
@@ -98,8 +99,8 @@ pub fn status(erratum: Erratum) -> Status {
         }
         E21 => Status::Holds {
             property: "deadlock",
-            why: "the text loses no wake-up, once its deadlocks (E2, E19) are mended and max stays what it was \
-                  set to (E1): a promise to be kept, not an error",
+            why: "the pseudocode loses no wake-up, once its deadlocks (E2, E19) are mended and max keeps its \
+                  value (E1); the code must keep this property",
         },
         E22 => {
             shown("PROP-RESTART-SEEN", &[E22], Config::new(ab(), 2, 1).with(|env| env.touch = true))
@@ -143,8 +144,8 @@ pub fn status(erratum: Erratum) -> Status {
         E32 => shown("INV-CLOSED", &[E32], Config::new(a(), 1, 1).with(|env| env.close = true)),
         E33 => Status::Holds {
             property: "PROP-CHOICE",
-            why: "what is wrong with the scan is its cost, which a machine does not have; that the order which \
-                  replaces it makes no other choice than the scan may, is a property",
+            why: "the error is the cost of the scan, which the machine does not count; the sorted list that \
+                  replaces it makes a choice that the scan may make, too",
         },
         E34 => {
             let groups = vec![Options::new("a").rolling()];
@@ -153,43 +154,47 @@ pub fn status(erratum: Erratum) -> Status {
     }
 }
 
-/// What else an erratum breaks, where it says more than its [`status`] shows: under which heading, and how.
+/// Returns what else an erratum breaks beyond its [`status`], each under a heading.
 pub fn further(erratum: Erratum) -> Vec<(&'static str, Status)> {
     use Erratum::*;
     let shown = |breaks, written, world| Status::Shown { breaks, written, world: Box::new(world) };
-    let other_half = |status| vec![("And the other half.", status)];
+    let second = |heading, status| vec![(heading, status)];
     let a = || vec![Options::new("a")];
     match erratum {
-        // A group without processes is detached, by whomever, only where it is no group without them.
+        // Only with E4 as written is a group detached because it has no process left.
         E2 => {
             let cleaned = Config::new(a(), 2, 2).with(|env| env.time = true);
             let cleaned = cleaned.but(|config| config.max_idle_time = 1);
             let evicted = Config::new(vec![Options::new("a"), Options::new("b")], 2, 3);
             vec![
                 (
-                    "The same by the cleaner. E4 is as written, too, without which it detaches no group.",
+                    "The cleaner deadlocks, too. E4 is also as written: otherwise the cleaner detaches no group.",
                     shown("deadlock", &[E2, E4], cleaned),
                 ),
-                ("And by an eviction, for the same reason.", shown("deadlock", &[E2, E4], evicted)),
+                (
+                    "An eviction deadlocks, too, again with E4 as written.",
+                    shown("deadlock", &[E2, E4], evicted),
+                ),
             ]
         }
-        // Not a wait is interrupted, but a connect.
         E16 => {
             let world = Config::new(a(), 1, 1).with(|env| env.give_up = true);
             let world = world.but(|config| config.connects = true);
-            other_half(shown("PROP-SESSIONS", &[E16], world))
+            second("An interrupted connect.", shown("PROP-SESSIONS", &[E16], world))
         }
-        // The queue has no bound.
         E19 => {
             let options = Options { max_queue: 1, ..Options::new("a") };
             let world = Config::new(vec![options], 1, 2);
-            other_half(shown("PROP-QUEUE-BOUND", &[E19], world))
+            second("The queue has no bound.", shown("PROP-QUEUE-BOUND", &[E19], world))
         }
         _ => vec![],
     }
 }
 
-/// The shortest counterexample to one property; none if it holds, in as many states.
+/// Returns the shortest counterexample to one property.
+///
+/// # Errors
+/// The number of states, if the property holds in all of them.
 ///
 /// # Panics
 /// If there is no such property.
@@ -228,10 +233,10 @@ pub fn counterexample(config: &Config, breaks: &str) -> Result<Counterexample<Ac
     }
 }
 
-/// The text as it stands, but for its two deadlocks (E2, E19), and with `max` left alone (E1): two
-/// groups, with spawns that fail, restarts, and `max` raised and lowered. Nobody waits for ever for
-/// a wake-up that was lost (E21).
-pub fn the_text(private: bool) -> Config {
+/// Returns a configuration that follows the pseudocode except for its deadlocks (E2, E19) and E1.
+///
+/// It has two groups, failing spawns, restarts, and `max` raised and lowered. No wake-up is lost (E21).
+pub fn pseudocode(private: bool) -> Config {
     use Erratum::*;
     let mut groups = vec![Options::new("a"), Options::new("b")];
     if private {
@@ -244,7 +249,7 @@ pub fn the_text(private: bool) -> Config {
     })
 }
 
-/// The story of an erratum: its rules, as written and as ruled, and the shortest way to what goes wrong.
+/// Tells an erratum: what is written, the ruling, and the shortest counterexample step by step.
 pub fn story(erratum: Erratum) -> String {
     let mut story = format!(
         "{}\nAs written: {}.\nAs ruled:   {}.\n\n",
@@ -257,23 +262,25 @@ pub fn story(erratum: Erratum) -> String {
         match counterexample(&world, breaks) {
             Ok(counterexample) => crate::story::tell(&world, &counterexample),
             Err(states) => {
-                format!("{breaks} holds, in all {states} states: no story to tell.\n")
+                format!("{breaks} holds in all {states} states: there is no counterexample.\n")
             }
         }
     };
     match status(erratum) {
-        Status::CannotBeSaid { why } => story += &format!("Cannot be said here: {why}.\n"),
+        Status::CannotBeSaid { why } => {
+            story += &format!("This machine cannot express it: {why}.\n")
+        }
         Status::Holds { property, why } => {
-            story += &format!("Holds as written ({property}): {why}.\n");
+            story += &format!("It is no error ({property} holds as written): {why}.\n");
         }
         Status::Shown { breaks, written, world } => {
             let others: Vec<&str> =
                 written.iter().filter(|e| **e != erratum).map(|e| e.name()).collect();
             let with = match others.is_empty() {
                 true => String::new(),
-                false => format!(" and {}, without which it has no place", others.join(", ")),
+                false => format!(" and {}, without which the rule has no place", others.join(", ")),
             };
-            story += &format!("Everything is as ruled but for {}{with}.\n", erratum.name());
+            story += &format!("Every rule is as ruled, except {}{with}.\n", erratum.name());
             story += &shown(breaks, written, *world);
         }
     }

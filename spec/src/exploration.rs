@@ -1,5 +1,5 @@
 //! Explores a configuration as ruled: every invariant in every state, every step property in every
-//! step, no deadlock, and what comes about in the end.
+//! step, no deadlock, and every liveness property.
 
 use crate::checker::{Counterexample, Ended, Explored, Search, explore};
 use crate::configuration::Config;
@@ -10,36 +10,36 @@ use crate::story;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// What an exploration found.
+/// The result of an exploration.
 pub struct Report {
-    /// How many states there are, in normal form.
+    /// The number of states in normal form.
     pub states: usize,
-    /// How many steps between them.
+    /// The number of steps between them.
     pub steps: usize,
-    /// The length of the longest shortest way to one.
+    /// The largest distance of a state from the initial state.
     pub depth: usize,
-    /// How long it took.
+    /// The duration of the exploration.
     pub time: Duration,
-    /// How long the search for what never comes about took.
+    /// The duration of the search for broken liveness properties.
     pub liveness_time: Duration,
-    /// Which liveness properties were looked at: those that the configuration can show.
+    /// The liveness properties that apply to the configuration.
     pub liveness: Vec<&'static str>,
-    /// How often each property had something to say: in how many steps, or in how many states what it
-    /// promises had not come about yet.
-    pub said: Vec<(&'static str, usize)>,
+    /// How often each property applied: the number of steps that it judged, or of states in which its
+    /// promise was outstanding.
+    pub applied: Vec<(&'static str, usize)>,
 }
 
 /// Explores the configuration.
 ///
 /// # Errors
-/// The story of what does not hold.
+/// Returns the story of the broken promise.
 pub fn check(config: &Config) -> Result<Report, String> {
     let begun = Instant::now();
-    let said = vec![Cell::new(0_usize); STEP_PROPERTIES.len()];
+    let applied = vec![Cell::new(0_usize); STEP_PROPERTIES.len()];
     let broken_step = |before: &Pool, action: &Action, after: &Pool| {
-        STEP_PROPERTIES.iter().zip(&said).find_map(|(property, said)| {
+        STEP_PROPERTIES.iter().zip(&applied).find_map(|(property, applied)| {
             let kept = (property.judge)(before, action, after)?;
-            said.set(said.get() + 1);
+            applied.set(applied.get() + 1);
             (!kept).then_some(property.name)
         })
     };
@@ -63,10 +63,10 @@ pub fn check(config: &Config) -> Result<Report, String> {
             return Err(story::tell(config, &counterexample));
         }
     }
-    let of_steps = STEP_PROPERTIES.iter().zip(&said).map(|(p, said)| (p.name, said.get()));
+    let of_steps = STEP_PROPERTIES.iter().zip(&applied).map(|(p, applied)| (p.name, applied.get()));
     let in_the_end = looked_at.iter().map(|p| (p.name, p.not_yet_in(&explored.marks)));
     Ok(Report {
-        said: of_steps.chain(in_the_end).collect(),
+        applied: of_steps.chain(in_the_end).collect(),
         states: explored.states,
         steps: explored.steps,
         depth: explored.depth,
@@ -76,7 +76,7 @@ pub fn check(config: &Config) -> Result<Report, String> {
     })
 }
 
-/// How it can be that a liveness property's promise never comes about.
+/// Returns a way in which a liveness property's promise stays outstanding for ever.
 pub fn never(
     config: &Config,
     explored: &Explored<Action>,

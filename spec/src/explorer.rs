@@ -1,4 +1,4 @@
-//! The machine as stateright sees it: for a second opinion, and for its explorer in the browser.
+//! The machine as a stateright model, for its explorer in the browser.
 
 use cabrank_spec::checker::Machine;
 use cabrank_spec::configuration::Config;
@@ -27,14 +27,14 @@ impl Model for Explored {
         self.0.normal(&mut next);
         Some(next)
     }
-    /// All invariants at once, and no deadlock: stateright wants few properties, and finds the first
-    /// state that breaks one.
+    /// Returns two properties: all invariants hold, and there is no deadlock. stateright wants few
+    /// properties.
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always("every invariant holds", |_, pool| {
                 INVARIANTS.iter().all(|invariant| (invariant.holds)(pool))
             }),
-            Property::always("nobody is stuck", |model: &Explored, pool| {
+            Property::always("no deadlock", |model: &Explored, pool| {
                 !model.0.stuck(pool, &model.0.actions(pool))
             }),
         ]

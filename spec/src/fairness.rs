@@ -1,11 +1,10 @@
-//! Looks for what may never come about, in a space that was explored.
+//! Searches an explored space for broken liveness properties.
 //!
-//! Whether something comes about in the end depends on what may go on for ever, and on what is *fair*:
-//! an action that stays possible is taken some day (weak fairness). A counterexample is a set of
-//! states in which it has not come about, each reachable from each by steps that may go on for ever,
-//! and in which every fair action is either taken or at some point impossible: a strongly
-//! connected component. If the largest such set is unfair, so is each of its parts. Also a state that
-//! nothing fair leads out of is one.
+//! A liveness property depends on the actions that may go on for ever, and on *weak fairness*. Weak
+//! fairness means that a fair action that stays possible is taken in the end. A counterexample is a strongly connected component
+//! in which the promise is outstanding everywhere, and every fair action is either taken or impossible
+//! somewhere. If a maximal component is no counterexample, no part of it is one. A single state without
+//! a possible fair action is a counterexample, too.
 
 use crate::checker::{Explored, Machine, UNFAIR};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -16,9 +15,11 @@ impl<A: Clone> Explored<A> {
         &self.edges[from as usize..to as usize]
     }
 
-    /// Whether the mark `bit` can stay for ever, if only actions of the kinds in `may` go on, and
-    /// those of the classes for which `fair` holds do if they stay possible. If so: the states of
-    /// the set in which it does, one of those first reached coming first.
+    /// Returns a set of states in which the mark `bit` can stay for ever, the state reached first coming
+    /// first.
+    ///
+    /// Only actions of the kinds in `may` go on for ever. Actions of a class for which `fair` holds are
+    /// taken if they stay possible.
     pub fn for_ever(&self, bit: u8, may: u64, fair: &dyn Fn(u8) -> bool) -> Option<Vec<usize>> {
         let marked = |state: usize| self.marks[state] & (1 << bit) != 0;
         let goes_on = |edge: &(u8, u8, u32)| may & (1 << edge.0) != 0 && marked(edge.2 as usize);
@@ -37,7 +38,7 @@ impl<A: Clone> Explored<A> {
                     }
                 }
             }
-            // Nothing need happen in a single state, if nothing fair is possible there.
+            // This also holds for a single state without a possible fair action.
             if always & !taken == 0 {
                 let mut component = component;
                 component.sort_unstable();
@@ -47,13 +48,13 @@ impl<A: Clone> Explored<A> {
         None
     }
 
-    /// The way to the first state of such a set.
+    /// Returns the way to the first state of such a set.
     pub fn stem(&self, set: &[usize]) -> Vec<A> {
         self.way_to(set[0])
     }
 
-    /// A way round in such a set, from its first state and back to it, on which every fair action
-    /// is taken or at some point impossible. Empty if nothing goes on.
+    /// Returns a cycle in such a set, from its first state, on which every fair action is taken or
+    /// impossible somewhere. It is empty if no action goes on.
     pub fn round<M: Machine<Action = A>>(
         &self,
         machine: &M,
@@ -66,10 +67,10 @@ impl<A: Clone> Explored<A> {
             |edge: &(u8, u8, u32)| may & (1 << edge.0) != 0 && inside.contains(&(edge.2 as usize));
         let is_possible =
             |state: usize, class: u8| self.edges_of(state).iter().any(|edge| edge.1 == class);
-        // Edges by state and place, as `machine` lists its actions.
+        // An edge is a state and the index of the action in the machine's list.
         let mut way: Vec<(usize, usize)> = Vec::new();
         let mut at = set[0];
-        // Every class is given its due: it is taken, or is impossible somewhere on the way.
+        // For each fair class, extend the way until it is taken or impossible somewhere.
         for class in (0..UNFAIR).filter(|&class| fair(class)) {
             let taken = |&(state, place): &(usize, usize)| self.edges_of(state)[place].1 == class;
             let somewhere_impossible = |way: &[(usize, usize)], at: usize| {
@@ -110,7 +111,7 @@ impl<A: Clone> Explored<A> {
         round
     }
 
-    /// The shortest way from a state whose last edge is one of those looked for.
+    /// Returns the shortest way from a state to an edge that `last` accepts.
     fn shortest(
         &self,
         from: usize,
@@ -145,7 +146,7 @@ impl<A: Clone> Explored<A> {
         None
     }
 
-    /// Tarjan's algorithm, without recursion.
+    /// Returns the strongly connected components, by Tarjan's algorithm without recursion.
     fn components(
         &self,
         marked: &dyn Fn(usize) -> bool,

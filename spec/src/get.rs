@@ -1,11 +1,11 @@
-//! The text's `get`: looks at the restart file, checks a process out, connects.
+//! The pseudocode's `get`: looks at the restart file, checks out a process, and connects.
 //!
-//! The text tries up to ten times, each time in two critical sections: one that checks a process out,
-//! one that detaches it if connecting to it failed. In between, a client is in
-//! [`At::Connecting`]; before another attempt, in [`At::Again`].
+//! A get makes up to ten attempts, each in two critical sections: the first checks out a process, the
+//! second detaches it if connecting failed. In between, the client is in [`At::Connecting`]; before
+//! another attempt it is in [`At::Again`].
 //!
-//! Errata: E16 (who is interrupted), E19 (who gives up), E24 (when the restart file is looked at), E31
-//! (whose fault it is). Invariants: INV-WAITING.
+//! Errata: E16 (interruption), E19 (giving up), E24 (looking at the restart file), E31 (connect
+//! failures). Invariants: INV-WAITING.
 
 use crate::configuration::{ClientId, GroupId};
 use crate::pool::{At, Client, Event, Failure, Pool};
@@ -20,7 +20,7 @@ impl Pool {
         self.checkout_without_lock(client, waits, true);
     }
 
-    /// Another attempt, or (E17 as written) another turn of a wait that was woken.
+    /// Makes another attempt, or (E17 as written) another try after a wake-up.
     pub(crate) fn retry(&mut self, client: ClientId) {
         self.checkout_without_lock(client, true, false);
     }
@@ -30,11 +30,11 @@ impl Pool {
         self.clients[client].at = At::InSession(process);
     }
 
-    /// The app process seems to have crashed; or it is the client's own side (E31), which condemns
-    /// nobody and which no other process would mend.
+    /// Handles a failed connect. A crashed process is detached, and the client tries again. An error on
+    /// the client's own side (E31) detaches no process, and another process would not help.
     pub(crate) fn connect_fails(&mut self, client: ClientId, local: bool) {
-        let condemns = !local || self.written(E31);
-        self.end_session(client, if condemns { Ending::Failed } else { Ending::Unused });
+        let crashed = !local || self.written(E31);
+        self.end_session(client, if crashed { Ending::Failed } else { Ending::Unused });
         if local || self.clients[client].attempt >= self.config().max_attempts {
             self.fails(client, Failure::Connect);
         } else {
@@ -43,12 +43,12 @@ impl Pool {
         }
     }
 
-    /// A get ends before it has a session: its time is up, or whoever asked has gone.
+    /// Ends a get that has no session yet: its deadline passed, or its caller cancelled it.
     pub(crate) fn give_up(&mut self, client: ClientId) {
         let Client { at, group, .. } = self.clients[client];
         match at {
             At::Connecting(_) => match self.written(E16) {
-                true => {} // Nobody counts its session down.
+                true => {} // Its session stays counted.
                 false => self.end_session(client, Ending::Unused),
             },
             At::Waiting(_) | At::Again => {
@@ -58,30 +58,30 @@ impl Pool {
                     self.waiting = waiting;
                 }
                 if waited {
-                    // The group may have stood in line for this get alone.
+                    // The group may have stood in a line only for this get.
                     self.settle(group);
                 }
             }
-            At::Out | At::Spawning | At::InSession(_) => unreachable!("it is not in a get"),
+            At::Out | At::Spawning | At::InSession(_) => unreachable!("the client is in no get"),
         }
         self.fails(client, Failure::GaveUp);
     }
 
-    /// A get has a process.
+    /// Gives a process to a get.
     pub(crate) fn serve(&mut self, client: ClientId, process: usize) {
         self.leave_queue(client);
         self.clients[client].at = match self.config().connects {
             true => At::Connecting(Some(process)),
             false => At::InSession(Some(process)),
         };
-        self.tell(Event::Served { client, process });
+        self.report(Event::Served { client, process });
     }
 
-    /// A get ends with an error.
+    /// Ends a get with an error.
     pub(crate) fn fails(&mut self, client: ClientId, why: Failure) {
         self.leave_queue(client);
         self.clients[client] = Client::OUT;
-        self.tell(Event::Failed { client, why });
+        self.report(Event::Failed { client, why });
     }
 
     fn leave_queue(&mut self, client: ClientId) -> bool {

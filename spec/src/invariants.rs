@@ -1,34 +1,39 @@
-//! Every invariant, by name: the text's (set right where E8 says it is wrong), then those of what was
-//! added to it. The names are those of `src/application_pool/invariants.rs`, and a test sees to that.
+//! The invariants of the application pool.
+//!
+//! The pseudocode's own invariants come first, corrected where E8 says so; then those that the rulings
+//! add. [`INVARIANTS`] is the only home of the names and sentences. The real code asserts the same list
+//! in `src/application_pool/invariants.rs`, and `tests/names.rs` compares the two.
 
 use crate::configuration::{GroupId, ProcessId};
 use crate::pool::{At, Group, Place, Pool, Process, Want};
 
-/// Something that holds in every state.
+/// A predicate that holds in every state.
 #[derive(Clone, Copy)]
 pub struct Invariant {
-    /// Its name.
+    /// The name, `INV-…`.
     pub name: &'static str,
-    /// What it says.
+    /// The invariant in one sentence.
     pub says: &'static str,
-    /// Whether it holds.
+    /// Returns whether the invariant holds.
     pub holds: fn(&Pool) -> bool,
 }
 
 macro_rules! invariants {
     ($($name:literal $says:literal $holds:expr;)*) => {
-        /// In the order of the text, then in that of the errata.
+        /// All invariants.
+        ///
+        $(#[doc = concat!("- <a id=\"", $name, "\"></a>**", $name, "**: ", $says, ".")])*
         pub const INVARIANTS: &[Invariant] =
             &[$(Invariant { name: $name, says: $says, holds: $holds },)*];
     };
 }
 
 invariants! {
-    "INV-GROUP-NAME" "a group's processes say that they belong to it"
+    "INV-GROUP-NAME" "every process in a group's list records that group as its own"
         |s| all_groups(s, |id, g| g.processes.iter().all(|&p| s.process(p).group == id));
-    "INV-GROUP-ORDER" "in a group no idle process comes after an active one"
+    "INV-GROUP-ORDER" "in a group's list, idle processes come before busy ones"
         |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| p.sessions > 0).is_sorted());
-    "INV-GROUP-SORTED" "a group's processes are ranked by their sessions, those with room first"
+    "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, then full ones, then retiring ones"
         |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| s.place(p)).is_sorted());
     "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes"
         |s| all_groups(s, |_, g| g.size == g.processes.len()
@@ -38,15 +43,15 @@ invariants! {
     "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached"
         |s| s.processes.iter().all(|p|
             (p.sessions == 0 && !p.detached) == s.inactive_apps.contains(&p.identifier));
-    "INV-PROCESS-ACCESSIBLE" "a process is in its group exactly if it is not detached"
+    "INV-PROCESS-ACCESSIBLE" "a process is in its group's list exactly if it is not detached"
         |s| s.processes.iter().all(|p|
             p.detached != s.groups.iter().any(|g| g.processes.contains(&p.identifier)));
-    "INV-PROCESS-HERE" "no process of the pool's data is marked as gone"
+    "INV-PROCESS-HERE" "no process in the pool's data is marked as gone"
         |s| s.groups.iter().flat_map(|g| &g.processes)
-            .chain(&s.inactive_apps).chain(&s.draining).chain(&s.condemned)
+            .chain(&s.inactive_apps).chain(&s.draining).chain(&s.marked)
             .copied().chain(s.clients.iter().filter_map(|client| client.at.process()))
             .all(|p| s.find(p).is_some());
-    "INV-SIZE-WITHIN-COUNT" "no group is larger than the pool"
+    "INV-SIZE-WITHIN-COUNT" "no group's size exceeds count"
         |s| all_groups(s, |_, g| g.size <= s.count);
     "INV-COUNT" "count is the sum of the groups' sizes"
         |s| s.groups.iter().map(|g| g.size).sum::<usize>() == s.count;
@@ -55,16 +60,16 @@ invariants! {
             && s.processes.iter().filter(|p| p.sessions > 0 && !p.detached).count() as isize == s.active;
     "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes"
         |s| s.inactive_apps.len() as isize == s.count as isize - s.active;
-    "INV-INACTIVE-IDLE" "what is in inactive_apps is attached and has no session"
+    "INV-INACTIVE-IDLE" "every process in inactive_apps is attached and has no session"
         |s| infos(s, &s.inactive_apps).all(|p|
             p.sessions == 0 && !p.detached && s.groups[p.group].processes.contains(&p.identifier));
     "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used"
         |s| infos(s, &s.inactive_apps).map(|p| p.last_used).is_sorted();
     "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)"
         |s| s.count + s.reserved <= s.max.max(s.ceiling);
-    "INV-LIVE" "what lives is at most max + max_draining, unless max was lowered (E25)"
+    "INV-LIVE" "at most max + max_draining processes and spawns are alive, unless max was lowered (E25)"
         |s| s.live() <= s.live_limit().max(s.live_ceiling);
-    "INV-RESERVED" "every spawn in flight has its reservation, and the other way round, and its group is known (E3, E11)"
+    "INV-RESERVED" "each spawn in flight holds one reservation, each reservation belongs to one spawn, and its group is known (E3, E11)"
         |s| s.spawns.iter().filter(|spawn| !spawn.replaces).count() == s.reserved
             && s.spawns.iter().filter(|spawn| spawn.replaces).count() == s.replacing
             && s.spawns.iter().all(|spawn| s.groups[spawn.group].known);
@@ -75,7 +80,7 @@ invariants! {
         |s| infos(s, &s.draining).all(|p|
                 p.detached && p.sessions > 0 && s.groups[p.group].known)
             && s.processes.iter().filter(|p| p.detached).count() == s.draining.len();
-    "INV-CONCURRENCY" "no process has more sessions than it takes"
+    "INV-CONCURRENCY" "no process has more sessions than its concurrency allows"
         |s| s.processes.iter().all(|p| {
             let takes = s.options_of(p).concurrency;
             takes == 0 || p.sessions <= takes
@@ -85,8 +90,8 @@ invariants! {
             let given = s.options_of(p).max_requests;
             given == 0 || p.processed + p.sessions <= given
         });
-    "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers"
-        // A spawn in flight, whose identifier is taken already, is no process yet; nor is the next.
+    "INV-IDENTIFIER" "an identifier finds its process exactly while the process is attached"
+        // A spawn in flight has an identifier, and is no process yet.
         |s| s.processes.iter().all(|p| s.attached(p.identifier).is_some_and(|found| std::ptr::eq(found, p))
                 == s.groups.iter().any(|g| g.processes.contains(&p.identifier)))
             && s.spawns.iter().all(|spawn| s.attached(spawn.ticket).is_none())
@@ -98,15 +103,15 @@ invariants! {
                 || s.groups[client.group].queue.contains(&id));
     "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)"
         |s| (0..s.groups.len()).all(|g| s.groups[g].queue.is_empty() || s.select_process(g).is_none());
-    "INV-WAIT-HAS-CAUSE" "a get that waits has a process, a spawn or a place in line to wait for (E21)"
+    "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)"
         |s| all_groups(s, |_, g| g.queue.is_empty() || g.size > 0 || g.spawning.is_some()
             || g.want == Want::First);
-    "INV-CONDEMNED" "condemned processes are attached, have sessions, and are no more than starving groups (E18)"
-        |s| infos(s, &s.condemned).all(|p|
-                p.condemned && p.sessions > 0 && s.place(p) == Place::Retiring)
-            && s.processes.iter().filter(|p| p.condemned).count() == s.condemned.len()
-            && s.condemned.len() <= s.first.len();
-    "INV-BACK-OFF" "a group that backs off has an error, and without a process nobody waits for it (E27)"
+    "INV-CONDEMNED" "processes marked for eviction are attached and busy, and at most as many as groups that want their first process (E18)"
+        |s| infos(s, &s.marked).all(|p|
+                p.marked && p.sessions > 0 && s.place(p) == Place::Retiring)
+            && s.processes.iter().filter(|p| p.marked).count() == s.marked.len()
+            && s.marked.len() <= s.first.len();
+    "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process (E27)"
         |s| (0..s.groups.len()).all(|id| {
             let g = &s.groups[id];
             g.back_off_until.is_some() == s.backing_off.contains(&id)
@@ -120,30 +125,30 @@ invariants! {
     "INV-WANT" "every group stands in the line that its state asks for"
         |s| (0..s.groups.len()).all(|id| {
             let (want, right) = (s.groups[id].want, s.wants(id));
-            // That max_per_app was lowered is found when its turn comes.
+            // A lowered max_per_app is noticed when the group's turn comes.
             (want == right || want == Want::More && right == Want::Capped)
                 && [(&s.first, Want::First), (&s.more, Want::More),
                     (&s.replacements, Want::Replacement), (&s.capped, Want::Capped)]
                     .iter().all(|(line, of)| line.contains(&id) == (want == *of))
         });
-    "INV-CLOSED" "a closed pool has no process and no waiter, and no group stands in a line (E32)"
+    "INV-CLOSED" "a closed pool has no process and no waiting get, and no group stands in a line (E32)"
         |s| !s.closed || s.count == 0 && s.waiting == 0
             && [&s.first, &s.more, &s.replacements, &s.capped].iter().all(|line| line.is_empty());
 }
 
 impl Invariant {
-    /// The invariant of this name.
+    /// Finds an invariant by name.
     pub fn named(name: &str) -> Option<&'static Invariant> {
         INVARIANTS.iter().find(|invariant| invariant.name == name)
     }
 }
 
-/// The first invariant that does not hold.
+/// Returns the first invariant that does not hold.
 pub fn broken(pool: &Pool) -> Option<&'static str> {
     INVARIANTS.iter().find(|invariant| !(invariant.holds)(pool)).map(|invariant| invariant.name)
 }
 
-/// All that do not hold.
+/// Returns every invariant that does not hold.
 pub fn all_broken(pool: &Pool) -> Vec<&'static str> {
     INVARIANTS.iter().filter(|i| !(i.holds)(pool)).map(|i| i.name).collect()
 }
@@ -160,14 +165,13 @@ fn identifiers(s: &Pool) -> impl Iterator<Item = ProcessId> + '_ {
 }
 
 impl Group {
-    /// How many of its idle processes no minimum protects: by arithmetic.
+    /// Returns how many idle processes no minimum protects, by arithmetic.
     pub fn evictable(&self, min_processes: usize) -> usize {
         self.idle.min(self.size.saturating_sub(min_processes))
     }
 }
 
-/// The same by doing it: how many of the group's idle processes could be taken, one after the other,
-/// each while the group is above its minimum.
+/// Returns the same number by taking idle processes one by one while the group is above its minimum.
 fn unprotected(s: &Pool, group: GroupId) -> usize {
     let mut size = s.groups[group].processes.len();
     let of_group = |p: &&ProcessId| s.process(**p).group == group;

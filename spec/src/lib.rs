@@ -1,21 +1,20 @@
 //! The ApplicationPool algorithm as a pure state machine: executable documentation.
 //!
-//! The text is *ApplicationPool algorithm* (Phusion Passenger 3.0.5), with its pseudocode. This crate says the
-//! same thing in a form that can be run and searched: no threads, no clock but a counter, no I/O. What
-//! the text calls a critical section is one [`Action`](action::Action), and a
-//! [`Pool`](pool::Pool) is a value. Each error of the text has a number, E1 to E34
-//! ([`rules`]), and each is a switch: the machine runs *as ruled*, *as written*, or as ruled but for
-//! one.
+//! The specification is the pseudocode of Phusion Passenger 3.0.5, *ApplicationPool algorithm*. This crate
+//! says the same in a form that can be run and searched, without threads, clocks or I/O. Each critical
+//! section of the pseudocode is one [`Action`](action::Action), and a [`Pool`](pool::Pool) is a plain
+//! value. Each error of the pseudocode is an *erratum* with a number ([`rules`]), and a switch of the
+//! machine. So the machine runs *as ruled*, *as written*, or as ruled except for one erratum.
 //!
 //! # Reading it beside the pseudocode
 //!
-//! | in the text | here |
+//! | in the pseudocode | here |
 //! |---|---|
 //! | types, instance variables, their invariants | [`pool`], [`action`], [`invariants`] |
 //! | `PoolOptions` | [`configuration`] |
 //! | `get` | [`mod@get`] |
 //! | `checkout_without_lock`, `select_process` | [`checkout`] |
-//! | `mutate_active`, `mutate_count`, `mutate_max`; who is woken | [`mutators`] |
+//! | `mutate_active`, `mutate_count`, `mutate_max`; the wake-ups | [`mutators`] |
 //! | `needs_restart` | [`restart`] |
 //! | `spawning_allowed`, `new_app_group_creatable` | [`capacity`] |
 //! | `detach_without_lock`, `detach_group_without_lock` | [`detach`] |
@@ -23,27 +22,26 @@
 //! | `session_has_been_closed` | [`session`] |
 //! | `cleaner` | [`cleaner`] |
 //!
-//! What the text has not: draining is in [`detach`] and [`cleaner`], back-off in [`spawning`] and
-//! [`cleaner`], the bound of the queue in [`checkout`], who makes room in [`capacity`], concurrency in
-//! [`Pool::place`](pool::Pool::place).
+//! The rulings add: draining ([`detach`], [`cleaner`]), back-off ([`spawning`], [`cleaner`]), a bound of
+//! the queue ([`checkout`]), marking for eviction ([`capacity`]), and concurrency
+//! ([`Pool::place`](pool::Pool::place)).
 //!
 //! # Checking it
-//! [`machine`] lists what may happen; [`normal`] keeps the space finite; [`checker`] and
-//! [`fairness`] search it; [`properties`] has what holds beyond the invariants, of steps and in the end;
-//! [`configurations`] are the pools that are explored, [`coverage`] is a table of them, [`exploration`] does it; [`errata`] has each
-//! erratum's counterexample, [`story`] tells it; [`diagrams`] are drawn by the machine.
+//! - [`machine`] lists the possible actions; [`normal`] keeps the state space finite.
+//! - [`checker`] explores the space; [`fairness`] searches it for broken liveness properties.
+//! - [`invariants`] and [`properties`] are what is checked, [`configurations`] the pools that
+//!   [`exploration`] explores.
+//! - [`errata`] finds each erratum's counterexample, [`story`] tells it, [`diagrams`] draws the machine.
 //!
-//! # The load interlock
-//! [`interlock`] is a second machine: who may run application code, load and unload it, and when. It is explored
-//! by the same checker.
-//!
-//! # The resource pool
-//! [`resource_pool`] is a third: who has which resource, who waits, and who is served next.
+//! # The other machines
+//! The same checker explores two more machines. [`interlock`] is the load interlock: it decides which
+//! owner may run, load and unload application code. [`resource_pool`] is the resource pool: it decides
+//! which borrower gets which resource.
 //!
 //! # As an oracle
-//! The machine is deterministic: each action has one outcome. A test that drives a real pool can drive a
-//! machine beside it and compare: [`Pool::new`](pool::Pool::new), [`Pool::enabled`](pool::Pool::enabled),
-//! [`Pool::apply`](pool::Pool::apply), and all fields are public. `told` says what the action did.
+//! The machine is deterministic: each action has one outcome. A test can drive a machine beside a real
+//! pool and compare the two, with [`Pool::new`](pool::Pool::new), [`Pool::enabled`](pool::Pool::enabled)
+//! and [`Pool::apply`](pool::Pool::apply). All fields are public; `events` says what the action did.
 //!
 //! ```
 //! use cabrank_spec::configuration::{Config, Options};
@@ -53,7 +51,7 @@
 //! pool.apply(&Action::Get { client: 0, group: 0 });
 //! assert_eq!((pool.waiting, pool.reserved, pool.count), (1, 1, 0));
 //! pool.apply(&Action::SpawnEnds { ticket: 1, result: SpawnResult::Process });
-//! assert!(pool.told.contains(&Event::Served { client: 0, process: 1 }));
+//! assert!(pool.events.contains(&Event::Served { client: 0, process: 1 }));
 //! assert_eq!((pool.waiting, pool.reserved, pool.count), (0, 0, 1));
 //! ```
 
@@ -65,7 +63,6 @@ pub mod checkout;
 pub mod cleaner;
 pub mod configuration;
 pub mod configurations;
-pub mod coverage;
 pub mod detach;
 pub mod diagrams;
 pub mod errata;

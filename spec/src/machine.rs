@@ -1,15 +1,15 @@
-//! The machine: which actions are possible, and what each does.
+//! The machine: the possible actions, and the effect of each.
 
 use crate::configuration::{Config, ProcessId};
 use crate::pool::{Action, At, Event, Lock, Pool, SpawnResult};
 use crate::session::Ending;
 
 impl Pool {
-    /// What may happen next, as far as the configuration's environment lets it.
+    /// Returns the actions that the state and the configuration's environment allow.
     pub fn enabled(&self) -> Vec<Action> {
         let mut out = Vec::new();
         match self.lock {
-            // Whoever joins a thread waits for it, and it waits for the lock.
+            // The holder joins a thread, and the thread waits for the lock.
             Lock::Joining(_) => {}
             Lock::Spawning(_) => self.spawn_ends(&mut out),
             Lock::Free => {
@@ -127,9 +127,9 @@ impl Pool {
         }
     }
 
-    /// Carries an action out. What it tells is in `told` afterwards.
+    /// Carries out an action. Its effects are in `events` afterwards.
     pub fn apply(&mut self, action: &Action) {
-        self.told.clear();
+        self.events.clear();
         match *action {
             Action::Get { client, group } => self.get(client, group, true),
             Action::TryGet { client, group } => self.get(client, group, false),
@@ -156,12 +156,12 @@ impl Pool {
             Action::Clean => self.clean(),
             Action::ClosePool => self.close(),
         }
-        // What max was lowered below may only fall, until it is within max again.
+        // A number above a lowered max may only fall, until it is within max again.
         self.ceiling = self.max.max(self.ceiling.min(self.count + self.reserved));
         self.live_ceiling = self.live_limit().max(self.live_ceiling.min(self.live()));
     }
 
-    /// The state after an action.
+    /// Returns the state after an action.
     pub fn step(&self, action: &Action) -> Pool {
         let mut next = self.clone();
         next.apply(action);
@@ -170,7 +170,7 @@ impl Pool {
 }
 
 impl Action {
-    /// The same action, where processes and spawns have other names.
+    /// Renames the processes and spawns in an action.
     pub fn renamed(self, name: impl Fn(ProcessId) -> ProcessId) -> Action {
         match self {
             Action::SpawnEnds { ticket, result } => {
@@ -181,9 +181,10 @@ impl Action {
         }
     }
 
-    /// Whether the action is one that the pool or its clients do of themselves: they come back from a
-    /// wait, connect, close their sessions, spawns end, time passes, the cleaner runs. All others,
-    /// a new get included, need never happen.
+    /// Returns whether the system takes the action without outside help.
+    ///
+    /// Such actions are: a woken client looks again, a client connects or closes its session, a spawn
+    /// ends, time passes, the cleaner runs. All others, a new get included, need never happen.
     pub fn is_the_systems_own(&self) -> bool {
         use Action::*;
         matches!(
@@ -194,7 +195,7 @@ impl Action {
 }
 
 impl Event {
-    /// The same event, where processes and spawns have other names.
+    /// Renames the processes and spawns in an event.
     pub fn renamed(self, name: impl Fn(ProcessId) -> ProcessId) -> Event {
         let mut event = self;
         match &mut event {
@@ -207,19 +208,16 @@ impl Event {
             | Event::SpawnFailed { ticket: id, .. }
             | Event::Detached { process: id, .. }
             | Event::Gone { process: id, .. }
-            | Event::Condemned { process: id }
-            | Event::Reprieved { process: id } => *id = name(*id),
-            Event::Waits { .. }
-            | Event::Woken { .. }
-            | Event::Failed { .. }
-            | Event::Restarting { .. }
-            | Event::LockHeld => {}
+            | Event::MarkedForEviction { process: id }
+            | Event::Unmarked { process: id } => *id = name(*id),
+            Event::Waits { .. } | Event::Woken { .. } | Event::Failed { .. } => {}
+            Event::Restarting { .. } | Event::LockHeld => {}
         }
         event
     }
 }
 
-/// A configuration is a machine, for the [checker](crate::checker).
+/// The [checker](crate::checker) explores a configuration.
 impl crate::checker::Machine for Config {
     type State = Pool;
     type Action = Action;
@@ -236,7 +234,7 @@ impl crate::checker::Machine for Config {
     fn normal(&self, pool: &mut Pool) {
         pool.normal();
     }
-    /// Somebody waits, and nothing that the system does of itself can help.
+    /// A client waits or the lock is held, and no action of the system itself can help.
     fn stuck(&self, pool: &Pool, actions: &[Action]) -> bool {
         let waits = pool.clients.iter().any(|client| matches!(client.at, At::Waiting(_)));
         let idles = |action: &Action| matches!(action, Action::Tick);

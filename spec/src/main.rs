@@ -1,4 +1,4 @@
-//! `erratum E2` tells a story, `list` lists what there is, `check NAME` explores a configuration.
+//! The command: `list` shows all names, `erratum E2` tells a counterexample, `check NAME` explores.
 
 #[cfg(feature = "explore")]
 mod explorer;
@@ -11,27 +11,26 @@ use cabrank_spec::interlock::rules::{Defect, Rules};
 use cabrank_spec::invariants::INVARIANTS;
 use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
 use cabrank_spec::resource_pool::{self, machine::Config};
-use cabrank_spec::rules::Erratum;
+use cabrank_spec::rules::{Erratum, OPEN};
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-The ApplicationPool algorithm as a state machine; the load interlock and the resource pool as others.
+The ApplicationPool algorithm, the load interlock and the resource pool as state machines.
 
-  list                     errata, invariants, properties, configurations
-  erratum E2 | all         what goes wrong as written, step by step
-  erratum rails-upgrade-deadlock  the same of the load interlock: a defect of Rails 8.0.0
-  erratum elixir-late-grant       the same of the resource pool: a defect of the Elixir pool
-  check NAME | all | deep  explore a configuration as ruled
-  check NAME | interlock   explore a scenario of the load interlock, or all, as mended
-  check NAME | resource    explore a resource pool, or all, as mended
+  list                     list errata, invariants, properties and configurations
+  erratum E2 | all         show what goes wrong as written, step by step
+  erratum DEFECT           the same for a defect of Rails 8.0.0 (rails-…) or of the Elixir pool (elixir-…)
+  check NAME | all | deep  explore a configuration as ruled, the usual ones, or the large ones
+  check NAME | interlock   explore a scenario of the load interlock, or all of them
+  check NAME | resource    explore a configuration of the resource pool, or all of them
   explore NAME [ADDRESS]   walk through a configuration in the browser (with --features explore)
-  help                     this";
+  help                     show this text";
 
 fn main() -> ExitCode {
     match run(&mut io::stdout()) {
         Ok(code) => code,
-        // Whoever read has read enough: `list | head`.
+        // The reader has closed the pipe, as in `list | head`.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => fail(&format!("cannot write: {error}")),
     }
@@ -56,9 +55,7 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
         }
         ["erratum", name] => match story(name) {
             Some(story) => write!(out, "{story}")?,
-            None => {
-                return Ok(fail(&format!("there is no erratum {name}: `list` lists them")));
-            }
+            None => return Ok(fail(&format!("there is no erratum {name}: `list` lists them"))),
         },
         ["check", "resource"] => return check_resource_pools(out, |_| true),
         ["check", name] if resource_pool::configurations::named(name).is_some() => {
@@ -68,21 +65,18 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
         ["check", name] if interlock::scenarios::named(name).is_some() => {
             return check_interlock(out, |other| other == name);
         }
-        ["check", "all"] => return check(out, |named| !named.deep),
-        ["check", "deep"] => return check(out, |named| named.deep),
+        ["check", "all"] => return check(out, |named| !named.deep()),
+        ["check", "deep"] => return check(out, |named| named.deep()),
         ["check", name] if configurations::named(name).is_some() => {
             return check(out, |named| named.name == name);
         }
-        ["explore", name, ..] if interlock::scenarios::named(name).is_some() => {
+        ["explore", name, ..]
+            if interlock::scenarios::named(name).is_some()
+                || resource_pool::configurations::named(name).is_some() =>
+        {
             return Ok(fail(&format!(
-                "{name} is a scenario of the load interlock: it can be checked (`check {name}`), and not be \
-                 explored in the browser"
-            )));
-        }
-        ["explore", name, ..] if resource_pool::configurations::named(name).is_some() => {
-            return Ok(fail(&format!(
-                "{name} is a resource pool: it can be checked (`check {name}`), and not be explored in the \
-                 browser"
+                "{name} is not a configuration of the application pool: the browser cannot show it, but \
+                 `check {name}` explores it"
             )));
         }
         ["check", name] | ["explore", name, ..] if configurations::named(name).is_none() => {
@@ -95,17 +89,22 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The story of an erratum, or of a defect of one of the other machines.
+/// Tells an erratum, or a defect of one of the other machines.
 fn story(name: &str) -> Option<String> {
     let of_the_pool = Erratum::named(name).map(errata::story);
+    let open = || {
+        let (name, written, ruled) = OPEN.iter().find(|open| open.0.eq_ignore_ascii_case(name))?;
+        let status = "The machine does not carry out this ruling yet";
+        Some(format!("{name}\nAs written: {written}.\nAs ruled:   {ruled}.\n\n{status}.\n"))
+    };
     let of_the_interlock = || Defect::named(name).map(interlock::defects::story);
     let of_resources =
         || resource_pool::rules::Defect::named(name).map(resource_pool::defects::story);
-    of_the_pool.or_else(of_the_interlock).or_else(of_resources)
+    of_the_pool.or_else(open).or_else(of_the_interlock).or_else(of_resources)
 }
 
 fn fail(message: &str) -> ExitCode {
-    // Nobody reads it: then the code alone says so. (`eprintln!` would panic.)
+    // The exit code still says so if standard error is closed; `eprintln!` would panic.
     let _ = writeln!(io::stderr(), "{message}");
     ExitCode::from(2)
 }
@@ -115,20 +114,23 @@ fn list(out: &mut impl Write) -> io::Result<()> {
     for &erratum in Erratum::ALL {
         let status = match errata::status(erratum) {
             Status::Shown { breaks, .. } => format!("breaks {breaks}"),
-            Status::Holds { property, .. } => format!("holds ({property})"),
-            Status::CannotBeSaid { .. } => "cannot be said here".into(),
+            Status::Holds { property, .. } => format!("{property} holds"),
+            Status::CannotBeSaid { .. } => "not expressible".into(),
         };
-        writeln!(out, "  {:4} {:24} {}", erratum.name(), status, erratum.as_written())?;
+        writeln!(out, "  {:4} {:31} {}", erratum.name(), status, erratum.as_written())?;
+    }
+    for (name, written, _) in OPEN {
+        writeln!(out, "  {name:4} {:31} {written}", "open: not in the machine")?;
     }
     writeln!(out, "\nInvariants")?;
     for invariant in INVARIANTS {
         writeln!(out, "  {:24} {}", invariant.name, invariant.says)?;
     }
-    writeln!(out, "\nOf every step")?;
+    writeln!(out, "\nProperties of every step")?;
     for property in STEP_PROPERTIES {
         writeln!(out, "  {:24} {}", property.name, property.says)?;
     }
-    writeln!(out, "\nIn the end")?;
+    writeln!(out, "\nLiveness properties")?;
     for property in LIVENESS {
         writeln!(
             out,
@@ -137,8 +139,10 @@ fn list(out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     writeln!(out, "\nConfigurations")?;
-    for Named { name, about, deep, .. } in configurations::all() {
-        writeln!(out, "  {name:24} {about}{}", if deep { " (deep)" } else { "" })?;
+    for named in configurations::all() {
+        let (states, steps, depth) = named.pinned;
+        let figures = format!("{states} states, {steps} steps, depth {depth}");
+        writeln!(out, "  {:28} {figures}\n    {}", named.name, named.about())?;
     }
     list_interlock(out)
 }
@@ -149,7 +153,7 @@ fn list_interlock(out: &mut impl Write) -> io::Result<()> {
         let (breaks, _) = interlock::defects::shown(defect);
         writeln!(out, "  {:27} {:42} {}", defect.name(), format!("breaks {breaks}"), defect.is())?;
     }
-    writeln!(out, "\nThe load interlock: what holds")?;
+    writeln!(out, "\nThe load interlock: properties")?;
     for (name, says) in interlock::properties::all() {
         writeln!(out, "  {name:24} {says}")?;
     }
@@ -167,7 +171,7 @@ fn list_resource_pools(out: &mut impl Write) -> io::Result<()> {
         let (name, breaks) = (defect.name(), format!("breaks {breaks}"));
         writeln!(out, "  {name:27} {breaks:32} {}", defect.is())?;
     }
-    writeln!(out, "\nThe resource pool: what holds")?;
+    writeln!(out, "\nThe resource pool: invariants and properties")?;
     for (name, says) in resource_pool::story::promises() {
         writeln!(out, "  {name:34} {says}")?;
     }
@@ -178,78 +182,76 @@ fn list_resource_pools(out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn check_resource_pools(
-    out: &mut impl Write,
-    which: impl Fn(&Config) -> bool,
-) -> io::Result<ExitCode> {
-    writeln!(out, "{:22} {:>10} {:>12} {:>6}", "", "states", "steps", "depth")?;
-    for config in resource_pool::configurations::all().into_iter().filter(which) {
-        match resource_pool::exploration::check(&config) {
-            Ok(found) => {
-                let (states, steps, depth) = (found.states, found.steps, found.depth);
-                writeln!(out, "{:22} {states:>10} {steps:>12} {depth:>6}", config.name)?;
-            }
-            Err(counterexample) => {
-                let story = resource_pool::story::tell(&config, &counterexample);
-                writeln!(out, "{}\n{story}", config.name)?;
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
+/// The outcome of one exploration: a row of figures, or the story of a counterexample.
+type Outcome = (&'static str, Result<(usize, usize, usize, String), String>);
 
-fn check_interlock(out: &mut impl Write, which: impl Fn(&str) -> bool) -> io::Result<ExitCode> {
-    writeln!(out, "{:34} {:>6} {:>6} {:>5}  ends", "", "states", "steps", "depth")?;
-    for scenario in interlock::scenarios::all().into_iter().filter(|s| which(s.name)) {
-        let world = scenario.world(Rules::AS_MENDED);
-        match interlock::exploration::check(&world) {
-            Ok(found) => {
-                let ends = found.ends.into_iter().collect::<Vec<_>>().join(" | ");
-                let (states, steps, depth) = (found.states, found.steps, found.depth);
-                writeln!(out, "{:34} {states:>6} {steps:>6} {depth:>5}  {ends}", scenario.name)?;
+/// Prints a row for each outcome, and the totals. Stops at the first counterexample.
+fn print(out: &mut impl Write, outcomes: impl Iterator<Item = Outcome>) -> io::Result<ExitCode> {
+    writeln!(out, "{:34} {:>10} {:>12} {:>6}", "", "states", "steps", "depth")?;
+    let (mut rows, mut all_states, mut all_steps) = (0, 0, 0);
+    for (name, outcome) in outcomes {
+        match outcome {
+            Ok((states, steps, depth, remark)) => {
+                writeln!(out, "{name:34} {states:>10} {steps:>12} {depth:>6}  {remark}")?;
+                (rows, all_states, all_steps) = (rows + 1, all_states + states, all_steps + steps);
             }
-            Err(counterexample) => {
-                let story = interlock::story::tell(&world, &counterexample);
-                writeln!(out, "{}\n{story}", scenario.name)?;
-                return Ok(ExitCode::FAILURE);
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn check(out: &mut impl Write, which: impl Fn(&Named) -> bool) -> io::Result<ExitCode> {
-    writeln!(
-        out,
-        "{:22} {:>10} {:>12} {:>6} {:>8} {:>9}",
-        "", "states", "steps", "depth", "s", "liveness s"
-    )?;
-    for Named { name, config, .. } in configurations::all().into_iter().filter(which) {
-        match exploration::check(&config) {
-            Ok(found) => writeln!(
-                out,
-                "{name:22} {:>10} {:>12} {:>6} {:>8.1} {:>9.1}",
-                found.states,
-                found.steps,
-                found.depth,
-                found.time.as_secs_f64(),
-                found.liveness_time.as_secs_f64()
-            )?,
             Err(story) => {
                 writeln!(out, "{name}\n{story}")?;
                 return Ok(ExitCode::FAILURE);
             }
         }
     }
+    writeln!(out, "{:34} {all_states:>10} {all_steps:>12}", format!("{rows} explored"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn check_resource_pools(
+    out: &mut impl Write,
+    which: impl Fn(&Config) -> bool,
+) -> io::Result<ExitCode> {
+    let configs = resource_pool::configurations::all().into_iter().filter(which);
+    let explored = configs.map(|config| {
+        let found = resource_pool::exploration::check(&config);
+        let found = found.map(|found| (found.states, found.steps, found.depth, String::new()));
+        (config.name, found.map_err(|broken| resource_pool::story::tell(&config, &broken)))
+    });
+    print(out, explored)
+}
+
+fn check_interlock(out: &mut impl Write, which: impl Fn(&str) -> bool) -> io::Result<ExitCode> {
+    let scenarios = interlock::scenarios::all().into_iter().filter(|s| which(s.name));
+    let explored = scenarios.map(|scenario| {
+        let world = scenario.world(Rules::AS_MENDED);
+        let found = interlock::exploration::check(&world).map(|found| {
+            let ends = found.ends.into_iter().collect::<Vec<_>>().join(" | ");
+            (found.states, found.steps, found.depth, ends)
+        });
+        (scenario.name, found.map_err(|broken| interlock::story::tell(&world, &broken)))
+    });
+    print(out, explored)
+}
+
+fn check(out: &mut impl Write, which: impl Fn(&Named) -> bool) -> io::Result<ExitCode> {
+    let configurations = configurations::all().into_iter().filter(which);
+    let explored = configurations.map(|Named { name, config, pinned }| {
+        let found = exploration::check(&config).map(|found| {
+            let (time, liveness) = (found.time.as_secs_f64(), found.liveness_time.as_secs_f64());
+            let mut remark = format!("{time:.1} s, liveness {liveness:.1} s");
+            if pinned != (found.states, found.steps, found.depth) {
+                remark += &format!("; the pinned figures are {pinned:?}");
+            }
+            (found.states, found.steps, found.depth, remark)
+        });
+        (name, found)
+    });
+    print(out, explored)
 }
 
 #[cfg(feature = "explore")]
 fn explore(out: &mut impl Write, name: &str, address: &str) -> io::Result<ExitCode> {
     use stateright::Model;
     let Some(named) = configurations::named(name) else { return Ok(ExitCode::FAILURE) };
-    // stateright panics where it cannot listen: whether that is possible is tried before.
+    // stateright panics if it cannot listen, so try it first.
     if let Err(error) = std::net::TcpListener::bind(address) {
         return Ok(fail(&format!("cannot listen at {address}: {error} (an address is HOST:PORT)")));
     }
@@ -261,5 +263,5 @@ fn explore(out: &mut impl Write, name: &str, address: &str) -> io::Result<ExitCo
 #[cfg(not(feature = "explore"))]
 fn explore(_: &mut impl Write, _: &str, _: &str) -> io::Result<ExitCode> {
     let how = "cargo run -p cabrank-spec --features explore -- explore NAME";
-    Ok(fail(&format!("the explorer is a feature: {how}")))
+    Ok(fail(&format!("the explorer needs a feature: {how}")))
 }

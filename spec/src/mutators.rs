@@ -1,12 +1,11 @@
-//! The text's `mutate_active`, `mutate_count` and `mutate_max`, and who is told.
+//! The pseudocode's `mutate_active`, `mutate_count` and `mutate_max`, and the wake-ups.
 //!
-//! In the text a mutator wakes everybody who might be able to proceed, and each looks again. As ruled a
-//! number only changes, and every action ends with `settle`, which hands what has
-//! become available to whoever has waited for it longest (E17): first the group's own gets, then the
-//! groups that want capacity.
+//! In the pseudocode a mutator wakes every client that might proceed, and each looks again. As ruled a
+//! mutator only changes the number. Every action ends with `settle`, which grants sessions and capacity
+//! in order of arrival (E17). The group's own gets come first, then the groups that want capacity.
 //!
-//! Errata: E17, E20 (what raising a limit does). Invariants: INV-COUNT, INV-ACTIVE,
-//! INV-EXACT-WAKE-UP, INV-WANT; PROP-NO-OVERTAKING.
+//! Errata: E17, E20 (raising a limit). Invariants: INV-COUNT, INV-ACTIVE, INV-EXACT-WAKE-UP, INV-WANT.
+//! Properties: PROP-NO-OVERTAKING.
 
 use crate::configuration::{GroupId, ProcessId};
 use crate::pool::{At, Condition, Event, Failure, Lock, Place, Pool, Want};
@@ -28,7 +27,7 @@ impl Pool {
         self.count = value;
     }
 
-    /// Raising it wakes who can proceed.
+    /// Sets `max`. Raising it lets waiting groups spawn.
     pub(crate) fn mutate_max(&mut self, value: usize) {
         if value == 0 && !self.written(E19) {
             return; // Refused.
@@ -41,13 +40,13 @@ impl Pool {
         self.new_app_group_creatable();
     }
 
-    /// The text has no such function (E20).
+    /// Sets `max_per_app`. The pseudocode has no such function (E20).
     pub(crate) fn mutate_max_per_app(&mut self, value: usize) {
         self.max_per_app = value;
         if self.written(E20) {
             return;
         }
-        // Who was capped and is no more leaves this line; who still is goes back to it.
+        // A group that is still capped goes back to this line; any other leaves it.
         for _ in 0..self.capped.len() {
             let Some(&group) = self.capped.first() else { break };
             self.leave_want(group);
@@ -56,21 +55,21 @@ impl Pool {
         self.new_app_group_creatable();
     }
 
-    /// E17 as written: all who wait for this are woken, and look again when their turn for the lock
-    /// comes. In `queue` they stay, where it can be seen who came first.
+    /// E17 as written: wakes every client that waits for this condition; each looks again when it has
+    /// the lock. The clients stay in `queue`, which shows the order of arrival.
     fn notify_all(&mut self, condition: Condition) {
         for client in 0..self.clients.len() {
             if self.clients[client].at == At::Waiting(condition) {
                 self.clients[client].at = At::Again;
-                self.tell(Event::Woken { client });
+                self.report(Event::Woken { client });
             }
         }
     }
 
-    /// Gives everybody who can now proceed what they wait for.
+    /// Grants sessions and capacity to every get and group that can now proceed.
     pub(crate) fn settle(&mut self, group: GroupId) {
         if self.lock != Lock::Free {
-            return; // E2, E4 as written: whoever holds the lock does not come so far.
+            return; // E2, E4 as written: the holder of the lock does not get this far.
         }
         self.refresh(group);
         self.global_queue_position_became_available(group);
@@ -79,7 +78,7 @@ impl Pool {
         self.forget_if_unused(group);
     }
 
-    /// Hands sessions to the gets that wait for this group, oldest first, while a process has room.
+    /// Grants sessions to the gets that wait for this group, oldest first, while a process has room.
     pub(crate) fn global_queue_position_became_available(&mut self, group: GroupId) {
         if self.written(E17) {
             return;
@@ -93,11 +92,11 @@ impl Pool {
         }
     }
 
-    /// Puts the group into the line of those that wait for what it now wants.
+    /// Moves the group to the line of its present want.
     pub(crate) fn reconsider(&mut self, group: GroupId) {
         let g = &self.groups[group];
         if g.size == 0 && g.back_off_until.is_some() && !self.written(E27) {
-            // A group that backs off and has no process has nothing to wait for.
+            // A group that backs off without a process cannot serve a waiting get.
             self.resolve_all(group, Failure::Spawn);
         }
         let want = self.wants(group);
@@ -127,15 +126,15 @@ impl Pool {
         }
     }
 
-    /// Tells all gets that wait for this group why they fail.
+    /// Fails all gets that wait for this group.
     pub(crate) fn resolve_all(&mut self, group: GroupId, why: Failure) {
         while let Some(&client) = self.groups[group].queue.first() {
             self.fails(client, why);
         }
     }
 
-    /// Recounts by how many processes that could be condemned the group is above its minimum. Who
-    /// comes to a number later stands behind those who have it.
+    /// Recounts the group's surplus: how many processes that may be marked for eviction it has above its
+    /// minimum. Among groups with equal surplus, the one that reached it first comes first.
     pub(crate) fn refresh(&mut self, group: GroupId) {
         let g = &self.groups[group];
         let retires = |&&p: &&ProcessId| self.place(self.process(p)) == Place::Retiring;
@@ -151,7 +150,7 @@ impl Pool {
         }
     }
 
-    /// Removes what is remembered of a group that was detached and that nothing needs any more.
+    /// Removes a group that was detached by name and is unused.
     fn forget_if_unused(&mut self, group: GroupId) {
         let g = &self.groups[group];
         let drains = self.draining.iter().any(|&p| self.process(p).group == group);

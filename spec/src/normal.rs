@@ -1,12 +1,12 @@
-//! The normal form: what two pools have in common that behave alike from now on.
+//! The normal form: equal for two pools that behave alike from now on.
 //!
-//! Left as they are, the counters of a pool grow for ever, and no two of its states are equal. The
-//! normal form takes all times relative to now and lets what is over be over, numbers processes by
-//! group and age, keeps of a generation only whether a process is outdated and of a restart file only
-//! whether it was seen, and forgets totals. What is left is finite, and small enough to be explored.
-//!
-//! One thing that it forgets would be remembered for long: the number of failures beyond which the
-//! back-off grows no more.
+//! A pool's counters grow for ever, so no two of its states are equal. The normal form makes the space
+//! finite:
+//! - Times are relative to now; a past deadline is now.
+//! - Processes are numbered by group and age.
+//! - A generation is old or new; a restart file is a rank among those that were seen.
+//! - The number of failures stops where the back-off stops growing.
+//! - Totals are dropped.
 
 use crate::configuration::{ProcessId, Time};
 use crate::pool::{At, Pool, Totals};
@@ -18,9 +18,9 @@ impl Pool {
         self.normal_and_names();
     }
 
-    /// The same. Gives what processes and spawns were called before: the first of these is 1 now.
+    /// Brings the pool into its normal form. Returns the old identifiers: the first of them is 1 now.
     pub fn normal_and_names(&mut self) -> Vec<ProcessId> {
-        self.told.clear();
+        self.events.clear();
         self.totals = Totals::default();
         self.orphans = self.orphans.min(1);
         self.normal_clients();
@@ -43,7 +43,7 @@ impl Pool {
         }
     }
 
-    /// Of the options of a process only those matter that are its own.
+    /// Replaces each process's options by the first set that gives the same behaviour.
     fn normal_options(&mut self) {
         let config = self.config.0.clone();
         if config.environment.options.is_empty() {
@@ -64,7 +64,7 @@ impl Pool {
         let (env, now) = (&config.environment, self.now);
         let idle = env.set_max_idle_time.iter().copied().chain([config.max_idle_time]).max();
         let mut idle: Time = idle.unwrap_or(0);
-        // How much too late, matters only where that is what goes wrong.
+        // With E30 or E5 as written, a process may be idle for longer than the limit.
         if idle > 0 && (self.written(E30) || self.written(E5)) {
             idle += 1;
         }
@@ -137,7 +137,7 @@ impl Pool {
         }
     }
 
-    /// The order of what is never compared by order is the order of names.
+    /// Sorts lists whose order has no effect.
     fn normal_order(&mut self) {
         let groups = &self.groups;
         self.by_surplus.sort_by_key(|&group| groups[group].surplus);
@@ -154,7 +154,7 @@ impl Pool {
         }
     }
 
-    /// By group; within a group the attached by age, those that drain by deadline, spawns in flight.
+    /// Renumbers by group: attached processes by age, draining ones by deadline, then spawns in flight.
     fn renumber(&mut self) -> Vec<ProcessId> {
         let drains = |p: ProcessId| self.draining.iter().position(|&d| d == p);
         let key = |p: &crate::pool::Process| {
@@ -170,7 +170,7 @@ impl Pool {
         let groups = &self.groups;
         self.spawns.sort_by_key(|spawn| {
             let unwanted = groups[spawn.group].spawning != Some(spawn.ticket);
-            // Those that nobody wants are all alike.
+            // Cancelled spawns are all alike.
             let ticket = if unwanted { 0 } else { spawn.ticket };
             (spawn.group, unwanted, ticket, spawn.replaces)
         });
@@ -179,7 +179,7 @@ impl Pool {
         let names: Vec<ProcessId> = identifiers.chain(tickets).collect();
         self.last_identifier = names.len();
 
-        // A flag that was left behind (E11 as written) names a spawn that is no more.
+        // With E11 as written, a flag may name a spawn that has ended.
         let new = |id: &mut ProcessId| {
             *id = names.iter().position(|name| name == id).map_or(0, |at| at + 1);
         };
@@ -190,7 +190,7 @@ impl Pool {
             group.processes.iter_mut().for_each(new);
             group.spawning.iter_mut().for_each(new);
         }
-        for list in [&mut self.inactive_apps, &mut self.draining, &mut self.condemned] {
+        for list in [&mut self.inactive_apps, &mut self.draining, &mut self.marked] {
             list.iter_mut().for_each(new);
         }
         for client in &mut self.clients {

@@ -1,12 +1,15 @@
-//! The text's *Types* and *Instance variables*: what the machine remembers.
+//! The pseudocode's *Types* and *Instance variables*: the state of the machine.
 //!
-//! A [`Pool`] is a plain value. What the text calls a critical section is an [`Action`]; the machine
-//! takes one at a time, so there is no lock, but for what the text does while holding it (E2, E4).
+//! A [`Pool`] is a plain value. Each critical section of the pseudocode is one [`Action`], and the
+//! machine takes one action at a time. So it needs no lock, except for E2 and E4 as written, where the
+//! pseudocode waits while it holds the lock.
 //!
-//! A [`Group`] is in `groups` from the first get for it until nothing needs it any more. In the text it
-//! is there while it has processes; here it outlives them, for who waits, for the back-off and for what
-//! was seen of the restart file. A [`Process`] is idle, active, retiring (it takes no session any
-//! more), draining (detached, with sessions), or gone: then it is in none of the pool's data.
+//! A [`Group`] is known from the first get for it until it is unused. In the pseudocode it exists only
+//! while it has processes. As ruled it outlives them, because it holds the queue, the back-off and what
+//! the group saw of its restart file.
+//!
+//! A [`Process`] is idle, active, retiring (it takes no more sessions), draining (detached, with
+//! sessions), or gone. A gone process is no longer part of the pool's data.
 
 pub use crate::action::{Action, Event, Failure, Reason, SpawnResult};
 use crate::configuration::{ClientId, Config, GroupId, Options, OptionsId, ProcessId, Time};
@@ -14,151 +17,133 @@ use crate::rules::Erratum;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// What a group that may not spawn at the moment waits for.
+/// The need of a group that may not spawn at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Want {
-    /// Nothing.
+    /// No need.
     #[default]
     Nothing,
-    /// Its first process, for gets that wait: others must make room (E18, E29).
+    /// Its first process, for waiting gets: other groups must make room (E18, E29).
     First,
     /// One more process, when there is room.
     More,
     /// A process of the new generation beside the old ones (E34).
     Replacement,
-    /// One more, but it has as many as `max_per_app` allows.
+    /// One more process, but it has as many as `max_per_app` allows.
     Capped,
 }
 
-/// The text's `Group`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The pseudocode's `Group`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// Whether it is found in `groups`.
+    /// Whether the group is found in `groups`.
     pub known: bool,
-    /// The text's `detached`: it is not found there (E8).
+    /// The pseudocode's `detached`: the group is not found in `groups` (E8).
     pub detached: bool,
-    /// Those of the get that looked for one of its processes last.
+    /// The options of the get that looked for a process last.
     pub options: OptionsId,
-    /// Idle ones first, then by sessions, in the end those that take no more; see
-    /// `Pool::insert`.
+    /// The attached processes: idle ones first, then by sessions, retiring ones last. `Pool::insert`
+    /// keeps the order.
     pub processes: Vec<ProcessId>,
-    /// How many they are.
+    /// The number of attached processes.
     pub size: usize,
-    /// How many of them have no session.
+    /// The number of attached processes without sessions.
     pub idle: usize,
-    /// Gets that wait for one of them, in the order in which they came.
+    /// The waiting gets, in the order of arrival.
     pub queue: Vec<ClientId>,
-    /// The spawn in flight that the group waits for: the text's `spawning` and `spawner_thread`.
+    /// The spawn in flight that the group waits for: the pseudocode's `spawning` and `spawner_thread`.
     pub spawning: Option<ProcessId>,
 
-    /// Counts restarts.
+    /// The number of restarts.
     pub generation: u64,
-    /// Attached processes of older generations.
+    /// The number of attached processes of older generations.
     pub outdated: usize,
-    /// A restart was begun, and no process with the new code has come yet (E22).
+    /// Whether a restart has begun and no process with the new code is attached yet (E22).
     pub reload_pending: bool,
-    /// What was last seen of the restart file in each directory; the outer none: it was never looked
-    /// at.
+    /// The restart file that the group last saw in each directory. The outer `None` means that the
+    /// group never looked.
     pub seen: Vec<Option<Option<u64>>>,
 
-    /// Failed spawns in a row.
+    /// The number of failed spawns in a row.
     pub failures: u32,
-    /// Until when it does not spawn (E26).
+    /// The end of the back-off, during which the group does not spawn (E26).
     pub back_off_until: Option<Time>,
-    /// Whether its latest spawn failed.
+    /// Whether the latest spawn failed.
     pub last_error: bool,
 
-    /// Its rank in `by_surplus`, if it is there.
+    /// The rank in `by_surplus`, if the group is there.
     pub surplus: Option<usize>,
-    /// In which of the pool's lines it stands.
+    /// The line in which the group stands.
     pub want: Want,
-    /// It was detached by name, and goes when nothing needs it any more.
+    /// Whether the group was detached by name. It is removed once it is unused.
     pub forgotten: bool,
 }
 
 impl Group {
     fn new(dirs: usize) -> Group {
-        Group {
-            known: false,
-            detached: true,
-            options: 0,
-            processes: vec![],
-            size: 0,
-            idle: 0,
-            queue: vec![],
-            spawning: None,
-            generation: 0,
-            outdated: 0,
-            reload_pending: false,
-            seen: vec![None; dirs],
-            failures: 0,
-            back_off_until: None,
-            last_error: false,
-            surplus: None,
-            want: Want::Nothing,
-            forgotten: false,
-        }
+        Group { detached: true, seen: vec![None; dirs], ..Group::default() }
     }
 }
 
-/// Where a process stands.
+/// The rank of a process in its group's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// In its group, with room for a session; by sessions.
+    /// Attached, with room for a session; ordered by sessions.
     Open(usize),
-    /// In its group, with as many sessions as it takes at once.
+    /// Attached, with as many sessions as it takes at once.
     Full(usize),
-    /// In its group, but takes no session any more: it has been given its last (E14), or is to make
-    /// room (E18).
+    /// Attached, but takes no more sessions: it was given its last (E14), or is marked for eviction
+    /// (E18).
     Retiring,
     /// Detached, with sessions (E13).
     Draining,
 }
 
-/// The text's `ProcessInfo`.
+/// The pseudocode's `ProcessInfo`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// The text's `identifier`.
+    /// The pseudocode's `identifier`.
     pub identifier: ProcessId,
-    /// The text's `group_name`.
+    /// The pseudocode's `group_name`.
     pub group: GroupId,
-    /// Those its group had when its spawn began: how many sessions it takes is theirs.
+    /// The group's options when the spawn began; they limit the process's sessions.
     pub options: OptionsId,
-    /// When it was attached.
+    /// The time of attaching.
     pub start_time: Time,
-    /// When a session of it was last closed, or else it was attached (E5).
+    /// The time when a session last closed, or else of attaching (E5).
     pub last_used: Time,
-    /// Open sessions.
+    /// The number of open sessions.
     pub sessions: usize,
-    /// Closed sessions.
+    /// The number of closed sessions.
     pub processed: usize,
-    /// Which of the group's restarts it belongs to.
+    /// The group's generation when the process was attached.
     pub generation: u64,
-    /// It is no longer in its group.
+    /// Whether the process is no longer in its group.
     pub detached: bool,
-    /// It was chosen to make room (E18).
-    pub condemned: bool,
-    /// Until when it may drain.
+    /// Whether the process is marked for eviction (E18).
+    pub marked: bool,
+    /// The deadline of the drain.
     pub drain_deadline: Time,
 }
 
-/// A spawn in flight. Its identifier will be the process's.
+/// A spawn in flight.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spawn {
-    /// Whose it is.
+    /// The group that the process is for.
     pub group: GroupId,
-    /// With which options, for it is carried with the request (E7).
+    /// The options, carried with the spawn request (E7).
     pub options: OptionsId,
-    /// Its identifier.
+    /// The identifier of the spawn, and later of its process.
     pub ticket: ProcessId,
-    /// Whether the process takes an outdated one's place, or raises `count`.
+    /// Whether the process replaces an outdated one; otherwise it raises `count`.
     pub replaces: bool,
-    /// The client that holds the lock meanwhile (E4 as written).
+    /// The client that holds the lock during the spawn (E4 as written).
     pub under_lock: Option<ClientId>,
 }
 
-/// What a client that waits is to be told of. As ruled there is one kind of wait; the text has two
-/// condition variables.
+/// The condition that a client waits for.
+///
+/// The pseudocode has two condition variables; as ruled there is one kind of wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Condition {
     /// `global_queue_position_became_available`
@@ -167,25 +152,25 @@ pub enum Condition {
     NewGroup,
 }
 
-/// Where a client is in its `get`.
+/// The position of a client in its `get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
-    /// It wants nothing.
+    /// The client is in no get.
     Out,
-    /// It waits in its group's queue.
+    /// The client waits in its group's queue.
     Waiting(Condition),
-    /// It is about to look for a process once more: it could not connect, or (E17 as written) was woken.
+    /// The client looks for a process again: a connect failed, or (E17 as written) it was woken.
     Again,
-    /// It holds the lock and spawns (E4 as written).
+    /// The client holds the lock and spawns (E4 as written).
     Spawning,
-    /// It has a process, and connects to it. None: the process has gone since.
+    /// The client connects to its process; `None` if the process is gone.
     Connecting(Option<ProcessId>),
-    /// It has a session. None: the process has gone since.
+    /// The client has a session; `None` if the process is gone.
     InSession(Option<ProcessId>),
 }
 
 impl At {
-    /// The process it has, if that is still there.
+    /// Returns the client's process, if it is not gone.
     pub fn process(self) -> Option<ProcessId> {
         match self {
             At::Connecting(process) | At::InSession(process) => process,
@@ -194,18 +179,18 @@ impl At {
     }
 }
 
-/// Who calls `get`.
+/// A caller of `get`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Client {
-    /// Where it is.
+    /// The position in the get.
     pub at: At,
-    /// The group it asks for.
+    /// The group that the client asks for.
     pub group: GroupId,
-    /// The options it came with.
+    /// The options that the client brought.
     pub options: OptionsId,
-    /// How often it has tried, this time included.
+    /// The number of attempts, this one included.
     pub attempt: usize,
-    /// What it saw of the restart file when it came.
+    /// The restart file that the client saw when its get began.
     pub look: Option<u64>,
 }
 
@@ -214,35 +199,35 @@ impl Client {
         Client { at: At::Out, group: 0, options: 0, attempt: 0, look: None };
 }
 
-/// Who holds the lock between two actions; as ruled, nobody ever does.
+/// The holder of the lock between two actions; as ruled the lock is always free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lock {
-    /// Nobody.
+    /// The lock is free.
     #[default]
     Free,
-    /// Somebody who waits for this group's spawner thread to end (E2 as written).
+    /// A caller that joins this group's spawner thread holds the lock (E2 as written).
     Joining(GroupId),
-    /// A client that spawns (E4 as written).
+    /// A client that spawns holds the lock (E4 as written).
     Spawning(ClientId),
 }
 
-/// What has happened so far. Only ever added to: the normal form leaves it out.
+/// Counters that only grow. The normal form leaves them out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Totals {
-    /// Spawns that gave a process.
+    /// The number of spawns that gave a process.
     pub spawned: u64,
-    /// Spawns that failed.
+    /// The number of spawns that failed.
     pub spawns_failed: u64,
-    /// Processes detached.
+    /// The number of processes detached.
     pub detached: u64,
-    /// Sessions closed.
+    /// The number of sessions closed.
     pub processed: u64,
-    /// Gets that had to wait.
+    /// The number of gets that waited.
     pub waited: u64,
 }
 
-/// What never changes; no part of the state's identity.
-#[derive(Clone, Debug)]
+/// The configuration, which never changes and is no part of the state's identity.
+#[derive(Clone, Debug, Default)]
 pub struct Fixed(pub(crate) Arc<Config>);
 
 impl Hash for Fixed {
@@ -255,85 +240,85 @@ impl PartialEq for Fixed {
 }
 impl Eq for Fixed {}
 
-/// The pool, with its clients and its restart files.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The pool, with its clients and restart files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pool {
     pub(crate) config: Fixed,
 
-    /// The text's instance variables.
+    /// The groups.
     pub groups: Vec<Group>,
-    /// How many processes there may be.
+    /// The maximum number of processes.
     pub max: usize,
-    /// How many one group may have; 0: as many as the pool.
+    /// The maximum number of processes in one group; 0 is no limit.
     pub max_per_app: usize,
-    /// Attached processes.
+    /// The number of attached processes.
     pub count: usize,
-    /// Attached processes with sessions. The text can make it negative (E1).
+    /// The number of attached processes with sessions. E1 as written can make it negative.
     pub active: isize,
-    /// Attached processes without sessions, longest idle first.
+    /// The attached processes without sessions, longest idle first.
     pub inactive_apps: Vec<ProcessId>,
-    /// The text's `waiting_on_global_queue`: gets that wait, whatever for.
+    /// The pseudocode's `waiting_on_global_queue`: the number of waiting gets.
     pub waiting: usize,
-    /// The text's `MAX_IDLE_TIME`.
+    /// The pseudocode's `MAX_IDLE_TIME`.
     pub max_idle_time: Time,
 
-    /// Every process that the pool or a session still knows of.
+    /// Every process that is attached or drains.
     pub processes: Vec<Process>,
-    /// Who calls `get`.
+    /// The callers of `get`.
     pub clients: Vec<Client>,
-    /// With which options gets of each group come at present.
+    /// The options that gets for each group bring at present.
     pub brought: Vec<OptionsId>,
-    /// Spawns in flight.
+    /// The spawns in flight.
     pub spawns: Vec<Spawn>,
-    /// The identifier that comes next, less one.
+    /// The identifier that was given out last.
     pub last_identifier: ProcessId,
 
-    /// Spawns in flight that will raise `count` (E3).
+    /// The number of spawns in flight that will raise `count` (E3).
     pub reserved: usize,
-    /// Spawns in flight whose process takes the place of an old one (E34).
+    /// The number of spawns in flight whose process replaces an outdated one (E34).
     pub replacing: usize,
-    /// Detached processes with sessions, by their deadlines (E13).
+    /// The detached processes with sessions, by deadline (E13).
     pub draining: Vec<ProcessId>,
-    /// Processes that are to make room (E18).
-    pub condemned: Vec<ProcessId>,
-    /// Groups that want their first process.
+    /// The processes that are marked for eviction (E18).
+    pub marked: Vec<ProcessId>,
+    /// The groups that want their first process.
     pub first: Vec<GroupId>,
-    /// Groups that want one more.
+    /// The groups that want one more process.
     pub more: Vec<GroupId>,
-    /// Groups that want a replacement.
+    /// The groups that want a replacement.
     pub replacements: Vec<GroupId>,
-    /// Groups that want one more than they may have.
+    /// The groups that want one more process than `max_per_app` allows.
     pub capped: Vec<GroupId>,
-    /// Groups with a process that could be condemned, those longest at their surplus first.
+    /// The groups with a process that may be marked for eviction, longest at their surplus first.
     pub by_surplus: Vec<GroupId>,
-    /// Groups that back off, in the order in which they began to.
+    /// The groups that back off, in the order in which they began.
     pub backing_off: Vec<GroupId>,
 
-    /// Whether it was closed.
+    /// Whether the pool is closed.
     pub closed: bool,
-    /// Who holds the lock.
+    /// The holder of the lock.
     pub lock: Lock,
     /// The time.
     pub now: Time,
-    /// When each directory's `restart.txt` was last touched; none: there is none.
+    /// When each directory's `restart.txt` was last touched; `None` if it does not exist.
     pub files: Vec<Option<u64>>,
-    /// What anybody saw last of them (E22 as written).
+    /// The restart files as the last get of any group saw them (E22 as written).
     pub files_seen: Vec<Option<Option<u64>>>,
-    /// Processes that live, and that nobody knows of any more (E12 as written).
+    /// The number of live processes that the pool has lost (E12 as written).
     pub orphans: usize,
-    /// What has happened so far.
+    /// Counters of past events.
     pub totals: Totals,
-    /// What happened in the latest action.
-    pub told: Vec<Event>,
+    /// The events of the latest action.
+    pub events: Vec<Event>,
 
-    /// What `count + reserved` may be, though `max` was lowered meanwhile.
+    /// The bound of `count + reserved` after `max` was lowered.
     pub ceiling: usize,
-    /// What the number alive may be, though `max` was lowered meanwhile.
+    /// The bound of the number alive after `max` was lowered.
     pub live_ceiling: usize,
 }
 
 impl Pool {
-    /// An empty pool.
+    /// Returns an empty pool.
     pub fn new(config: impl Into<Arc<Config>>) -> Pool {
         let config: Arc<Config> = config.into();
         let max_draining = config.max_draining.unwrap_or(config.max);
@@ -341,89 +326,66 @@ impl Pool {
             groups: vec![Group::new(config.dirs()); config.groups.len()],
             max: config.max,
             max_per_app: config.max_per_app,
-            count: 0,
-            active: 0,
-            inactive_apps: vec![],
-            waiting: 0,
             max_idle_time: config.max_idle_time,
-            processes: vec![],
             clients: vec![Client::OUT; config.clients.len()],
             brought: vec![0; config.groups.len()],
-            spawns: vec![],
-            last_identifier: 0,
-            reserved: 0,
-            replacing: 0,
-            draining: vec![],
-            condemned: vec![],
-            first: vec![],
-            more: vec![],
-            replacements: vec![],
-            capped: vec![],
-            by_surplus: vec![],
-            backing_off: vec![],
-            closed: false,
-            lock: Lock::Free,
-            now: 0,
             files: vec![config.restart_file.then_some(0); config.dirs()],
             files_seen: vec![None; config.dirs()],
-            orphans: 0,
-            totals: Totals::default(),
-            told: vec![],
             ceiling: config.max,
             live_ceiling: config.max + max_draining,
             config: Fixed(config),
+            ..Pool::default()
         }
     }
 
-    /// What it was made with.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config.0
     }
-    /// Whether an erratum is carried out as written.
+    /// Returns whether an erratum is carried out as written.
     #[inline]
     pub(crate) fn written(&self, erratum: Erratum) -> bool {
         self.config.0.rules.written(erratum)
     }
-    /// The options of a group: those of the get that looked for one of its processes last.
+    /// Returns the options of a group: those of the get that looked for a process last.
     pub fn options(&self, group: GroupId) -> &Options {
         self.config.0.options(group, self.groups[group].options)
     }
-    /// The options with which gets of the group come at present.
+    /// Returns the options that gets for the group bring at present.
     pub fn options_brought(&self, group: GroupId) -> &Options {
         self.config.0.options(group, self.brought[group])
     }
-    /// The options that a process was spawned with.
+    /// Returns the options that a process was spawned with.
     pub fn options_of(&self, process: &Process) -> &Options {
         self.config.0.options(process.group, process.options)
     }
-    /// The process with this identifier, if it is still known of.
+    /// Finds the process with this identifier, unless it is gone.
     pub fn find(&self, identifier: ProcessId) -> Option<&Process> {
         self.processes.iter().find(|p| p.identifier == identifier)
     }
-    /// The attached process with this identifier: the one that is meant when a process is to be
-    /// detached by its identifier.
+    /// Finds the attached process with this identifier.
     pub fn attached(&self, identifier: ProcessId) -> Option<&Process> {
         self.find(identifier).filter(|process| !process.detached)
     }
     pub(crate) fn process(&self, identifier: ProcessId) -> &Process {
-        self.find(identifier).expect("a process that is known of")
+        self.find(identifier).expect("the process is not gone")
     }
     pub(crate) fn process_mut(&mut self, identifier: ProcessId) -> &mut Process {
         let found = self.processes.iter_mut().find(|p| p.identifier == identifier);
-        found.expect("a process that is known of")
+        found.expect("the process is not gone")
     }
-    pub(crate) fn tell(&mut self, event: Event) {
-        self.told.push(event);
+    pub(crate) fn report(&mut self, event: Event) {
+        self.events.push(event);
     }
 
-    /// Where a process belongs, by its numbers.
+    /// Returns the rank that the process's sessions and flags give it.
     pub fn place(&self, process: &Process) -> Place {
         let options = self.options_of(process);
         let given = process.processed + process.sessions;
         let exhausted = options.max_requests > 0 && given >= options.max_requests;
         if process.detached {
             Place::Draining
-        } else if exhausted && !self.written(Erratum::E14) || process.condemned {
+        } else if exhausted && !self.written(Erratum::E14) || process.marked {
             Place::Retiring
         } else if options.concurrency > 0 && process.sessions >= options.concurrency {
             Place::Full(process.sessions)

@@ -1,43 +1,46 @@
-//! What holds beyond the invariants: of steps, and in the end.
+//! The properties beyond the invariants: of steps, and of what comes about in the end.
 //!
-//! An invariant looks at one state. Some promises are about a step (who is served, who is detached and
-//! why), and some about what comes about in the end. Those depend on what is fair: see
-//! [`Liveness::assumes`].
+//! An invariant looks at one state. A [`StepProperty`] looks at a step: which get it serves, which
+//! process it detaches and why. A [`Liveness`] property promises that something comes about in the end;
+//! it rests on fairness, stated in [`Liveness::assumes`]. [`STEP_PROPERTIES`] and [`LIVENESS`] are the
+//! only home of the names and sentences.
 
 use crate::configuration::{GroupId, Options, ProcessId, RestartMode};
 use crate::pool::{Action, At, Event, Lock, Pool, Reason, SpawnResult};
 
-/// Something that every step keeps.
+/// A predicate that every step keeps.
 #[derive(Clone, Copy)]
 pub struct StepProperty {
-    /// Its name.
+    /// The name, `PROP-…`.
     pub name: &'static str,
-    /// What it says.
+    /// The property in one sentence.
     pub says: &'static str,
-    /// Whether a step from the first state to the second keeps it. None: nothing in the step is what
-    /// it is about. A property of which that is so everywhere would hold whatever the machine does;
-    /// `tests/exploration.rs` sees to it that there is none.
+    /// Returns whether the step from the first state to the second keeps the property, or `None` if
+    /// the property does not apply to the step. `tests/exploration.rs` checks that every property
+    /// applies somewhere: otherwise it would hold whatever the machine does.
     pub judge: fn(&Pool, &Action, &Pool) -> Option<bool>,
 }
 
 macro_rules! step_properties {
     ($($name:literal $says:literal $judge:expr;)*) => {
-        /// What every step keeps.
+        /// The properties that every step keeps.
+        ///
+        $(#[doc = concat!("- <a id=\"", $name, "\"></a>**", $name, "**: ", $says, ".")])*
         pub const STEP_PROPERTIES: &[StepProperty] =
             &[$(StepProperty { name: $name, says: $says, judge: $judge },)*];
     };
 }
 
 step_properties! {
-    "PROP-SESSIONS" "a process has as many sessions as there are clients that have one with it (E16)"
+    "PROP-SESSIONS" "a process counts one session for each client that has one or is connecting (E16)"
         |_, _, s| each(s.processes.iter(), |p| {
             let has = |client: &&crate::pool::Client| client.at.process() == Some(p.identifier);
             s.clients.iter().filter(has).count() == p.sessions
         });
-    "PROP-CLOSE-POSSIBLE" "whoever has a session can close it: nobody holds the lock and waits (E2, E4)"
+    "PROP-CLOSE-POSSIBLE" "a client can always close its session: the lock is not held across a wait (E2, E4)"
         |_, _, s| each(s.clients.iter().filter(|client| matches!(client.at, At::InSession(_))),
             |_| s.lock == Lock::Free);
-    "PROP-NO-ORPHAN" "every process that lives is known of, or was told to shut down (E12)"
+    "PROP-NO-ORPHAN" "the pool knows every live process, or has ordered its shutdown (E12)"
         |before, action, after| match *action {
             Action::SpawnEnds { ticket, result: SpawnResult::Process } => {
                 let unwanted = before.groups.iter().all(|g| g.spawning != Some(ticket));
@@ -45,14 +48,14 @@ step_properties! {
             }
             _ => None,
         };
-    "PROP-NO-OVERTAKING" "nobody is served while somebody who asked for the same group earlier waits (E17)"
+    "PROP-NO-OVERTAKING" "no get is served while an earlier get for the same group waits (E17)"
         no_overtaking;
-    "PROP-CHOICE" "a get is given an idle process if there is one, and else one with the fewest sessions (E33)"
+    "PROP-CHOICE" "a get is given an idle process if there is one, and otherwise one with the fewest sessions (E33)"
         choice;
-    "PROP-QUEUE-BOUND" "no get begins to wait where max_queue of them wait already (E19)"
+    "PROP-QUEUE-BOUND" "no get begins to wait where max_queue gets wait already (E19)"
         |_, action, s| {
             let group = asked_for(action)?;
-            let waits = s.told.iter().any(|event| matches!(event, Event::Waits { .. }));
+            let waits = s.events.iter().any(|event| matches!(event, Event::Waits { .. }));
             let bound = s.options(group).max_queue;
             (waits && bound > 0).then(|| s.groups[group].queue.len() <= bound)
         };
@@ -67,19 +70,19 @@ step_properties! {
                     || !s.spawning_allowed(id)
             })
         };
-    "PROP-IDLE-TIME" "the cleaner shuts down only what has been idle for MAX_IDLE_TIME (E5)"
+    "PROP-IDLE-TIME" "the cleaner shuts down only processes that have been idle for MAX_IDLE_TIME (E5)"
         |before, _, after| each(detached(after).filter(|d| d.2 == Reason::Idle), |(process, ..)|
             before.find(process).is_some_and(|p|
                 before.now - p.last_used.max(p.start_time) >= before.max_idle_time));
-    "PROP-IDLE-BOUND" "what no minimum protects is idle for MAX_IDLE_TIME at most, if the cleaner is punctual (E30)"
+    "PROP-IDLE-BOUND" "with a punctual cleaner, a process that no minimum protects is idle for at most MAX_IDLE_TIME (E30)"
         |_, action, s| {
             let bounded = s.config().environment.punctual && s.max_idle_time > 0;
-            // It is time that passes the bound; to lower it makes something due at once.
+            // Only time can exceed the bound: lowering it makes a process due at once.
             let passes = *action == Action::Tick && bounded;
             let idle = s.next_idle().filter(|_| passes)?;
             Some(s.now - s.process(idle).last_used <= s.max_idle_time)
         };
-    "PROP-HEALTHY-STAY" "a spawn that fails detaches no process of its group (E26)"
+    "PROP-HEALTHY-STAY" "a failed spawn detaches no process of its group (E26)"
         |before, action, after| match action {
             Action::SpawnEnds { ticket, result } if *result != SpawnResult::Process => {
                 let of = before.spawns.iter().find(|spawn| spawn.ticket == *ticket)?.group;
@@ -87,30 +90,30 @@ step_properties! {
             }
             _ => None,
         };
-    "PROP-BACK-OFF-SPARES" "nothing is evicted for a group that backs off, unless it is restarted (E27)"
+    "PROP-BACK-OFF-SPARES" "no process is evicted for a group that backs off, unless the group restarts (E27)"
         |before, _, after| {
             let backs_off = |&id: &GroupId| !restarts(after, id)
                 && before.groups[id].back_off_until.is_some_and(|until| until > before.now);
             each((0..before.groups.len()).filter(backs_off), |id| detached(after)
                 .all(|(_, _, reason)| reason != Reason::Evicted(Some(id))))
         };
-    "PROP-VICTIM" "nothing that a minimum protects is evicted while something else is idle (E29)"
+    "PROP-VICTIM" "no process that a minimum protects is evicted while an unprotected process is idle (E29)"
         victims;
-    "PROP-LOCAL-FAILURE" "whoever fails to connect for reasons of its own detaches nothing (E31)"
+    "PROP-LOCAL-FAILURE" "a connect failure on the client's side detaches no process (E31)"
         |_, action, after| matches!(action, Action::ConnectFails { local: true, .. })
             .then(|| detached(after).all(|(_, _, reason)| reason != Reason::Failed));
-    "PROP-RESTART-SEEN" "a group that gets to see a new restart.txt restarts, whoever else saw it (E22)"
+    "PROP-RESTART-SEEN" "a group whose get sees a new restart.txt restarts, even if another group saw the file first (E22)"
         |before, action, after| {
             let group = asked_for(action).filter(|_| !before.closed)?;
             let options = before.options_brought(group);
             sees_news(before, group, options).then(|| restarts(after, group))
         };
-    "PROP-RESTART-CAUSE" "a group restarts only for a file that was made or touched since it last looked (E23)"
+    "PROP-RESTART-CAUSE" "a group restarts only if restart.txt was created or touched since the group last looked (E23)"
         |before, action, after| each((0..after.groups.len()).filter(|&id| restarts(after, id)), |id| {
             let options = before.options_brought(id);
             asked_for(action) == Some(id) && (options.always_restart || sees_news(before, id, options))
         });
-    "PROP-RESTART-LOSS" "no restart detaches a process when there is no restart.txt (E23)"
+    "PROP-RESTART-LOSS" "no restart detaches a process while restart.txt is missing (E23)"
         |before, action, after| {
             let group = asked_for(action)?;
             let (options, g) = (before.options_brought(group), &before.groups[group]);
@@ -126,13 +129,13 @@ step_properties! {
             let group = before.clients[client].group;
             let options = before.config().options(group, before.clients[client].options);
             (options.always_restart || sees_news(before, group, options)).then(||
-                !after.told.iter().any(|event| matches!(event, Event::Restarting { .. })))
+                !after.events.iter().any(|event| matches!(event, Event::Restarting { .. })))
         };
-    "PROP-ROLLING" "a rolling restart detaches a process only when its successor is there (E34)"
+    "PROP-ROLLING" "a rolling restart detaches a process only after its successor is attached (E34)"
         |_, _, s| {
-            // In the order in which it is told: who comes afterwards is no successor yet.
+            // In the order of events: a process attached later is no successor yet.
             let mut successors = vec![0; s.groups.len()];
-            let detached = s.told.iter().filter_map(|event| match *event {
+            let detached = s.events.iter().filter_map(|event| match *event {
                 Event::Attached { group, .. } => {
                     successors[group] += 1;
                     None
@@ -148,22 +151,22 @@ step_properties! {
             });
             each(detached, |successor_was_there| successor_was_there)
         };
-    "PROP-BEGINS-ANEW" "a group that is detached, or closed, has no restart, failure or restart file to remember (E22, E23, E26)"
+    "PROP-BEGINS-ANEW" "detaching a group or closing the pool clears what the group remembers of restarts, failures and restart files (E22, E23, E26)"
         |before, action, after| {
-            let anew: Vec<GroupId> = match *action {
+            let cleared: Vec<GroupId> = match *action {
                 Action::DetachGroup { group } => vec![group],
                 Action::ClosePool if !before.closed => (0..before.groups.len()).collect(),
                 _ => return None,
             };
-            each(anew.into_iter().filter(|&id| before.groups[id].known), |id| {
+            each(cleared.into_iter().filter(|&id| before.groups[id].known), |id| {
                 let g = &after.groups[id];
                 !g.reload_pending && g.failures == 0 && !g.last_error && g.back_off_until.is_none()
                     && g.seen.iter().all(Option::is_none)
             })
         };
-    "PROP-FORGOTTEN" "nothing is spawned for a group that was detached until a get asks for it again, whatever its minimum (E28)"
+    "PROP-FORGOTTEN" "no process is spawned for a detached group until a get asks for it again, whatever its minimum (E28)"
         |before, action, s| {
-            // Not only where the group says so: the step that is to make it say so, too.
+            // Include the step that detaches the group, which must set `forgotten`.
             let detached = match *action {
                 Action::DetachGroup { group } if before.groups[group].known => Some(group),
                 _ => None,
@@ -177,7 +180,7 @@ step_properties! {
                 g.size == 0 && quiet && (g.forgotten || !g.known)
             })
         };
-    "PROP-OPTIONS" "a group has the options of the get that looked last; a process keeps those its spawn was ordered with (E7)"
+    "PROP-OPTIONS" "a group has the options of the get that looked last; a process keeps the options its spawn was ordered with (E7)"
         |before, action, after| {
             let (group, options) = match *action {
                 Action::Retry { client } =>
@@ -191,7 +194,7 @@ step_properties! {
                     .all(|p| as_it_was(p).is_none_or(|before| before.options == p.options))
             })
         };
-    "PROP-DETACHED-STATED" "detached says that a group or process is not found in the pool (E8)"
+    "PROP-DETACHED-STATED" "detached means that the pool does not find the group or process (E8)"
         |_, _, s| Some(s.groups.iter().all(|g| detached_as_stated(s, g.detached, g.known))
             && s.processes.iter().all(|p| {
                 let accessible = s.groups[p.group].processes.contains(&p.identifier);
@@ -199,7 +202,7 @@ step_properties! {
             }));
 }
 
-/// The text's invariant of `detached`; as written it says the opposite.
+/// The pseudocode's invariant of `detached`; as written it says the opposite.
 fn detached_as_stated(s: &Pool, detached: bool, accessible: bool) -> bool {
     match s.written(crate::rules::Erratum::E8) {
         true => detached == accessible,
@@ -208,13 +211,13 @@ fn detached_as_stated(s: &Pool, detached: bool, accessible: bool) -> bool {
 }
 
 impl StepProperty {
-    /// The property of this name.
+    /// Finds a property by name.
     pub fn named(name: &str) -> Option<&'static StepProperty> {
         STEP_PROPERTIES.iter().find(|property| property.name == name)
     }
 }
 
-/// Whether all are as they should be; none, if there are none.
+/// Returns whether `holds` is true of every item, or `None` without items.
 fn each<T>(of: impl Iterator<Item = T>, holds: impl FnMut(T) -> bool) -> Option<bool> {
     let mut of = of.peekable();
     of.peek()?;
@@ -222,23 +225,23 @@ fn each<T>(of: impl Iterator<Item = T>, holds: impl FnMut(T) -> bool) -> Option<
 }
 
 fn detached(s: &Pool) -> impl Iterator<Item = (ProcessId, GroupId, Reason)> + '_ {
-    s.told.iter().filter_map(|event| match *event {
+    s.events.iter().filter_map(|event| match *event {
         Event::Detached { process, group, reason, .. } => Some((process, group, reason)),
         _ => None,
     })
 }
 fn restarts(s: &Pool, group: GroupId) -> bool {
-    s.told.contains(&Event::Restarting { group })
+    s.events.contains(&Event::Restarting { group })
 }
 
-/// The group that a new get asks for.
+/// Returns the group that a new get asks for.
 fn asked_for(action: &Action) -> Option<GroupId> {
     match *action {
         Action::Get { group, .. } | Action::TryGet { group, .. } => Some(group),
         _ => None,
     }
 }
-/// Whether there is a `restart.txt`, where these options say, other than the group last saw.
+/// Returns whether the directory of these options has a `restart.txt` newer than the group last saw.
 fn sees_news(s: &Pool, group: GroupId, options: &Options) -> bool {
     let file = s.files[options.restart_dir];
     let seen = s.groups[group].seen[options.restart_dir];
@@ -252,7 +255,7 @@ fn no_overtaking(before: &Pool, _: &Action, after: &Pool) -> Option<bool> {
         let place = groups.find_map(|(id, group)| {
             group.queue.iter().position(|c| c == client).map(|at| (id, at))
         });
-        // Who did not wait came last of all; which group it asked for, its process says.
+        // A get that did not wait came last; its process tells the group it asked for.
         let served_by = after.clients[*client].at.process().and_then(|p| after.find(p));
         let (group, at) = match (place, served_by) {
             (Some(place), _) => place,
@@ -262,16 +265,16 @@ fn no_overtaking(before: &Pool, _: &Action, after: &Pool) -> Option<bool> {
         let earlier = before.groups[group].queue.iter().take(at);
         each(earlier, |other| !after.groups[group].queue.contains(other))
     };
-    each(after.told.iter().filter_map(overtakes), |kept| kept)
+    each(after.events.iter().filter_map(overtakes), |kept| kept)
 }
 
-/// What the text's two ways to choose allow, of the processes that take another session.
+/// Judges the choice among processes with room: the pseudocode's two ways of choosing both allow it.
 fn choice(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
     let (Action::Get { client, group } | Action::TryGet { client, group }) = action else {
         return None;
     };
     let served =
-        after.told.iter().any(|e| matches!(e, Event::Served { client: c, .. } if c == client));
+        after.events.iter().any(|e| matches!(e, Event::Served { client: c, .. } if c == client));
     if !served || restarts(after, *group) {
         return None;
     }
@@ -284,14 +287,14 @@ fn choice(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
     each(others, |other| chosen.sessions <= other.sessions)
 }
 
-/// Each eviction of a step, by what was idle at that moment and how many each group had.
+/// Judges each eviction of a step by the idle processes and group sizes of that moment.
 fn victims(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
     let mut sizes: Vec<usize> = before.groups.iter().map(|group| group.size).collect();
     let of = |process: ProcessId| (process, before.process(process).group);
     let mut idle: Vec<(ProcessId, GroupId)> =
         before.inactive_apps.iter().copied().chain(becomes_idle(before, action)).map(of).collect();
     let mut judged = Vec::new();
-    for event in &after.told {
+    for event in &after.events {
         match *event {
             Event::Detached { process, group, reason, .. } => {
                 let above = |group: GroupId| sizes[group] > after.options(group).min_processes;
@@ -315,7 +318,7 @@ fn victims(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
     each(judged.into_iter(), |kept| kept)
 }
 
-/// The process that is left without a session before anything else happens in this step.
+/// Returns the process that loses its last session at the beginning of this step.
 fn becomes_idle(before: &Pool, action: &Action) -> Option<ProcessId> {
     use Action::{CloseSession, ConnectFails, GiveUp, SessionFails};
     let (CloseSession { client }
@@ -329,7 +332,7 @@ fn becomes_idle(before: &Pool, action: &Action) -> Option<ProcessId> {
     (process.sessions == 1 && !process.detached).then_some(process.identifier)
 }
 
-/// The kinds of actions, for what may go on for ever.
+/// The kinds of actions: a liveness property says which kinds may go on for ever.
 pub mod kind {
     #![allow(missing_docs)]
     pub const GET: u8 = 0;
@@ -341,122 +344,115 @@ pub mod kind {
     pub const CLIENT_FAILS: u8 = 6;
     pub const ENVIRONMENT: u8 = 7;
 
-    /// Gets come and sessions end, spawns give processes, time passes.
+    /// Gets come, sessions end, spawns succeed and time passes.
     pub const QUIET: u64 = 1 << GET | 1 << SERVED | 1 << CLOSE | 1 << SPAWN_OK | 1 << TIME;
 }
 
-/// Something that comes about in the end.
+/// A promise that comes about in the end.
 #[derive(Clone, Copy)]
 pub struct Liveness {
-    /// Its name.
+    /// The name, `PROP-…`.
     pub name: &'static str,
-    /// What it says.
+    /// The property in one sentence.
     pub says: &'static str,
-    /// What it needs.
+    /// The assumptions, in words.
     pub assumes: &'static str,
-    /// The kinds of actions that may go on for ever while it has not come about.
+    /// The kinds of actions that may go on for ever while the promise is outstanding, one bit each.
     pub may: u64,
-    /// Which classes of actions are taken if they stay possible.
+    /// Returns whether a class of actions is fair: taken in the end if it stays possible.
     pub fair: fn(u8) -> bool,
-    /// For each client, or group: whether it has not come about yet.
+    /// Returns whether the promise to this client or group is outstanding.
     pub not_yet: fn(&Pool, usize) -> bool,
-    /// Whether it is about clients, or about groups.
+    /// Whether the promise is to each client, or else to each group.
     pub of_clients: bool,
 }
 
+/// The number of fairness classes of each kind: one for each client or group.
 const CLIENTS: u8 = 8;
-fn fair_close(class: u8) -> bool {
-    (CLIENTS * 2..CLIENTS * 3).contains(&class)
+
+macro_rules! is {
+    (client) => {
+        true
+    };
+    (group) => {
+        false
+    };
+}
+macro_rules! liveness {
+    ($($name:literal $says:literal assumes $assumes:literal
+       may $may:expr; fair $fair:expr; not_yet $of:ident $not_yet:expr;)*) => {
+        /// The promises that come about in the end.
+        ///
+        $(#[doc = concat!("- <a id=\"", $name, "\"></a>**", $name, "**: ", $says, ".")])*
+        pub const LIVENESS: &[Liveness] = &[$(Liveness {
+            name: $name, says: $says, assumes: $assumes,
+            may: $may, fair: $fair, not_yet: $not_yet, of_clients: is!($of),
+        },)*];
+    };
 }
 
-/// What comes about in the end.
-pub const LIVENESS: &[Liveness] = &[
-    Liveness {
-        name: "PROP-EVERY-GET-ENDS",
-        says: "every get that waits ends, with a session or an error (E19, E21)",
-        assumes: "sessions close, clients connect, spawns end (well or not), the cleaner runs, time passes; \
-                  others go on asking, spawns go on failing; restarts, detaches and changes of limits and options stop",
-        may: kind::QUIET | 1 << kind::SPAWN_FAILS,
-        fair: |_| true,
-        not_yet: |s, client| {
-            let client = &s.clients[client];
-            matches!(client.at, At::Waiting(_) | At::Again | At::Spawning)
-        },
-        of_clients: true,
-    },
-    Liveness {
-        name: "PROP-NO-GROUP-STARVES",
-        says: "a group without processes that somebody waits for gets one, or its gets end (E18)",
-        assumes: "as before",
-        may: kind::QUIET | 1 << kind::SPAWN_FAILS,
-        fair: |_| true,
-        not_yet: |s, group| s.groups[group].size == 0 && !s.groups[group].queue.is_empty(),
-        of_clients: false,
-    },
-    Liveness {
-        name: "PROP-MINIMUM-REFILLED",
-        says: "a group below its minimum comes up to it, as long as there is room (E28)",
-        assumes: "as before, and spawns stop failing; the group has no max_requests, by which it may lose \
-                  processes as fast as they come",
-        may: kind::QUIET,
-        fair: |_| true,
-        not_yet: |s, id| {
+liveness! {
+    "PROP-EVERY-GET-ENDS" "every waiting get ends, with a session or an error (E19, E21)"
+        assumes "sessions close, clients connect, spawns end (with success or failure), the cleaner runs, time \
+                 passes; gets may go on coming and spawns may go on failing; restarts, detaches and changes of \
+                 limits and options stop"
+        may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
+        not_yet client |s, client|
+            matches!(s.clients[client].at, At::Waiting(_) | At::Again | At::Spawning);
+    "PROP-NO-GROUP-STARVES" "a group without processes whose gets wait is given a process, or its gets end (E18)"
+        assumes "the same as PROP-EVERY-GET-ENDS"
+        may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
+        not_yet group |s, group| s.groups[group].size == 0 && !s.groups[group].queue.is_empty();
+    "PROP-MINIMUM-REFILLED" "a group below its minimum grows to it, as long as there is room (E28)"
+        assumes "the same, and spawns stop failing; the group has no max_requests, by which it may lose \
+                 processes as fast as they start"
+        may kind::QUIET; fair |_| true;
+        not_yet group |s, id| {
             let group = &s.groups[id];
             let wants = group.known && !group.forgotten && !s.closed;
             let room = !s.is_capped(id) && (group.spawning.is_some() || s.may_reserve());
             wants && room && group.size < s.options(id).min_processes
-        },
-        of_clients: false,
-    },
-    Liveness {
-        name: "PROP-RESTART-ENDS",
-        says: "a rolling restart replaces every outdated process (E34)",
-        assumes: "as before, and spawns stop failing; there is room for a successor: max_draining is not 0, and \
-                  max was not lowered meanwhile (tests/findings.rs)",
-        may: kind::QUIET,
-        fair: |_| true,
-        not_yet: |s, group| s.groups[group].outdated > 0,
-        of_clients: false,
-    },
-    Liveness {
-        name: "PROP-DRAIN-ENDS",
-        says: "a process that drains is gone in the end, though its sessions do not close (E13)",
-        assumes: "time passes, the cleaner runs; sessions need not close",
-        may: kind::QUIET | 1 << kind::SPAWN_FAILS | 1 << kind::CLIENT_FAILS,
-        fair: |class| !fair_close(class),
-        not_yet: |s, client| {
+        };
+    "PROP-RESTART-ENDS" "a rolling restart replaces every outdated process (E34)"
+        assumes "the same, and spawns stop failing; there is room for a successor: max_draining is not 0, and \
+                 max was not lowered during the restart (tests/findings.rs)"
+        may kind::QUIET; fair |_| true;
+        not_yet group |s, group| s.groups[group].outdated > 0;
+    "PROP-DRAIN-ENDS" "a draining process is gone in the end, even if its sessions do not close (E13)"
+        assumes "time passes, the cleaner runs; sessions need not close"
+        may kind::QUIET | 1 << kind::SPAWN_FAILS | 1 << kind::CLIENT_FAILS;
+        fair |class| !(CLIENTS * 2..CLIENTS * 3).contains(&class);
+        not_yet client |s, client| {
             let process = s.clients[client].at.process().and_then(|p| s.find(p));
             process.is_some_and(|process| process.detached)
-        },
-        of_clients: true,
-    },
-];
+        };
+}
 
 impl Liveness {
-    /// The property of this name.
+    /// Finds a property by name.
     pub fn named(name: &str) -> Option<&'static Liveness> {
         LIVENESS.iter().find(|property| property.name == name)
     }
-    /// Whether a world has what the property assumes: drains have an end only where time passes.
+    /// Returns whether a configuration has what the property assumes: a drain ends only if time passes.
     pub fn applies(&self, config: &crate::configuration::Config) -> bool {
         (self.fair)(CLIENTS * 2) || config.environment.time
     }
-    /// In how many of these states, by their [`marks`], it has not come about yet for somebody.
+    /// Counts the states, given by their [`marks`], in which the promise is outstanding.
     pub(crate) fn not_yet_in(&self, marks: &[u64]) -> usize {
         let place = LIVENESS.iter().position(|other| other.name == self.name);
         let bits = ((1 << SUBJECTS) - 1) << (place.expect("one of them") * SUBJECTS);
         marks.iter().filter(|&&marks| marks & bits != 0).count()
     }
-    /// How many clients or groups it is about.
+    /// Returns how many clients or groups the promise is made to.
     pub fn subjects(&self, pool: &Pool) -> usize {
         if self.of_clients { pool.clients.len() } else { pool.groups.len() }
     }
 }
 
-/// How many bits each property's marks take.
+/// The number of bits that each property's marks take.
 pub const SUBJECTS: usize = 8;
 
-/// For each liveness property and each client or group: whether it has not come about yet.
+/// Returns one bit for each liveness property and each client or group: set while it is outstanding.
 pub fn marks(pool: &Pool) -> u64 {
     let mut bits = 0;
     for (at, property) in LIVENESS.iter().enumerate() {
@@ -467,9 +463,12 @@ pub fn marks(pool: &Pool) -> u64 {
     bits
 }
 
-/// An action's kind and fairness class. Fair are, each for itself: that a client looks again when woken
-/// or connects; that a session closes; that the spawn which a group waits for ends; that those which
-/// nobody waits for end; that time passes; that the cleaner runs.
+/// Returns an action's kind and fairness class.
+///
+/// Each of these is fair by itself:
+/// - a woken client looks again; a client connects; a session closes;
+/// - the spawn that a group waits for ends; the cancelled spawns of a group end;
+/// - time passes; the cleaner runs.
 pub fn kind_and_class(pool: &Pool, action: &Action) -> (u8, u8) {
     let unfair = crate::checker::UNFAIR;
     match *action {

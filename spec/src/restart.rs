@@ -1,10 +1,10 @@
-//! The text's `needs_restart`, and the restart itself.
+//! The pseudocode's `needs_restart`, and the restart itself.
 //!
-//! A file is here a number that changes when it is touched, or none. As ruled each group remembers what
-//! it saw last, so two groups that share a directory both see a change (E22); its first look is the
-//! baseline (E23); and a restart is remembered until a process with the new code has come.
+//! A restart file is a number that changes when the file is touched, or `None`. As ruled each group
+//! remembers the file it last saw, so two groups that share a directory both see a change (E22). The
+//! first look is the baseline (E23). A restart is pending until a process with the new code is attached.
 //!
-//! Errata: E22, E23, E24, E34 (one by one, or all at once). Invariants: INV-OUTDATED;
+//! Errata: E22, E23, E24, E34 (one by one, or all at once). Invariants: INV-OUTDATED. Properties:
 //! PROP-RESTART-SEEN, PROP-RESTART-CAUSE, PROP-RESTART-ONCE, PROP-ROLLING.
 
 use crate::configuration::{ClientId, Dir, GroupId, RestartMode};
@@ -12,7 +12,7 @@ use crate::pool::{Event, Pool, Reason};
 use crate::rules::Erratum::*;
 
 impl Pool {
-    /// Compares what a get saw with what was seen before, and remembers it.
+    /// Compares the file that a get saw with the one seen before, and remembers it.
     pub(crate) fn needs_restart(&mut self, client: ClientId) -> bool {
         let group = self.clients[client].group;
         let (dir, always) = (self.options(group).restart_dir, self.options(group).always_restart);
@@ -27,13 +27,13 @@ impl Pool {
             None => self.written(E23) && now.is_some(),
             Some(before) => now != before && (now.is_some() || self.written(E23)),
         };
-        // `always_restart.txt` does not restart what is being restarted already.
+        // `always_restart.txt` does not restart a group whose restart is under way.
         let g = &self.groups[group];
         let always = always && !g.reload_pending && g.outdated == 0;
         changed || always && (g.size > 0 || g.spawning.is_some())
     }
 
-    /// Replaces the group's processes by ones with the new code.
+    /// Replaces the group's processes by processes with the new code.
     pub(crate) fn restart(&mut self, group: GroupId) {
         self.end_back_off(group);
         let g = &mut self.groups[group];
@@ -41,7 +41,7 @@ impl Pool {
         g.generation += 1;
         g.outdated = g.processes.len();
         g.reload_pending = true;
-        self.tell(Event::Restarting { group });
+        self.report(Event::Restarting { group });
         match self.options(group).restart_mode {
             RestartMode::Rolling if !self.written(E34) => self.give_up_spawn(group),
             _ => self.detach_group_without_lock(group, Reason::Restarted),

@@ -1,8 +1,8 @@
-//! The text's `session_has_been_closed`.
+//! The pseudocode's `session_has_been_closed`.
 //!
-//! A session refers to its process weakly. In this machine the process is then none: closing changes
-//! nothing. That the text looks at `detached` without the lock (E15) cannot be said here: an action is
-//! one step. The models of the real code say it.
+//! A session refers to its process weakly: closing the session of a gone process has no effect. The
+//! pseudocode reads `detached` without the lock (E15). An action is one step, so this machine cannot
+//! express that; the models of the real code do.
 //!
 //! Errata: E13 (a draining process), E14 (max_requests). Invariants: INV-MAX-REQUESTS, INV-PROCESS-IDLE,
 //! INV-INACTIVE-ORDER.
@@ -12,19 +12,19 @@ use crate::configuration::{ClientId, GroupId};
 use crate::pool::{Client, Place, Pool, Reason};
 use crate::rules::Erratum::*;
 
-/// How a session ends.
+/// The end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It was closed: one request more is processed.
+    /// The client closed it: one more request is processed.
     Closed,
-    /// It was never used.
+    /// The client never used it.
     Unused,
-    /// Its process broke it.
+    /// The process broke it.
     Failed,
 }
 
 impl Pool {
-    /// A client is through with its session.
+    /// Ends a client's session and its get.
     pub(crate) fn session_has_been_closed(&mut self, client: ClientId, ending: Ending) {
         self.end_session(client, ending);
         self.clients[client] = Client::OUT;
@@ -32,7 +32,7 @@ impl Pool {
 
     pub(crate) fn end_session(&mut self, client: ClientId, ending: Ending) {
         let Some(identifier) = self.clients[client].at.process() else { return };
-        // Whoever looks at the clients next does not find it there any more.
+        // From here on the client no longer counts for the process.
         self.clients[client].at = crate::pool::At::InSession(None);
         if ending == Ending::Closed {
             self.totals.processed += 1;
@@ -57,7 +57,7 @@ impl Pool {
         info.last_used = now;
         let idle = info.sessions == 0;
         let processed = info.processed;
-        // The text's move_to_front, if it is idle; else it waits its turn among its equals.
+        // The pseudocode's move_to_front for an idle process; a busy one goes behind its equals.
         self.insert(identifier, if idle { End::Front } else { End::Back });
         if idle {
             self.groups[group].idle += 1;
@@ -65,13 +65,13 @@ impl Pool {
             self.mutate_active(self.active - 1);
         }
         let info = self.process(identifier);
-        let (retires, condemned) = (self.place(info) == Place::Retiring, info.condemned);
+        let (retires, marked) = (self.place(info) == Place::Retiring, info.marked);
         let max_requests = self.options_of(info).max_requests;
         if ending == Ending::Failed {
             self.detach_process(identifier, Reason::Failed);
             self.settle(group);
         } else if idle && retires {
-            let reason = if condemned { Reason::Evicted(None) } else { Reason::MaxRequests };
+            let reason = if marked { Reason::Evicted(None) } else { Reason::MaxRequests };
             self.detach_process(identifier, reason);
             self.settle(group);
         } else if self.written(E14) && max_requests > 0 && processed >= max_requests {
@@ -84,7 +84,7 @@ impl Pool {
         }
     }
 
-    /// Whether a process that has become less busy can be of use to anybody.
+    /// Returns whether a get or a group can use a process that has become less busy.
     fn is_of_use(&self, group: GroupId) -> bool {
         !self.groups[group].queue.is_empty() || !self.first.is_empty()
     }

@@ -1,12 +1,11 @@
-//! The text's `spawn_in_background` and `spawner_thread_callback`.
+//! The pseudocode's `spawn_in_background` and `spawner_thread_callback`.
 //!
-//! A spawn takes as long as it takes: it begins in one action and ends in another, and in between
-//! everything else may happen: its group may be restarted, detached and forgotten, and `max` lowered.
-//! As ruled, what the newcomer will need is reserved in between (E3), and whoever no longer wants the
-//! spawn says so by forgetting its ticket (E2, E12).
+//! A spawn begins in one action and ends in another. In between anything may happen: its group may be
+//! restarted or detached, and `max` lowered. As ruled, the spawn holds a reservation meanwhile (E3), and
+//! a group cancels its spawn by dropping the ticket (E2, E12).
 //!
 //! Errata: E3, E5 (last_used), E11 (no thread), E12, E26 (failure), E28 (the minimum). Invariants:
-//! INV-RESERVED, INV-SPAWNING, INV-BACK-OFF; PROP-HEALTHY-STAY, PROP-NO-ORPHAN.
+//! INV-RESERVED, INV-SPAWNING, INV-BACK-OFF. Properties: PROP-HEALTHY-STAY, PROP-NO-ORPHAN.
 
 use crate::checkout::End;
 use crate::configuration::{GroupId, ProcessId, Time};
@@ -14,7 +13,7 @@ use crate::pool::{Event, Failure, Lock, Pool, Process, Reason, Spawn, SpawnResul
 use crate::rules::Erratum::*;
 
 impl Pool {
-    /// Reserves, and orders the spawn. Precondition: the group is not spawning.
+    /// Reserves capacity and orders the spawn. Precondition: the group is not spawning.
     pub(crate) fn spawn_in_background(&mut self, group: GroupId, replaces: bool) {
         self.leave_want(group);
         match replaces {
@@ -27,10 +26,10 @@ impl Pool {
         self.groups[group].spawning = Some(ticket);
         let options = self.groups[group].options;
         self.spawns.push(Spawn { group, options, ticket, replaces, under_lock: None });
-        self.tell(Event::SpawnBegun { group, ticket, replaces });
+        self.report(Event::SpawnBegun { group, ticket, replaces });
     }
 
-    /// Attaches the process or tells the error, and returns the reservation.
+    /// Ends a spawn: returns the reservation, then attaches the process or reports the error.
     pub(crate) fn spawn_has_ended(&mut self, ticket: ProcessId, result: SpawnResult) {
         let Some(at) = self.spawns.iter().position(|spawn| spawn.ticket == ticket) else { return };
         let spawn = self.spawns.remove(at);
@@ -51,30 +50,31 @@ impl Pool {
             self.groups[group].spawning = None;
         }
         match result {
-            // Whoever gave it up has seen to the rest.
+            // The group was settled when it cancelled the spawn.
             SpawnResult::Process if !wanted && self.written(E12) => {
                 self.orphans += 1;
-                self.tell(Event::Orphaned { ticket });
+                self.report(Event::Orphaned { ticket });
             }
-            SpawnResult::Process if !wanted => self.tell(Event::Unwanted { ticket }),
+            SpawnResult::Process if !wanted => self.report(Event::Unwanted { ticket }),
             _ if !wanted => {}
-            SpawnResult::Process => self.welcome(&spawn),
+            SpawnResult::Process => self.attach_or_discard(&spawn),
             _ => self.spawn_has_failed(&spawn),
         }
         self.settle(group);
     }
 
-    /// Attaches a process, if there is still room for it.
-    fn welcome(&mut self, spawn: &Spawn) {
+    /// Attaches a process: a replacement in exchange for the oldest outdated process, any other only if
+    /// there is still room.
+    fn attach_or_discard(&mut self, spawn: &Spawn) {
         let group = spawn.group;
         self.totals.spawned += 1;
         let g = &mut self.groups[group];
         (g.failures, g.reload_pending, g.last_error) = (0, false, false);
         let replaces = spawn.replaces && g.outdated > 0;
-        // max or max_per_app may have been lowered meanwhile.
+        // max or max_per_app may have been lowered during the spawn.
         let room = self.count + self.reserved < self.max && !self.is_capped(group);
         if replaces {
-            // In this order the group is never without a process.
+            // Attach first: the group is never without a process.
             self.attach(spawn);
             let oldest = *self.groups[group].processes.iter().min().expect("an outdated process");
             self.detach_process(oldest, Reason::Restarted);
@@ -84,22 +84,22 @@ impl Pool {
                 && self.groups[group].size < self.options(group).min_processes
                 && self.spawning_allowed(group)
             {
-                // The text's thread goes on until the minimum is reached.
+                // The pseudocode's thread spawns until the minimum is reached.
                 self.spawn_in_background(group, false);
             }
         } else {
-            self.tell(Event::Unwanted { ticket: spawn.ticket });
+            self.report(Event::Unwanted { ticket: spawn.ticket });
         }
     }
 
     fn attach(&mut self, spawn: &Spawn) {
         let (group, now) = (spawn.group, self.now);
-        // As written it is never set, and time begins long before this pool does.
+        // E5 as written: the field is never set, so the process looks idle since long ago.
         let never: Time = now - 1_000_000;
         let written_e4 = self.written(E4);
         let g = &mut self.groups[group];
         if written_e4 && g.detached {
-            // Another object: what the last one counted is forgotten.
+            // The pseudocode makes a new group object, with its own counters.
             (g.size, g.idle) = (0, 0);
         }
         (g.known, g.detached) = (true, false);
@@ -116,24 +116,24 @@ impl Pool {
             processed: 0,
             generation,
             detached: false,
-            condemned: false,
+            marked: false,
             drain_deadline: now,
         });
         self.insert(spawn.ticket, End::Front);
         self.inactive_apps.push(spawn.ticket);
-        self.tell(Event::Attached { group, process: spawn.ticket });
+        self.report(Event::Attached { group, process: spawn.ticket });
         self.mutate_count(self.count + 1);
         self.refresh(group);
     }
 
-    /// The group backs off; its healthy processes stay. Gets that have nothing else to wait for
-    /// are told when the group is settled.
+    /// Lets the group back off; its healthy processes stay. Gets that can no longer be served fail
+    /// when the group is settled.
     fn spawn_has_failed(&mut self, spawn: &Spawn) {
         let group = spawn.group;
         self.totals.spawns_failed += 1;
-        self.tell(Event::SpawnFailed { group, ticket: spawn.ticket });
+        self.report(Event::SpawnFailed { group, ticket: spawn.ticket });
         if self.written(E26) {
-            // Thrown away; the next get will spawn, and see the error.
+            // E26 as written: the group is thrown away; the next get spawns again.
             self.detach_group_without_lock(group, Reason::SpawnFailed);
             if self.written(E17) {
                 return;
@@ -155,12 +155,12 @@ impl Pool {
         }
     }
 
-    /// For how long a group backs off after so many failures in a row.
+    /// Returns the back-off after this number of failures in a row.
     pub(crate) fn back_off(&self, failures: u32) -> Time {
         let (first, cap) = self.config().back_off;
         first.saturating_mul(1 << self.back_off_step(failures)).min(cap)
     }
-    /// Back-offs of the same length are lifted in the order in which they began.
+    /// Returns how often the back-off has doubled. Equal back-offs end in the order in which they began.
     pub(crate) fn back_off_step(&self, failures: u32) -> u32 {
         failures.saturating_sub(1).min(15)
     }
@@ -170,13 +170,13 @@ impl Pool {
         }
     }
 
-    /// E4 as written: the end of a spawn under the lock.
+    /// E4 as written: ends a spawn under the lock.
     fn first_spawn_has_ended(&mut self, spawn: &Spawn, result: SpawnResult) {
         let client = spawn.under_lock.expect("a spawn under the lock");
         self.lock = Lock::Free;
         if result != SpawnResult::Process {
             self.totals.spawns_failed += 1;
-            self.tell(Event::SpawnFailed { group: spawn.group, ticket: spawn.ticket });
+            self.report(Event::SpawnFailed { group: spawn.group, ticket: spawn.ticket });
             self.fails(client, Failure::Spawn);
             return self.settle(spawn.group);
         }

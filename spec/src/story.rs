@@ -1,4 +1,4 @@
-//! A counterexample told in words, step by step, with the pool drawn after each.
+//! Tells a counterexample in words, step by step, with the pool drawn after each step.
 
 use crate::checker::Counterexample;
 use crate::configuration::{Config, GroupId, Options, RestartMode};
@@ -7,30 +7,29 @@ use crate::pool::{
 };
 use std::fmt::Write;
 
-/// The story of a counterexample.
+/// Returns the story of a counterexample.
 pub fn tell(config: &Config, counterexample: &Counterexample<Action>) -> String {
     let mut story = String::new();
     let mut pool = Pool::new(config.clone());
     let _ = writeln!(story, "The pool: {}.\n", world(config));
     for (number, action) in counterexample.actions.iter().enumerate() {
-        pool = told(&mut story, &format!("{}.", number + 1), &pool, action);
+        pool = tell_step(&mut story, &format!("{}.", number + 1), &pool, action);
     }
     let liveness = crate::properties::Liveness::named(counterexample.what).is_some();
     match counterexample.for_ever.is_empty() {
-        true if liveness => story += "And then nothing more need happen.\n\n",
+        true if liveness => story += "From here on no further action is required.\n\n",
         true => {}
-        false => story += "And then, over and over again:\n\n",
+        false => story += "From here on these actions repeat for ever:\n\n",
     }
     for action in &counterexample.for_ever {
-        pool = told(&mut story, "*", &pool, action);
+        pool = tell_step(&mut story, "*", &pool, action);
     }
     let _ = writeln!(story, "=> {}", verdict(counterexample.what));
     story
 }
 
-/// One step. A counterexample is made of steps between normal forms, in which names change; a story
-/// keeps them.
-fn told(story: &mut String, number: &str, pool: &Pool, action: &Action) -> Pool {
+/// Tells one step. Between normal forms the names of processes change; a story keeps them.
+fn tell_step(story: &mut String, number: &str, pool: &Pool, action: &Action) -> Pool {
     let names = pool.clone().normal_and_names();
     let action = action.renamed(|id| names[id - 1]);
     let next = pool.step(&action);
@@ -39,7 +38,7 @@ fn told(story: &mut String, number: &str, pool: &Pool, action: &Action) -> Pool 
     next
 }
 
-/// What does not hold, with what it says.
+/// Names the broken promise, with its sentence.
 pub fn verdict(what: &str) -> String {
     use crate::invariants::Invariant;
     use crate::properties::{Liveness, StepProperty};
@@ -49,14 +48,17 @@ pub fn verdict(what: &str) -> String {
         .or_else(|| Liveness::named(what).map(|p| p.says));
     match says {
         Some(says) => format!("{what} does not hold: {says}."),
-        None => format!("{what}: somebody waits, and nothing that will happen of itself can help."),
+        None => format!("{what}: a client waits, and no action of the system itself can help."),
     }
 }
 
-/// The configuration in a line.
+/// Describes the configuration in a line.
 pub fn world(config: &Config) -> String {
-    let group = |options: &Options| format!("{} ({})", options.name, these(options));
-    let groups: Vec<String> = config.groups.iter().map(group).collect();
+    let alike = config.groups.chunk_by(|a, b| these(a) == these(b)).map(|groups| {
+        let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+        format!("{} ({})", names.join(", "), these(&groups[0]))
+    });
+    let groups: Vec<String> = alike.collect();
     let mut says = format!("max {}", config.max);
     if config.max_per_app > 0 {
         let _ = write!(says, ", max_per_app {}", config.max_per_app);
@@ -67,14 +69,17 @@ pub fn world(config: &Config) -> String {
     if let Some(max_draining) = config.max_draining {
         let _ = write!(says, ", max_draining {max_draining}");
     }
+    if config.connects {
+        says += ", connecting is a separate step";
+    }
     if config.restart_file {
-        says += ", restart.txt is there";
+        says += ", restart.txt exists";
     }
     let clients = config.clients.len();
     format!("{says}; groups {}; {clients} client{}", groups.join(", "), plural(clients))
 }
 
-/// Options in words.
+/// Describes options in words.
 fn these(options: &Options) -> String {
     let mut says = match options.concurrency {
         0 => "private queues".into(),
@@ -111,7 +116,7 @@ impl Names<'_> {
     }
 }
 
-/// What a step does, in words.
+/// Describes a step in words.
 pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
     let names = Names(before);
     let client = |c: usize| format!("client {}", c + 1);
@@ -120,11 +125,7 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
             format!("{} asks for {}", capital(&client(c)), names.group(group))
         }
         Action::TryGet { client: c, group } => {
-            format!(
-                "{} asks for {} and does not want to wait",
-                capital(&client(c)),
-                names.group(group)
-            )
+            format!("{} asks for {} without waiting", capital(&client(c)), names.group(group))
         }
         Action::Retry { client: c } => {
             let group = names.group(before.clients[c].group);
@@ -132,7 +133,7 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
         }
         Action::Connected { client: c } => format!("{} has connected", capital(&client(c))),
         Action::ConnectFails { client: c, local: true } => {
-            format!("{} cannot connect, for a reason of its own", capital(&client(c)))
+            format!("{} cannot connect because of an error on its own side", capital(&client(c)))
         }
         Action::ConnectFails { client: c, local: false } => {
             format!("{} cannot connect to its process", capital(&client(c)))
@@ -147,24 +148,24 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
         }
         Action::SpawnEnds { ticket, result } => {
             let of = before.spawns.iter().find(|spawn| spawn.ticket == ticket);
-            let of = of.map_or("nobody", |spawn| names.group(spawn.group));
+            let of = of.map_or("?", |spawn| names.group(spawn.group));
             match result {
-                SpawnResult::Process => format!("The spawn of p{ticket} for {of} is ready"),
+                SpawnResult::Process => format!("The spawn of p{ticket} for {of} succeeds"),
                 SpawnResult::Error => format!("The spawn of p{ticket} for {of} fails"),
                 SpawnResult::NoThread => {
-                    format!("The thread that was to spawn p{ticket} for {of} cannot be started")
+                    format!("The thread that spawns p{ticket} for {of} cannot be started")
                 }
             }
         }
         Action::Touch { .. } => "restart.txt is touched".into(),
         Action::Delete { .. } => "restart.txt is deleted".into(),
-        Action::Detach { process } => format!("p{process} is told to be detached"),
+        Action::Detach { process } => format!("A caller detaches p{process}"),
         Action::DetachGroup { group } => {
-            format!("Group {} is told to be detached", names.group(group))
+            format!("A caller detaches group {}", names.group(group))
         }
         Action::SetOptions { group, .. } => {
             let options = after.options_brought(group);
-            format!("Gets for {} come with other options now: {}", options.name, these(options))
+            format!("Gets for {} now bring other options: {}", options.name, these(options))
         }
         Action::SetMax(max) => format!("max is set to {max}"),
         Action::SetMaxPerApp(max) => format!("max_per_app is set to {max}"),
@@ -174,7 +175,7 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
         Action::ClosePool => "The pool is closed".into(),
     };
     let events: Vec<String> =
-        after.told.iter().filter_map(|event| event_says(&names, event)).collect();
+        after.events.iter().filter_map(|event| event_says(&names, event)).collect();
     if !events.is_empty() {
         says += ": ";
         says += &events.join("; ");
@@ -190,7 +191,7 @@ fn capital(text: &str) -> String {
 fn process_of(pool: &Pool, client: usize) -> String {
     match pool.clients[client].at.process() {
         Some(process) => format!("p{process}"),
-        None => "a process that has gone".into(),
+        None => "a process that is gone".into(),
     }
 }
 
@@ -202,22 +203,22 @@ fn event_says(names: &Names<'_>, event: &Event) -> Option<String> {
         Event::Failed { client, why } => {
             let why = match why {
                 Failure::Closed => "the pool is closed",
-                Failure::QueueFull => "too many wait",
-                Failure::WouldBlock => "there is none at the moment",
-                Failure::Spawn => "no process could be spawned",
-                Failure::Connect => "it could not connect",
+                Failure::QueueFull => "the queue is full",
+                Failure::WouldBlock => "it would have to wait",
+                Failure::Spawn => "the spawn failed",
+                Failure::Connect => "it cannot connect",
                 Failure::GaveUp => return None,
             };
-            format!("client {} is told that {why}", client + 1)
+            format!("the get of client {} fails: {why}", client + 1)
         }
         Event::SpawnBegun { group, ticket, replaces } => {
-            let what = if replaces { " in place of an old one" } else { "" };
+            let what = if replaces { " as a replacement" } else { "" };
             format!("the spawn of p{ticket} for {} begins{what}", names.group(group))
         }
-        Event::GivenUp { ticket } => format!("the spawn of p{ticket} is given up"),
+        Event::GivenUp { ticket } => format!("the spawn of p{ticket} is cancelled"),
         Event::Attached { group, process } => format!("p{process} joins {}", names.group(group)),
-        Event::Unwanted { .. } => "nobody wants it any more, and it is shut down".into(),
-        Event::Orphaned { .. } => "nobody wants it any more, and nobody shuts it down".into(),
+        Event::Unwanted { .. } => "the process is not needed and is shut down".into(),
+        Event::Orphaned { .. } => "the process is not needed and is not shut down".into(),
         Event::SpawnFailed { .. } => return None,
         Event::Detached { process, reason, busy, .. } => {
             let why = match reason {
@@ -239,13 +240,13 @@ fn event_says(names: &Names<'_>, event: &Event) -> Option<String> {
         }
         Event::Gone { .. } => return None,
         Event::Restarting { group } => format!("{} is restarted", names.group(group)),
-        Event::Condemned { process } => format!("p{process} is to make room"),
-        Event::Reprieved { process } => format!("p{process} may go on"),
-        Event::LockHeld => "the lock is held meanwhile".into(),
+        Event::MarkedForEviction { process } => format!("p{process} is marked for eviction"),
+        Event::Unmarked { process } => format!("p{process} is unmarked"),
+        Event::LockHeld => "the lock stays held".into(),
     })
 }
 
-/// The pool as it is.
+/// Draws the pool.
 pub fn draw(pool: &Pool) -> String {
     let mut picture = String::new();
     let lock = match pool.lock {
@@ -270,7 +271,7 @@ pub fn draw(pool: &Pool) -> String {
         draw_group(pool, id, &mut picture);
     }
     if pool.orphans > 0 {
-        let _ = writeln!(picture, "   | forgotten, and alive: {}", pool.orphans);
+        let _ = writeln!(picture, "   | alive but lost: {}", pool.orphans);
     }
     picture
 }
@@ -282,11 +283,11 @@ fn draw_group(pool: &Pool, id: GroupId, picture: &mut String) {
     let mut parts: Vec<String> = attached.chain(drains).map(|p| draw_process(pool, p)).collect();
     for spawn in pool.spawns.iter().filter(|spawn| spawn.group == id) {
         let wanted = group.spawning == Some(spawn.ticket) || spawn.under_lock.is_some();
-        let unwanted = if wanted { "" } else { ", not wanted" };
+        let unwanted = if wanted { "" } else { ", cancelled" };
         parts.push(format!("(p{} is being spawned{unwanted})", spawn.ticket));
     }
     if group.spawning.is_some_and(|t| pool.spawns.iter().all(|spawn| spawn.ticket != t)) {
-        parts.push("(spawning, it says)".into());
+        parts.push("(flag spawning is set)".into());
     }
     if let Some(until) = group.back_off_until {
         parts.push(format!("backs off for {}", (until - pool.now).max(0)));
@@ -296,7 +297,7 @@ fn draw_group(pool: &Pool, id: GroupId, picture: &mut String) {
         Want::First => parts.push("wants its first process".into()),
         Want::More => parts.push("wants one more".into()),
         Want::Replacement => parts.push("wants a replacement".into()),
-        Want::Capped => parts.push("wants more than it may have".into()),
+        Want::Capped => parts.push("wants more than max_per_app".into()),
     }
     let waits: Vec<String> = group.queue.iter().map(|&c| draw_waiter(pool, c)).collect();
     if !waits.is_empty() {
@@ -328,7 +329,7 @@ fn draw_process(pool: &Pool, process: &Process) -> String {
         _ => {}
     }
     if process.generation < pool.groups[process.group].generation && !process.detached {
-        says += ", old code";
+        says += ", outdated";
     }
     says + "]"
 }

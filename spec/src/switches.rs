@@ -1,19 +1,19 @@
-//! Rules as switches: what a machine does otherwise than as mended.
+//! Rules as switches: the defects and planted faults of a machine.
 //!
-//! A *defect* is what an original does; a *planted* fault is nobody's rule, and there to see that somebody
-//! would notice. Both are enumerations that `switches!` makes, and a machine's [`Rules`] say which of them
-//! it has. In the machine's source each is visible: `if self.original(UpgradeDeadlock)`.
+//! A *defect* is an error of the system that a machine is modelled on. A *planted* fault is an error that
+//! the checks must notice. `switches!` makes an enumeration of either kind, and a machine's [`Rules`] are
+//! the set of those it has. In the machine's source each is visible: `if self.original(UpgradeDeadlock)`.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
 /// One of an enumeration of switches.
 pub trait Switch: Copy {
-    /// Which one it is, counted from 0.
+    /// Returns the index in the enumeration.
     fn place(self) -> u32;
 }
 
-/// The name of a switch on the command line: `UpgradeDeadlock` of `rails` is `rails-upgrade-deadlock`.
+/// Returns the name of a switch on the command line: `UpgradeDeadlock` of `rails` is `rails-upgrade-deadlock`.
 pub fn slug(origin: &str, switch: impl Debug) -> String {
     let mut slug = String::from(origin);
     for c in format!("{switch:?}").chars() {
@@ -25,7 +25,7 @@ pub fn slug(origin: &str, switch: impl Debug) -> String {
     slug
 }
 
-/// Makes an enumeration: each name with what is wrong, and what holds instead.
+/// Makes an enumeration of switches, each with the error and the correct rule.
 macro_rules! switches {
     ($(#[$about:meta])* $of:ident: $($name:ident $is:literal $instead:literal;)*) => {
         $(#[$about])*
@@ -35,14 +35,14 @@ macro_rules! switches {
         }
 
         impl $of {
-            /// All of them, in order.
+            /// All switches, in order.
             pub const ALL: &[$of] = &[$($of::$name),*];
 
-            /// What is wrong.
+            /// Returns the error.
             pub fn is(self) -> &'static str {
                 match self { $($of::$name => $is),* }
             }
-            /// What holds instead.
+            /// Returns the correct rule.
             pub fn instead(self) -> &'static str {
                 match self { $($of::$name => $instead),* }
             }
@@ -57,7 +57,7 @@ macro_rules! switches {
 }
 pub(crate) use switches;
 
-/// Which defects and which planted faults a machine has.
+/// The set of defects and planted faults that a machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules<D, P> {
     defects: u64,
@@ -66,24 +66,24 @@ pub struct Rules<D, P> {
 }
 
 impl<D: Switch, P: Switch> Rules<D, P> {
-    /// Every defect is mended.
+    /// No defect and no fault.
     pub const AS_MENDED: Self = Rules { defects: 0, planted: 0, of: PhantomData };
-    /// The original, with all of its defects.
+    /// Every defect of the original system.
     pub const ORIGINAL: Self = Rules { defects: u64::MAX, planted: 0, of: PhantomData };
 
-    /// These rules, with this defect.
+    /// Returns these rules with this defect.
     pub fn but(self, defect: D) -> Self {
         Rules { defects: self.defects | 1 << defect.place(), ..self }
     }
-    /// These rules, with this fault.
+    /// Returns these rules with this fault.
     pub fn with(self, planted: P) -> Self {
         Rules { planted: self.planted | 1 << planted.place(), ..self }
     }
-    /// Whether this is as in the original.
+    /// Returns whether the machine has this defect.
     pub fn original(self, defect: D) -> bool {
         self.defects & (1 << defect.place()) != 0
     }
-    /// Whether this fault is planted.
+    /// Returns whether the machine has this fault.
     pub fn has(self, planted: P) -> bool {
         self.planted & (1 << planted.place()) != 0
     }

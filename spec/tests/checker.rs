@@ -1,14 +1,14 @@
-//! The checker itself, on machines whose answers are known.
+//! Tests of the checker on machines with known answers.
 
 use cabrank_spec::checker::{Ended, Machine, Search, UNFAIR, explore, key};
 
-/// Philosophers who take the left fork first; the last takes the right one first if `mended`.
+/// Dining philosophers. Each takes the left fork first; if `mended`, the last takes the right one first.
 struct Philosophers {
     n: usize,
     mended: bool,
 }
 
-/// Who holds each fork, and how many forks each philosopher has.
+/// The holder of each fork, and the number of forks of each philosopher.
 type Table = (Vec<Option<usize>>, Vec<u8>);
 
 impl Philosophers {
@@ -47,11 +47,11 @@ impl Machine for Philosophers {
 }
 
 #[test]
-fn the_shortest_deadlock_is_found_and_none_where_there_is_none() {
+fn a_deadlock_is_found_by_the_shortest_way() {
     let search = Search { deadlock: true, ..Search::nothing() };
     let Err(Ended::Broken(deadlock)) = explore(&Philosophers { n: 4, mended: false }, &search)
     else {
-        panic!("philosophers who all take the left fork starve");
+        panic!("this machine has a deadlock");
     };
     assert_eq!((deadlock.what, deadlock.actions.len()), ("deadlock", 4));
     let found = explore(&Philosophers { n: 4, mended: true }, &search);
@@ -59,21 +59,21 @@ fn the_shortest_deadlock_is_found_and_none_where_there_is_none() {
 }
 
 #[test]
-fn weak_fairness_does_not_feed_a_philosopher_whose_fork_comes_and_goes() {
+fn weak_fairness_lets_a_philosopher_starve_whose_fork_is_free_now_and_then() {
     let philosophers = Philosophers { n: 3, mended: true };
     let marks = |(_, has): &Table| u64::from(has[0] != 2);
     let kind = |_: &Table, who: &usize| (0, *who as u8);
     let search = Search { marks: &marks, kind: Some(&kind), ..Search::nothing() };
-    let Ok(found) = explore(&philosophers, &search) else { panic!("nothing is looked for") };
-    // The neighbours can take turns, and the fork is free again and again, but not all the time.
+    let Ok(found) = explore(&philosophers, &search) else { panic!("the search has no aims") };
+    // The neighbours take turns: the fork is free again and again, but not all the time.
     let set = found.for_ever(0, 1, &|_| true).expect("starvation");
     let round = found.round(&philosophers, &set, 1, &|_| true);
     assert!(round.len() > 2, "{round:?}");
-    // Who counts on nothing may starve by nobody moving.
+    // Without fairness the machine may stop.
     assert!(found.for_ever(0, 1, &|_| false).is_some());
 }
 
-/// Counts round and round; a fair bell resets it.
+/// A counter from 1 to 5; a fair bell resets it to 0.
 struct Clock;
 
 impl Machine for Clock {
@@ -95,18 +95,18 @@ impl Machine for Clock {
 }
 
 #[test]
-fn what_stays_possible_happens_if_it_is_fair() {
+fn a_fair_action_that_stays_possible_is_taken() {
     let marks = |at: &u8| u64::from(*at != 0);
     let kind = |_: &u8, rings: &bool| (0, if *rings { 1 } else { UNFAIR });
     let search = Search { marks: &marks, kind: Some(&kind), ..Search::nothing() };
-    let Ok(found) = explore(&Clock, &search) else { panic!("nothing is looked for") };
+    let Ok(found) = explore(&Clock, &search) else { panic!("the search has no aims") };
     assert_eq!((found.states, found.steps, found.depth), (6, 12, 4));
     assert!(found.for_ever(0, 1, &|_| true).is_none());
     assert!(found.for_ever(0, 1, &|_| false).is_some());
 }
 
 #[test]
-fn keys_tell_states_apart() {
+fn different_states_have_different_keys() {
     assert_ne!(key(&(vec![1usize, 2], vec![3usize])), key(&(vec![1usize], vec![2usize, 3])));
     assert_ne!(key(&Some(0usize)), key(&None::<usize>));
     assert_ne!(key(&254usize), key(&255usize));

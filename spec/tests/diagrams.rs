@@ -1,10 +1,10 @@
-//! The diagrams are what the machine draws. To store what it draws now:
+//! Compares the stored diagrams with those that the machine draws. To store the present ones:
 //! `CABRANK_STORE_DIAGRAMS=1 cargo test -p cabrank-spec --test diagrams`.
 
 use cabrank_spec::diagrams::all;
 
 #[test]
-fn the_diagrams_are_what_the_machine_draws() {
+fn the_stored_diagrams_are_current() {
     for (name, drawn) in all() {
         let file = format!("{}/diagrams/{name}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("CABRANK_STORE_DIAGRAMS").is_some() {

@@ -1,15 +1,16 @@
-//! Each erratum that can be shown has its shortest counterexample, as ruled but for that one, and its
-//! story is the one in `stories/`. If a change of the machine changes a story, look at it, and then
-//! store the new one: `CABRANK_STORE_STORIES=1 cargo test -p cabrank-spec --test errata`.
+//! Finds the shortest counterexample of each erratum, and compares its story with the stored one.
+//!
+//! If a change of the machine changes a story, read it, and then store it:
+//! `CABRANK_STORE_STORIES=1 cargo test -p cabrank-spec --test errata`.
 
 use cabrank_spec::configuration::{Config, Options};
-use cabrank_spec::errata::{Status, counterexample, further, status, story, the_text};
+use cabrank_spec::errata::{Status, counterexample, further, pseudocode, status, story};
 use cabrank_spec::rules::Erratum::{self, *};
 use cabrank_spec::rules::Rules;
 use std::path::Path;
 
 #[test]
-fn each_story_is_the_one_that_is_stored() {
+fn the_stored_stories_are_current() {
     for &erratum in Erratum::ALL {
         let file = format!("{}/stories/{}.txt", env!("CARGO_MANIFEST_DIR"), erratum.name());
         let told = story(erratum);
@@ -23,7 +24,7 @@ fn each_story_is_the_one_that_is_stored() {
 }
 
 #[test]
-fn what_is_shown_as_written_holds_as_ruled() {
+fn each_broken_promise_holds_as_ruled() {
     let mut shown = 0;
     let of_each = Erratum::ALL.iter().map(|&erratum| (erratum, status(erratum)));
     let others = Erratum::ALL.iter().flat_map(|&erratum| {
@@ -38,21 +39,21 @@ fn what_is_shown_as_written_holds_as_ruled() {
         let as_written = counterexample(&world.ruled(Rules::AS_RULED.but(written)), breaks);
         assert!(as_written.is_ok(), "{}: {breaks} holds as written", erratum.name());
     }
-    assert_eq!(shown, 29 + 4, "twenty-nine, E2's other two ways, the second halves of E16 and E19");
+    assert_eq!(shown, 29 + 4, "29 errata, two more of E2, one more each of E16 and E19");
 }
 
-/// What has no place without another erratum is not shown by itself.
+/// E6 and E24 have an effect only beside a second erratum as written.
 #[test]
-fn a_second_erratum_is_needed_where_one_is_named() {
+fn two_errata_have_no_effect_alone() {
     for erratum in [E6, E24] {
         let Status::Shown { breaks, world, .. } = status(erratum) else { panic!("is shown") };
         let alone = counterexample(&world.ruled(Rules::AS_RULED.but(&[erratum])), breaks);
-        assert!(alone.is_err(), "{} needs no other", erratum.name());
+        assert!(alone.is_err(), "{} has an effect alone", erratum.name());
     }
 }
 
-/// The text's deadlock (E2) in all three ways: a restart, the cleaner, an eviction. Of the last two, neither
-/// E2 nor E4 makes one by itself.
+/// E2 deadlocks in three ways: through a restart, the cleaner, or an eviction. The last two need E4 as
+/// written, too.
 #[test]
 fn the_lock_is_held_for_a_join_in_three_ways() {
     let Status::Shown { written, world, .. } = status(E2) else { panic!("is shown") };
@@ -70,9 +71,9 @@ fn the_lock_is_held_for_a_join_in_three_ways() {
     assert_eq!(lengths, [Some(7), Some(5)]);
 }
 
-/// The text's own counterexamples, with nothing mended: E2 and E3, as its errata tell them.
+/// The counterexamples of E2 and E3 also exist with every other erratum except E1 as written.
 #[test]
-fn the_text_itself_deadlocks_and_overshoots() {
+fn the_pseudocode_deadlocks_and_overshoots() {
     let private = || vec![Options::new("a").private(), Options::new("b").private()];
     let world = Config::new(private(), 2, 3).ruled(Rules::AS_WRITTEN.mended(&[E1]));
     let restarts = world.clone().with(|env| env.touch = true);
@@ -84,26 +85,30 @@ fn the_text_itself_deadlocks_and_overshoots() {
     assert_eq!(overshoot.actions.len(), 6, "{overshoot:?}");
 }
 
-/// E21: no wake-up is lost, in every state of the text once its two deadlocks are mended.
+/// E21: the pseudocode loses no wake-up once its deadlocks (E2, E19) are mended.
 #[test]
-fn the_text_loses_no_wake_up() {
+fn the_pseudocode_loses_no_wake_up() {
     for (private, states) in [(false, 1_019_964), (true, 752_674)] {
-        assert_eq!(counterexample(&the_text(private), "deadlock").err(), Some(states), "{private}");
+        assert_eq!(
+            counterexample(&pseudocode(private), "deadlock").err(),
+            Some(states),
+            "{private}"
+        );
     }
 }
 
-/// What the rulings guard against each other: to reserve capacity (E3) and yet to wake by the text's
-/// mutators (E17) loses a wake-up, for a reservation that is given back changes no number they watch.
+/// The ruling of E3 needs that of E17: returning a reservation changes no number that the pseudocode's
+/// mutators watch, so the wake-up is lost.
 #[test]
-fn reserving_alone_would_lose_a_wake_up() {
-    let mut world = the_text(false);
+fn reserving_without_hand_off_loses_a_wake_up() {
+    let mut world = pseudocode(false);
     world.rules = world.rules.mended(&[E3]);
     let lost = counterexample(&world, "deadlock").expect("a lost wake-up");
     assert!(lost.actions.len() < 12, "{lost:?}");
 }
 
 #[test]
-fn an_erratum_is_named_as_it_is_written() {
+fn an_erratum_is_found_by_its_name_or_number() {
     for &erratum in Erratum::ALL {
         assert_eq!(Erratum::named(erratum.name()), Some(erratum));
     }

@@ -1,27 +1,26 @@
-//! What the machine shows of the rulings themselves: true of them as they stand, and worth a look. If
-//! a ruling is changed, so is the test that holds it here.
+//! Surprising consequences of the rulings. If a ruling changes, its test here changes, too.
 
 use cabrank_spec::configuration::{Config, Options};
 use cabrank_spec::errata::counterexample;
 use cabrank_spec::pool::{Action, Event, Failure, Pool, SpawnResult};
 
-/// A rolling restart needs room for one more process. If `max` is lowered below the number of
-/// processes while one is under way, and these stay busy, there may be none, and the old code serves for
-/// ever: nothing detaches an outdated process without a successor.
+/// A rolling restart needs room for one more process. If `max` falls below the number of processes during
+/// a restart, and these stay busy, the old code serves for ever. An outdated process is detached only after
+/// its successor is attached.
 #[test]
-fn lowering_max_can_hold_up_a_rolling_restart() {
+fn lowering_max_can_stop_a_rolling_restart() {
     let world = Config::new(vec![Options::new("a").rolling()], 2, 2).with(|env| {
         env.touch = true;
         env.set_max = vec![1];
     });
-    let held_up = counterexample(&world, "PROP-RESTART-ENDS").expect("it is held up");
-    assert!(held_up.actions.contains(&Action::SetMax(1)), "{held_up:?}");
-    // Without that it always ends.
+    let stopped = counterexample(&world, "PROP-RESTART-ENDS").expect("the restart stops");
+    assert!(stopped.actions.contains(&Action::SetMax(1)), "{stopped:?}");
+    // With a constant max the restart always ends.
     let world = world.with(|env| env.set_max.clear());
     assert!(counterexample(&world, "PROP-RESTART-ENDS").is_err());
 }
 
-/// With nothing allowed beyond `max`, a full pool has no room for a successor either.
+/// With `max_draining` 0, a full pool has no room for a successor.
 #[test]
 fn a_full_pool_without_room_to_drain_cannot_restart_one_by_one() {
     let world = Config::new(vec![Options::new("a").rolling()], 2, 2).with(|env| env.touch = true);
@@ -29,10 +28,10 @@ fn a_full_pool_without_room_to_drain_cannot_restart_one_by_one() {
     assert!(counterexample(&world, "PROP-RESTART-ENDS").is_ok());
 }
 
-/// A get that does not want to wait evicts nobody: for a new group, in a pool that is full of idle
-/// processes of others, it fails again and again, though one that waits would be served.
+/// A get that does not wait evicts no process. For a new group, in a pool full of idle processes of other
+/// groups, it always fails, although a waiting get would be served.
 #[test]
-fn a_get_that_does_not_wait_evicts_nobody() {
+fn a_get_that_does_not_wait_evicts_no_process() {
     let groups = vec![Options::new("a"), Options::new("b")];
     let mut pool = Pool::new(Config::new(groups, 1, 1));
     pool.apply(&Action::Get { client: 0, group: 0 });
@@ -41,9 +40,9 @@ fn a_get_that_does_not_wait_evicts_nobody() {
     let why = Failure::WouldBlock;
     for _ in 0..3 {
         pool.apply(&Action::TryGet { client: 0, group: 1 });
-        assert_eq!(pool.told, [Event::Failed { client: 0, why }]);
+        assert_eq!(pool.events, [Event::Failed { client: 0, why }]);
         assert_eq!(pool.inactive_apps, [1], "the other group's process is idle, and stays");
     }
     pool.apply(&Action::Get { client: 0, group: 1 });
-    assert!(pool.told.contains(&Event::SpawnBegun { group: 1, ticket: 2, replaces: false }));
+    assert!(pool.events.contains(&Event::SpawnBegun { group: 1, ticket: 2, replaces: false }));
 }

@@ -1,12 +1,13 @@
-//! The normal form forgets nothing that matters: a pool and its normal form can do the same, what they
-//! tell is the same but for names, and their normal forms stay equal. On random walks through every
-//! configuration, long enough for everything that the form forgets to have happened.
+//! Checks on random walks through every configuration that the normal form loses no behaviour.
+//!
+//! A pool and its normal form have the same possible actions. Each action gives the same events except
+//! for names, and equal normal forms.
 
 use cabrank_spec::checker::key;
 use cabrank_spec::configurations::all;
 use cabrank_spec::pool::{Event, Pool};
 
-/// Small, and the same on every machine.
+/// A small random generator that gives the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
@@ -34,7 +35,7 @@ fn the_normal_form_behaves_as_the_pool_does() {
                     break;
                 }
                 let action = actions[random.below(actions.len())];
-                // What begins in this step is called after what there is.
+                // A new spawn gets the next identifier in both pools.
                 let last = pool.last_identifier;
                 let name = |id: usize| match names.get(id - 1) {
                     Some(&name) => name,
@@ -42,13 +43,13 @@ fn the_normal_form_behaves_as_the_pool_does() {
                 };
                 normal.apply(&action);
                 pool.apply(&action.renamed(name));
-                let told: Vec<Event> = normal.told.iter().map(|e| e.renamed(name)).collect();
-                assert_eq!(pool.told, told, "{}: {action:?}\n{pool:?}", named.name);
+                let events: Vec<Event> = normal.events.iter().map(|e| e.renamed(name)).collect();
+                assert_eq!(pool.events, events, "{}: {action:?}\n{pool:?}", named.name);
                 let mut other = pool.clone();
                 other.normal();
                 normal.normal();
                 assert_eq!(key(&other), key(&normal), "{}: {action:?}\n{pool:?}", named.name);
-                // And it is a normal form: it has itself.
+                // The normal form of a normal form is itself.
                 let again = normal.clone();
                 normal.normal();
                 assert_eq!(key(&again), key(&normal), "{}", named.name);

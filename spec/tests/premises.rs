@@ -1,8 +1,8 @@
-//! What the properties of what comes about in the end assume, and no more: each fails somewhere; what it
-//! does not assume it would need there in order to hold; and what it assumes it needs.
+//! Checks that each liveness property assumes exactly what it states.
 //!
-//! To assume more than is said, that closes are fair while a process drains, or that who waits gives up
-//! in the end, would make a property weaker, and no pool in which it holds would tell.
+//! A property with an unstated assumption would be weaker, and no exploration in which it holds would
+//! notice. Each property fails in some configuration, and would hold there with one more assumption. And
+//! each property needs every assumption it has: without it, it fails somewhere.
 
 use cabrank_spec::checker::{Explored, Search, UNFAIR, explore};
 use cabrank_spec::configuration::{Config, Options};
@@ -15,19 +15,19 @@ use std::collections::BTreeSet;
 fn explored(config: &Config) -> Explored<Action> {
     let search =
         Search { marks: &marks, kind: Some(&kind_and_class), ..Search::<Config>::nothing() };
-    explore(config, &search).unwrap_or_else(|_| unreachable!("nothing ends this search"))
+    explore(config, &search).unwrap_or_else(|_| unreachable!("the search has no aims"))
 }
 fn holds(config: &Config, property: &Liveness) -> bool {
     never(config, &explored(config), property).is_none()
 }
 fn named(name: &str) -> Liveness {
-    *Liveness::named(name).expect("a property of this name")
+    *Liveness::named(name).expect("the property exists")
 }
 
 fn one(options: Options, max: usize, clients: usize) -> Config {
     Config::new(vec![options], max, clients)
 }
-/// Two clients ask for a by turns, and one asks for b (E18).
+/// Two clients ask for a in turn, and one asks for b (E18).
 fn turns() -> Config {
     let groups = vec![Options::new("a").private(), Options::new("b").private()];
     Config::new(groups, 1, 3).but(|config| config.clients = vec![vec![0], vec![0], vec![1]])
@@ -44,7 +44,7 @@ fn without_room() -> Config {
 fn draining() -> Config {
     one(Options::new("a"), 1, 1).with(|env| (env.detach, env.time) = (true, true))
 }
-/// One process, and whoever waits for a second.
+/// A pool with room for two processes and two clients.
 fn growing() -> Config {
     one(Options::new("a"), 2, 2).with(|env| (env.spawns_fail, env.time) = (true, true))
 }
@@ -55,7 +55,7 @@ fn timed(config: Config) -> Config {
     config.with(|env| env.time = true)
 }
 
-/// The classes of each kind of fair action; eight clients and groups have one each.
+// The fairness classes of each kind of action: one for each of eight clients or groups.
 const CLOSES: u8 = 2;
 const CONNECTS: u8 = 1;
 const RETRIES: u8 = 0;
@@ -64,19 +64,19 @@ const SPAWNS_UNWANTED: u8 = 4;
 const TICK: u8 = 40;
 const CLEAN: u8 = 41;
 
-/// The property, a world, what is as written there, and what more would have to be assumed.
+/// A property, a configuration in which it fails, the errata as written there, and one more assumption.
 type Premise = (&'static str, Config, &'static [Erratum], fn(&mut Liveness));
 
 fn not_assumed() -> Vec<Premise> {
     let fewer_go_on = |p: &mut Liveness| p.may = 0;
     vec![
-        // Gets that come and sessions that end may go on for ever.
+        // Gets may keep coming, and sessions may keep closing.
         ("PROP-EVERY-GET-ENDS", turns(), &[E18], |p| p.may &= !(1 << kind::GET)),
         ("PROP-EVERY-GET-ENDS", turns(), &[E18], |p| p.may &= !(1 << kind::CLOSE)),
         ("PROP-NO-GROUP-STARVES", turns(), &[E18], |p| p.may &= !(1 << kind::GET)),
         ("PROP-NO-GROUP-STARVES", turns(), &[E18], |p| p.may &= !(1 << kind::CLOSE)),
         ("PROP-NO-GROUP-STARVES", turns(), &[E18], fewer_go_on),
-        // Time goes on.
+        // Time may keep passing.
         ("PROP-MINIMUM-REFILLED", timed(minimum()), &[E28], |p| p.may &= !(1 << kind::TIME)),
         ("PROP-RESTART-ENDS", timed(without_room()), &[], |p| p.may &= !(1 << kind::TIME)),
         // Sessions need not close.
@@ -85,31 +85,31 @@ fn not_assumed() -> Vec<Premise> {
 }
 
 #[test]
-fn what_is_not_assumed_would_be_needed_where_a_property_fails() {
+fn each_failing_property_holds_with_one_more_assumption() {
     let mut fail = BTreeSet::new();
     for (row, (name, world, written, assume)) in not_assumed().into_iter().enumerate() {
         let world = world.ruled(Rules::AS_RULED.but(written));
         let mut property = named(name);
         assert!(!holds(&world, &property), "row {row}: {name} holds");
         assume(&mut property);
-        assert!(holds(&world, &property), "row {row}: {name} fails though more is assumed");
+        assert!(holds(&world, &property), "row {row}: {name} fails with the assumption");
         fail.insert(name);
     }
     let all: BTreeSet<_> = LIVENESS.iter().map(|property| property.name).collect();
     assert_eq!(fail, all, "every property has a row");
 }
 
-/// Whoever waits may give up, but need not: were giving up fair, both would hold.
+/// A waiting get may give up, and need not. If giving up were fair, both properties would hold.
 #[test]
-fn giving_up_is_no_way_out() {
+fn giving_up_is_not_fair() {
     let world = turns().with(|env| env.give_up = true).ruled(Rules::AS_RULED.but(&[E18]));
     for name in ["PROP-EVERY-GET-ENDS", "PROP-NO-GROUP-STARVES"] {
         assert!(!holds(&world, &named(name)), "{name}");
     }
 }
 
-/// While a session does not close, the next in line is served if a spawn goes well, and waits for ever
-/// if all fail: that they do is not excluded.
+/// While a session stays open, the next get is served if a spawn succeeds, and waits for ever if all
+/// spawns fail.
 #[test]
 fn spawns_may_go_on_failing_while_a_get_waits() {
     let sessions_stay =
@@ -120,11 +120,11 @@ fn spawns_may_go_on_failing_while_a_get_waits() {
     assert!(holds(&growing(), &spawns_go_well));
 }
 
-/// The property, a world in which it holds, and which actions are fair no more.
+/// A property, a configuration in which it holds, and the classes that stay fair.
 type Needed = (&'static str, Config, fn(u8) -> bool);
 
 #[test]
-fn what_is_assumed_is_needed() {
+fn each_assumption_is_needed() {
     let connecting = |config: Config| {
         config.but(|config| config.connects = true).with(|env| env.processes_fail = true)
     };
@@ -148,13 +148,16 @@ fn what_is_assumed_is_needed() {
     for (row, (name, world, fair)) in needed.into_iter().enumerate() {
         let property = named(name);
         assert!(holds(&world, &property), "row {row}: {name} fails");
-        assert!(!holds(&world, &Liveness { fair, ..property }), "row {row}: {name} needs no such");
+        assert!(
+            !holds(&world, &Liveness { fair, ..property }),
+            "row {row}: {name} holds without the assumption"
+        );
     }
 }
 
-/// What may go on for ever, and whether closes are fair, of each.
+/// Pins, for each property, the kinds that may go on for ever and whether closes are fair.
 #[test]
-fn the_premises_are_those_that_are_stated() {
+fn the_assumptions_are_pinned() {
     let failing = kind::QUIET | 1 << kind::SPAWN_FAILS;
     let pinned = [
         ("PROP-EVERY-GET-ENDS", failing, true),
@@ -172,7 +175,7 @@ fn the_premises_are_those_that_are_stated() {
 }
 
 #[test]
-fn what_need_never_happen_is_not_fair() {
+fn the_classes_of_all_actions_are_pinned() {
     let mut pool = Pool::new(growing());
     pool.apply(&Action::Get { client: 0, group: 0 });
     let of = |action: Action| kind_and_class(&pool, &action);
@@ -195,7 +198,7 @@ fn what_need_never_happen_is_not_fair() {
     for action in environment {
         assert_eq!(of(action), (kind::ENVIRONMENT, UNFAIR));
     }
-    // A failure is the end of what is fair, too: neither need ever go well.
+    // A failure has the class of the success: the action need never succeed.
     let spawn = |result| of(Action::SpawnEnds { ticket: 1, result });
     assert_eq!(spawn(SpawnResult::Process), (kind::SPAWN_OK, SPAWNS * 8));
     assert_eq!(spawn(SpawnResult::Error), (kind::SPAWN_FAILS, SPAWNS * 8));

@@ -1,11 +1,10 @@
-//! The TLA+ module beside this crate, `tla/ApplicationPool.tla`: it has as many states as our own machine,
-//! its invariants hold in all of them, and so does what its configurations say comes about in the end.
+//! Compares the TLA+ module `tla/ApplicationPool.tla` with the machine: both have the same number of
+//! states, and the module's invariants and liveness properties hold.
 //!
-//! The deep run: `cargo test -p cabrank-spec --test tla -- --include-ignored`. It installs the checker
-//! into the target directory, once: as a dependency it would put 137 crates into the lock file.
+//! The deep run is `cargo test -p cabrank-spec --test tla -- --include-ignored`. It installs the TLA+
+//! checker into the target directory; as a dependency, the checker would add 137 crates to the lock file.
 //!
-//! A configuration is a `.cfg` file beside the module. The machine's is made of the same file, so the
-//! two cannot drift apart.
+//! Both sides read the same `.cfg` file beside the module.
 
 use cabrank_spec::configuration::{Config, Options};
 use cabrank_spec::exploration::check;
@@ -17,7 +16,7 @@ use std::process::Command;
 
 const CHECKER: &str = "0.24.11";
 
-/// Each `.cfg` file, and how many states both find.
+/// Each `.cfg` file, and the number of states.
 const PINNED: &[(&str, usize)] = &[
     ("solo-global", 44),
     ("solo-private", 48),
@@ -58,7 +57,7 @@ fn config(cfg: &str) -> Config {
         let inner = text(name).trim_matches(['{', '}']);
         inner.split(", ").filter(|n| !n.is_empty()).map(|n| n.parse().expect("a number")).collect()
     };
-    // Each has a restart file of its own.
+    // Each group has its own restart file.
     let group = |n: usize| {
         let mut options = Options::new(["a", "b", "c"][n - 1]).dir(n - 1);
         options.min_processes = if n == 1 { number("Minimum") } else { 0 };
@@ -91,7 +90,7 @@ fn config(cfg: &str) -> Config {
 }
 
 #[test]
-fn our_own_machine_has_as_many_states() {
+fn the_machine_has_the_pinned_states() {
     for &(name, states) in PINNED {
         let report = check(&config(&cfg(name))).unwrap_or_else(|story| panic!("{name}\n{story}"));
         assert_eq!(report.states, states, "{name}");
@@ -109,9 +108,9 @@ fn every_configuration_is_pinned() {
     assert_eq!(found, pinned);
 }
 
-/// An invariant that a configuration forgets would not be looked at.
+/// The TLA+ checker ignores an invariant that the configuration does not list.
 #[test]
-fn every_configuration_looks_at_every_invariant() {
+fn every_configuration_lists_every_invariant() {
     let module = module();
     let defined = module.lines().filter_map(|line| line.split_once(" ==")).map(|(name, _)| name);
     let invariants: Vec<&str> =
@@ -126,16 +125,16 @@ fn every_configuration_looks_at_every_invariant() {
     }
 }
 
-/// Each is an operator, or the module's head says why not.
+/// The module defines each invariant, or its head says why not.
 #[test]
-fn every_invariant_is_named() {
+fn the_module_names_every_invariant() {
     let module = module();
     for invariant in INVARIANTS {
         assert!(module.contains(invariant.name), "{}", invariant.name);
     }
 }
 
-/// Where the checker is; installs it, if need be.
+/// Returns the path of the TLA+ checker; installs it first if needed.
 fn checker() -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tla-checker");
     let tla = root.join("bin").join("tla");
@@ -152,7 +151,7 @@ fn checker() -> PathBuf {
     tla
 }
 
-/// The number after this name in the checker's answer.
+/// Returns the number after this name in the checker's answer.
 fn figure(answer: &str, name: &str) -> usize {
     let after = answer.split(&format!("\"{name}\": ")).nth(1).unwrap_or_default();
     let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
@@ -161,7 +160,7 @@ fn figure(answer: &str, name: &str) -> usize {
 
 #[test]
 #[ignore = "installs a checker, and takes minutes: run by `.ci/run deep`"]
-fn the_module_has_as_many_states() {
+fn the_module_has_the_pinned_states() {
     let tla = checker();
     for &(name, states) in PINNED {
         let begun = std::time::Instant::now();
@@ -173,12 +172,12 @@ fn the_module_has_as_many_states() {
             .expect("the checker");
         let answer = String::from_utf8_lossy(&output.stdout);
         let complaint = String::from_utf8_lossy(&output.stderr);
-        // It says so only if it came to the end.
+        // The status is `ok` only for a complete search.
         let ok = output.status.success() && answer.contains("\"status\": \"ok\"");
         assert!(ok, "{name}: {answer}\n{complaint}");
-        // What it does not understand, it leaves out.
+        // The checker skips parts that it does not understand, with a warning.
         assert!(!complaint.contains("arning"), "{name}: {complaint}");
-        // A property that it did not look at is not in its answer.
+        // The answer lists the properties that were checked.
         let cfg = cfg(name);
         let properties = cfg.split_once("PROPERTIES\n").map_or("", |(_, rest)| rest);
         for property in properties.lines().next().unwrap_or_default().split_whitespace() {
@@ -186,10 +185,10 @@ fn the_module_has_as_many_states() {
             assert!(looked_at.is_some_and(|list| list.contains(property)), "{name}: {property}");
         }
         assert_eq!(figure(&answer, "states_explored"), states, "{name}");
-        // Past the test harness, which shows what failed only.
+        // Write to stderr directly: the test harness captures `eprintln!`.
         let _ = writeln!(
             std::io::stderr(),
-            "{name}: {states} states by both, {} steps, {:.1} s",
+            "{name}: {states} states in both, {} steps, {:.1} s",
             figure(&answer, "transitions"),
             begun.elapsed().as_secs_f64(),
         );

@@ -1,70 +1,69 @@
 ---------------------------- MODULE ApplicationPool ----------------------------
 (***************************************************************************)
-(* The ApplicationPool algorithm, as ruled, for those who read TLA+.       *)
+(* The ApplicationPool algorithm, as ruled, for readers of TLA+.           *)
 (*                                                                         *)
-(* This is the machine of ../src, in its order and with its names, so that *)
-(* the two can be read side by side. Each action is one critical section   *)
-(* of the text. A pool is one record, and what the text does to it between *)
-(* taking its lock and releasing it is a chain of operators from pool to   *)
-(* pool: the order within a critical section decides who is served, so it  *)
-(* is written down. E12 and the like are the errata of the text, as ruled; *)
-(* INV-... are the names of the invariants, the same in the code.          *)
-(* Each link of a chain has a name, for the reader, and because the checker*)
-(* takes exponentially long over nested calls; and what has no value (the  *)
-(* head of an empty line) is not named before it is known to have one,     *)
-(* because the checker evaluates every LET.                                *)
+(* This module is the machine of ../src, in the same order and with the    *)
+(* same names. Each action is one critical section of the pseudocode. A    *)
+(* pool is one record. A critical section is a chain of operators from     *)
+(* pool to pool, because the order within it decides which get is served.  *)
+(* Names such as E12 and INV-COUNT are those of the errata and invariants  *)
+(* in ../src/rules.rs and ../src/invariants.rs. Each link of a chain has a *)
+(* name, because the checker takes exponentially long over nested calls.   *)
+(* The head of a line is named only once the line is known not to be       *)
+(* empty, because the checker evaluates every LET.                         *)
 (*                                                                         *)
-(* Where the two differ, no state is lost or added by it:                  *)
-(*  - What the machine counts twice is here defined: size, idle, count,    *)
-(*    active, waiting, reserved, replacing. So the invariants that say     *)
-(*    that the two counts agree (INV-GROUP-SIZE, INV-SIZE-WITHIN-COUNT,    *)
+(* The differences from the machine in Rust add or remove no state:        *)
+(*  - This module defines the numbers that the machine counts twice: size, *)
+(*    idle, count, active, waiting, reserved, replacing. The invariants    *)
+(*    that compare the two counts (INV-GROUP-SIZE, INV-SIZE-WITHIN-COUNT,  *)
 (*    INV-COUNT, INV-ACTIVE, INV-RESERVED, INV-SPAWNING, INV-OUTDATED,     *)
 (*    INV-EVICTABLE) hold here by definition.                              *)
-(*  - Nothing grows for ever. A time is what is left of it or has passed;  *)
-(*    a generation is whether a process is outdated; identifiers are       *)
+(*  - No value grows for ever. A time is the time left or passed; a        *)
+(*    generation is whether a process is outdated; identifiers are         *)
 (*    renumbered at the end of each step, by group and age (Canonical).    *)
-(*    The machine in Rust does this to compare states, in normal.rs.       *)
-(*  - There are no totals. Spawns that nobody waits for have no ticket,    *)
-(*    only a number; the machine has a step for each of them, this module  *)
-(*    one for all. So states are equal in number, and steps need not be.   *)
+(*    normal.rs does the same in Rust.                                     *)
+(*  - There are no totals. Cancelled spawns have a number in place of      *)
+(*    tickets. The machine has a step for each of them, this module one    *)
+(*    for all; so the states are equal in number, and the steps need not   *)
+(*    be.                                                                  *)
 (*                                                                         *)
-(* Left out: connecting as a step of its own, with its attempts (E16, E31);*)
-(* threads that cannot be started (E11: as a spawn that fails); a restart  *)
-(* file that two groups share or that is deleted (E22, E23), and           *)
-(* always_restart; other values of MAX_IDLE_TIME; a cleaner that is never  *)
-(* late (E30); options that differ between groups, but for the minimum, or *)
-(* that change; and everything as written.                                 *)
+(* Left out are: connecting as a separate step, with its attempts (E16,    *)
+(* E31); threads that cannot be started (E11: as a failed spawn); a        *)
+(* restart file that two groups share or that is deleted (E22, E23), and   *)
+(* always_restart; changes of MAX_IDLE_TIME; a punctual cleaner (E30);     *)
+(* options that differ between groups, except the minimum, or that change; *)
+(* and every erratum as written.                                           *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
     Groups,        \* 1..n
     Clients,       \* 1..n
-    Max,           \* how many processes there may be, at first
-    MaxPerApp,     \* how many one group may have, at first; 0: as many as the pool
+    Max,           \* the initial max
+    MaxPerApp,     \* the initial max_per_app; 0 is no limit
     Minimum,       \* min_processes of the first group; the others have none
-    Concurrency,   \* sessions at once per process; 1: the global queue; 0: any number
-    MaxRequests,   \* sessions in all per process; 0: any number (E14)
-    MaxQueue,      \* gets that may wait for one group; 0: any number (E19)
-    MaxDraining,   \* how many more than max may live (E25)
+    Concurrency,   \* sessions at once per process; 1 is the global queue; 0 is no limit
+    MaxRequests,   \* sessions in total per process; 0 is no limit (E14)
+    MaxQueue,      \* gets that may wait for one group; 0 is no limit (E19)
+    MaxDraining,   \* processes beyond max that may live (E25)
     Rolling,       \* whether a restart replaces one by one (E34)
-    MaxIdleTime,   \* the text's MAX_IDLE_TIME; 0: never
-    DrainTimeout,  \* how long a detached process may finish its sessions (E13)
-    BackOffFirst,  \* how long a group backs off after its first failure (E26)
-    BackOffCap,    \* and at most
+    MaxIdleTime,   \* the pseudocode's MAX_IDLE_TIME; 0 is no limit
+    DrainTimeout,  \* the time a detached process has to finish its sessions (E13)
+    BackOffFirst,  \* the back-off after the first failure (E26)
+    BackOffCap,    \* the longest back-off
 
-    \* What may happen, at any time and any number of times:
+    \* Events that may happen at any time and any number of times:
     SpawnsFail,    \* a spawn fails
     Restarts,      \* a restart file is touched
     Detaches,      \* a process is detached by its identifier
     DetachesGroup, \* a group is detached and forgotten
     SessionsFail,  \* a process breaks a session
     GivesUp,       \* a get that waits gives up
-    TryGets,       \* a client asks without wanting to wait
+    TryGets,       \* a client asks without waiting
     TimePasses,    \* time passes, and the cleaner runs
     Closes,        \* the pool is closed
-    SetMax,        \* what max is set to
-    SetMaxPerApp   \* what max_per_app is set to
+    SetMax,        \* the values of max
+    SetMaxPerApp   \* the values of max_per_app
 
 ASSUME Groups = 1..Cardinality(Groups) /\ Clients = 1..Cardinality(Clients)
 
@@ -76,41 +75,41 @@ MinOf(g) == IF g = 1 THEN Minimum ELSE 0
 (* Types.                                                                  *)
 (***************************************************************************)
 
-\* A group. It outlives its processes, for who waits, for the back-off, and for what it saw of its
-\* restart file.
+\* A group. It outlives its processes: it holds the queue, the back-off, and what it saw of its restart
+\* file.
 GroupType == [
     known     : BOOLEAN,            \* whether it is found in groups
-    list      : Seq(Nat),           \* its processes, the least busy first; see Rank
-    queue     : Seq(Clients),       \* gets that wait for one of them, as they came (E17)
-    spawning  : {"no", "one more", "replacement"},  \* the spawn in flight that it waits for
-    unwanted  : [more : Nat, replacements : Nat],   \* spawns in flight that were given up (E2, E12)
-    reload    : BOOLEAN,            \* reload_pending: restarted, no process has come yet (E22)
-    seen      : {"never", "current", "older"},      \* what it last saw of its restart file (E22)
-    failures  : Nat,                \* failed spawns in a row, as far as they matter
-    backOff   : Int,                \* how long it will not spawn yet; None: it may (E26)
-    lastError : BOOLEAN,            \* its latest spawn failed
-    surplus   : Int,                \* its rank in bySurplus; None: it is not there
-    forgotten : BOOLEAN ]           \* detached by name: goes when nothing needs it any more
+    list      : Seq(Nat),           \* attached processes, the least busy first; see Rank
+    queue     : Seq(Clients),       \* waiting gets, in the order of arrival (E17)
+    spawning  : {"no", "one more", "replacement"},  \* the spawn in flight that the group waits for
+    unwanted  : [more : Nat, replacements : Nat],   \* cancelled spawns in flight (E2, E12)
+    reload    : BOOLEAN,            \* reload_pending: restarted, and no new process attached yet (E22)
+    seen      : {"never", "current", "older"},      \* the restart file that the group last saw (E22)
+    failures  : Nat,                \* failed spawns in a row, up to the longest back-off
+    backOff   : Int,                \* the back-off left; None: the group may spawn (E26)
+    lastError : BOOLEAN,            \* the latest spawn failed
+    surplus   : Int,                \* the rank in bySurplus; None: the group is not there
+    forgotten : BOOLEAN ]           \* detached by name: removed once unused
 
 \* A process.
 ProcessType == [
     group     : Groups,
-    sessions  : Nat,                \* that are open
-    processed : Nat,                \* that are closed, as far as MaxRequests looks at them
-    idleFor   : Nat,                \* for how long it has been idle, up to MaxIdleTime (E5)
+    sessions  : Nat,                \* open sessions
+    processed : Nat,                \* closed sessions, if MaxRequests counts them
+    idleFor   : Nat,                \* the idle time, up to MaxIdleTime (E5)
     outdated  : BOOLEAN,            \* of an older generation (E34)
-    condemned : BOOLEAN,            \* chosen to make room (E18)
-    detached  : BOOLEAN,            \* no longer in its group (E8): it drains (E13)
-    left      : Nat ]               \* for how long it may drain
+    condemned : BOOLEAN,            \* marked for eviction (E18)
+    detached  : BOOLEAN,            \* not in its group (E8): the process drains (E13)
+    left      : Nat ]               \* the time left to drain
 
-\* A client wants nothing, waits in a group's queue, has a session, or has a session whose process has
-\* gone: that one is weak, and closing it changes nothing.
+\* A client is in no get, waits in a group's queue, has a session, or has a session whose process is gone:
+\* closing that one has no effect.
 ClientType == [at : {"out", "waits", "has", "lost"}, process : Nat]
 
 None == -1      \* no time, no rank
 Nobody == 0     \* no process
 
-\* What a group that may not spawn waits for, and the line in which it stands for it.
+\* The lines of groups that may not spawn, named after what they want.
 Lines == {"First", "More", "Replacement", "Capped"}
 
 TypeOK ==
@@ -133,16 +132,16 @@ EmptyPool == [
     maxPerApp   |-> MaxPerApp,
     inactive    |-> <<>>,           \* inactive_apps: attached and idle, longest idle first
     draining    |-> <<>>,           \* detached with sessions, by deadline (E13)
-    condemned   |-> <<>>,           \* processes that are to make room (E18)
+    condemned   |-> <<>>,           \* processes marked for eviction (E18)
     lines       |-> [line \in Lines |-> <<>>],
-    bySurplus   |-> <<>>,           \* groups with a process that could be condemned
+    bySurplus   |-> <<>>,           \* groups with a process that may be marked for eviction
     backingOff  |-> <<>>,           \* groups that back off
     closed      |-> FALSE,
-    ceiling     |-> Max,            \* what count + reserved may be, though max was lowered
+    ceiling     |-> Max,            \* the bound of count + reserved after max was lowered
     liveCeiling |-> Max + MaxDraining ]
 
 (***************************************************************************)
-(* What is counted.                                                        *)
+(* Counters.                                                               *)
 (***************************************************************************)
 
 Without(s, x) == SelectSeq(s, LAMBDA y : y # x)
@@ -158,44 +157,44 @@ Active(p) == Cardinality({x \in DOMAIN p.procs : ~p.procs[x].detached /\ p.procs
 Outdated(p, g) == {x \in Elements(p.groups[g].list) : p.procs[x].outdated}
 
 RECURSIVE Unwanted(_, _)
-\* How many of the spawns in flight for the groups 1..n are wanted no more: more, and replacements.
+\* The number of cancelled spawns of the groups 1..n: of one more process, and of replacements.
 Unwanted(p, n) ==
     IF n = 0 THEN <<0, 0>> ELSE
     LET others == Unwanted(p, n - 1)
         these == p.groups[n].unwanted
     IN  <<others[1] + these.more, others[2] + these.replacements>>
 
-\* Spawns in flight that will raise count (E3), and those whose process takes the place of an old one.
+\* Spawns in flight that will raise count (E3), and those of replacements.
 Reserved(p) ==
     Cardinality({g \in Groups : p.groups[g].spawning = "one more"}) + Unwanted(p, Cardinality(Groups))[1]
 Replacing(p) ==
     Cardinality({g \in Groups : p.groups[g].spawning = "replacement"}) + Unwanted(p, Cardinality(Groups))[2]
 
-\* Everything that lives on the machine because of this pool, or soon will (E25).
+\* Live processes, draining ones and spawns included (E25).
 Live(p) == Cardinality(DOMAIN p.procs) + Reserved(p) + Replacing(p)
 LiveLimit(p) == p.max + MaxDraining
 
 (***************************************************************************)
-(* A group's list: where a process stands in it.                           *)
+(* A group's list, and the rank of a process in it.                        *)
 (***************************************************************************)
 
 Many == 2 * Cardinality(Clients)
 
-\* It takes no session any more: it has been given its last (E14), or is to make room (E18).
+\* The process takes no more sessions: it was given its last (E14), or is marked for eviction (E18).
 Retires(p, x) ==
     \/ p.procs[x].condemned
     \/ MaxRequests > 0 /\ p.procs[x].processed + p.procs[x].sessions >= MaxRequests
 IsFull(p, x) == Concurrency > 0 /\ p.procs[x].sessions >= Concurrency
 
-\* By sessions, those with room first, in the end those that retire.
+\* Processes with room by sessions, then full ones, then retiring ones.
 Rank(p, x) ==
     IF Retires(p, x) THEN 2 * Many
     ELSE p.procs[x].sessions + (IF IsFull(p, x) THEN Many ELSE 0)
 
-\* Puts a process before ("front") or behind ("back") those that rank as it does (E33).
+\* Inserts a process before ("front") or behind ("back") those of equal rank (E33).
 Insert(p, x, end) ==
     LET g == p.procs[x].group
-        \* One more than the highest rank that goes before it.
+        \* One more than the highest rank before the process.
         bound == IF end = "back" THEN Rank(p, x) + 1 ELSE Rank(p, x)
         list == p.groups[g].list
         ahead == SelectSeq(list, LAMBDA y : Rank(p, y) < bound)
@@ -209,7 +208,7 @@ Select(p, g) ==
     IF list = <<>> THEN Nobody
     ELSE IF Rank(p, Head(list)) < Many THEN Head(list) ELSE Nobody
 
-\* Recounts by how many processes that could be condemned the group is above its minimum.
+\* Recounts the surplus: the processes above the minimum that may be marked for eviction.
 Refresh(p, g) ==
     LET staying == Len(SelectSeq(p.groups[g].list, LAMBDA x : ~Retires(p, x)))
         surplus == IF staying = 0 THEN None ELSE AtLeast(staying - MinOf(g), 0)
@@ -222,7 +221,7 @@ Refresh(p, g) ==
 (* Sessions and gets.                                                      *)
 (***************************************************************************)
 
-\* Counts one more session of the process. The text's move_to_back.
+\* Opens a session of the process. The pseudocode's move_to_back.
 OpenSession(p, x) ==
     LET removed == Remove(p, x)
         busy == [removed EXCEPT !.procs[x].sessions = @ + 1, !.procs[x].idleFor = 0,
@@ -230,18 +229,18 @@ OpenSession(p, x) ==
     IN  Insert(busy, x, "back")
 
 LeaveQueue(p, c) == [p EXCEPT !.groups = [g \in Groups |-> [p.groups[g] EXCEPT !.queue = Without(@, c)]]]
-\* A get has a process.
+\* Gives a process to a get.
 Serve(p, c, x) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "has", process |-> x]]
-\* A get ends with an error, or a session is over.
+\* Ends a get with an error, or a session.
 Out(p, c) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "out", process |-> Nobody]]
 
 RECURSIVE ResolveAll(_, _)
-\* All gets that wait for the group fail.
+\* Fails all gets that wait for the group.
 ResolveAll(p, g) ==
     IF p.groups[g].queue = <<>> THEN p ELSE ResolveAll(Out(p, Head(p.groups[g].queue)), g)
 
 RECURSIVE HandOver(_, _)
-\* global_queue_position_became_available: hands sessions to the gets that wait for this group, oldest
+\* global_queue_position_became_available: grants sessions to the gets that wait for this group, oldest
 \* first, while a process has room (E17).
 HandOver(p, g) ==
     LET x == Select(p, g) IN
@@ -252,7 +251,7 @@ HandOver(p, g) ==
          IN  HandOver(refreshed, g)
 
 (***************************************************************************)
-(* Capacity: who gets the next process when not all can have one.          *)
+(* Capacity: the order in which groups may spawn.                          *)
 (***************************************************************************)
 
 HasLiveRoom(p) == Live(p) < LiveLimit(p)
@@ -260,7 +259,7 @@ MayReserve(p) == Count(p) + Reserved(p) < p.max /\ HasLiveRoom(p)
 IsCapped(p, g) == p.maxPerApp > 0 /\ Size(p, g) >= p.maxPerApp
 BacksOff(p, g) == p.groups[g].backOff # None
 
-\* What the group needs and does not have under way.
+\* The want that the group's state asks for.
 Wants(p, g) ==
     LET group == p.groups[g]
         waits == group.queue # <<>>
@@ -277,8 +276,8 @@ StandsIn(p, g) ==
     ELSE "Nothing"
 LeaveLine(p, g) == [p EXCEPT !.lines = [line \in Lines |-> Without(p.lines[line], g)]]
 
-\* Puts the group into the line of those that wait for what it now wants. A group that backs off and has
-\* no process has nothing to wait for: its gets fail (E27).
+\* Moves the group to the line of its present want. The gets of a group that backs off without a process
+\* fail (E27).
 Reconsider(p, g) ==
     LET told == IF Size(p, g) = 0 /\ BacksOff(p, g) THEN ResolveAll(p, g) ELSE p
         want == Wants(told, g)
@@ -287,14 +286,14 @@ Reconsider(p, g) ==
         ELSE IF want = "Nothing" THEN left
         ELSE [left EXCEPT !.lines[want] = Append(@, g)]
 
-\* spawn_in_background: reserves, and orders the spawn (E3). Precondition: the group is not spawning.
+\* spawn_in_background: reserves capacity and orders the spawn (E3). Precondition: the group is not spawning.
 Spawn(p, g, what) == [LeaveLine(p, g) EXCEPT !.groups[g].spawning = what]
 SpawnIfAllowed(p, g) ==
     IF p.groups[g].spawning = "no" /\ ~BacksOff(p, g) /\ Outdated(p, g) = {}
             /\ MayReserve(p) /\ ~IsCapped(p, g)
     THEN Spawn(p, g, "one more") ELSE p
 
-\* Takes an attached process out of its group. Idle, it is gone; else it drains (E9, E13).
+\* Removes an attached process from its group. An idle process is gone; a busy one drains (E9, E13).
 DetachProcess(p, x) ==
     LET g == p.procs[x].group
         removed == [Remove(p, x) EXCEPT !.condemned = Without(@, x), !.inactive = Without(@, x)]
@@ -307,8 +306,8 @@ DetachProcess(p, x) ==
             ELSE [removed EXCEPT !.procs = [y \in DOMAIN @ \ {x} |-> @[y]]]
     IN  Refresh(done, g)
 
-\* The idle process that is evicted: the longest idle of a group above its minimum, or else the longest
-\* idle (E29).
+\* The idle process to evict: the longest idle of a group above its minimum, or else the longest idle
+\* (E29).
 Unprotected(p) ==
     SelectSeq(p.inactive, LAMBDA x : Size(p, p.procs[x].group) > MinOf(p.procs[x].group))
 Victim(p) ==
@@ -320,8 +319,8 @@ Evict(p) ==
     IN  Reconsider(detached, p.procs[x].group)
 
 RECURSIVE Condemn(_)
-\* All processes are busy: for each group that has none one stops taking sessions, the least busy of the
-\* group that is furthest above its minimum (E18).
+\* Marks one busy process for each group without a process: the least busy of the group that is furthest
+\* above its minimum (E18).
 Condemn(p) ==
     IF Len(p.condemned) >= Len(p.lines["First"]) \/ p.bySurplus = <<>> THEN p
     ELSE LET most == Highest({p.groups[g].surplus : g \in Elements(p.bySurplus)})
@@ -333,7 +332,7 @@ Condemn(p) ==
              refreshed == Refresh(last, g)
          IN  Condemn(refreshed)
 
-\* Room was made otherwise: the process condemned first may go on.
+\* Unmarks the process that was marked first: room was made in another way.
 Reprieve(p) ==
     LET x == Head(p.condemned)
         g == p.procs[x].group
@@ -345,8 +344,8 @@ Reprieve(p) ==
     IN  Reconsider(handed, g)
 
 RECURSIVE FirstLine(_), MoreLine(_), ReplacementLine(_), ReprieveRest(_)
-\* Groups without a process come first: idle processes of others are evicted for them, and if there is
-\* none, busy ones condemned.
+\* Groups without a process come first: idle processes of other groups are evicted for them, or else busy
+\* ones are marked.
 FirstLine(p) ==
     IF p.lines["First"] = <<>> THEN p
     ELSE IF MayReserve(p)
@@ -357,7 +356,7 @@ FirstLine(p) ==
 MoreLine(p) ==
     IF p.lines["More"] = <<>> \/ p.lines["First"] # <<>> THEN p
     ELSE LET g == Head(p.lines["More"]) IN
-        \* max_per_app was lowered meanwhile: it moves over to those that are capped.
+        \* max_per_app was lowered: move the group to the line of capped groups.
         IF IsCapped(p, g) THEN LET moved == Reconsider(p, g) IN MoreLine(moved)
         ELSE IF MayReserve(p) THEN LET spawning == Spawn(p, g, "one more") IN MoreLine(spawning)
         ELSE p
@@ -369,7 +368,7 @@ ReprieveRest(p) ==
     IF Len(p.condemned) <= Len(p.lines["First"]) THEN p
     ELSE LET reprieved == Reprieve(p) IN ReprieveRest(reprieved)
 
-\* new_app_group_creatable: gives out what capacity there is.
+\* new_app_group_creatable: grants capacity to the groups in the lines.
 GiveOut(p) ==
     IF p.closed THEN p
     ELSE LET first == FirstLine(p)
@@ -378,12 +377,12 @@ GiveOut(p) ==
          IN  ReprieveRest(replaced)
 
 (***************************************************************************)
-(* Settle: everybody who can now proceed is given what he waits for (E17). *)
+(* Settle: grants sessions and capacity in order of arrival (E17).         *)
 (***************************************************************************)
 
 EndBackOff(p, g) == [p EXCEPT !.groups[g].backOff = None, !.backingOff = Without(@, g)]
 
-\* Removes what is remembered of a group that was detached and that nothing needs any more.
+\* Removes a group that was detached by name and is unused.
 ForgetIfUnused(p, g) ==
     LET group == p.groups[g]
         drains == \E x \in Elements(p.draining) : p.procs[x].group = g
@@ -400,8 +399,8 @@ Settle(p, g) ==
         given == GiveOut(reconsidered)
     IN  ForgetIfUnused(given, g)
 
-\* A draining process has no session left, or its time is up. Who still has a session with it will find
-\* that out.
+\* Ends a drain: the process has no session left, or its deadline has passed. A client that still has a
+\* session loses its reference.
 EndDrain(p, x) ==
     LET g == p.procs[x].group
         gone == [p EXCEPT
@@ -415,8 +414,8 @@ EndDrain(p, x) ==
 (* Detach and restart.                                                     *)
 (***************************************************************************)
 
-\* The spawn in flight is nobody's any more. Nothing is joined (E2); its reservation stays until it has
-\* ended, for its process lives (E12).
+\* Cancels the group's spawn without a join (E2). Its reservation stays until the spawn ends, because a
+\* process may already live (E12).
 GiveUpSpawn(p, g) ==
     CASE p.groups[g].spawning = "no" -> p
       [] p.groups[g].spawning = "one more" ->
@@ -431,23 +430,22 @@ DetachAll(p, g) ==
              detached == DetachProcess(p, oldest)
          IN  DetachAll(detached, g)
 
-\* detach_group_without_lock: oldest first; gets that wait go on waiting, for what comes after.
+\* detach_group_without_lock: oldest first. Waiting gets keep waiting for a new process.
 DetachGroup(p, g) == LET detached == DetachAll(p, g) IN GiveUpSpawn(detached, g)
 
-\* Forgets what the group has learnt: its failures, and what it saw of its restart file.
+\* Clears the group's failures, back-off and restart file.
 BeginAnew(p, g) ==
     [EndBackOff(p, g) EXCEPT !.groups[g].failures = 0, !.groups[g].lastError = FALSE,
                              !.groups[g].reload = FALSE, !.groups[g].seen = "never"]
 
-\* Detaches the group under its own name (E6) and forgets it; those who wait are served by what comes
-\* after.
+\* Detaches the group under its own name (E6) and forgets it. The next processes serve the waiting gets.
 DetachedByName(p, g) ==
     LET detached == DetachGroup(p, g)
         anew == BeginAnew(detached, g)
         forgotten == [anew EXCEPT !.groups[g].forgotten = (p.groups[g].queue = <<>>)]
     IN  Settle(forgotten, g)
 
-\* Replaces the group's processes by ones with the new code: all at once, or one by one (E34).
+\* Replaces the group's processes by processes with the new code: all at once, or one by one (E34).
 Restart(p, g) ==
     LET quiet == EndBackOff(p, g)
         old == [quiet EXCEPT
@@ -462,7 +460,7 @@ Restart(p, g) ==
 (* Checkout.                                                               *)
 (***************************************************************************)
 
-\* There is no process for it: the get waits, and what the group needs is seen to by Settle.
+\* No process has room: the get waits, and Settle orders the spawn that the group needs.
 Wait(p, c, g, waits) ==
     IF Size(p, g) = 0 /\ BacksOff(p, g) THEN p                                  \* fails (E27)
     ELSE IF ~waits THEN LET asked == SpawnIfAllowed(p, g) IN Settle(asked, g)   \* would block
@@ -470,9 +468,9 @@ Wait(p, c, g, waits) ==
     ELSE LET queued == [p EXCEPT !.groups[g].queue = Append(@, c), !.clients[c].at = "waits"]
          IN  Settle(queued, g)
 
-\* The least busy process with room; else a place in the queue. Nobody is overtaken (E17): while a get
-\* waits, no process of its group has room (InvExactWakeUp). If all are active, one is used, and an extra
-\* process spawned if that is allowed.
+\* Takes the least busy process with room, or joins the queue. This overtakes no waiting get (E17): while
+\* one waits, no process of its group has room (InvExactWakeUp). If all processes are active, one is used,
+\* and another is spawned if allowed.
 Choose(p, c, g, waits) ==
     LET x == Select(p, g) IN
     IF x = Nobody THEN Wait(p, c, g, waits)
@@ -496,7 +494,7 @@ Checkout(p, c, g, waits) ==
 (* The end of a spawn: spawner_thread_callback.                            *)
 (***************************************************************************)
 
-\* Identifiers are 1..n when a step begins, and the newcomer is the youngest.
+\* Identifiers are 1..n when a step begins, and the new process is the youngest.
 Attach(p, g) ==
     LET x == Len(p.procs) + 1
         new == [group |-> g, sessions |-> 0, processed |-> 0, idleFor |-> 0, outdated |-> FALSE,
@@ -505,24 +503,24 @@ Attach(p, g) ==
         first == Insert(here, x, "front")
     IN  Refresh(first, g)
 
-\* Attaches the process, if there is still room for it: max or max_per_app may have been lowered.
+\* Attaches the process if there is still room: max or max_per_app may have been lowered.
 Welcome(p, g, what) ==
     LET well == [p EXCEPT !.groups[g].failures = 0, !.groups[g].reload = FALSE,
                           !.groups[g].lastError = FALSE]
     IN  IF what = "replacement" /\ Outdated(p, g) # {}
-        THEN LET attached == Attach(well, g)    \* in this order the group is never without a process
+        THEN LET attached == Attach(well, g)    \* attach first: the group is never without a process
              IN  DetachProcess(attached, Lowest(Elements(p.groups[g].list)))
         ELSE IF Count(p) + Reserved(p) < p.max /\ ~IsCapped(p, g) THEN Attach(well, g)
         ELSE well
 
 RECURSIVE Doubled(_, _)
 Doubled(time, times) == IF times = 0 THEN time ELSE Doubled(2 * time, times - 1)
-\* For how long a group backs off after so many failures in a row: doubled each time, up to the cap.
+\* The back-off after this number of failures in a row: it doubles each time, up to the cap.
 BackOff(n) == AtMost(Doubled(BackOffFirst, n - 1), BackOffCap)
-\* Failures are counted up to where the back-off grows no more.
+\* Failures are counted up to the longest back-off.
 Enough == Lowest({n \in 1..16 : BackOff(n) = BackOff(n + 1)})
 
-\* The group backs off; its healthy processes stay (E26).
+\* Lets the group back off; its healthy processes stay (E26).
 SpawnFailed(p, g) ==
     LET failures == AtMost(p.groups[g].failures + 1, Enough) IN
     [p EXCEPT !.groups[g].failures = failures, !.groups[g].lastError = TRUE,
@@ -538,7 +536,7 @@ SpawnHasEnded(p, g, well) ==
 (* The end of a session: session_has_been_closed.                          *)
 (***************************************************************************)
 
-\* Whether a process that has become less busy can be of use to anybody.
+\* Whether a get or a group can use a process that has become less busy.
 IsOfUse(p, g) == p.groups[g].queue # <<>> \/ p.lines["First"] # <<>>
 
 EndsDraining(p, x) ==
@@ -552,7 +550,7 @@ EndsAttached(p, x, fails) ==
             !.procs[x].sessions = @ - 1,
             !.procs[x].processed = IF MaxRequests > 0 /\ ~fails THEN @ + 1 ELSE @]
         idle == fewer.procs[x].sessions = 0
-        \* The text's move_to_front, if it is idle; else it waits its turn among its equals.
+        \* The pseudocode's move_to_front for an idle process; a busy one goes behind its equals.
         placed == Insert(fewer, x, IF idle THEN "front" ELSE "back")
         back == IF idle THEN [placed EXCEPT !.inactive = Append(@, x)] ELSE placed
     IN  IF fails \/ (idle /\ Retires(back, x))
@@ -575,7 +573,7 @@ IdleTooLong(p) ==
     IF MaxIdleTime > 0 /\ Unprotected(p) # <<>> THEN p.procs[Head(Unprotected(p))].idleFor >= MaxIdleTime
     ELSE FALSE
 DrainsTooLong(p) == IF p.draining # <<>> THEN p.procs[Head(p.draining)].left = 0 ELSE FALSE
-\* Back-offs end in the order of their ends, then of their lengths, then as they began.
+\* Back-offs end in the order of their deadlines, then lengths, then beginnings.
 BackOffOrder(p, g) == p.groups[g].backOff * 16 + AtLeast(p.groups[g].failures - 1, 0)
 BackedOff(p) == SelectSeq(p.backingOff, LAMBDA g : p.groups[g].backOff = 0)
 NextBackedOff(p) ==
@@ -599,7 +597,7 @@ CleanBackOffs(p) ==
              quiet == EndBackOff(p, g)
              settled == Settle(quiet, g)
          IN  CleanBackOffs(settled)
-\* One pass does what is due.
+\* One pass does all work that is due.
 Cleaned(p) ==
     LET idle == CleanIdle(p)
         drained == CleanDrains(idle)
@@ -613,11 +611,11 @@ Later(p) == [p EXCEPT
         [@[g] EXCEPT !.backOff = IF @ = None THEN None ELSE AtLeast(@ - 1, 0)]]]
 
 (***************************************************************************)
-(* The limits, and the end of the pool.                                    *)
+(* The limits, and closing the pool.                                       *)
 (***************************************************************************)
 
 RECURSIVE Uncap(_, _), CloseGroups(_, _), SettleGroups(_, _)
-\* Who was capped and is no more leaves this line; who still is goes back to it (E20).
+\* A group that is still capped goes back to this line; any other leaves it (E20).
 Uncap(p, n) ==
     IF n = 0 \/ p.lines["Capped"] = <<>> THEN p
     ELSE LET g == Head(p.lines["Capped"])
@@ -625,7 +623,7 @@ Uncap(p, n) ==
              reconsidered == Reconsider(left, g)
          IN  Uncap(reconsidered, n - 1)
 
-\* The pool takes no more gets, and lets go of everything (E32).
+\* Closes the pool: fails waiting and later gets, and detaches every group (E32).
 CloseGroups(p, n) ==
     IF n > Cardinality(Groups) THEN p
     ELSE IF ~p.groups[n].known THEN CloseGroups(p, n + 1)
@@ -638,7 +636,7 @@ SettleGroups(p, known) ==
     ELSE LET settled == Settle(p, Lowest(known)) IN SettleGroups(settled, known \ {Lowest(known)})
 
 (***************************************************************************)
-(* The end of each step: nothing that no longer matters is kept.           *)
+(* The end of each step drops what no longer matters.                      *)
 (***************************************************************************)
 
 RECURSIVE SortedFrom(_, _, _)
@@ -646,11 +644,11 @@ SortedFrom(s, key, rest) ==
     IF rest = {} THEN <<>>
     ELSE LET least == Lowest(rest)
          IN  SelectSeq(s, LAMBDA x : key[x] = least) \o SortedFrom(s, key, rest \ {least})
-\* The same elements, sorted by their keys; equals stay as they stand.
+\* Sorts by key; the sort is stable.
 Sorted(s, key) == SortedFrom(s, key, {key[x] : x \in Elements(s)})
 
 RECURSIVE InOrder(_, _)
-\* Identifiers by group; within a group the attached by age, then those that drain by deadline.
+\* Renumbers by group: attached processes by age, then draining ones by deadline.
 InOrder(p, g) ==
     LET ids == {x \in DOMAIN p.procs : p.procs[x].group = g /\ ~p.procs[x].detached}
         seq == IF ids = {} THEN <<>> ELSE SelectSeq([i \in 1..Highest(ids) |-> i], LAMBDA x : x \in ids)
@@ -658,7 +656,7 @@ InOrder(p, g) ==
     IN  IF g > Cardinality(Groups) THEN <<>> ELSE seq \o drain \o InOrder(p, g + 1)
 
 Canonical(p) ==
-    LET \* Where no time passes, it does not matter who began to drain first.
+    LET \* Unless time passes, the order of the drains has no effect.
         first == [x \in Elements(p.draining) |-> Lowest({c \in Clients : p.clients[c].process = x})]
         surplus == [g \in Groups |-> p.groups[g].surplus]
         backOff == [g \in Groups |-> BackOffOrder(p, g)]
@@ -677,7 +675,7 @@ Canonical(p) ==
                 ELSE [p.clients[c] EXCEPT !.process = name[@]]],
             !.bySurplus = Sorted(@, surplus),
             !.backingOff = Sorted(@, backOff),
-            \* What max was lowered below may only fall, until it is within max again.
+            \* A number above a lowered max may only fall, until it is within max again.
             !.ceiling = AtLeast(p.max, AtMost(@, Count(p) + Reserved(p))),
             !.liveCeiling = AtLeast(LiveLimit(p), AtMost(@, Live(p)))]
 
@@ -693,7 +691,7 @@ Get(c, g) ==
 TryGet(c, g) ==
     /\ TryGets /\ pool.clients[c].at = "out" /\ ~pool.closed
     /\ Becomes(Checkout(pool, c, g, FALSE))
-GiveUp(c) ==    \* its group may have stood in line for this get alone (E16, E19)
+GiveUp(c) ==    \* the group may have stood in a line only for this get (E16, E19)
     /\ GivesUp /\ pool.clients[c].at = "waits"
     /\ LET g == CHOOSE g \in Groups : c \in Elements(pool.groups[g].queue)
        IN  Becomes(Settle(Out(pool, c), g))
@@ -704,11 +702,11 @@ SessionFails(c) ==
     /\ SessionsFail /\ pool.clients[c].at = "has"
     /\ Becomes(SessionEnds(pool, c, TRUE))
 
-\* A spawn that its group waits for ends, well or not.
+\* A spawn that its group waits for succeeds or fails.
 SpawnEnds(g) ==
     /\ pool.groups[g].spawning # "no"
     /\ \E well \in (IF SpawnsFail THEN BOOLEAN ELSE {TRUE}) : Becomes(SpawnHasEnded(pool, g, well))
-\* A spawn that nobody waits for ends, no matter how: its process is disposed of (E12).
+\* A cancelled spawn ends: its process, if any, is shut down (E12).
 UnwantedEnds(g) ==
     \/ /\ pool.groups[g].unwanted.more > 0
        /\ Becomes(Settle([pool EXCEPT !.groups[g].unwanted.more = @ - 1], g))
@@ -756,9 +754,9 @@ Next ==
     \/ Clean
 
 (***************************************************************************)
-(* Fairness. Sessions close, spawns end, well or not, time passes, the     *)
-(* cleaner runs. Gets, failures, restarts, detaches, giving up and changes *)
-(* of limits need never happen.                                            *)
+(* Fairness. Sessions close, spawns end with success or failure, time      *)
+(* passes, the cleaner runs. Gets, failures, restarts, detaches, giving up *)
+(* and changes of limits need never happen.                                *)
 (***************************************************************************)
 
 FairSpawns == \A g \in Groups : WF_pool(SpawnEnds(g)) /\ WF_pool(UnwantedEnds(g))
@@ -766,100 +764,99 @@ FairTime == WF_pool(Tick) /\ WF_pool(Clean)
 FairSessions == \A c \in Clients : WF_pool(CloseSession(c))
 
 Spec == Init /\ [][Next]_pool /\ FairSpawns /\ FairTime /\ FairSessions
-\* The same, where whoever has a session may keep it for ever.
+\* The same, but a client may keep its session for ever.
 SpecKept == Init /\ [][Next]_pool /\ FairSpawns /\ FairTime
 
 (***************************************************************************)
-(* Invariants, in the order of invariants.rs.                              *)
+(* Invariants, in the order of invariants.rs, which has their sentences.   *)
 (***************************************************************************)
 
 All == DOMAIN pool.procs
 ListOf(g) == pool.groups[g].list
 IsSorted(s, Key(_)) == \A i \in 1..(Len(s) - 1) : Key(s[i]) <= Key(s[i + 1])
 
-\* INV-GROUP-NAME: a group's processes say that they belong to it
+\* INV-GROUP-NAME
 InvGroupName == \A g \in Groups : \A x \in Elements(ListOf(g)) : pool.procs[x].group = g
-\* INV-GROUP-ORDER: in a group no idle process comes after an active one
+\* INV-GROUP-ORDER
 InvGroupOrder == \A g \in Groups : IsSorted(ListOf(g), LAMBDA x : AtMost(pool.procs[x].sessions, 1))
-\* INV-GROUP-SORTED: a group's processes are ranked by their sessions, those with room first
+\* INV-GROUP-SORTED
 InvGroupSorted == \A g \in Groups : IsSorted(ListOf(g), LAMBDA x : Rank(pool, x))
-\* INV-GROUP-ACCESSIBLE: every group is found under its name, and only there
+\* INV-GROUP-ACCESSIBLE
 InvGroupAccessible == \A g \in Groups : pool.groups[g].known \/ ListOf(g) = <<>>
-\* INV-PROCESS-IDLE: a process is in inactive_apps exactly if it has no session and is not detached
+\* INV-PROCESS-IDLE
 InvProcessIdle == \A x \in All :
     (pool.procs[x].sessions = 0 /\ ~pool.procs[x].detached) <=> x \in Elements(pool.inactive)
-\* INV-PROCESS-ACCESSIBLE: a process is in its group exactly if it is not detached
+\* INV-PROCESS-ACCESSIBLE
 InvProcessAccessible == \A x \in All :
     ~pool.procs[x].detached <=> \E g \in Groups : x \in Elements(ListOf(g))
-\* INV-PROCESS-HERE: no process of the pool's data is marked as gone
+\* INV-PROCESS-HERE
 InvProcessHere ==
     /\ \A g \in Groups : Elements(ListOf(g)) \subseteq All
     /\ Elements(pool.inactive) \cup Elements(pool.draining) \cup Elements(pool.condemned) \subseteq All
     /\ \A c \in Clients : pool.clients[c].at = "has" <=> pool.clients[c].process \in All
-\* INV-INACTIVE-SIZE: inactive_apps holds count - active processes
+\* INV-INACTIVE-SIZE
 InvInactiveSize == Len(pool.inactive) = Count(pool) - Active(pool)
-\* INV-INACTIVE-IDLE: what is in inactive_apps is attached and has no session
+\* INV-INACTIVE-IDLE
 InvInactiveIdle == \A x \in Elements(pool.inactive) :
     /\ pool.procs[x].sessions = 0 /\ ~pool.procs[x].detached
     /\ x \in Elements(ListOf(pool.procs[x].group))
-\* INV-INACTIVE-ORDER: inactive_apps is ordered by last_used
+\* INV-INACTIVE-ORDER
 InvInactiveOrder == IsSorted(pool.inactive, LAMBDA x : -pool.procs[x].idleFor)
-\* INV-CAPACITY: count + reserved <= max, unless max was lowered (E3)
+\* INV-CAPACITY
 InvCapacity == Count(pool) + Reserved(pool) <= AtLeast(pool.max, pool.ceiling)
-\* INV-LIVE: what lives is at most max + max_draining, unless max was lowered (E25)
+\* INV-LIVE
 InvLive == Live(pool) <= AtLeast(LiveLimit(pool), pool.liveCeiling)
-\* INV-DRAINING: a draining process is detached, has sessions, and is counted by its group, which is known (E13)
+\* INV-DRAINING
 InvDraining ==
     /\ \A x \in Elements(pool.draining) :
         /\ pool.procs[x].detached /\ pool.procs[x].sessions > 0
         /\ pool.groups[pool.procs[x].group].known
     /\ Cardinality({x \in All : pool.procs[x].detached}) = Len(pool.draining)
-\* INV-CONCURRENCY: no process has more sessions than it takes
+\* INV-CONCURRENCY
 InvConcurrency == \A x \in All : Concurrency = 0 \/ pool.procs[x].sessions <= Concurrency
-\* INV-MAX-REQUESTS: no process is given more sessions than max_requests (E14)
+\* INV-MAX-REQUESTS
 InvMaxRequests == \A x \in All :
     MaxRequests = 0 \/ pool.procs[x].processed + pool.procs[x].sessions <= MaxRequests
-\* INV-IDENTIFIER: attached processes, and no others, are found by their identifiers
+\* INV-IDENTIFIER
 InvIdentifier ==
     /\ All = 1..Cardinality(All)
     /\ \A g \in Groups : Cardinality(Elements(ListOf(g))) = Len(ListOf(g))
-\* INV-WAITING: waiting is the number of gets in the groups' queues (E16)
+\* INV-WAITING
 InvWaiting == \A c \in Clients :
     pool.clients[c].at = "waits" <=>
         Cardinality({g \in Groups : c \in Elements(pool.groups[g].queue)}) = 1
-\* INV-EXACT-WAKE-UP: no get waits while its group has a process with room (E17, E21)
+\* INV-EXACT-WAKE-UP
 InvExactWakeUp == \A g \in Groups : pool.groups[g].queue = <<>> \/ Select(pool, g) = Nobody
-\* INV-WAIT-HAS-CAUSE: a get that waits has a process, a spawn or a place in line to wait for (E21)
+\* INV-WAIT-HAS-CAUSE
 InvWaitHasCause == \A g \in Groups :
     \/ pool.groups[g].queue = <<>> \/ ListOf(g) # <<>>
     \/ pool.groups[g].spawning # "no" \/ StandsIn(pool, g) = "First"
-\* INV-CONDEMNED: condemned processes are attached, have sessions, and are no more than starving groups (E18)
+\* INV-CONDEMNED
 InvCondemned ==
     /\ \A x \in Elements(pool.condemned) :
         pool.procs[x].condemned /\ ~pool.procs[x].detached /\ pool.procs[x].sessions > 0
     /\ Cardinality({x \in All : pool.procs[x].condemned}) = Len(pool.condemned)
     /\ Len(pool.condemned) <= Len(pool.lines["First"])
-\* INV-BACK-OFF: a group that backs off has an error, and without a process nobody waits for it (E27)
+\* INV-BACK-OFF
 InvBackOff == \A g \in Groups :
     /\ BacksOff(pool, g) <=> g \in Elements(pool.backingOff)
     /\ BacksOff(pool, g) =>
         pool.groups[g].lastError /\ (ListOf(g) # <<>> \/ pool.groups[g].queue = <<>>)
-\* INV-WANT: every group stands in the line that its state asks for
+\* INV-WANT
 InvWant == \A g \in Groups :
     /\ \/ StandsIn(pool, g) = Wants(pool, g)
-       \* That max_per_app was lowered is found when its turn comes.
+       \* A lowered max_per_app is noticed when the group's turn comes.
        \/ StandsIn(pool, g) = "More" /\ Wants(pool, g) = "Capped"
     /\ Cardinality({line \in Lines : g \in Elements(pool.lines[line])}) <= 1
-\* INV-CLOSED: a closed pool has no process and no waiter, and no group stands in a line (E32)
+\* INV-CLOSED
 InvClosed == pool.closed =>
     /\ Count(pool) = 0 /\ \A g \in Groups : pool.groups[g].queue = <<>>
     /\ \A line \in Lines : pool.lines[line] = <<>>
 
-\* Beyond these, of states: PROP-SESSIONS: a process has as many sessions as there are clients that have
-\* one with it (E16)
+\* PROP-SESSIONS, a step property there
 InvSessions == \A x \in All :
     pool.procs[x].sessions = Cardinality({c \in Clients : pool.clients[c].process = x})
-\* No deadlock: while a get waits, something that the system does of itself can happen.
+\* No deadlock: while a get waits, the system itself can take an action.
 InvNoDeadlock ==
     (\E c \in Clients : pool.clients[c].at = "waits") =>
         \/ \E c \in Clients : pool.clients[c].at \in {"has", "lost"}
@@ -867,33 +864,30 @@ InvNoDeadlock ==
         \/ TimePasses /\ (pool.backingOff # <<>> \/ pool.draining # <<>> \/ Unprotected(pool) # <<>>)
 
 (***************************************************************************)
-(* What comes about in the end. Each says what it assumes of the constants.*)
+(* Liveness, and what each property assumes; properties.rs has the rest.   *)
 (***************************************************************************)
 
-\* PROP-EVERY-GET-ENDS: every get that waits ends, with a session or an error. Spawns may fail for ever;
-\* restarts, detaches and changes of limits do not happen.
+\* PROP-EVERY-GET-ENDS. Spawns may fail for ever; restarts, detaches and changes of limits do not happen.
 EveryGetEnds == \A c \in Clients : pool.clients[c].at = "waits" ~> pool.clients[c].at # "waits"
 
-\* PROP-NO-GROUP-STARVES: a group without processes that somebody waits for gets one, or its gets end.
+\* PROP-NO-GROUP-STARVES. The same.
 Starves(g) == ListOf(g) = <<>> /\ pool.groups[g].queue # <<>>
 NoGroupStarves == \A g \in Groups : Starves(g) ~> ~Starves(g)
 
-\* PROP-MINIMUM-REFILLED: a group below its minimum comes up to it, as long as there is room. Spawns do
-\* not fail, and there is no max_requests.
+\* PROP-MINIMUM-REFILLED. Spawns do not fail, and there is no max_requests.
 BelowMinimum(g) ==
     /\ pool.groups[g].known /\ ~pool.groups[g].forgotten /\ ~pool.closed
     /\ ~IsCapped(pool, g) /\ (pool.groups[g].spawning # "no" \/ MayReserve(pool))
     /\ Size(pool, g) < MinOf(g)
 MinimumRefilled == \A g \in Groups : BelowMinimum(g) ~> ~BelowMinimum(g)
 
-\* PROP-RESTART-ENDS: a rolling restart replaces every outdated process, once no more restart files are
-\* touched. Spawns do not fail, and there is room for a successor.
+\* PROP-RESTART-ENDS. From some time on restart files are not touched; spawns do not fail, and there is
+\* room for a successor.
 RestartEnds ==
     <>[](\A g \in Groups : pool.groups[g].seen # "older") =>
         \A g \in Groups : []<>(Outdated(pool, g) = {})
 
-\* PROP-DRAIN-ENDS: a process that drains is gone in the end, though its sessions do not close. Time
-\* passes. Of SpecKept.
+\* PROP-DRAIN-ENDS. Time passes; sessions need not close (SpecKept).
 Drains(c) == pool.clients[c].at = "has" /\ pool.procs[pool.clients[c].process].detached
 DrainEnds == \A c \in Clients : Drains(c) ~> ~Drains(c)
 ================================================================================

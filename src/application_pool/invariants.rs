@@ -14,37 +14,37 @@ use std::collections::HashSet;
 impl<S: Spawner> State<S> {
     /// In the order of the pseudocode, then in that of the errata.
     pub(crate) const INVARIANTS: &'static [Invariant<Self>] = invariants! {
-        "INV-GROUP-NAME" "a group's processes say that they belong to it" group_name;
-        "INV-GROUP-ORDER" "in a group no idle process comes after an active one" group_order;
-        "INV-GROUP-SORTED" "a group's processes are ranked by their sessions, those with room first" group_sorted;
+        "INV-GROUP-NAME" "every process in a group's list records that group as its own" group_name;
+        "INV-GROUP-ORDER" "in a group's list, idle processes come before busy ones" group_order;
+        "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, then full ones, then retiring ones" group_sorted;
         "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes" group_size;
         "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there" group_accessible;
         "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached" process_idle;
-        "INV-PROCESS-ACCESSIBLE" "a process is in its group exactly if it is not detached" process_accessible;
-        "INV-PROCESS-HERE" "no process of the pool's data is marked as gone" process_here;
-        "INV-SIZE-WITHIN-COUNT" "no group is larger than the pool" size_within_count;
+        "INV-PROCESS-ACCESSIBLE" "a process is in its group's list exactly if it is not detached" process_accessible;
+        "INV-PROCESS-HERE" "no process in the pool's data is marked as gone" process_here;
+        "INV-SIZE-WITHIN-COUNT" "no group's size exceeds count" size_within_count;
         "INV-COUNT" "count is the sum of the groups' sizes" count;
         "INV-ACTIVE" "active is the number of attached processes with sessions, and at most count" active;
         "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes" inactive_size;
-        "INV-INACTIVE-IDLE" "each process in inactive_apps is attached and has no session" inactive_idle;
+        "INV-INACTIVE-IDLE" "every process in inactive_apps is attached and has no session" inactive_idle;
         "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used" inactive_order;
         "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)" capacity;
-        "INV-LIVE" "at most max + max_draining processes live, unless max was lowered (E25)" live;
-        "INV-RESERVED" "there is one reservation for each spawn in flight, and its group is known (E3, E11)" reserved;
+        "INV-LIVE" "at most max + max_draining processes and spawns are alive, unless max was lowered (E25)" live;
+        "INV-RESERVED" "each spawn in flight holds one reservation, each reservation belongs to one spawn, and its group is known (E3, E11)" reserved;
         "INV-SPAWNING" "a group that is spawning has a spawn in flight" spawning;
         "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group, which is known (E13)" draining;
-        "INV-CONCURRENCY" "no process has more sessions than it takes" concurrency;
+        "INV-CONCURRENCY" "no process has more sessions than its concurrency allows" concurrency;
         "INV-MAX-REQUESTS" "no process is given more sessions than max_requests (E14)" max_requests;
-        "INV-IDENTIFIER" "attached processes, and no others, are found by their identifiers" identifier;
+        "INV-IDENTIFIER" "an identifier finds its process exactly while the process is attached" identifier;
         "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)" waiting;
         "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
-        "INV-WAIT-HAS-CAUSE" "a get that waits has a process, a spawn or a place in line to wait for (E21)" wait_has_cause;
-        "INV-CONDEMNED" "marked processes are attached, have sessions, and are at most as many as starving groups (E18)" marked;
-        "INV-BACK-OFF" "a group that backs off has an error, and without a process it has no waiter (E27)" back_off;
+        "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)" wait_has_cause;
+        "INV-CONDEMNED" "processes marked for eviction are attached and busy, and at most as many as groups that want their first process (E18)" marked;
+        "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process (E27)" back_off;
         "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
         "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;
-        "INV-WANT" "every group is in the list that its state asks for" want;
-        "INV-CLOSED" "a closed pool has no process and no waiter, and each of its lists of groups is empty (E32)" closed;
+        "INV-WANT" "every group stands in the line that its state asks for" want;
+        "INV-CLOSED" "a closed pool has no process and no waiting get, and no group stands in a line (E32)" closed;
     };
 
     /// After `max` was lowered, what exceeds it may only become less, until it is within `max` again.

@@ -97,7 +97,7 @@ impl Machine {
 
     fn apply(&mut self, action: Action) -> Ret {
         self.pool.apply(&action);
-        for event in &self.pool.told {
+        for event in &self.pool.events {
             if let Event::Failed { client, why } = *event {
                 self.failed[client] = Some(why);
             }
@@ -177,7 +177,7 @@ impl SequentialSpec for Machine {
                 let result = if well { SpawnResult::Process } else { SpawnResult::Error };
                 self.apply(Action::SpawnEnds { ticket, result });
                 let is_attached = |event: &Event| matches!(event, Event::Attached { .. });
-                Ret::Attached(self.pool.told.iter().any(is_attached))
+                Ret::Attached(self.pool.events.iter().any(is_attached))
             }
             Op::Detach { process } => {
                 let attached = self.pool.find(process).is_some_and(|p| !p.detached);

@@ -325,20 +325,20 @@ impl SideBySide {
         let reloads = |spec: &pool::Pool, group: usize| spec.groups[group].reload_pending;
         let before: Vec<bool> = (0..self.options.len()).map(|g| reloads(&self.spec, g)).collect();
         self.spec.apply(&action);
-        for (at, event) in self.spec.told.iter().enumerate() {
+        for (at, event) in self.spec.events.iter().enumerate() {
             let Event::SpawnBegun { group, ticket, .. } = *event else { continue };
             // An order records whether it reloads when it is given. A restart later in the step
             // cancels it.
-            let restarts_later = self.spec.told[at..].contains(&Event::Restarting { group });
+            let restarts_later = self.spec.events[at..].contains(&Event::Restarting { group });
             let reload = if restarts_later { before[group] } else { reloads(&self.spec, group) };
             if reload {
                 self.reported.reloads(ticket);
             }
         }
-        for event in &self.spec.told {
+        for event in &self.spec.events {
             self.reported.add(&self.spec, event);
         }
-        for event in &self.spec.told {
+        for event in &self.spec.events {
             if let Event::Failed { client, why } = *event {
                 self.failed[client] = Some(why);
             }
