@@ -75,3 +75,4 @@ pub use periodic_executor::{
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 #[path = "../models/mod.rs"]
 mod models;
+//

@@ -3,7 +3,7 @@
 //! A module is a file. It depends on the module that defines a name it mentions: names are followed through
 //! imports and re-exports, so that a `pub use` adds no edge. Tests do not count.
 
-use crate::{Outcome, tracked_files};
+use crate::{Outcome, say, tracked_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -19,14 +19,14 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let count: usize = edges.values().map(BTreeSet::len).sum();
     if !only_cycles {
         for (name, used) in &edges {
-            println!("{name} -> {}", used.iter().cloned().collect::<Vec<_>>().join(", "));
+            say(&format!("{name} -> {}", used.iter().cloned().collect::<Vec<_>>().join(", ")));
         }
-        println!();
+        say("");
     }
     let cycles = components(&edges);
-    println!("{} modules, {count} edges, {} cycles", modules.len(), cycles.len());
+    say(&format!("{} modules, {count} edges, {} cycles", modules.len(), cycles.len()));
     for cycle in &cycles {
-        println!("cycle of {}: {}", cycle.len(), cycle.join(", "));
+        say(&format!("cycle of {}: {}", cycle.len(), cycle.join(", ")));
     }
     Ok(())
 }
@@ -37,7 +37,7 @@ type Path = Vec<String>;
 #[derive(Default)]
 struct Module {
     children: BTreeSet<String>,
-    /// What the imports and re-exports of this module call each path.
+    /// Maps each name that is imported or re-exported to its path.
     names: BTreeMap<String, Path>,
     /// The modules whose names are all imported.
     globs: Vec<Path>,

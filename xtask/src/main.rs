@@ -6,6 +6,7 @@ mod graph;
 mod prose;
 mod tokens;
 
+use std::io::Write;
 use std::process::{Command, ExitCode};
 
 /// A message says why a command failed.
@@ -128,6 +129,13 @@ fn help() {
     println!(
         "  ci        what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all"
     );
+}
+
+/// Prints a line, and ends quietly where the reader has gone, as `head` does.
+pub(crate) fn say(line: &str) {
+    if writeln!(std::io::stdout(), "{line}").is_err() {
+        std::process::exit(0);
+    }
 }
 
 /// Runs lines of bash up to the first that fails, with arguments for the last.

@@ -1,13 +1,16 @@
 //! Measures the prose of the tree, and lists references that lead nowhere.
 //!
-//! Three rates per 1,000 words of Rust docs and comments, for each top folder: sentences that begin with a
-//! relative pronoun instead of a subject, the words nobody, nothing and none, and sentences of doc comments
-//! above 25 words. The first two have goals. `src/execution` has a row of its own, beside its share in `src`.
+//! For each top folder it prints three rates per 1,000 words of Rust docs and comments:
+//! - sentences that begin with a relative pronoun instead of a subject (headless);
+//! - three words that turn a sentence round;
+//! - sentences of doc comments above 25 words.
 //!
-//! A reference dangles if it cites an erratum, invariant or property that `spec/src` does not define, a
-//! numbered rule, or a file that the tree does not have.
+//! The first two have goals. `src/execution` has a row of its own, beside its share in `src`.
+//!
+//! A reference dangles if it cites an erratum, invariant or property that `spec/src` does not define. So does
+//! a numbered rule, or a file that the tree does not have.
 
-use crate::{Outcome, tracked_files};
+use crate::{Outcome, say, tracked_files};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +37,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
         let rates = patterns.measure(&text, |line, kind, sentence| {
             if list && wanted(&path) {
-                println!("{path}:{line}: {kind}: {sentence}");
+                say(&format!("{path}:{line}: {kind}: {sentence}"));
             }
         });
         let top = path.split('/').next().unwrap_or(&path).to_owned();
@@ -43,23 +46,26 @@ pub(crate) fn run(args: &[String]) -> Outcome {
             rows.entry((*row).to_owned()).or_default().add(rates);
         }
     }
-    println!(
+    say(&format!(
         "{:<16} {:>7} {:>9} {:>21} {:>19}",
         "folder", "words", "headless", "nobody/nothing/none", "long doc sentences"
-    );
+    ));
     let mut above = Vec::new();
     for (folder, rates) in &rows {
         let [headless, negative, long] = rates.per_1000();
-        println!("{folder:<16} {:>7} {headless:>9.1} {negative:>21.1} {long:>19.1}", rates.words);
+        say(&format!(
+            "{folder:<16} {:>7} {headless:>9.1} {negative:>21.1} {long:>19.1}",
+            rates.words
+        ));
         let is_above = headless > MOST_HEADLESS || negative > MOST_NEGATIVE;
         if rates.words >= FEWEST_WORDS && is_above {
             above.push(folder.as_str());
         }
     }
-    println!("{:<16} {:>7} {MOST_HEADLESS:>9.1} {MOST_NEGATIVE:>21.1}", "goal: at most", "");
+    say(&format!("{:<16} {:>7} {MOST_HEADLESS:>9.1} {MOST_NEGATIVE:>21.1}", "goal: at most", ""));
     let dangling = dangling_references(&wanted)?;
     for reference in &dangling {
-        println!("{reference}");
+        say(reference);
     }
     match (above.is_empty(), dangling.len()) {
         (true, 0) => Ok(()),
