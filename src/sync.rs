@@ -15,6 +15,8 @@
 //!   steps aside for a moment, and looks again under the lock (`may_step_aside`).
 //! - every operation is noted, so that a failing execution can be read ([`trace`]).
 
+mod orderings;
+
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod native;
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
@@ -28,6 +30,8 @@ pub(crate) use {native::*, native_signals::*, native_waiting::*};
 mod modelled;
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 mod modelled_signals;
+#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+mod published;
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use {modelled::*, modelled_signals::*};
 

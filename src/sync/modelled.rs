@@ -5,9 +5,11 @@ use loom as rt;
 #[cfg(not(feature = "loom"))]
 use shuttle as rt;
 
+use super::orderings::{FLAG, GUESS, WORD_CHANGE};
+use super::published::{Published, Write};
 use super::trace::about_to;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::AcqRel;
 
 /// parking_lot's shape (no poisoning) over std's.
 #[derive(Debug)]
@@ -108,23 +110,26 @@ impl Flag {
         about_to("raise").done();
         // Not a store: beside the look's read-modify-write, loom lets a plain store be overtaken by
         // a look that came before it, and a look under the same lock then misses it.
-        self.0.fetch_or(true, Relaxed);
+        self.0.fetch_or(true, FLAG);
     }
     #[track_caller]
     pub(crate) fn is_raised(&self) -> bool {
         about_to("look").done();
         // Not a load: see the module's first lines.
-        self.0.fetch_or(false, Relaxed)
+        self.0.fetch_or(false, FLAG)
     }
 }
 
 /// A number that is changed without a lock, by read-modify-writes alone.
 #[derive(Debug)]
-pub(crate) struct Word(rt::sync::atomic::AtomicUsize);
+pub(crate) struct Word {
+    value: rt::sync::atomic::AtomicUsize,
+    published: Published,
+}
 
 impl Word {
     pub(crate) fn new(value: usize) -> Self {
-        Word(rt::sync::atomic::AtomicUsize::new(value))
+        Word { value: rt::sync::atomic::AtomicUsize::new(value), published: Published::default() }
     }
     /// No step: a wrong guess costs another try.
     pub(crate) fn guess(&self) -> usize {
@@ -133,17 +138,26 @@ impl Word {
     #[track_caller]
     pub(crate) fn exchange(&self, current: usize, new: usize) -> Result<usize, usize> {
         about_to("exchange").done();
-        self.0.compare_exchange(current, new, AcqRel, Acquire)
+        let write = Write::before_change();
+        let before = self.value.compare_exchange(current, new, WORD_CHANGE, GUESS)?;
+        self.published.changed(write);
+        Ok(before)
     }
     #[track_caller]
     pub(crate) fn fetch_or(&self, bits: usize) -> usize {
         about_to("fetch_or").done();
-        self.0.fetch_or(bits, AcqRel)
+        let write = Write::before_change();
+        let before = self.value.fetch_or(bits, WORD_CHANGE);
+        self.published.changed(write);
+        before
     }
     #[track_caller]
     pub(crate) fn swap(&self, new: usize) -> usize {
         about_to("swap").done();
-        self.0.swap(new, AcqRel)
+        let write = Write::before_change();
+        let before = self.value.swap(new, WORD_CHANGE);
+        self.published.changed(write);
+        before
     }
 }
 

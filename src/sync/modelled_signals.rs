@@ -10,6 +10,8 @@ use loom as rt;
 #[cfg(not(feature = "loom"))]
 use shuttle as rt;
 
+use super::orderings::{FLAGS_READ, FLAGS_UPDATE};
+use super::published::{Published, Write};
 use super::trace::about_to;
 use rt::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -22,20 +24,27 @@ use std::time::Instant;
 pub(crate) struct Flags {
     step: AtomicUsize,
     value: AtomicU32,
+    published: Published,
 }
 
 impl Flags {
     pub(crate) fn new(value: u32) -> Self {
-        Flags { step: AtomicUsize::new(0), value: AtomicU32::new(value) }
+        let (step, value) = (AtomicUsize::new(0), AtomicU32::new(value));
+        Flags { step, value, published: Published::default() }
     }
     #[track_caller]
     pub(crate) fn read(&self) -> u32 {
-        self.update(|value| value)
+        about_to("read").done();
+        self.step.fetch_add(1, FLAGS_READ);
+        self.published.seen();
+        self.value.load(Relaxed)
     }
     #[track_caller]
     pub(crate) fn update(&self, change: impl Fn(u32) -> u32) -> u32 {
         about_to("update").done();
-        self.step.fetch_add(1, AcqRel);
+        let write = Write::before_change();
+        self.step.fetch_add(1, FLAGS_UPDATE);
+        self.published.changed(write);
         // No other thread runs until this one takes its next step.
         let before = self.value.load(Relaxed);
         self.value.store(change(before), Relaxed);

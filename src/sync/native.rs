@@ -1,5 +1,6 @@
 //! The real thing: parking_lot's locks and the operating system's threads.
 
+use super::orderings::{FLAG, GUESS, WORD_CHANGE};
 pub(crate) use parking_lot::MutexGuard;
 pub(crate) use std::sync::{Arc, Weak};
 
@@ -65,11 +66,11 @@ impl Flag {
         Flag(std::sync::atomic::AtomicBool::new(value))
     }
     pub(crate) fn raise(&self) {
-        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.0.store(true, FLAG);
     }
     #[inline]
     pub(crate) fn is_raised(&self) -> bool {
-        self.0.load(std::sync::atomic::Ordering::Relaxed)
+        self.0.load(FLAG)
     }
 }
 
@@ -84,19 +85,18 @@ impl Word {
     /// What it may be: for a first try of [`exchange`](Self::exchange).
     #[inline]
     pub(crate) fn guess(&self) -> usize {
-        self.0.load(std::sync::atomic::Ordering::Relaxed)
+        self.0.load(GUESS)
     }
     /// Sets it to `new` if it is `current`; else says what it is.
     #[inline]
     pub(crate) fn exchange(&self, current: usize, new: usize) -> Result<usize, usize> {
-        use std::sync::atomic::Ordering::{AcqRel, Acquire};
-        self.0.compare_exchange_weak(current, new, AcqRel, Acquire)
+        self.0.compare_exchange_weak(current, new, WORD_CHANGE, GUESS)
     }
     pub(crate) fn fetch_or(&self, bits: usize) -> usize {
-        self.0.fetch_or(bits, std::sync::atomic::Ordering::AcqRel)
+        self.0.fetch_or(bits, WORD_CHANGE)
     }
     pub(crate) fn swap(&self, new: usize) -> usize {
-        self.0.swap(new, std::sync::atomic::Ordering::AcqRel)
+        self.0.swap(new, WORD_CHANGE)
     }
 }
 

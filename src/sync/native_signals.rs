@@ -1,9 +1,9 @@
 //! What signals without a lock: natively, atomics and the operating system's parking.
 
+use super::orderings::{FLAGS_READ, FLAGS_UPDATE, GUESS};
 use atomic_waker::AtomicWaker;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
@@ -18,15 +18,15 @@ impl Flags {
     }
     #[inline]
     pub(crate) fn read(&self) -> u32 {
-        self.0.load(Acquire)
+        self.0.load(FLAGS_READ)
     }
     /// Changes it, and gives back what it was. Takes no lock and allocates nothing.
     #[inline]
     pub(crate) fn update(&self, change: impl Fn(u32) -> u32) -> u32 {
-        let mut before = self.0.load(Acquire);
+        let mut before = self.0.load(GUESS);
         loop {
-            // Also where nothing changes: what one thread wrote before its update, the next one sees.
-            match self.0.compare_exchange_weak(before, change(before), AcqRel, Acquire) {
+            // Writes also where the value stays the same: the next update sees what this thread wrote before.
+            match self.0.compare_exchange_weak(before, change(before), FLAGS_UPDATE, GUESS) {
                 Ok(_) => return before,
                 Err(now) => before = now,
             }
