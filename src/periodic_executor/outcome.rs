@@ -1,4 +1,4 @@
-//! What a target answers, and how runs end.
+//! The results of calls, runs, joins and opens.
 
 use crate::clock::Deadline;
 use std::fmt;
@@ -6,17 +6,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a target wants next. From `()`: to go on. From `bool`, as in the source: whether to go on. From
-/// [`ControlFlow`]: to go on, or to stop.
+/// A target's answer: when to call it next.
+///
+/// A target may also return `()` (continue), `bool` (true: continue, false: stop) or [`ControlFlow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// To be called again after the executor's interval.
+    /// Call again after the executor's interval.
     Continue,
-    /// To be called again after this time, this once; but not before the minimum interval has passed.
+    /// Call again after this time, for this pause only. The minimum interval still holds.
     After(Duration),
-    /// To be called again when the executor is woken, and not before.
+    /// Call again when the executor is woken.
     Idle,
-    /// To be called no more, until the executor is opened again.
+    /// Stop. A later open starts a new run.
     Stop,
 }
 
@@ -27,8 +28,8 @@ impl From<()> for Flow {
 }
 
 impl From<bool> for Flow {
-    fn from(go_on: bool) -> Self {
-        if go_on { Flow::Continue } else { Flow::Stop }
+    fn from(goes_on: bool) -> Self {
+        if goes_on { Flow::Continue } else { Flow::Stop }
     }
 }
 
@@ -38,13 +39,13 @@ impl<B> From<ControlFlow<B>> for Flow {
     }
 }
 
-/// What came of one call of the target.
+/// The result of one call of the target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Verdict {
     Flow(Flow),
-    /// It is to be called again at a time that does not depend on when the call has ended.
+    /// Call again at this time, whenever the call ended.
     Until(Deadline),
-    /// The target that was referred to weakly is no more.
+    /// The weakly referenced target is gone.
     Gone,
 }
 
@@ -54,7 +55,7 @@ impl From<Flow> for Verdict {
     }
 }
 
-/// How a run ended: the executor's threads or tasks are runs, each from an open to its end.
+/// How a run ended.
 #[derive(Clone, Debug)]
 pub(super) enum Ended {
     Joined(Joined),
@@ -70,35 +71,37 @@ impl Ended {
     }
 }
 
-/// Why there was nothing more to wait for.
+/// Why a join returned without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Joined {
     /// The executor has never been opened.
     NeverOpened,
-    /// It was closed, or its last handle was dropped.
+    /// The executor was closed, or its last handle was dropped.
     Closed,
-    /// Its target said so: [`Flow::Stop`].
+    /// The target returned [`Flow::Stop`].
     Finished,
-    /// Its target, which it refers to weakly, is no more.
+    /// The weakly referenced target is gone.
     TargetGone,
-    /// Its thread or task could not be started, or the runtime has dropped its task. Whoever was told that it
-    /// is open while another could not start it, and once more could not, is told by this.
+    /// The thread or task could not be started, or the runtime dropped the task.
+    ///
+    /// A concurrent open may have returned success before the start failed; its caller sees the failure here.
     Abandoned,
-    /// It is its own thread or task that asks, which cannot wait for itself.
+    /// The executor's own thread or task called the join. It cannot wait for itself.
     Itself,
 }
 
-/// Why a join does not say that all is well.
+/// Why a join failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The run has not ended within the time given.
+    /// The run has not ended within the time-out.
     TimedOut,
-    /// The target panicked, or what its task needs of the runtime between two calls: its timer, or the clone of
-    /// a waker. This is what it said. The executor has stopped, and can be opened again.
+    /// The target panicked with this message, or the runtime's timer or waker between two calls.
+    ///
+    /// The executor has stopped and can be opened again.
     Panicked(Arc<str>),
-    /// The run has not ended, and the runtime's timer panicked, with this: whoever waits cannot be woken in time.
+    /// The runtime's timer panicked with this message, so the join cannot time out. The run has not ended.
     NoTimer(String),
 }
 
@@ -114,13 +117,13 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
-/// Why an executor could not be opened.
+/// Why an open failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Its registry has been shut down: nothing is opened any more.
+    /// The executor's registry was shut down and refuses every open.
     ShutDown,
-    /// Its thread could not be started, or the runtime does not take its task.
+    /// The thread could not be started, or the runtime refused the task. The reason is given.
     NotStarted(String),
 }
 
@@ -135,13 +138,13 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// What an executor is doing.
+/// The present activity of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// It is not open: never opened, or its last run has ended.
+    /// No run: the executor was never opened, or its last run has ended.
     Stopped,
-    /// It calls its target, is about to, or is about to sleep or to end.
+    /// The run is awake: it calls the target, or is about to call, to sleep or to end.
     Busy,
-    /// It sleeps between two calls.
+    /// The run sleeps between two calls.
     Asleep,
 }

@@ -1,11 +1,14 @@
-//! The executors that are open, and one shutdown of them all.
+//! The open executors, and one shutdown of all.
 //!
-//! The source's `_EXECUTORS` and `_shutdown_executors`. A run is entered when it is started and struck
-//! off when it ends; the registry refers to it weakly. Opening goes through the registry's lock, and
-//! a shutdown first forbids it, under the same lock, and then closes whoever is entered: an open
-//! came before that, and is closed, or after, and is refused. So what a shutdown has closed stays closed.
+//! An executor enters when a run starts and leaves when the run ends. The registry refers to it weakly. Each
+//! open holds the registry's lock. A shutdown first forbids opens, under the same lock, and then closes each
+//! entry. So an open that comes before the shutdown is closed by it, one that comes after is refused, and an executor
+//! that a shutdown has closed stays closed.
 //!
-//! Close, wake and the drops do not come here.
+//! Close, wake and the drops do not use the registry.
+//!
+//! # Origin
+//! PyMongo's `_EXECUTORS` and `_shutdown_executors`.
 
 use super::outcome::OpenError;
 use crate::clock::{Clock, Deadline};
@@ -15,17 +18,17 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
 
-/// An executor, as its registry sees it.
+/// An executor, as its registry and its owners see it.
 pub(super) trait Member: Send + Sync {
     fn name(&self) -> Arc<str>;
     fn close(&self);
-    /// Waits for its end; whether it came in time.
+    /// Waits for the end of the run. Returns whether it came in time.
     fn has_ended_by(&self, deadline: Deadline) -> bool;
 }
 
-/// Knows which of its executors are open, and shuts them down together. Clones are the same registry.
+/// Knows the open executors and shuts them down together. Clones are the same registry.
 ///
-/// Every executor is in the process's registry unless it is built with another one, or with none.
+/// An executor uses the process's registry, unless its builder names another one or none.
 ///
 /// ```
 /// use cabrank::{PeriodicExecutor, Registry};
@@ -56,11 +59,10 @@ struct Members {
 
 static OF_THE_PROCESS: LazyLock<Registry> = LazyLock::new(Registry::new);
 
-/// Shuts down all executors of the process's registry: [`Registry::shutdown`] of
-/// [`Registry::of_the_process`]. For the end of `main`.
+/// Shuts down all executors of the process's registry, for the end of `main`.
 ///
 /// # Errors
-/// Names the executors that have not ended in time.
+/// Names the executors that have not ended in time. See [`Registry::shutdown`].
 pub fn shutdown_all(timeout: Duration) -> Result<(), ShutdownError> {
     Registry::of_the_process().shutdown(timeout)
 }
@@ -72,50 +74,51 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// A registry of its own, with nobody in it.
+    /// Returns a new, empty registry.
     pub fn new() -> Self {
         Registry::with_clock(Clock::monotonic())
     }
-    /// The same, whose shutdowns' time-outs are told by `clock`. If that is a clock moved by hand, it has to
-    /// be that of the executors, too: it is they who are waited for.
+    /// Returns a new registry that measures the time-outs of its shutdowns by `clock`.
+    ///
+    /// A manual clock must be the executors' clock, too: its advance wakes a shutdown through them.
     pub fn with_clock(clock: Clock) -> Self {
         let members = Members { shut_down: false, runs: Slab::new() };
         Registry(Arc::new(Shared { members: Mutex::new(members), clock }))
     }
-    /// The registry of the process, in which executors are by default.
+    /// Returns the registry of the process, the default of every executor.
     pub fn of_the_process() -> Self {
         OF_THE_PROCESS.clone()
     }
 
-    /// How many executors are open.
+    /// Returns the number of open executors.
     pub fn len(&self) -> usize {
         self.0.members.lock().runs.len()
     }
-    /// Whether none is.
+    /// Returns whether no executor is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Closes every open executor, and refuses to open any from now on. Does not wait: to be followed
-    /// by joins, where those are futures.
+    /// Closes every open executor and refuses opens from now on. Does not wait.
+    ///
+    /// To wait without blocking a thread, join each executor afterwards.
     pub fn close(&self) {
         for executor in self.shut() {
             executor.close();
         }
     }
 
-    /// Closes every open executor, refuses to open any from now on, and waits for all of them, for
-    /// `timeout` in all. A call of a target that is under way is waited for. Whoever is called by a
-    /// target does not wait for that executor.
+    /// Closes every open executor, refuses opens from now on, and waits until all have ended.
     ///
-    /// This blocks the thread. On a thread that executors' tasks need, use [`close`](Self::close).
+    /// Waits for `timeout` in all, also for calls under way. A target that calls this does not wait for its own
+    /// executor. This blocks the thread: on a thread that executors' tasks need, use [`close`](Self::close).
     ///
     /// # Errors
-    /// Names the executors that have not ended in time. They are closed, and end after the call under way.
+    /// Names the executors that have not ended in time. They are closed and end after the call under way.
     pub fn shutdown(&self, timeout: Duration) -> Result<(), ShutdownError> {
         let deadline = self.0.clock.deadline(timeout);
         let executors = self.shut();
-        // All at once, then one after the other: they end side by side.
+        // Close all before the first wait: they end side by side.
         executors.iter().for_each(|executor| executor.close());
         let late = executors.iter().filter(|executor| !executor.has_ended_by(deadline));
         let late: Vec<Arc<str>> = late.map(|executor| executor.name()).collect();
@@ -128,7 +131,7 @@ impl Registry {
         members.runs.iter().filter_map(|(_, run)| run.upgrade()).collect()
     }
 
-    /// Opens `executor` by `open`, which says whether it starts a run. Its entry, if it does.
+    /// Opens `executor` by `open`, which returns whether a run starts. Returns the run's entry, if one starts.
     pub(super) fn admit(
         &self,
         executor: Weak<dyn Member>,
@@ -141,7 +144,7 @@ impl Registry {
         Ok(open().then(|| members.runs.insert(executor)))
     }
 
-    /// A run has ended.
+    /// Removes the entry of a run that has ended.
     pub(super) fn leave(&self, entry: usize) {
         self.0.members.lock().runs.remove(entry);
     }
@@ -153,14 +156,14 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// Executors that were shut down have not ended in time.
+/// A shutdown timed out before all executors had ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownError {
     late: Vec<Arc<str>>,
 }
 
 impl ShutdownError {
-    /// Their names.
+    /// Returns the names of the executors that have not ended.
     pub fn late(&self) -> &[Arc<str>] {
         &self.late
     }

@@ -1,40 +1,40 @@
-//! The word that all sides signal by, and the slot through which the sleeper is woken.
+//! The word by which all sides signal, and the slot that holds the sleeping run's waker.
 //!
 //! | bit | set | cleared |
 //! |---|---|---|
 //! | `RUNNING` | by the open that starts a run | by the run, when it ends |
 //! | `CLOSED` | by close | by open |
 //! | `AGAIN` | by an open that finds a run awake, perhaps about to end | when the target is called |
-//! | `FRESH` | by an open that follows a close which the run has not obeyed yet | when the target is called |
+//! | `FRESH` | by an open after a close that the run has not obeyed yet | when the target is called |
 //! | `WOKEN` | by wake | when the target is called |
 //! | `SKIPS` | by skip_sleep | when a pause begins |
-//! | `ASLEEP` | by the run, before it parks | by whoever will wake it; when the target is called |
+//! | `ASLEEP` | by the run, before it parks | by the thread that will wake it; when the target is called |
 //! | `JOINED` | by a join, before it waits | by the run, when it ends |
 //!
 //! # No wake-up is lost
-//! The word is one atomic that is only changed by read-modify-writes, so all changes are in one order.
-//! A run that wants to sleep shows its waker in the slot, then sets `ASLEEP`. If a close, a wake or an
-//! open came before that in the order, the run sees its bit in the same step, and does not sleep. If it
-//! came after, it saw `ASLEEP`, cleared it, and takes the waker out of the slot, where it was shown
-//! before.
+//! The word is one atomic that changes by read-modify-writes only, so all changes are in one order. A
+//! run that is about to sleep shows its waker in the slot, then sets `ASLEEP`. A close, a wake or an open
+//! before that step has left its bit: the run sees the bit in the same step and does not sleep. A signal
+//! after that step finds `ASLEEP`, clears it, and takes the waker, which is already in the slot.
 //!
-//! Who has cleared `ASLEEP` and is held up before it reaches the slot may take the waker of a *later*
-//! sleep, out of which it then wakes the run for nothing. The slot is empty after that. So the run shows
-//! its waker anew whenever it wakes, for whatever reason.
+//! A thread that has cleared `ASLEEP` may be delayed before it reaches the slot. It may then take the
+//! waker of a *later* sleep, which causes a spurious wake-up and leaves the slot empty. Therefore the run shows its
+//! waker again after each wake-up, whatever the cause.
 //!
-//! Only who clears `ASLEEP` takes the waker: one sleep is ended by one unpark, and a signal to a run that
-//! is awake is one step on the word. A run that was woken, but may not call its target yet because of
-//! the minimum interval, sleeps with `WOKEN` and `ASLEEP` set: more wakes leave it alone.
+//! Only the thread that clears `ASLEEP` takes the waker. So one unpark ends one sleep, and a signal to a run
+//! that is awake is one step on the word. A woken run that may not call its target yet, because of the
+//! minimum interval, sleeps with `WOKEN` and `ASLEEP` set: further wakes leave it alone.
 //!
 //! # An open that races with the end is not lost
-//! A run ends by one step on the word ([`Signal::end`]). If an open came before it in the order, it left
-//! `AGAIN` or `FRESH`, and the run goes on as if it had just been started. If it came after, there is no
-//! run, and it starts one. A run that cannot be started ends by the same step: it goes on by being
-//! started once more (`Core::open`).
+//! A run ends by one step on the word ([`Signal::end`]). An open before that step has left `AGAIN` or
+//! `FRESH`, and the run goes on as if it had just started. An open after that step finds no run and
+//! starts one. A run that could not be started ends by the same step: if it goes on, `Core::open` starts
+//! it once more.
 //!
-//! Close, wake and skip_sleep take no lock and allocate nothing: they change the word and, at most, take
-//! the waker and wake it. A thread's waker unparks; a task's waker wakes its runtime's (`task_waker.rs`). Neither
-//! panics.
+//! # Cost
+//! Close, wake and skip_sleep take no lock and allocate nothing. They change the word and, at most, take the
+//! waker and wake it. A thread's waker unparks; a task's waker wakes its runtime's (`task_waker.rs`).
+//! Neither panics.
 
 use super::outcome::Phase;
 use crate::sync::{Flags, WakerSlot};
@@ -55,7 +55,7 @@ pub(super) struct Signal {
     sleeper: WakerSlot,
 }
 
-/// What a run finds that lies down to sleep.
+/// Whether, and until when, a run that has marked itself asleep may sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MaySleep {
     /// No signal came: the run may sleep until it is due.
@@ -79,10 +79,10 @@ impl Signal {
     }
 
     pub(super) fn wake(&self) {
-        let news = |word| word & WOKEN == 0;
+        let is_first = |word| word & WOKEN == 0;
         let before =
-            self.word.update(|word| if news(word) { (word | WOKEN) & !ASLEEP } else { word });
-        if news(before) && before & ASLEEP != 0 {
+            self.word.update(|word| if is_first(word) { (word | WOKEN) & !ASLEEP } else { word });
+        if is_first(before) && before & ASLEEP != 0 {
             self.wake_sleeper();
         }
     }
@@ -91,8 +91,9 @@ impl Signal {
         self.word.update(|word| word | SKIPS);
     }
 
-    /// The hands of the clock have been moved: the sleeper must look at it. Says whether somebody may join,
-    /// who must look at it, too; a join that comes later has not looked yet.
+    /// Wakes the sleeping run, so that it looks at an advanced manual clock. Returns whether a join may wait, too.
+    ///
+    /// A join that announces itself later has not looked at the clock yet.
     pub(super) fn clock_advanced(&self) -> bool {
         let before = self.word.update(|word| word & !ASLEEP);
         if before & ASLEEP != 0 {
@@ -107,19 +108,18 @@ impl Signal {
         }
     }
 
-    /// Whether an open has nothing to do, for no close came since the last one and nothing can end but
-    /// by what is to come.
+    /// Returns whether an open has no effect: the run sleeps, and no close came since the last open.
     pub(super) fn is_settled(&self) -> bool {
         self.word.read() & (RUNNING | CLOSED | ASLEEP) == RUNNING | ASLEEP
     }
 
-    /// Opens. Says whether the caller has to start a run.
+    /// Opens. Returns whether the caller must start a run.
     pub(super) fn open(&self) -> bool {
         let before = self.word.update(|word| {
             if word & RUNNING == 0 {
                 RUNNING | word & SKIPS
             } else if word & CLOSED != 0 {
-                // It was roused by the close, if it slept.
+                // If the run slept, the close has woken it.
                 (word | FRESH) & !CLOSED
             } else if word & ASLEEP == 0 {
                 word | AGAIN
@@ -130,7 +130,7 @@ impl Signal {
         before & RUNNING == 0
     }
 
-    /// The run is about to call its target: whether it may. What was signalled before is served by it.
+    /// Returns whether the run may call its target now. The call serves all signals that came before.
     pub(super) fn begin_call(&self) -> bool {
         let before = self.word.update(|word| {
             if word & CLOSED == 0 { word & !(AGAIN | FRESH | WOKEN | ASLEEP) } else { word }
@@ -138,8 +138,9 @@ impl Signal {
         before & CLOSED == 0
     }
 
-    /// The run lies down: unless it has to get up at once, it may park after that, if it is not time. If its
-    /// pause begins by this, that may be left out.
+    /// Shows the run's waker and marks the run asleep, unless a signal forbids it.
+    ///
+    /// `begins`: this is the first sleep of the pause, which `skip_sleep` may skip.
     pub(super) fn prepare_to_sleep(&self, waker: &Waker, begins: bool) -> MaySleep {
         self.sleeper.show(waker);
         let wakeful = if begins { CLOSED | FRESH | SKIPS } else { CLOSED | FRESH };
@@ -157,20 +158,21 @@ impl Signal {
         }
     }
 
-    /// Forgets the waker of the run that is about to end; it could not tell it from its successor's later.
+    /// Removes the waker of a run that is about to end. Later the slot may hold its successor's.
     pub(super) fn take_waker(&self) -> Option<Waker> {
         self.sleeper.take()
     }
 
-    /// The run would end. Says whether it was opened again meanwhile, and has to go on; unless it
-    /// cannot.
+    /// Ends the run and returns false; or returns true if it was opened again meanwhile and must go on.
+    ///
+    /// With `can_go_on` false the run ends in any case.
     pub(super) fn end(&self, can_go_on: bool) -> bool {
         let goes_on = |word| can_go_on && word & CLOSED == 0 && word & (AGAIN | FRESH) != 0;
         let before = self.word.update(|word| if goes_on(word) { word } else { 0 });
         goes_on(before)
     }
 
-    /// A join is about to wait: whether there is a run that it can wait for.
+    /// Returns whether there is a run that a join can wait for, and marks the run as joined.
     pub(super) fn announce_join(&self) -> bool {
         let joined = |word| if word & RUNNING == 0 { word } else { word | JOINED };
         self.word.update(joined) & RUNNING != 0

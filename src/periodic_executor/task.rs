@@ -1,15 +1,17 @@
-//! The flavour with a task: for any runtime that can spawn a future and tell when a time has come.
+//! The flavour with a task, on any runtime that can spawn a future and sleep until a time.
 //!
-//! The same word, the same end of a run, the same pauses; see `signal.rs` and `core.rs`. While it pauses
-//! the task has one timer, or none if nothing is due.
+//! The state word, the pauses and the end of a run are those of the thread; see `signal.rs`, `core.rs` and `run.rs`.
+//! A pausing task has one timer, or none if it sleeps until it is woken.
 
-use super::core::{After, Core, Handle, Inside, Pause, PendingRun, Run};
+use super::builder::ExecutorBuilder;
+use super::core::{After, Core, Pause};
+use super::handle::{CloseOnDrop, Handle};
+use super::join::{Inside, Join};
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
-use super::task_waker::Shown;
-use super::{CloseOnDrop, ExecutorBuilder};
+use super::run::{PendingRun, Run};
+use super::task_waker::ShownWaker;
+use super::weak::WeakRef;
 use crate::clock::Deadline;
-use crate::collections::slab_list::Key;
-use crate::sync::has_failed;
 use crate::user_code::{UserValue, contain};
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -18,13 +20,13 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// A future on the heap that may be sent.
+/// A boxed future that may be sent to another thread.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What an [`AsyncPeriodicExecutor`] needs of a runtime.
+/// The runtime operations that an [`AsyncPeriodicExecutor`] needs.
 ///
-/// What it gives is foreign code. A panic of its timer, or of the clone of a task's waker, ends the run as a panic
-/// of the target does; one of a waker that is woken or dropped goes no further.
+/// A panic of the timer, or of the clone of a task's waker, ends the run as a panic of the target does. A panic of a
+/// waker that is woken or dropped is contained.
 ///
 /// For tokio, for example:
 /// ```
@@ -57,23 +59,25 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Runtime: Send + Sync + 'static {
-    /// Is ready when its time has come.
+    /// A future that is ready at its time.
     type Sleep: Future<Output = ()> + Send + 'static;
-    /// Runs the task to its end. A panic here is an [`OpenError::NotStarted`], unless the task has been polled and
-    /// goes on; one that was not polled by then is ready when it is, and calls nothing.
+    /// Spawns the task, which the runtime then polls to its end.
+    ///
+    /// A panic here makes the open fail with [`OpenError::NotStarted`], unless the task has already been polled: then
+    /// the task goes on. A task polled for the first time after the panic is ready at once and calls no target.
     fn spawn(&self, task: BoxFuture<()>);
-    /// Sleeps until then.
+    /// Returns a future that is ready at the time `at`.
     fn sleep_until(&self, at: Instant) -> Self::Sleep;
 }
 
-/// When it is due, and the runtime's sleep until then.
+/// A time, and the runtime's sleep until then.
 type Timer<R> = (Instant, UserValue<Pin<Box<<R as Runtime>::Sleep>>>);
 type Call = BoxFuture<Verdict>;
 type Target = Box<dyn FnMut() -> Call + Send>;
 
-/// Calls an asynchronous target again and again, with a pause after each call, in a task of its own; on
-/// no particular runtime. See the [module](super). Clones are handles to the same executor; dropping
-/// the last one closes it.
+/// Awaits a target again and again, in a task of its own on any runtime, with a pause after each call.
+///
+/// See the [module](super). Clones are handles to the same executor; dropping the last one closes it.
 ///
 /// ```
 /// use cabrank::{AsyncPeriodicExecutor, BoxFuture, Joined, Runtime};
@@ -128,8 +132,7 @@ struct Shared<R> {
 pub struct OnRuntime<R>(R);
 
 impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
-    /// The executor that calls `target`, and polls the future that this gives to its end. It is not open
-    /// yet.
+    /// Builds an executor that calls `target` and awaits the future that it returns. The executor is not open yet.
     pub fn target<F>(
         self,
         mut target: impl FnMut() -> F + Send + 'static,
@@ -143,10 +146,10 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
         }))
     }
 
-    /// The executor that calls `f` with the target as long as there is one. It is not open yet.
+    /// Builds an executor that calls `f` with the target while the target exists. The executor is not open yet.
     ///
-    /// The target is kept for as long as `f` and its future keep what they are given. Without a [`CloseOnDrop`] (or
-    /// the only handle) in its owner, its end is noticed when the next call is due.
+    /// The future of `f` may keep the target alive. Unless the target's owner keeps a [`CloseOnDrop`] or the
+    /// only handle, the executor notices that the target is gone when the next call is due.
     pub fn weak<T, F>(
         self,
         target: Weak<T>,
@@ -162,7 +165,7 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
         })
     }
 
-    /// The same, for a target that says when it is to be called again.
+    /// Builds the same executor for an `f` that returns a [`Verdict`].
     pub(crate) fn weak_until<T, F>(
         self,
         target: Weak<T>,
@@ -173,13 +176,12 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
         F: Future<Output = Verdict> + Send + 'static,
     {
         self.calls(Box::new(move || {
-            let call = target.upgrade().map(&mut f);
+            let call = target.strong().map(&mut f);
             let target = target.clone();
             Box::pin(async move {
                 let Some(call) = call else { return Verdict::Gone };
                 let verdict = call.await;
-                // Nobody need come back for one that has gone meanwhile.
-                if target.strong_count() == 0 { Verdict::Gone } else { verdict }
+                target.unless_gone(verdict)
             })
         }))
     }
@@ -195,8 +197,9 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
 }
 
 impl<R: Runtime> AsyncPeriodicExecutor<R> {
-    /// Begins to build an executor on `runtime` that pauses for `interval` after each call of its target;
-    /// `Duration::MAX`: until it is woken.
+    /// Returns a builder for an executor on `runtime` that pauses for `interval` after each call of its target.
+    ///
+    /// With `Duration::MAX` each pause lasts until a wake.
     pub fn builder(interval: Duration, runtime: R) -> ExecutorBuilder<OnRuntime<R>> {
         ExecutorBuilder::new(interval, OnRuntime(runtime))
     }
@@ -205,28 +208,32 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         &self.0.handle.0
     }
 
-    /// Opens it: spawns a task, which calls the target at once, and then periodically. The rest is as
-    /// in [`PeriodicExecutor::open`](super::PeriodicExecutor::open).
+    /// Opens the executor: spawns a task that calls the target at once, and then periodically.
+    ///
+    /// Otherwise like [`PeriodicExecutor::open`](super::PeriodicExecutor::open).
     ///
     /// # Errors
-    /// [`OpenError::ShutDown`] if its registry has been shut down, [`OpenError::NotStarted`] if the runtime
-    /// panicked; with one more try for those who have opened it meanwhile, as there.
+    /// - [`OpenError::ShutDown`]: the registry was shut down.
+    /// - [`OpenError::NotStarted`]: the runtime panicked.
     pub fn open(&self) -> Result<(), OpenError> {
         let runtime = &self.0.runtime;
-        self.core().open(|unbegun| {
-            let task = Task::new(unbegun, runtime.clone());
+        self.core().open(|pending| {
+            let task = Task::new(pending, runtime.clone());
             contain(|| runtime.spawn(Box::pin(task)))
         })
     }
 
-    /// Closes it: the target is not called again; a call that is under way is finished. Takes no lock of
-    /// ours and allocates nothing; it may wake the task's waker, which is its runtime's.
+    /// Closes the executor. A call under way ends; no other call begins.
+    ///
+    /// Does not wait: see [`join`](Self::join). Takes no lock of the library's and allocates nothing. It may wake
+    /// the runtime's waker.
     pub fn close(&self) {
         self.core().signal.close();
     }
 
-    /// Has the target called soon: at once, or when `min_interval` has passed since the last call. If a
-    /// call is under way, there will be another. As to locks, like [`close`](Self::close).
+    /// Has the target called now, or as soon as `min_interval` has passed since the last call.
+    ///
+    /// A wake during a call causes another call. As to locks, like [`close`](Self::close).
     pub fn wake(&self) {
         self.core().signal.wake();
     }
@@ -236,30 +243,33 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         self.core().update_interval(interval);
     }
 
-    /// Leaves out the next pause, and `min_interval` with it. If a pause is under way, it is the one after
-    /// it.
+    /// Skips the next pause, including `min_interval`. A pause under way is not skipped, but the one after it.
     pub fn skip_sleep(&self) {
         self.core().signal.skip_sleep();
     }
 
-    /// Waits until its run has ended, if there is one. Polled within its own target's call, it is ready at
-    /// once. Cancel-safe: to drop it is to wait no more.
+    /// Waits until the run has ended, if there is one. Ready at once if the target's own call polls it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the wait and has no other effect.
     ///
     /// # Errors
-    /// [`JoinError::Panicked`] if the target panicked; until it is opened again, to each who asks.
+    /// [`JoinError::Panicked`] if the target panicked. Each join returns it until the executor is opened again.
     pub async fn join(&self) -> Result<Joined, JoinError> {
-        let mut join = Join { core: self.core(), waiter: None };
+        let mut join = Join::new(self.core());
         poll_fn(|cx| join.poll(cx)).await
     }
 
-    /// Waits likewise, for `timeout` at most, by the runtime's timer. Cancel-safe.
+    /// Waits like [`join`](Self::join), for at most `timeout` by the runtime's timer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the wait and has no other effect.
     ///
     /// # Errors
-    /// [`JoinError::TimedOut`], [`JoinError::Panicked`]; [`JoinError::NoTimer`] if the run has not ended and the
-    /// runtime's timer panics.
+    /// [`JoinError::TimedOut`], [`JoinError::Panicked`], or [`JoinError::NoTimer`] if the runtime's timer panics.
     pub async fn join_timeout(&self, timeout: Duration) -> Result<Joined, JoinError> {
         let Some(at) = Instant::now().checked_add(timeout) else { return self.join().await };
-        let mut join = Join { core: self.core(), waiter: None };
+        let mut join = Join::new(self.core());
         let mut sleep = None;
         poll_fn(|cx| match join.poll(cx) {
             Poll::Pending => match contain(|| poll_timer(&mut sleep, &**self.0.runtime, at, cx)) {
@@ -271,21 +281,21 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         .await
     }
 
-    /// Whether it is open: opened, not closed since, and not stopped by its target.
+    /// Returns whether the executor is open: opened, not closed since, and not stopped by its target.
     pub fn is_open(&self) -> bool {
         self.core().signal.is_open()
     }
-    /// What it is doing.
+    /// Returns the present activity of the executor.
     pub fn phase(&self) -> Phase {
         self.core().signal.phase()
     }
-    /// Its name.
+    /// Returns the name of the executor.
     pub fn name(&self) -> &str {
         &self.core().settings.name
     }
-    /// What closes it when it is dropped: for the target's owner to keep.
+    /// Returns a value that closes the executor when it is dropped, for the target's owner to keep.
     pub fn close_on_drop(&self) -> CloseOnDrop {
-        CloseOnDrop(self.core().clone())
+        CloseOnDrop::new(self.core().clone())
     }
 }
 
@@ -301,49 +311,27 @@ impl<R: Runtime> fmt::Debug for AsyncPeriodicExecutor<R> {
     }
 }
 
-/// A task's place among those who wait for the end of the run.
-struct Join<'a> {
-    core: &'a Core<Target>,
-    waiter: Option<Key>,
-}
-
-impl Join<'_> {
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<Joined, JoinError>> {
-        self.core.poll_join(&mut self.waiter, cx)
-    }
-}
-
-impl Drop for Join<'_> {
-    fn drop(&mut self) {
-        if let Some(waiter) = self.waiter.take()
-            && !has_failed()
-        {
-            self.core.leave_join(waiter);
-        }
-    }
-}
-
-/// The task. What is left of a call is dropped first, and the run last, which ends by it.
+/// The task of a run. Its fields drop in order: first the call, and last the run, which ends by that.
 struct Task<R: Runtime> {
     stage: Stage,
-    /// The one timer.
+    /// The only timer.
     sleep: Option<Timer<R>>,
     runtime: Arc<UserValue<R>>,
-    shown: Shown,
-    unbegun: PendingRun<Target>,
-    /// Absent before it has begun, and once it is over.
+    shown: ShownWaker,
+    pending: PendingRun<Target>,
+    /// `None` before it begins, and once it has ended.
     run: Option<Run<Target>>,
 }
 
 enum Stage {
-    /// The target is to be called.
+    /// About to call the target.
     Begin,
     Calling(UserValue<Call>),
     Pausing(Pause),
 }
 
 impl<R: Runtime> Drop for Task<R> {
-    /// The runtime drops a call that is under way: that is the target's code, and inside it, too.
+    /// The runtime may drop a call under way. The drop of that call is target code, so it is marked as inside.
     fn drop(&mut self) {
         if let Some(run) = &self.run {
             let _inside = Inside::of(&run.core);
@@ -353,18 +341,18 @@ impl<R: Runtime> Drop for Task<R> {
 }
 
 impl<R: Runtime> Task<R> {
-    fn new(unbegun: PendingRun<Target>, runtime: Arc<UserValue<R>>) -> Self {
-        let (stage, sleep, shown) = (Stage::Begin, None, Shown::default());
-        Task { stage, sleep, runtime, shown, unbegun, run: None }
+    fn new(pending: PendingRun<Target>, runtime: Arc<UserValue<R>>) -> Self {
+        let (stage, sleep, shown) = (Stage::Begin, None, ShownWaker::default());
+        Task { stage, sleep, runtime, shown, pending, run: None }
     }
 
-    /// Goes on as far as it can: until it has to wait, or the run would end.
+    /// Advances until the task must wait or the run would end.
     fn poll_until_it_ends(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        let Task { stage, sleep, runtime, shown, unbegun: _, run } = self;
-        let run = run.as_mut().expect("it has begun, and is not over");
+        let Task { stage, sleep, runtime, shown, pending: _, run } = self;
+        let run = run.as_mut().expect("the run has begun and has not ended");
         let core = run.core.clone();
-        // In this poll: the next call is for the next poll, or a target without a pause, whose futures are
-        // ready at once, would never let the runtime's other tasks go on.
+        // One call in each poll: a target without a pause, whose futures are ready at once, would otherwise starve
+        // the runtime's other tasks.
         let mut has_called = false;
         loop {
             let verdict = match stage {
@@ -388,13 +376,13 @@ impl<R: Runtime> Task<R> {
                         Ok(Poll::Ready(verdict)) => Ok(verdict),
                         Err(message) => Err(message),
                     };
-                    // Drops the call, inside.
+                    // Drops the call while this thread is marked as inside.
                     *stage = Stage::Begin;
                     has_called = true;
                     verdict
                 }
                 Stage::Pausing(pause) => {
-                    match shown.by(cx.waker()).map(|own| core.sleep(pause, &own)) {
+                    match shown.wrap(cx.waker()).map(|own| core.sleep(pause, &own)) {
                         Err(message) => Err(message),
                         Ok(None) => {
                             *sleep = None;
@@ -409,7 +397,7 @@ impl<R: Runtime> Task<R> {
                             let timer = contain(|| poll_timer(sleep, &***runtime, at, cx));
                             match timer {
                                 Ok(Poll::Pending) => return Poll::Pending,
-                                // A timer that is early has to be set again.
+                                // The timer may be early: check the clock again.
                                 Ok(Poll::Ready(())) => {
                                     *sleep = None;
                                     continue;
@@ -432,9 +420,9 @@ impl<R: Runtime> Task<R> {
     }
 }
 
-/// Lets other tasks go on, and is polled again.
+/// Yields to the runtime's other tasks.
 fn yields<T>(cx: &Context<'_>) -> Poll<T> {
-    // A runtime's waker that panics is none of the target's business.
+    // A panic of the runtime's waker must not end the target's run.
     let _ = contain(|| cx.waker().wake_by_ref());
     Poll::Pending
 }
@@ -445,7 +433,7 @@ fn poll_timer<R: Runtime>(
     at: Instant,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
-    // A wake may have made it due earlier. The former timer goes first: there is one.
+    // A wake may have brought the time forward. Drop the former timer first: a task has at most one.
     sleep.take_if(|(due, _)| *due != at);
     let (_, timer) =
         sleep.get_or_insert_with(|| (at, UserValue::new(Box::pin(runtime.sleep_until(at)))));
@@ -456,15 +444,15 @@ impl<R: Runtime> Future for Task<R> {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.run.is_none() {
-            self.run = self.unbegun.begin();
+            self.run = self.pending.begin();
         }
         if self.run.is_none() {
-            // Its runtime has told the opener that it does not take it, who has taken it back.
+            // The runtime's spawn failed, and the opener has taken the run back.
             return Poll::Ready(());
         }
         let Poll::Ready(ended) = self.poll_until_it_ends(cx) else { return Poll::Pending };
         if self.run.as_mut().is_some_and(|run| run.end(ended)) {
-            // It was opened again meanwhile, perhaps by the target itself.
+            // The executor was opened again meanwhile, perhaps by the target itself.
             return yields(cx);
         }
         self.run = None;

@@ -1,14 +1,14 @@
-//! A runtime's waker, as it is shown to those who wake a task.
+//! A runtime's waker, wrapped so that its panics stay contained.
 //!
-//! It is foreign: its clone, its drop and its wake may panic, or call the executor. The slot in which a sleeper
-//! shows its waker must not meet with that. It clones the waker that it is given and drops the one
-//! that it had in the middle of its own exchange; a panic there leaves it occupied for good, and no
-//! close, wake or open wakes anybody any more. So what is shown is a waker of our own, which has the runtime's and
-//! wakes and drops it contained.
+//! A runtime's waker is user code: its clone, its drop and its wake may panic, or call the executor. The slot in
+//! which a sleeping run shows its waker must not meet with that. The slot clones the new waker and drops the former one
+//! in the middle of its own exchange. A panic there would leave the slot occupied for ever, and no
+//! signal would wake the run again. Therefore the run shows a waker of the library's own, which holds the runtime's waker
+//! and contains the panics of its wake and its drop.
 //!
-//! The task refers weakly to the one that it has shown last, and shows that again: a task that is polled in
-//! its pause, and always by the same waker, allocates nothing. Weakly, because the runtime's waker may be
-//! all that keeps the task: who takes the waker out of the slot has the last of it, as if it were shown itself.
+//! A task refers weakly to the last waker that it has shown, and shows that one again. So a task that is
+//! polled in its pause by the same waker allocates nothing. The reference is weak because the runtime's waker
+//! may be all that keeps the task alive: whoever takes the waker out of the slot must own the last of it.
 
 use crate::user_code::{UserValue, contain};
 use std::sync::{Arc, Weak};
@@ -25,21 +25,23 @@ impl Wake for TaskWaker {
     }
 }
 
-/// What a task has shown last.
+/// The waker that a task has shown last.
 #[derive(Default)]
-pub(super) struct Shown(Weak<TaskWaker>);
+pub(super) struct ShownWaker(Weak<TaskWaker>);
 
-impl Shown {
-    /// A waker of our own for the runtime's. If that panics when it is cloned, nothing has changed, and this is
-    /// what it said.
-    pub(super) fn by(&mut self, waker: &Waker) -> Result<Waker, String> {
-        // To compare two wakers calls nothing of theirs.
-        let again = self.0.upgrade().filter(|task_waker| task_waker.0.will_wake(waker));
-        let task_waker = match again {
-            Some(task_waker) => task_waker,
+impl ShownWaker {
+    /// Returns the library's waker for the runtime's, the last one again if it is for the same task.
+    ///
+    /// # Errors
+    /// The message of a panic of the runtime's clone. The waker shown last stays as it is.
+    pub(super) fn wrap(&mut self, waker: &Waker) -> Result<Waker, String> {
+        // `will_wake` compares two pointers; it calls no user code.
+        let same = self.0.upgrade().filter(|shown| shown.0.will_wake(waker));
+        let shown = match same {
+            Some(shown) => shown,
             None => Arc::new(TaskWaker(UserValue::new(contain(|| waker.clone())?))),
         };
-        self.0 = Arc::downgrade(&task_waker);
-        Ok(Waker::from(task_waker))
+        self.0 = Arc::downgrade(&shown);
+        Ok(Waker::from(shown))
     }
 }

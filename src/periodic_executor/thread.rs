@@ -1,9 +1,12 @@
 //! The flavour with a thread of its own.
 
-use super::core::{After, Core, Handle, Inside, PendingRun, Run};
+use super::builder::ExecutorBuilder;
+use super::core::{After, Core};
+use super::handle::{CloseOnDrop, Handle};
+use super::join::Inside;
 use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
+use super::run::{PendingRun, Run};
 use super::weak::{WeakRef, call};
-use super::{CloseOnDrop, ExecutorBuilder};
 use crate::clock::Deadline;
 use crate::sync::{Parker, thread};
 use crate::user_code::contain;
@@ -13,8 +16,9 @@ use std::time::Duration;
 
 type Target = Box<dyn FnMut() -> Verdict + Send>;
 
-/// Calls a target on a thread of its own, again and again, with a pause after each call. See the
-/// [module](super). Clones are handles to the same executor; dropping the last one closes it.
+/// Calls a target again and again, on a thread of its own, with a pause after each call.
+///
+/// See the [module](super). Clones are handles to the same executor; dropping the last one closes it.
 ///
 /// ```
 /// use cabrank::{Joined, PeriodicExecutor};
@@ -32,8 +36,8 @@ type Target = Box<dyn FnMut() -> Verdict + Send>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A monitor that has its executor, which refers to it weakly: whoever drops the monitor ends the
-/// thread, at once and without waiting.
+/// A monitor owns an executor that refers to it weakly. Dropping the monitor ends the thread, at once and without
+/// waiting.
 ///
 /// ```
 /// use cabrank::PeriodicExecutor;
@@ -47,7 +51,7 @@ type Target = Box<dyn FnMut() -> Verdict + Send>;
 ///     executor: PeriodicExecutor::builder(Duration::from_secs(10))
 ///         .min_interval(Duration::from_millis(500))
 ///         .weak(me.clone(), |monitor| {
-///             // Looks after something.
+///             // Check something.
 ///             let _ = monitor;
 ///         }),
 /// });
@@ -71,13 +75,13 @@ pub struct OnThread {
 }
 
 impl ExecutorBuilder<OnThread> {
-    /// The stack size of its thread. Default: the system's.
+    /// Sets the stack size of the thread, in bytes. Default: the system's.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.flavour.stack_size = Some(bytes);
         self
     }
 
-    /// The executor that calls `target`. It is not open yet.
+    /// Builds an executor that calls `target`. The executor is not open yet.
     pub fn target<R: Into<Flow>>(
         self,
         mut target: impl FnMut() -> R + Send + 'static,
@@ -85,10 +89,10 @@ impl ExecutorBuilder<OnThread> {
         self.calls(Box::new(move || Verdict::Flow(target().into())))
     }
 
-    /// The executor that calls `f` with the target as long as there is one. It is not open yet.
+    /// Builds an executor that calls `f` with the target while the target exists. The executor is not open yet.
     ///
-    /// The target is kept during a call only. Without a [`CloseOnDrop`] (or the only handle) in its owner, its
-    /// end is noticed when the next call is due.
+    /// A call keeps the target alive until it ends. Unless the target's owner keeps a [`CloseOnDrop`] or the
+    /// only handle, the executor notices that the target is gone when the next call is due.
     pub fn weak<T: Send + Sync + ?Sized + 'static, R: Into<Flow>>(
         self,
         target: Weak<T>,
@@ -97,7 +101,7 @@ impl ExecutorBuilder<OnThread> {
         self.weak_ref(target, move |target| -> Flow { f(target).into() })
     }
 
-    /// The same, whoever counts the references.
+    /// Builds the same executor for any kind of weak reference.
     pub(crate) fn weak_ref<W: WeakRef + Send + 'static, R: Into<Verdict>>(
         self,
         target: W,
@@ -114,8 +118,9 @@ impl ExecutorBuilder<OnThread> {
 }
 
 impl PeriodicExecutor {
-    /// Begins to build an executor that pauses for `interval` after each call of its target;
-    /// `Duration::MAX`: until it is woken.
+    /// Returns a builder for an executor that pauses for `interval` after each call of its target.
+    ///
+    /// With `Duration::MAX` each pause lasts until a wake.
     pub fn builder(interval: Duration) -> ExecutorBuilder<OnThread> {
         ExecutorBuilder::new(interval, OnThread { stack_size: None })
     }
@@ -124,57 +129,61 @@ impl PeriodicExecutor {
         &self.0.handle.0
     }
 
-    /// Opens it: the target is called at once, on a new thread, and then periodically. Does nothing if it
-    /// is open already, but if the target stops it by the call during which this is called, it goes on.
-    /// After a close that has not been obeyed yet, it goes on with a call at once.
+    /// Opens the executor: a new thread calls the target at once, and then periodically.
+    ///
+    /// On an open executor this does nothing, with one exception: if the call under way asks to stop, the executor
+    /// goes on. After a close that the run has not obeyed yet, the run goes on with a call at once.
     ///
     /// # Errors
-    /// [`OpenError::ShutDown`] if its registry has been shut down, [`OpenError::NotStarted`] if the system
-    /// gives no thread, or none of this name. If it is opened by others meanwhile, to whom it was open, there is
-    /// one more try for them: if that fails, too, they are told by [`join`](Self::join), by
-    /// [`Joined::Abandoned`].
+    /// - [`OpenError::ShutDown`]: the registry was shut down.
+    /// - [`OpenError::NotStarted`]: the system refused the thread, or its name. If a concurrent open has
+    ///   returned success meanwhile, the start is tried once more. If that fails, too, [`join`](Self::join) returns
+    ///   [`Joined::Abandoned`].
     pub fn open(&self) -> Result<(), OpenError> {
         let (name, stack_size) = (self.name(), self.0.stack_size);
-        self.core().open(|unbegun| {
-            // To ask for a thread by a name that none can have is a panic.
-            let begin = || thread::start(name, stack_size, move || carry_out(&unbegun));
+        self.core().open(|pending| {
+            // `std` panics at a thread name with a NUL byte.
+            let begin = || thread::start(name, stack_size, move || run_thread(&pending));
             contain(begin)?.map_err(|e| e.to_string())
         })
     }
 
-    /// Closes it: the target is not called again; a call that is under way is finished. Does not wait
-    /// for it: [`join`](Self::join) does. Takes no lock, allocates nothing.
+    /// Closes the executor. A call under way ends; no other call begins.
+    ///
+    /// Does not wait: see [`join`](Self::join). Takes no lock, allocates nothing.
     pub fn close(&self) {
         self.core().signal.close();
     }
 
-    /// Has the target called soon: at once, or when `min_interval` has passed since the last call. If a
-    /// call is under way, there will be another: it may have missed what this is about. Takes no lock,
+    /// Has the target called now, or as soon as `min_interval` has passed since the last call.
+    ///
+    /// A wake during a call causes another call, for the present one may have missed the reason. Takes no lock,
     /// allocates nothing.
     pub fn wake(&self) {
         self.core().signal.wake();
     }
 
-    /// Changes the interval, from the next pause on. The pause under way, if there is one, stays as it is.
+    /// Changes the interval, from the next pause on. A pause under way keeps its length.
     pub fn update_interval(&self, interval: Duration) {
         self.core().update_interval(interval);
     }
 
-    /// Leaves out the next pause, and `min_interval` with it: for a target that has more to do. If a
-    /// pause is under way, it is the one after it. Takes no lock, allocates nothing.
+    /// Skips the next pause, including `min_interval`, for a target that has more to do.
+    ///
+    /// A pause under way is not skipped, but the one after it. Takes no lock, allocates nothing.
     pub fn skip_sleep(&self) {
         self.core().signal.skip_sleep();
     }
 
-    /// Waits until its run has ended, if there is one. Called by its own target, returns at once.
+    /// Blocks until the run has ended, if there is one. Returns at once if the target itself calls it.
     ///
     /// # Errors
-    /// [`JoinError::Panicked`] if the target panicked; until it is opened again, to each who asks.
+    /// [`JoinError::Panicked`] if the target panicked. Each join returns it until the executor is opened again.
     pub fn join(&self) -> Result<Joined, JoinError> {
         self.core().join(Deadline::Never)
     }
 
-    /// Waits likewise, for `timeout` at most.
+    /// Blocks like [`join`](Self::join), for at most `timeout`.
     ///
     /// # Errors
     /// [`JoinError::TimedOut`], [`JoinError::Panicked`].
@@ -183,21 +192,21 @@ impl PeriodicExecutor {
         core.join(core.settings.clock.deadline(timeout))
     }
 
-    /// Whether it is open: opened, not closed since, and not stopped by its target.
+    /// Returns whether the executor is open: opened, not closed since, and not stopped by its target.
     pub fn is_open(&self) -> bool {
         self.core().signal.is_open()
     }
-    /// What it is doing.
+    /// Returns the present activity of the executor.
     pub fn phase(&self) -> Phase {
         self.core().signal.phase()
     }
-    /// Its name.
+    /// Returns the name of the executor.
     pub fn name(&self) -> &str {
         &self.core().settings.name
     }
-    /// What closes it when it is dropped: for the target's owner to keep.
+    /// Returns a value that closes the executor when it is dropped, for the target's owner to keep.
     pub fn close_on_drop(&self) -> CloseOnDrop {
-        CloseOnDrop(self.core().clone())
+        CloseOnDrop::new(self.core().clone())
     }
 }
 
@@ -207,9 +216,9 @@ impl fmt::Debug for PeriodicExecutor {
     }
 }
 
-/// The thread.
-fn carry_out(unbegun: &PendingRun<Target>) {
-    let Some(mut run) = unbegun.begin() else { return };
+/// The procedure of the thread.
+fn run_thread(pending: &PendingRun<Target>) {
+    let Some(mut run) = pending.begin() else { return };
     let parker = Parker::of_this_thread();
     loop {
         let ended = call_until_it_ends(&mut run, &parker);

@@ -1,12 +1,19 @@
-//! A target that is referred to weakly.
+//! Calls of a target that an executor refers to weakly.
 
 use super::outcome::Verdict;
 
-/// A weak reference, whoever counts.
+/// A weak reference: `std`'s, or the models' own.
 pub(crate) trait WeakRef {
     type Strong;
     fn strong(&self) -> Option<Self::Strong>;
     fn is_gone(&self) -> bool;
+
+    /// Returns the verdict of a call, or [`Verdict::Gone`] if the target has gone during the call.
+    ///
+    /// Without this the executor would sleep once more before it ends.
+    fn unless_gone(&self, verdict: Verdict) -> Verdict {
+        if self.is_gone() { Verdict::Gone } else { verdict }
+    }
 }
 
 impl<T: ?Sized> WeakRef for std::sync::Weak<T> {
@@ -19,7 +26,7 @@ impl<T: ?Sized> WeakRef for std::sync::Weak<T> {
     }
 }
 
-/// The models' references, which the scheduler sees.
+/// The models' references, whose counts the scheduler sees.
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 impl<T> WeakRef for crate::sync::Weak<T> {
     type Strong = crate::sync::Arc<T>;
@@ -31,8 +38,10 @@ impl<T> WeakRef for crate::sync::Weak<T> {
     }
 }
 
-/// Calls `f` with the target, if it is there. It is kept for the time of the call, so its last owner may
-/// let go of it meanwhile; it is then dropped here, on the executor's own thread.
+/// Calls `f` with the target, if the target is still there.
+///
+/// The call holds a strong reference. If the last owner drops its own meanwhile, the target is dropped here, on the
+/// executor's thread.
 pub(super) fn call<W: WeakRef, R: Into<Verdict>>(
     weak: &W,
     f: &mut impl FnMut(&W::Strong) -> R,
@@ -40,6 +49,5 @@ pub(super) fn call<W: WeakRef, R: Into<Verdict>>(
     let Some(target) = weak.strong() else { return Verdict::Gone };
     let verdict = f(&target).into();
     drop(target);
-    // Nobody need come back for one that has gone meanwhile.
-    if weak.is_gone() { Verdict::Gone } else { verdict }
+    weak.unless_gone(verdict)
 }

@@ -1,0 +1,96 @@
+//! The builder of both flavours.
+
+use super::core::Settings;
+use super::registry::Registry;
+use crate::Clock;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The registry that an executor is in while it is open.
+#[derive(Clone)]
+enum Registered {
+    WithTheProcess,
+    With(Registry),
+    Nowhere,
+}
+
+/// Builds an executor. `F` is its flavour: [`OnThread`](super::OnThread) or [`OnRuntime`](super::OnRuntime).
+#[derive(Clone)]
+#[must_use = "`target` or `weak` builds the executor"]
+pub struct ExecutorBuilder<F> {
+    name: Arc<str>,
+    interval: Duration,
+    min_interval: Duration,
+    clock: Clock,
+    registered: Registered,
+    pub(super) flavour: F,
+}
+
+impl<F> ExecutorBuilder<F> {
+    pub(super) fn new(interval: Duration, flavour: F) -> Self {
+        ExecutorBuilder {
+            name: "periodic".into(),
+            interval,
+            min_interval: Duration::ZERO,
+            clock: Clock::monotonic(),
+            registered: Registered::WithTheProcess,
+            flavour,
+        }
+    }
+    /// Names the executor's thread, and the executor in a [`ShutdownError`](super::ShutdownError). Default:
+    /// `periodic`.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+    /// Sets the least time between the end of a call and the beginning of the next. Default: zero.
+    ///
+    /// It limits wakes, and shorter intervals. [`skip_sleep`](super::PeriodicExecutor::skip_sleep) and an open after
+    /// a close ignore it.
+    pub fn min_interval(mut self, min_interval: Duration) -> Self {
+        self.min_interval = min_interval;
+        self
+    }
+    /// Sets the clock. Default: the system's monotonic clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+    /// Sets the registry that the executor is in while it is open. Default: [`Registry::of_the_process`].
+    pub fn registry(mut self, registry: &Registry) -> Self {
+        self.registered = Registered::With(registry.clone());
+        self
+    }
+    /// Keeps the executor out of every registry: no shutdown closes it.
+    pub fn unregistered(mut self) -> Self {
+        self.registered = Registered::Nowhere;
+        self
+    }
+
+    pub(super) fn settings(self) -> (Settings, F) {
+        let registry = match self.registered {
+            Registered::WithTheProcess => Some(Registry::of_the_process()),
+            Registered::With(registry) => Some(registry),
+            Registered::Nowhere => None,
+        };
+        let settings = Settings {
+            name: self.name,
+            interval: self.interval,
+            min_interval: self.min_interval,
+            clock: self.clock,
+            registry,
+        };
+        (settings, self.flavour)
+    }
+}
+
+impl<F> fmt::Debug for ExecutorBuilder<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecutorBuilder")
+            .field("name", &self.name)
+            .field("interval", &self.interval)
+            .field("min_interval", &self.min_interval)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,140 @@
+//! The start and the end of a run.
+
+use super::core::{Core, Ending};
+use super::outcome::{Ended, Joined, OpenError};
+use crate::sync::has_failed;
+use crate::user_code::{UserValue, contain};
+use std::mem::take;
+use std::sync::{Arc, PoisonError, Weak};
+
+impl<T: Send + 'static> Core<T> {
+    /// Opens the executor. `start` passes the run to a thread or task, or fails and drops it.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        start: impl Fn(PendingRun<T>) -> Result<(), String>,
+    ) -> Result<(), OpenError> {
+        if self.signal.is_settled() {
+            return Ok(());
+        }
+        let member = match &self.settings.registry {
+            Some(registry) => {
+                let me: Weak<Self> = Arc::downgrade(self);
+                match registry.admit(me, || self.signal.open())? {
+                    None => return Ok(()),
+                    member => member,
+                }
+            }
+            None if self.signal.open() => None,
+            None => return Ok(()),
+        };
+        let mut run = Run::new(self.clone(), member);
+        // A concurrent `open` may have returned success already; for its sake a failed `start` is tried once more.
+        // Not more often: another one may come during each try.
+        let mut may_try_again = true;
+        loop {
+            let pending = PendingRun::new(run);
+            let Err(why) = start(pending.clone()) else { return Ok(()) };
+            match pending.begin() {
+                Some(back) => run = back,
+                // `start` failed, but the run has begun all the same, and may have ended.
+                None if self.signal.is_running() => return Ok(()),
+                None => return Err(OpenError::NotStarted(why)),
+            }
+            if !run.try_to_end(Ended::Joined(Joined::Abandoned), take(&mut may_try_again)) {
+                return Err(OpenError::NotStarted(why));
+            }
+        }
+    }
+}
+
+/// The turn of one thread or task at the target, from its start to its end.
+pub(super) struct Run<T: Send + 'static> {
+    pub(super) core: Arc<Core<T>>,
+    /// `None` once the run has ended.
+    target: Option<UserValue<T>>,
+    /// The entry in the registry.
+    member: Option<usize>,
+}
+
+impl<T: Send + 'static> Run<T> {
+    fn new(core: Arc<Core<T>>, member: Option<usize>) -> Self {
+        let target = core.ending.lock().target.take();
+        Run { core, target: Some(target.expect("no other run owns it")), member }
+    }
+    pub(super) fn target(&mut self) -> &mut T {
+        self.target.as_mut().expect("the run has not ended")
+    }
+
+    /// Ends the run and returns false; or returns true if the executor was opened again meanwhile, and the run goes
+    /// on.
+    pub(super) fn end(&mut self, ended: Ended) -> bool {
+        self.try_to_end(ended, true)
+    }
+
+    fn try_to_end(&mut self, ended: Ended, can_go_on: bool) -> bool {
+        let core = &*self.core;
+        drop(core.signal.take_waker());
+        let (goes_on, wakes) = {
+            let mut guard = core.ending.lock();
+            let Ending { target, last, joining, queue } = &mut *guard;
+            let goes_on = core.signal.end(can_go_on);
+            let mut wakes = Vec::new();
+            // Joins wait on if the run goes on; but each present join gets the panic.
+            if !goes_on || matches!(ended, Ended::Panicked(_)) {
+                wakes.reserve_exact(queue.len());
+                while !queue.is_empty() {
+                    wakes.push(joining.resolve_front(queue, ended.clone()));
+                }
+            }
+            if !goes_on {
+                *last = ended;
+                *target = self.target.take();
+                if let (Some(registry), Some(member)) = (&core.settings.registry, self.member) {
+                    registry.leave(member);
+                }
+                debug_assert!(target.is_some(), "INV-TARGET: a run that ends puts the target back");
+                debug_assert!(
+                    queue.is_empty(),
+                    "INV-JOINED: no join waits for a run that has ended"
+                );
+            }
+            (goes_on, wakes)
+        };
+        for wake in wakes {
+            let _ = contain(|| wake.wake());
+        }
+        goes_on
+    }
+}
+
+impl<T: Send + 'static> Drop for Run<T> {
+    fn drop(&mut self) {
+        if self.target.is_some() && !has_failed() {
+            self.try_to_end(Ended::Joined(Joined::Abandoned), false);
+        }
+    }
+}
+
+/// A run that has not begun. Its opener and its thread or task share it; the first of them takes it.
+///
+/// The opener takes it back where the start failed. If both drop it, the run ends.
+pub(super) struct PendingRun<T: Send + 'static>(
+    /// Locked only while the run is taken.
+    Arc<std::sync::Mutex<Option<Run<T>>>>,
+);
+
+impl<T: Send + 'static> PendingRun<T> {
+    fn new(run: Run<T>) -> Self {
+        PendingRun(Arc::new(std::sync::Mutex::new(Some(run))))
+    }
+    /// Takes the run, unless it was taken before.
+    pub(super) fn begin(&self) -> Option<Run<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<T: Send + 'static> Clone for PendingRun<T> {
+    fn clone(&self) -> Self {
+        PendingRun(self.0.clone())
+    }
+}
