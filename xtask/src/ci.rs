@@ -126,6 +126,7 @@ const STEPS: &[Step] = &[
         is_deep: false,
         lines: "
             cargo test -p cabrank-benches --benches -- --test
+            (cd benches/lists && cargo fmt --check && cargo clippy --all-targets -- -D warnings && cargo test && cargo bench -- --test)
             cd benches/peers && cargo fmt --check && cargo clippy --all-targets -- -D warnings && cargo bench -- --test",
     },
     Step {
