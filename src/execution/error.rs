@@ -164,3 +164,39 @@ impl fmt::Display for Panicked {
 }
 
 impl Error for Panicked {}
+
+/// Why something is not reloaded here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReloadRefused {
+    /// A reload is due, or was asked for, inside an execution, perhaps a child's: it would have to
+    /// wait for the end of what waits for it. What has changed is reloaded by the next execution.
+    InsideExecution,
+    /// Reloading is disabled.
+    Disabled,
+}
+
+impl fmt::Display for ReloadRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ReloadRefused::InsideExecution => {
+                "no reload inside an execution: it would wait for its own end"
+            }
+            ReloadRefused::Disabled => "reloading is disabled",
+        })
+    }
+}
+
+impl Error for ReloadRefused {}
+
+/// The last reload has failed, and what is loaded is neither old nor new: nothing begins on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HalfReloaded;
+
+impl fmt::Display for HalfReloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the last reload has failed: nothing runs until one succeeds")
+    }
+}
+
+impl Error for HalfReloaded {}

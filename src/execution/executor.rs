@@ -1,12 +1,11 @@
 //! The executor: hooks around every piece of application code that a framework calls.
 
 use super::ambient::Ambient;
-use super::error::{BoxError, ExecutionError, Failure, Stage};
+use super::error::{BoxError, ExecutionError, Failure, HalfReloaded, Stage};
 use super::guard::{Entry, Execution};
 use super::hooks::{Hook, Hooks};
 use super::interlock::Interlock;
 use super::preparing::Preparing;
-use super::reloader::HalfReloaded;
 use super::report::{Report, Reporter, Severity};
 use crate::user_code::{UserValue, contain};
 use std::borrow::Cow;

@@ -64,12 +64,12 @@ mod report;
 mod scoped;
 
 pub use child::Child;
-pub use error::{BoxError, ExecutionError, Failure, Panicked, Stage};
+pub use error::{BoxError, ExecutionError, Failure, HalfReloaded, Panicked, ReloadRefused, Stage};
 pub use executor::{Executor, ExecutorBuilder};
 pub use guard::Execution;
 pub use hooks::Hook;
 pub use interlock::Interlock;
 pub use preparing::Preparing;
-pub use reloader::{HalfReloaded, ReloadRefused, Reloader};
+pub use reloader::Reloader;
 pub use reloader_builder::{ReloaderBuilder, ReloaderError};
 pub use report::{Report, Severity};

@@ -2,12 +2,11 @@
 
 use super::ambient::Ambient;
 use super::changes::Check;
-use super::error::{BoxError, ExecutionError, Failure, Stage};
+use super::error::{BoxError, ExecutionError, Failure, ReloadRefused, Stage};
 use super::executor::Executor;
 use super::guard::{Entry, Execution, Reload};
 use super::reloader_builder::ReloaderBuilder;
 use super::reloading::{Reloading, Steps, When};
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -204,39 +203,3 @@ impl fmt::Debug for Reloader {
         f.debug_struct("Reloader").field("when", &self.reloading.when).finish_non_exhaustive()
     }
 }
-
-/// Why something is not reloaded here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReloadRefused {
-    /// A reload is due, or was asked for, inside an execution, perhaps a child's: it would have to
-    /// wait for the end of what waits for it. What has changed is reloaded by the next execution.
-    InsideExecution,
-    /// Reloading is disabled.
-    Disabled,
-}
-
-impl fmt::Display for ReloadRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ReloadRefused::InsideExecution => {
-                "no reload inside an execution: it would wait for its own end"
-            }
-            ReloadRefused::Disabled => "reloading is disabled",
-        })
-    }
-}
-
-impl Error for ReloadRefused {}
-
-/// The last reload has failed, and what is loaded is neither old nor new: nothing begins on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HalfReloaded;
-
-impl fmt::Display for HalfReloaded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the last reload has failed: nothing runs until one succeeds")
-    }
-}
-
-impl Error for HalfReloaded {}

@@ -2,12 +2,12 @@
 
 use super::Execution;
 use super::failed::{Failed, Over};
-use crate::execution::error::{ExecutionError, Failure, Stage};
+use crate::execution::error::{ExecutionError, Failure, HalfReloaded, Stage};
 use crate::execution::executor::Executor;
+use crate::execution::hooks::Completers;
 use crate::execution::interlock::{self, AcquireError, Interlock, Share};
 use crate::execution::preparing::{Loads, Preparing};
 use crate::execution::reloading::Reloading;
-use crate::execution::{HalfReloaded, hooks::Completers};
 use std::sync::Arc;
 
 /// How an execution comes to its share.

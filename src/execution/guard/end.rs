@@ -7,8 +7,7 @@
 use super::failed::Over;
 use super::reload::Then;
 use super::{Ended, Execution};
-use crate::execution::HalfReloaded;
-use crate::execution::error::{BoxError, ExecutionError, Failure, Panicked, Stage};
+use crate::execution::error::{BoxError, ExecutionError, Failure, HalfReloaded, Panicked, Stage};
 use crate::user_code::{drop_contained, panic_message};
 use std::panic::resume_unwind;
 

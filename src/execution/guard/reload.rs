@@ -2,8 +2,7 @@
 
 use super::Execution;
 use super::failed::Over;
-use crate::execution::ReloadRefused;
-use crate::execution::error::{Failure, Stage};
+use crate::execution::error::{Failure, ReloadRefused, Stage};
 use crate::execution::hooks::Completers;
 use crate::execution::interlock::{Interlock, Running, Unloading, UnloadingGuard, World};
 use crate::execution::preparing::{AtOnce, Preparing};

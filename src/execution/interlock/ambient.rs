@@ -1,7 +1,7 @@
 //! The execution in which a thread is: so that one begun inside another is a share more of the same
 //! owner, and does not wait for itself.
 
-use super::Inner;
+use super::inner::Inner;
 use super::owner::{Lineage, OwnerId, Record};
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -57,6 +57,15 @@ pub(super) fn innermost(home: &Arc<Inner>) -> Option<Frame> {
 pub(super) fn is_alone(home: &Arc<Inner>) -> bool {
     is_any(home, Kind::is_alone)
 }
+/// # Panics
+/// If this thread loads or unloads: an execution of its own would wait for that.
+pub(super) fn ambient_is_not_alone(home: &Arc<Inner>) {
+    assert!(
+        !is_alone(home),
+        "this thread loads or unloads: a guard would wait for it. Use `run`, which nests"
+    );
+}
+
 /// Whether this thread carries out a reload of what this interlock guards.
 pub(super) fn reloads(home: &Arc<Inner>) -> bool {
     is_any(home, |kind| kind == Kind::Reload)

@@ -1,13 +1,14 @@
 //! Children: executions that another one may wait for, and says so.
 
-use super::enter::ambient_is_not_alone;
+use super::ambient::ambient_is_not_alone;
 use super::error::{AcquireError, Deadlock};
+use super::inner::{Inner, Limit};
 use super::modes::Mode;
 use super::owner::{Lineage, Record};
 use super::running::Running;
 use super::state::State;
-use super::{Inner, Limit};
 use crate::collections::slab_list::Key;
+use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::fmt;
 use std::future::Future;
@@ -216,7 +217,7 @@ impl Child {
     }
     /// A child of this record's execution.
     pub(super) fn of(record: &Record, up: Option<Arc<Lineage>>) -> Child {
-        record.home.critical(|state| state.add_child(record.id()));
+        record.home.critical(|state, _| state.add_child(record.id()));
         Child { home: record.home.clone(), lineage: Some(Lineage::below(record, up)) }
     }
     pub(super) fn home(&self) -> &Arc<Inner> {
@@ -234,7 +235,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if let Some(lineage) = self.lineage.take().filter(|_| !has_failed()) {
-            self.home.critical(|state| {
+            self.home.critical(|state, _| {
                 state.remove_child(lineage.id);
             });
         }

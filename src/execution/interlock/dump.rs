@@ -3,7 +3,7 @@
 //! A [`Picture`] is taken under the lock: plain copies. Who blocks whom is worked out of it afterwards,
 //! without the lock.
 
-use super::modes::{Mode, Owner, Purpose};
+use super::modes::{Accepts, Mode, Owner, Purpose};
 use super::owner::{Context, OwnerId};
 use super::state::State;
 use crate::clock::Time;
@@ -230,18 +230,6 @@ pub struct OwnerDump {
     pub blocked_by: Vec<OwnerId>,
     /// Whom it keeps from going on.
     pub blocking: Vec<OwnerId>,
-}
-
-/// What an owner that waits, drains or permits lets go first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Accepts {
-    /// Newcomers.
-    pub share: bool,
-    /// Loads: always.
-    pub load: bool,
-    /// Unloads.
-    pub unload: bool,
 }
 
 /// What an owner does.

@@ -1,12 +1,14 @@
 //! How an execution begins and ends: through the word if it can, through the mutex if it must.
 
-use super::ambient::{self, Kind};
+use super::Interlock;
+use super::ambient::{self, Kind, ambient_is_not_alone};
 use super::child::Child;
 use super::error::AcquireError;
+use super::inner::{Inner, Limit};
 use super::modes::{Asker, Parent, Step};
 use super::owner::{Context, Lineage, Seat};
-use super::running::Running;
-use super::{Inner, Interlock, Limit};
+use super::running::{Begun, Running};
+use crate::section::Guarded;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,22 +109,6 @@ impl Interlock {
     }
 }
 
-/// # Panics
-/// If this thread loads or unloads: an execution of its own would wait for that.
-pub(super) fn ambient_is_not_alone(home: &Arc<Inner>) {
-    assert!(
-        !ambient::is_alone(home),
-        "this thread loads or unloads: a guard would wait for it. Use `run`, which nests"
-    );
-}
-
-/// An owner that waits to enter, or is refused, and is given its record back.
-pub(super) enum Begun {
-    Yes,
-    Waits,
-    Refused,
-}
-
 impl Inner {
     /// The execution of this seat begins, or waits to.
     #[inline]
@@ -134,7 +120,7 @@ impl Inner {
     ) -> Begun {
         seat.record.vitals().rename();
         if lineage.is_none() && self.enter_fast() {
-            seat.record.vitals().begin(self.clock.now());
+            seat.record.vitals().begin(self.state.clock().now());
             return Begun::Yes;
         }
         self.begin_slowly(seat, lineage, asker)
@@ -145,8 +131,8 @@ impl Inner {
         let is_inside = || ambient::innermost(&seat.record.home).is_some();
         let descends = lineage.is_some_and(|lineage| lineage.is_live() || is_inside());
         let parent = lineage.map(|lineage| lineage.id);
-        let now = self.clock.now();
-        self.critical(|state| {
+        let now = self.state.clock().now();
+        self.critical(|state, _| {
             let (key, id) = (seat.record.key(), seat.record.id());
             state.owners[key.index()].parent = parent.map(|parent| Parent { of: id, id: parent });
             let step = if state.slow {
@@ -180,7 +166,7 @@ impl Inner {
     }
     #[cold]
     fn end_slowly(&self, seat: &Seat, lineage: Option<&Lineage>) {
-        self.critical(|state| {
+        self.critical(|state, _| {
             if state.slow || !self.leave_fast() {
                 let key = seat.record.key();
                 state.adopt(key);

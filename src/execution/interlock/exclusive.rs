@@ -3,10 +3,10 @@
 use super::alone::{Home, Loading, Section, Unloading};
 use super::ambient::{self, Frame, Kind, Within};
 use super::error::{AcquireError, Deadlock};
+use super::inner::{Inner, Limit, Waited};
 use super::modes::{Asker, Mode, Purpose, Step};
 use super::owner::{Context, Lineage, OwnerId, Record};
 use super::running::Running;
-use super::{Inner, Limit, Waited};
 use crate::sync::has_failed;
 use std::fmt;
 use std::sync::Arc;
@@ -225,7 +225,7 @@ impl Running<'_> {
 impl Inner {
     /// Whether nothing was unloaded since this generation.
     pub(super) fn is_due(&self, seen: u64) -> bool {
-        self.locked(|state| state.generation) == seen
+        self.state.look(|state| state.generation) == seen
     }
 }
 
@@ -315,7 +315,7 @@ impl<'a> Exclusive<'a> {
             .entered()
     }
     fn entered(mut self) -> Self {
-        self.generation = self.record.home.locked(|state| state.generation);
+        self.generation = self.record.home.state.look(|state| state.generation);
         self
     }
     pub(super) fn level(&self) -> u32 {

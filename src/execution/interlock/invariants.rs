@@ -9,29 +9,14 @@
 //! `INV-ILK-FRAMES`; INV-ILK-LOCK-DEPTH by `INV-ILK-ONE-HOLDER`. The models and tests that cite a PROP-ILK-…
 //! show that property.
 
-use super::dump::Accepts;
-use super::modes::{Mode, Owner, Purpose, Queue, Tally};
+use super::modes::{Accepts, Mode, Owner, Purpose, Queue, Tally};
 use super::owner::{Context, OwnerId};
 use super::state::State;
 use crate::collections::slab_list::Key;
+use crate::section::{Invariant, invariants};
 use std::collections::HashMap;
 
-/// One invariant: its name, what it says, and whether it holds.
-pub(super) struct Invariant {
-    pub(super) name: &'static str,
-    pub(super) says: &'static str,
-    pub(super) holds: fn(&State) -> bool,
-}
-
-macro_rules! invariants {
-    ($($name:literal $says:literal $holds:ident;)*) => {
-        pub(super) const ALL: &[Invariant] = &[
-            $(Invariant { name: $name, says: $says, holds: $holds },)*
-        ];
-    };
-}
-
-invariants! {
+pub(super) const ALL: &[Invariant<State>] = invariants! {
     "INV-ILK-ONE-HOLDER" "at most one owner holds, and the holder says so (INV-ILK-LOCK-DEPTH)" one_holder;
     "INV-ILK-ALONE" "beside a holder nobody has a share, and every other entry accepts its purpose" alone;
     "INV-ILK-NO-PERMIT-IN-UNLOAD" "while somebody unloads no permit block is open" no_permit_in_unload;
@@ -46,24 +31,11 @@ invariants! {
     "INV-ILK-TALLY" "the counters are the sums of what the owners do" tally;
     "INV-ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that does not go on before it has none" deadlock_told;
     "INV-ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
-}
+};
 
 type Belongs = fn(Mode) -> bool;
 
 impl State {
-    /// # Panics
-    /// If an invariant does not hold, with its name.
-    #[cfg(debug_assertions)]
-    pub(super) fn assert_invariants(&self) {
-        if let Some(broken) = self.broken_invariants().next() {
-            panic!("{broken}");
-        }
-    }
-    pub(super) fn broken_invariants(&self) -> impl Iterator<Item = String> {
-        let broken = ALL.iter().filter(|invariant| !(invariant.holds)(self));
-        broken.map(|i| format!("{} does not hold: {}", i.name, i.says))
-    }
-
     /// Those whose word counts.
     fn known(&self) -> impl Iterator<Item = (Key, &Owner)> + Clone {
         let owners = self.owners.iter().map(|(index, owner)| (Key::new(index), owner));

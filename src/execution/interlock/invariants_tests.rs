@@ -10,6 +10,7 @@ use super::state::{Holder, State};
 use super::{Interlock, Running};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
+use crate::section::broken;
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Waker};
@@ -37,14 +38,14 @@ fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
     pending(unload.as_mut());
 
     let inner = rig.interlock.inner().clone();
-    let mut state = inner.state.lock();
-    let broken = |state: &State| state.broken_invariants().collect::<Vec<_>>();
-    assert_eq!(broken(&state), Vec::<String>::new(), "before it is spoilt");
-    assert_eq!((state.running(), state.tally.yielded, state.tally.reject_share), (1, 1, 1));
-    spoil(&mut state);
-    let told = broken(&state);
+    let broken_now = |state: &State| broken(ALL, state).collect::<Vec<_>>();
+    let told = inner.state.break_state(|state| {
+        assert_eq!(broken_now(state), Vec::<String>::new(), "before it is spoilt");
+        assert_eq!((state.running(), state.tally.yielded, state.tally.reject_share), (1, 1, 1));
+        spoil(state);
+        broken_now(state)
+    });
     // What is spoilt is not run down in order: nothing of it is used again.
-    drop(state);
     std::mem::forget((permit, unload));
     std::mem::forget(rig);
     told

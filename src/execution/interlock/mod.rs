@@ -55,6 +55,7 @@ mod dump;
 mod enter;
 mod error;
 mod exclusive;
+mod inner;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
@@ -75,10 +76,10 @@ mod world;
 
 pub use alone::{Loading, Unloading};
 pub use child::Child;
-pub use dump::{Accepts, Dump, OwnerDump, OwnerState};
+pub use dump::{Dump, OwnerDump, OwnerState};
 pub use error::{AcquireError, Deadlock, LoadError};
 pub use loaded::{Handle, Loaded};
-pub use modes::Purpose;
+pub use modes::{Accepts, Purpose};
 pub use owner::OwnerId;
 pub(crate) use returning::Returning;
 pub use running::Running;
@@ -86,18 +87,14 @@ pub(crate) use scope::{Outside, Scope, Share, Within};
 pub use tasks::{LoadingGuard, UnloadingGuard};
 pub(crate) use world::{Reloads, World};
 
-use crate::clock::{Clock, ClockListener, Deadline};
-use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::Wake;
-use crate::sync::{Mutex, Word};
-use crate::user_code::{contain, drop_contained};
-use modes::{Asker, Outcome, Step};
-use owner::{Context, Place};
-use state::{SLOW, State};
+use crate::clock::{Clock, ClockListener};
+use crate::section::Lock;
+use crate::sync::Word;
+use inner::{Inner, Limit};
+use owner::Context;
+use state::State;
 use std::fmt;
-use std::mem::take;
-use std::sync::{Arc, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Weak};
 
 /// The load interlock. Cheap to clone: all clones are one.
 ///
@@ -115,40 +112,6 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Interlock(Arc<Inner>);
 
-/// What all clones share.
-pub(crate) struct Inner {
-    /// How many run, or `SLOW`: then nothing else in it counts.
-    word: Word,
-    state: Mutex<State>,
-    clock: Clock,
-    world: World,
-    /// Places of owners that are in no use. Nothing is done while it is locked.
-    spares: std::sync::Mutex<Vec<Place>>,
-}
-
-/// How long to wait.
-#[derive(Clone, Copy, Debug)]
-enum Limit {
-    Never,
-    Until(Deadline),
-    Forever,
-}
-
-impl Limit {
-    fn asker(self) -> Asker {
-        match self {
-            Limit::Never => Asker::Impatient,
-            Limit::Until(_) | Limit::Forever => Asker::Thread,
-        }
-    }
-    fn deadline(self) -> Deadline {
-        match self {
-            Limit::Until(deadline) => deadline,
-            Limit::Never | Limit::Forever => Deadline::Never,
-        }
-    }
-}
-
 impl Interlock {
     /// An interlock in which nobody runs.
     pub fn new() -> Self {
@@ -158,14 +121,13 @@ impl Interlock {
     pub fn with_clock(clock: Clock) -> Self {
         let inner = Arc::new(Inner {
             word: Word::new(0),
-            state: Mutex::new(State::new(clock.clone())),
-            clock,
+            state: Lock::new(State::new(clock.clone()), clock),
             world: World::default(),
             spares: std::sync::Mutex::default(),
         });
-        if inner.clock.is_manual() {
+        if inner.state.clock().is_manual() {
             let tick: Weak<dyn ClockListener> = Arc::downgrade(&inner) as Weak<dyn ClockListener>;
-            inner.clock.add_listener(tick);
+            inner.state.clock().add_listener(tick);
         }
         Interlock(inner)
     }
@@ -178,13 +140,13 @@ impl Interlock {
     /// assert!(interlock.dump().owners.is_empty());
     /// ```
     pub fn dump(&self) -> Dump {
-        let picture = self.0.locked(|state| dump::Picture::of(state));
+        let picture = self.0.state.look(dump::Picture::of);
         picture.develop()
     }
 
     /// How often something was unloaded.
     pub fn generation(&self) -> u64 {
-        self.0.locked(|state| state.generation)
+        self.0.state.look(|state| state.generation)
     }
 
     /// Takes an execution out whose guard will not come, because it was leaked or its thread is lost:
@@ -233,157 +195,5 @@ impl Default for Interlock {
 impl fmt::Debug for Interlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Interlock").field("generation", &self.generation()).finish_non_exhaustive()
-    }
-}
-
-/// How a blocking wait ended.
-enum Waited {
-    Granted,
-    Forfeited,
-    /// The deadline passed. The owner may have to wait for its share.
-    TimedOut(Step),
-}
-
-impl Inner {
-    /// Runs `section` under the lock, gives everybody who can go on what they wait for, asserts every
-    /// invariant, releases the lock, and wakes them.
-    fn critical<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
-        let (result, after) = {
-            let mut state = self.state.lock();
-            let result = section(&mut state);
-            (result, self.end_section(&mut state))
-        };
-        after.carry_out();
-        result
-    }
-    /// The same, with everybody coming through the mutex.
-    fn slowly<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
-        self.critical(|state| {
-            state.slow_down(&self.word);
-            section(state)
-        })
-    }
-    /// Looks, or changes what no guard depends on.
-    fn locked<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
-        section(&mut self.state.lock())
-    }
-    fn end_section(&self, state: &mut State) -> After {
-        if state.slow {
-            state.settle();
-            state.speed_up(&self.word);
-        }
-        #[cfg(debug_assertions)]
-        state.assert_invariants();
-        After {
-            wakes: take(&mut state.wakes),
-            withdrawn: take(&mut state.withdrawn),
-            late: take(&mut state.late),
-        }
-    }
-
-    /// One more through the word, unless everybody comes through the mutex.
-    #[inline]
-    fn enter_fast(&self) -> bool {
-        let mut count = self.word.guess();
-        while count & SLOW == 0 {
-            match self.word.exchange(count, count + 1) {
-                Ok(_) => return true,
-                Err(now) => count = now,
-            }
-        }
-        false
-    }
-    #[inline]
-    fn leave_fast(&self) -> bool {
-        // Whoever leaves is in the number: it is 1 at least, or SLOW.
-        let mut count = self.word.guess().max(1);
-        while count & SLOW == 0 {
-            match self.word.exchange(count, count - 1) {
-                Ok(_) => return true,
-                Err(now) => count = now,
-            }
-        }
-        false
-    }
-
-    /// A thread waits for its outcome.
-    fn wait(&self, key: Key, deadline: Deadline) -> Waited {
-        let mut state = self.state.lock();
-        loop {
-            match state.owners[key.index()].outcome.take() {
-                Some(Outcome::Granted) => return Waited::Granted,
-                Some(Outcome::Forfeited) => return Waited::Forfeited,
-                None => {}
-            }
-            if self.clock.has_passed(deadline) {
-                let step = state.cancel(key, Asker::Thread);
-                let after = self.end_section(&mut state);
-                drop(state);
-                after.carry_out();
-                return Waited::TimedOut(step);
-            }
-            let condvar = state.owner(key).condvar.clone();
-            self.clock.wait(&condvar, &mut state, deadline);
-        }
-    }
-    /// A thread waits for its share, however long it takes: the sections that are under way end.
-    fn wait_for_share(&self, key: Key, step: Step) {
-        if step == Step::Wait {
-            // Granted, or forfeited: then what comes next finds out.
-            self.wait(key, Deadline::Never);
-        }
-    }
-
-    fn deadline(&self, timeout: Duration) -> Limit {
-        Limit::Until(self.clock.deadline(timeout))
-    }
-
-    fn register(&self) -> Place {
-        self.locked(State::register)
-    }
-    fn spare(&self) -> Option<Place> {
-        self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-    /// A place is in no use any more.
-    fn keep(&self, place: Place) {
-        self.spares.lock().unwrap_or_else(PoisonError::into_inner).push(place);
-    }
-}
-
-/// What a critical section leaves to be done when the lock is released: foreign code.
-struct After {
-    wakes: Vec<Wake>,
-    withdrawn: Vec<Wake>,
-    late: Vec<Wake>,
-}
-
-impl After {
-    fn carry_out(self) {
-        for wake in self.wakes {
-            // A waker that panics keeps nobody else asleep.
-            let _ = contain(|| wake.wake());
-        }
-        self.withdrawn.into_iter().for_each(drop_contained);
-        // Hooks are run by these: nobody is to wait for them.
-        for late in self.late {
-            let _ = contain(|| late.wake());
-        }
-    }
-}
-
-impl ClockListener for Inner {
-    fn advanced(&self) {
-        let condvars = self.locked(|state| {
-            let queued = state.owners.iter().filter(|(_, owner)| owner.mode.is_queued());
-            let threads = queued.flat_map(|(_, owner)| {
-                let watchers = owner.watchers.iter();
-                let watchers = watchers.filter_map(|(_, watcher)| watcher.wake.thread());
-                watchers.chain([&owner.condvar]).cloned()
-            });
-            threads.collect::<Vec<_>>()
-        });
-        condvars.iter().for_each(|condvar| {
-            condvar.notify_all();
-        });
     }
 }

@@ -5,7 +5,6 @@
 //! permit block always accepts the same, so all frames are alike: none erases what an outer one permits (defect
 //! `rails-permit-erased` of the original).
 
-use super::dump::Accepts;
 use super::owner::{OwnerId, Vitals};
 use crate::clock::Time;
 use crate::collections::slab_list::{Links, List, linked};
@@ -22,6 +21,18 @@ pub enum Purpose {
     Load,
     /// To unload what is loaded. Waits for the loads, and for permit blocks to end.
     Unload,
+}
+
+/// What an owner that waits, drains or permits lets go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Accepts {
+    /// Newcomers.
+    pub share: bool,
+    /// Loads: always.
+    pub load: bool,
+    /// Unloads.
+    pub unload: bool,
 }
 
 /// What an owner does.

@@ -1,12 +1,13 @@
 //! Loading and unloading by who is in no execution: it gives no share up, and gets none back.
 
+use super::Interlock;
 use super::alone::{Loading, Section, Unloading};
 use super::ambient;
 use super::error::AcquireError;
 use super::exclusive::Exclusive;
+use super::inner::{Limit, Waited};
 use super::modes::{Purpose, Step};
 use super::owner::Seat;
-use super::{Interlock, Limit, Waited};
 use std::time::Duration;
 
 impl Interlock {

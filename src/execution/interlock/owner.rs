@@ -5,7 +5,7 @@
 //! it used last. So entering allocates nothing and takes no lock. What a dump wants to know of an
 //! owner that entered through the word alone is in its [`Vitals`], which its guard writes without the mutex.
 
-use super::Inner;
+use super::inner::Inner;
 use crate::clock::Time;
 use crate::collections::slab_list::Key;
 use std::fmt;
@@ -221,7 +221,7 @@ impl Seat {
 /// The records that this thread used last, of whatever interlock.
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod cache {
-    use super::super::Inner;
+    use super::super::inner::Inner;
     use super::Seat;
     use std::cell::{Cell, RefCell};
     use std::sync::Arc;
@@ -276,7 +276,7 @@ mod cache {
 /// is kept.
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 mod cache {
-    use super::super::Inner;
+    use super::super::inner::Inner;
     use super::Seat;
     use std::sync::Arc;
 

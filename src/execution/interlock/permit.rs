@@ -1,8 +1,8 @@
 //! Permit blocks: waiting without a share.
 
-use super::Limit;
 use super::ambient::{self, Kind};
 use super::error::AcquireError;
+use super::inner::Limit;
 use super::modes::{Asker, Mode};
 use super::running::Running;
 use crate::execution::scoped::scoped;

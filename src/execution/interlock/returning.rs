@@ -19,20 +19,19 @@
 use super::Interlock;
 use super::ambient;
 use super::error::{AcquireError, Deadlock};
+use super::inner::{After, Inner, Limit};
 use super::modes::{Mode, Step, Watcher};
 use super::owner::{Context, OwnerId, Record};
 use super::running::Running;
 use super::state::State;
-use super::{Inner, Limit};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
-use crate::sync::{Condvar, has_failed};
+use crate::section::{Guarded, Patience, Wait, now};
+use crate::sync::Condvar;
 use crate::user_code::drop_contained;
-use std::future::Future;
-use std::mem::{replace, take};
-use std::pin::Pin;
+use std::mem::take;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, Waker};
+use std::task::Waker;
 
 /// A share that is not there. It comes back, unless it is forfeited.
 pub(crate) struct Returning {
@@ -63,7 +62,7 @@ impl Running<'_> {
     pub(crate) async fn await_share_async(&self) {
         if let Some(returning) = self.returning() {
             let _ = returning.take_back();
-            returning.come().await;
+            let _ = returning.come(Patience::Task).await;
         }
     }
 }
@@ -94,30 +93,35 @@ impl Returning {
     /// A thread waits until it is back. [`AcquireError::Nested`] if none is to come, and
     /// [`AcquireError::Deadlock`] if this thread is in the execution that holds.
     pub(super) fn wait(&self, limit: Limit) -> Result<(), AcquireError> {
+        now(self.come(limit.patience()))
+    }
+    /// The same for whoever waits like this. Dropped by a task, it watches no more.
+    pub(super) async fn come(&self, patience: Patience) -> Result<(), AcquireError> {
         let (home, key) = (&self.record.home, self.record.key());
-        let (here, condvar) = (ambient::beside(&self.record), Arc::new(Condvar::new()));
-        let watcher =
+        let watch = {
+            let here = match patience {
+                Patience::Thread(_) | Patience::None => ambient::beside(&self.record),
+                Patience::Task => Vec::new(),
+            };
+            let wake = match patience {
+                Patience::Thread(_) => Wake::Thread(Arc::new(Condvar::new())),
+                Patience::Task | Patience::None => Wake::Task(None),
+            };
             home.slowly(|state| match state.recover(key).ok_or(AcquireError::Nested)? {
                 Step::Done => Ok(None),
-                Step::Wait if matches!(limit, Limit::Never) => Err(AcquireError::WouldBlock),
+                Step::Wait if matches!(patience, Patience::None) => Err(AcquireError::WouldBlock),
                 Step::Wait => match state.holder_among(&here) {
                     Some(stuck) => Err(Deadlock::of(state, key, &[stuck])),
-                    None => Ok(Some(state.watch(key, Wake::Thread(condvar.clone()), false))),
+                    None => Ok(Some(state.watch(key, wake, false))),
                 },
-            })?;
-        if let Some(watcher) = watcher {
-            home.wait_while_watching(key, watcher, &condvar, limit)?;
+            })?
+        };
+        if let Some(watching) = watch {
+            let come = home.turn(Watch { key, watching }, patience).await;
+            come.map_err(|()| AcquireError::TimedOut)?;
         }
         self.has_come();
         Ok(())
-    }
-    /// The same for a task, if one is to come. Dropped, it watches no more.
-    pub(super) async fn come(&self) {
-        let (home, key) = (&self.record.home, self.record.key());
-        if home.slowly(|state| state.recover(key)).is_some() {
-            Watch { home, key, watcher: None }.await;
-            self.has_come();
-        }
     }
     /// Whether the share is back. If not, the waker is woken when it is, or when it is forfeited.
     pub(crate) fn wakes(&self, waker: Waker) -> bool {
@@ -160,65 +164,25 @@ pub(super) struct Watching {
     id: u64,
 }
 
-/// A task's place among those who watch for a share.
-struct Watch<'a> {
-    home: &'a Inner,
+/// Somebody's watch for a share.
+struct Watch {
     key: Key,
-    /// Absent before it is first polled.
-    watcher: Option<Watching>,
+    watching: Watching,
 }
 
-impl Future for Watch<'_> {
-    type Output = ();
+impl Wait<Inner> for Watch {
+    type Outcome = ();
+    type GivenUp = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        // Cloned before the lock and dropped after it: both are foreign code.
-        let mut waker = Some(cx.waker().clone());
-        let key = self.key;
-        let (watcher, former) = self.home.locked(|state| match self.watcher {
-            None if state.is_returning(key) => {
-                (Some(state.watch(key, Wake::Task(waker.take()), false)), None)
-            }
-            None => (None, None),
-            Some(watcher) => match state.watcher(key, watcher) {
-                Some(wake) => (Some(watcher), Some(replace(wake, Wake::Task(waker.take())))),
-                None => (None, None),
-            },
-        });
-        drop_contained((former, waker));
-        self.watcher = watcher;
-        match watcher {
-            Some(_) => Poll::Pending,
-            None => Poll::Ready(()),
-        }
+    fn take(&mut self, state: &mut State, _: &mut After) -> Option<()> {
+        state.watcher(self.key, self.watching).is_none().then_some(())
     }
-}
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if let Some(watcher) = self.watcher.filter(|_| !has_failed()) {
-            drop_contained(self.home.locked(|state| state.unwatch(self.key, watcher)));
-        }
+    fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
+        state.watcher(self.key, self.watching).expect("not woken yet")
     }
-}
-
-impl Inner {
-    fn wait_while_watching(
-        &self,
-        key: Key,
-        watcher: Watching,
-        condvar: &Condvar,
-        limit: Limit,
-    ) -> Result<(), AcquireError> {
-        let mut state = self.state.lock();
-        while state.watcher(key, watcher).is_some() {
-            if self.clock.has_passed(limit.deadline()) {
-                let _a_threads = state.unwatch(key, watcher);
-                return Err(AcquireError::TimedOut);
-            }
-            self.clock.wait(condvar, &mut state, limit.deadline());
-        }
-        Ok(())
+    fn give_up(&mut self, state: &mut State, _: &mut After) {
+        let left = state.unwatch(self.key, self.watching);
+        state.withdrawn.extend(left.map(|watcher| watcher.wake));
     }
 }
 
@@ -232,9 +196,6 @@ impl State {
             Mode::Resuming { .. } => Some(Step::Wait),
             _ => None,
         }
-    }
-    fn is_returning(&self, key: Key) -> bool {
-        matches!(self.owner(key).mode, Mode::Resuming { .. })
     }
     /// The holder, if it is one of these.
     pub(super) fn holder_among(&self, here: &[OwnerId]) -> Option<OwnerId> {
@@ -276,19 +237,22 @@ mod tests {
         let interlock = crate::Interlock::new();
         let running = interlock.enter();
         let key = running.record().key();
-        let mut state = interlock.inner().state.lock();
+        interlock.inner().state.break_state(|state| watches_are_told_apart(state, key));
+    }
+
+    fn watches_are_told_apart(state: &mut State, key: Key) {
         let watch = |state: &mut State| state.watch(key, Wake::Task(None), false);
 
-        let [left, stays] = [(); 2].map(|()| watch(&mut state));
+        let [left, stays] = [(); 2].map(|()| watch(state));
         assert!(state.unwatch(key, left).is_some());
-        let came = watch(&mut state);
+        let came = watch(state);
         assert_eq!(came.place, left.place);
         assert!(state.watcher(key, left).is_none() && state.unwatch(key, left).is_none());
         assert!([came, stays].iter().all(|one| state.watcher(key, *one).is_some()));
 
         state.wake_watchers(key);
         assert_eq!(take(&mut state.wakes).len(), 2);
-        let next = [(); 2].map(|()| watch(&mut state));
+        let next = [(); 2].map(|()| watch(state));
         assert!([left, came, stays].iter().all(|one| state.watcher(key, *one).is_none()));
         assert!(next.iter().all(|one| state.unwatch(key, *one).is_some()));
     }

@@ -1,14 +1,14 @@
 //! An execution from its own point of view: its share.
 
-use super::Limit;
+use super::Interlock;
 use super::ambient::{self, Frame, Kind, Within};
 use super::child::Child;
-use super::enter::Begun;
 use super::error::{AcquireError, Deadlock};
+use super::inner::{Inner, Limit, Waited};
 use super::modes::{Mode, Step};
 use super::owner::{Context, Lineage, OwnerId, Record, Seat};
-use super::{Inner, Interlock, Waited};
 use crate::execution::scoped::scoped;
+use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::fmt;
 use std::future::Future;
@@ -38,6 +38,13 @@ pub struct Running<'scope> {
     pub(super) level: u32,
     pub(super) lineage: Option<Arc<Lineage>>,
     scope: PhantomData<fn(&'scope ()) -> &'scope ()>,
+}
+
+/// An owner that waits to enter, or is refused, and is given its record back.
+pub(super) enum Begun {
+    Yes,
+    Waits,
+    Refused,
 }
 
 /// How a share is given back.
@@ -191,7 +198,7 @@ impl<'scope> Running<'scope> {
     /// ```
     pub fn set_name(&self, name: &str) {
         let (id, name) = (self.id(), Arc::from(name));
-        let former = self.home().locked(|state| {
+        let former = self.home().critical(|state, _| {
             let owner = &mut state.owners[id.key().index()];
             owner.name.replace((id, name))
         });
@@ -266,7 +273,7 @@ impl fmt::Debug for Running<'_> {
 impl Inner {
     /// What the owner of this frame does.
     pub(super) fn mode_of(&self, frame: &Frame) -> Mode {
-        self.locked(|state| {
+        self.state.look(|state| {
             let owner = state.owner(frame.record.key());
             let is_known = state.slow && owner.epoch == state.epoch;
             if is_known { owner.mode } else { Mode::Running }

@@ -21,7 +21,7 @@ pub(super) struct Holder {
     pub(super) upgraded: bool,
 }
 
-pub(super) struct State {
+pub(crate) struct State {
     /// The word says so, too: everybody comes through here.
     pub(super) slow: bool,
     /// Counts the slow periods.

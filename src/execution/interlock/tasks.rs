@@ -12,51 +12,21 @@
 //! back before anything else is done by it. There is no `try` among these, either: those of the blocking half
 //! wait for nobody, so a task may call them.
 
+use super::Interlock;
 use super::alone::{Loading, Unloading};
+use super::ambient::ambient_is_not_alone;
 use super::child::Child;
-use super::enter::{Begun, ambient_is_not_alone};
 use super::error::AcquireError;
 use super::exclusive::Exclusive;
+use super::inner::{Inner, Limit};
 use super::modes::{Asker, Outcome, Purpose, Step};
 use super::owner::{Context, Record, Seat};
-use super::running::Running;
-use super::{Inner, Interlock, Limit};
-use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::Wake;
+use super::running::{Begun, Running};
+use crate::section::{Guarded, Patience};
 use crate::sync::has_failed;
-use crate::user_code::drop_contained;
-use std::future::Future;
 use std::mem::replace;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
-
-/// A queued owner's turn.
-struct Turn<'a> {
-    home: &'a Inner,
-    key: Key,
-}
-
-impl Future for Turn<'_> {
-    type Output = Outcome;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
-        // Cloned before the lock and dropped after it: both are foreign code.
-        let mut waker = Some(cx.waker().clone());
-        let (outcome, former) = self.home.locked(|state| {
-            let owner = &mut state.owners[self.key.index()];
-            let outcome = owner.outcome.take();
-            let former = match outcome {
-                None => owner.wake.replace(Wake::Task(waker.take())),
-                Some(_) => None,
-            };
-            (outcome, former)
-        });
-        drop_contained((former, waker));
-        outcome.map_or(Poll::Pending, Poll::Ready)
-    }
-}
 
 impl Interlock {
     /// [`enter`](Self::enter) as a future, for any runtime.
@@ -106,7 +76,7 @@ impl<'a> Arrival<'a> {
         let key = seat.record.key();
         let mut arrival = Arrival { home, seat: Some(seat), child };
         // Nothing but entering ends this wait.
-        let _ = Turn { home, key }.await;
+        let _ = home.turn_of_task(key).await;
         let seat = arrival.seat.take().expect("taken here only");
         Running::begun(seat, arrival.child.take())
     }
@@ -116,7 +86,7 @@ impl Drop for Arrival<'_> {
     fn drop(&mut self) {
         let Some(seat) = self.seat.take().filter(|_| !has_failed()) else { return };
         let key = seat.record.key();
-        self.home.critical(|state| {
+        self.home.critical(|state, _| {
             if !state.owner(key).mode.is_queued() {
                 // It was let in meanwhile.
                 state.slow_down(&self.home.word);
@@ -215,7 +185,7 @@ impl Running<'_> {
         if self.ask(purpose, Asker::Task, Limit::Never)? == Step::Wait {
             let (home, key) = (self.home(), self.record().key());
             let given_up = GivenUp::new(self.record(), self.level);
-            match (Turn { home, key }).await {
+            match home.turn_of_task(key).await {
                 Outcome::Granted => given_up.forget(),
                 Outcome::Forfeited => return Err(AcquireError::Forfeited),
             }
@@ -226,7 +196,7 @@ impl Running<'_> {
     pub(super) async fn regain_async(&mut self) {
         let (above, forsaken) = (Context::above(self.level), Context::forsaken(self.level));
         if [above, forsaken].contains(&self.record().vitals().context()) {
-            self.record().returning(self.level).come().await;
+            let _ = self.record().returning(self.level).come(Patience::Task).await;
         }
     }
 }
@@ -274,7 +244,7 @@ impl Permit {
         let key = record.key();
         let step = record.home.slowly(|state| state.end_permit(key, Asker::Task));
         if step == Step::Wait {
-            let _ = Turn { home: &record.home, key }.await;
+            let _ = record.home.turn_of_task(key).await;
         }
         record.sink(self.0.level);
         self.0.forget();
@@ -286,7 +256,7 @@ async fn finish(hold: Exclusive<'_>, done: bool) {
     let (record, level) = (hold.record.clone(), hold.level());
     let given_up = GivenUp::new(&record, level);
     if hold.finish_as_task(done) == Step::Wait {
-        let _ = Turn { home: &record.home, key: record.key() }.await;
+        let _ = record.home.turn_of_task(record.key()).await;
     }
     record.sink(level);
     given_up.forget();
