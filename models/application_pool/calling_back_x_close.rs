@@ -182,7 +182,7 @@ impl Drop for Refusal {
     }
 }
 
-/// Guards that `Inner::snapshot` shows a group's error after its section, and that `State::begin_anew` buries what is
+/// Guards that `Inner::snapshot` shows a group's error after its section, and that `State::forget_history` defers the drop of what is
 /// forgotten: under the lock, what re-enters would not come back. Asserted: the error is shown, or has gone
 /// with the close, whichever of the two had the last of it.
 #[test]

@@ -1,6 +1,6 @@
 //! The pool is closed while a process that has just left it is shut down elsewhere (erratum E32).
 //!
-//! Guards `disposing` in `State::is_over`, and that who carried a disposal out tells of it (`Effects::run_all`).
+//! Guards `disposing` in `State::has_come`, and that who carried a disposal out tells of it (`Effects::run`).
 //! Without the first, a closed pool is over while a process of it is still being shut down, though it is in no
 //! list any more: whoever waits for the end, to exit, leaves that process behind. Without the second, he waits
 //! for ever, for there is nobody else to tell him. Asserted: where `wait_closed` has come back, the process has

@@ -1,7 +1,7 @@
 //! A get meets the close of the only session of a full pool.
 //!
 //! Guards the hand-over in `State::close_session` (the call of `settle` when somebody waits) and the
-//! look for the outcome before sleeping in `Inner::wait`. Without the first, the get that has queued
+//! look for the outcome before sleeping in `section::block`. Without the first, the get that has queued
 //! up sleeps for ever; without the second, it does if the close comes between queueing and sleeping.
 //! Guards in `Session::end` that the connection goes before the session is closed, too: else the process
 //! may be handed over, or idle, while the last connection with it is still open.

@@ -1,7 +1,7 @@
 //! A session is closed while a get that waits for its process has stepped aside, to look once more before it
 //! sleeps.
 //!
-//! Guards the look that follows `Mutex::step_aside` in `Inner::wait`: without it, the session that was handed over
+//! Guards the look that follows `Mutex::step_aside` in `section::block`: without it, the session that was handed over
 //! meanwhile has woken nobody, and the get sleeps for ever beside it. Natively nearly each wait begins so;
 //! in the other models none does, and the get sleeps at once. Asserted: the get is served or
 //! has timed out, and the process is idle in the end.

@@ -1,6 +1,6 @@
 //! A rolling restart replaces a process while a session of it is closed (erratum E34).
 //!
-//! Guards `Want::Replacement` and its order in `State::welcome`: the new process is attached, then the
+//! Guards `Want::Replacement` and its order in `State::attach_if_room`: the new process is attached, then the
 //! oldest outdated one detached, in one section (PROP-ROLLING). Without the first, the old code serves
 //! for ever; in another order the group is without a process meanwhile. Asserted: it is told of in this
 //! order; the get during the restart is served, by whichever code; the old process is shut

@@ -41,7 +41,7 @@ fn set_max_per_app_x_waiter() {
     });
 }
 
-/// Guards the second look at the room in `State::welcome`, that at `max`: without it, there are more processes than
+/// Guards the second look at the room in `State::attach_if_room`, that at `max`: without it, there are more processes than
 /// the limit that holds when the newcomer is attached. Asserted: a newcomer for which there is no room
 /// any more is disposed of.
 #[test]
@@ -62,7 +62,7 @@ fn lowered_max_per_app_x_spawn() {
     });
 }
 
-/// Guards that what is in flight still takes room from a lowered `max` (`reserved` in `State::welcome`): without it, the
+/// Guards that what is in flight still takes room from a lowered `max` (`reserved` in `State::attach_if_room`): without it, the
 /// first of two to end is attached beside the other in flight, and the two are above the limit until that has ended,
 /// too. Asserted: with the first that ends the pool has sunk to its limit. One of the two runs to its end where it is
 /// started, and `max` is lowered within it: the other ends before that, or after it, or in between. Foreign calls

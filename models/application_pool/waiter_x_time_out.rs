@@ -1,6 +1,6 @@
 //! A get's time-out comes while the process it waits for is freed.
 //!
-//! Guards `Inner::wait`: it looks for its outcome before it looks at the clock, and leaves the queue in
+//! Guards `section::block`: it looks for its outcome before it looks at the clock, and leaves the queue in
 //! the same section in which it gives up. Without that, a session is handed to a get that has left.
 //! Asserted: the get is served or has timed out, and the process is idle in the end.
 

@@ -57,7 +57,7 @@ fn interlock_second_waker() {
 }
 
 /// A load times out, at once, that has kept a newcomer out. Guards that who
-/// gives up wakes whoever can then go on (`Inner::wait`): otherwise the newcomer sleeps until somebody else
+/// gives up wakes whoever can then go on (`section::block`): otherwise the newcomer sleeps until somebody else
 /// comes by. Asserted: it enters beside the one that was in the way of the load.
 #[test]
 fn interlock_time_out_x_newcomer() {
