@@ -48,7 +48,6 @@ pub(crate) const SMALL: &[&str] = &[
     "resource_handed_x_clear_all",
     "resource_invalidate_x_waiter",
     "resource_key_eviction_x_borrow",
-    "resource_look_x_return",
     "resource_lower_x_return",
     "resource_lower_x_return_x_waiter",
     "resource_new_key_x_new_key",

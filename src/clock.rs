@@ -168,17 +168,6 @@ impl Clock {
         }
     }
 
-    /// Whether a wait until then may begin with a step aside, which takes some milliseconds at times: not if they
-    /// would make it late, nor if the clock is moved by hand, for whoever moves it waits for those who sleep.
-    pub(crate) fn leaves_time_to_step_aside(&self, deadline: Deadline) -> bool {
-        const ENOUGH: Duration = Duration::from_millis(20);
-        match deadline {
-            Deadline::Never => !self.is_manual(),
-            Deadline::Real(at) => at.saturating_duration_since(Instant::now()) >= ENOUGH,
-            Deadline::Manual(_) => false,
-        }
-    }
-
     /// Registers `listener` with a manual clock, which then calls it after each advance.
     ///
     /// Does nothing for a monotonic clock. The clock drops listeners that are gone.

@@ -22,7 +22,7 @@
 
 use crate::clock::{Clock, Deadline};
 use crate::collections::wait_queue::Wake;
-use crate::sync::{Condvar, Mutex, MutexGuard, has_failed, may_step_aside};
+use crate::sync::{Condvar, Mutex, MutexGuard, has_failed};
 use crate::user_code::drop_contained;
 use std::future::Future;
 use std::mem;
@@ -232,7 +232,6 @@ fn block<G: Guarded + ?Sized, W: Wait<G>>(
 ) -> Result<W::Outcome, W::GivenUp> {
     let Lock { state: lock, clock } = owner.lock();
     let mut fx = owner.effects();
-    let mut steps_aside = may_step_aside(clock.leaves_time_to_step_aside(deadline));
     let mut state = lock.lock();
     let outcome = loop {
         if let Some(outcome) = wait.take(&mut state, &mut fx) {
@@ -242,10 +241,6 @@ fn block<G: Guarded + ?Sized, W: Wait<G>>(
             break Err(wait.give_up(&mut state, &mut fx));
         }
         let condvar = wait.wake(&mut state).thread().expect("a thread waits").clone();
-        if mem::take(&mut steps_aside) {
-            state = lock.step_aside(state, &condvar);
-            continue;
-        }
         clock.wait(&condvar, &mut state, deadline);
     };
     end_section(owner, state, fx);

@@ -11,8 +11,6 @@
 //!   plain sharing uses `std::sync::Arc` everywhere.
 //! - atomics are read by a read-modify-write, because a load can end loom's search early.
 //! - a timed wait never times out: models move a hand-driven clock instead.
-//! - a thread that waits for a session or a resource sleeps at once, but in the models of just that: natively it first
-//!   steps aside for a moment, and looks again under the lock (`may_step_aside`).
 //! - every operation is noted, so that a failing execution can be read ([`trace`]).
 
 mod orderings;
@@ -22,9 +20,7 @@ mod native;
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod native_signals;
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
-mod native_waiting;
-#[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
-pub(crate) use {native::*, native_signals::*, native_waiting::*};
+pub(crate) use {native::*, native_signals::*};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 mod modelled;

@@ -21,7 +21,6 @@ mod get_x_session_close;
 mod hanging_spawn_x_other_group;
 #[cfg(not(feature = "loom"))]
 mod linearizable;
-mod look_x_session_close;
 mod minimum_x_detach;
 mod newcomer_x_waiters;
 mod overtaken_look;

@@ -25,7 +25,6 @@ mod handed_x_clear_all;
 mod invalidate_x_waiter;
 mod key_eviction_x_borrow;
 mod key_forgotten_x_borrow;
-mod look_x_return;
 mod resize_x_waiter;
 mod return_x_borrow;
 mod return_x_time_out;

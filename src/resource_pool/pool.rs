@@ -17,7 +17,7 @@ use super::state::{Asker, Outcome, Refusal, State, Step};
 use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Queue;
-use crate::sync::{Mutex, MutexGuard, has_failed, may_step_aside};
+use crate::sync::{Mutex, MutexGuard, has_failed};
 use crate::user_code::{UserValue, contain, drop_contained};
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -365,7 +365,6 @@ impl<F: Form> Inner<F> {
         let step = {
             let mut state = self.state.lock();
             let condvar = state.waiters.condvar(waiter);
-            let mut steps_aside = may_step_aside(self.clock.leaves_time_to_step_aside(deadline));
             let step = loop {
                 state.put_away();
                 if let Some(step) = state.turn(key, waiter, Asker::Thread, &mut fx) {
@@ -374,10 +373,6 @@ impl<F: Form> Inner<F> {
                 if self.clock.has_passed(deadline) {
                     state.give_up(key, waiter, &mut fx);
                     break None;
-                }
-                if std::mem::take(&mut steps_aside) {
-                    state = self.state.step_aside(state, &condvar);
-                    continue;
                 }
                 self.clock.wait(&condvar, &mut state, deadline);
             };

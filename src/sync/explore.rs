@@ -84,7 +84,6 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
             trace::clear();
             super::held::clear();
             super::thread::clear();
-            super::aside::clear();
             executions.fetch_add(1, Ordering::Relaxed);
             model(&outcomes);
         })

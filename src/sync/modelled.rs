@@ -32,16 +32,6 @@ impl<T> Mutex<T> {
         held::taken();
         MutexGuard(Some(guard))
     }
-    /// A step, in which the others may come: neither tool has to be told to let them.
-    #[track_caller]
-    pub(crate) fn step_aside<'a>(
-        &'a self,
-        guard: MutexGuard<'a, T>,
-        _: &Condvar,
-    ) -> MutexGuard<'a, T> {
-        drop(guard);
-        self.lock()
-    }
     /// No step: nobody else has it any more.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -288,28 +278,6 @@ pub(crate) fn lock_free<R>(section: impl FnOnce() -> R) -> R {
     let result = section();
     held::leave();
     result
-}
-
-/// Whether a thread steps aside before it sleeps: never, but in the models of just that. It is one more look,
-/// under the lock, and would make many times as many interleavings of every wait. (A model's clock never leaves time
-/// for it.)
-pub(crate) fn may_step_aside(_: bool) -> bool {
-    aside::ALLOWED.get()
-}
-
-pub(crate) mod aside {
-    std::thread_local! {
-        // By the model's threads, which both tools run on one.
-        pub(super) static ALLOWED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-    }
-    /// In this execution, each thread that waits steps aside before it sleeps.
-    pub(crate) fn allow() {
-        ALLOWED.set(true);
-    }
-    /// An execution begins.
-    pub(crate) fn clear() {
-        ALLOWED.set(false);
-    }
 }
 
 /// Which of the model's threads runs.

@@ -1,16 +1,15 @@
 //! The real thing: parking_lot's locks and the operating system's threads.
 
 use super::orderings::{FLAG, GUESS, WORD_CHANGE};
-pub(crate) use parking_lot::MutexGuard;
+pub(crate) use parking_lot::{Condvar, MutexGuard};
 pub(crate) use std::sync::{Arc, Weak};
 
-/// parking_lot's lock, for which a thread spins longer before it gives its processor away.
+/// parking_lot's lock, for which a thread spins a little longer before it parks.
 ///
-/// Who finds it locked often comes to give something back. If it gives the processor away instead, as
-/// parking_lot's own does after some ten looks, those who run meanwhile queue up for what it has in hand; and a
-/// queue that is served in order does not dissolve while they come again: from then on each loan takes a change
-/// of threads, a hundred times as long. Sections are O(1) and call nothing foreign, so the lock is
-/// soon free, unless its holder was interrupted: then the spinning ends.
+/// Sections are O(1) and call no user code, so a lock is free again soon. A thread that parks at once often
+/// has a resource to return, and a queue forms for that resource meanwhile. A queue that is served in order does not
+/// dissolve while its threads come again, and each hand-off then costs a change of threads. In the column
+/// "8 threads, pool of 2" of `benches/README.md` a borrow takes a hundred times as long without these spins.
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
 
@@ -18,25 +17,20 @@ impl<T> Mutex<T> {
     pub(crate) const fn new(value: T) -> Self {
         Mutex(parking_lot::Mutex::new(value))
     }
-
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.try_lock().unwrap_or_else(|| self.lock_contended())
+        self.0.try_lock().unwrap_or_else(|| self.spin_then_lock())
     }
-
-    /// Without the lock: nobody else has it any more.
+    /// Reaches the value without the lock: only the caller has it.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
 
     #[cold]
-    fn lock_contended(&self) -> MutexGuard<'_, T> {
-        // Ever longer without a look, for each look takes the lock's cache line from its holder: in all some
-        // ten microseconds, about what it costs to sleep and be woken.
-        for look in 0..LOOKS {
-            for _ in 0..(8 << look).min(LONGEST) {
-                std::hint::spin_loop();
-            }
+    fn spin_then_lock(&self) -> MutexGuard<'_, T> {
+        for _ in 0..LOOKS {
+            // Each look takes the lock's cache line from its holder.
+            (0..SPINS_PER_LOOK).for_each(|_| std::hint::spin_loop());
             if !self.0.is_locked()
                 && let Some(guard) = self.0.try_lock()
             {
@@ -47,9 +41,9 @@ impl<T> Mutex<T> {
     }
 }
 
+/// In all some ten microseconds: what it costs to park and be woken.
 const LOOKS: u32 = 24;
-/// Between two looks, in turns of the spin loop.
-const LONGEST: u32 = 64;
+const SPINS_PER_LOOK: u32 = 64;
 
 /// Whether a model has failed and unwinds: nothing that is dropped then may take another step.
 #[inline]
