@@ -1,7 +1,6 @@
 //! The resource pool: one file for each meeting of actors.
 
 mod abandoned_x_return;
-mod at_hand;
 mod barging_x_waiter;
 mod calling_key_x_forgotten;
 mod cancel_x_next_waiter;

@@ -156,20 +156,6 @@ impl<L> List<L> {
         std::iter::successors(self.front, |key| Self::after(slab, *key))
     }
 
-    /// What the links of an element are to be that is put at the back: for who has it at hand, and goes on with
-    /// [`have_at_back`](Self::have_at_back).
-    #[inline]
-    pub(crate) fn links_at_back(&self) -> Links {
-        Links { prev: self.back, next: None, linked: true }
-    }
-    /// The other half.
-    #[inline]
-    pub(crate) fn have_at_back<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
-        *self.next_of(slab, self.back) = Some(key);
-        self.back = Some(key);
-        self.len += 1;
-    }
-
     #[inline]
     fn link<T: Linked<L>>(
         &mut self,

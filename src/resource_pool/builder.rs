@@ -1,14 +1,14 @@
 //! Builds a pool.
 
-use super::effects::Shared;
 use super::event::PoolEvent;
-use super::factory::Form;
+use super::factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
+use super::handles::{Keyed, Pool};
+use super::keys::THE_KEY;
 use super::options::{Limit, Limits, Options, PoolBuildError, WhenExhausted};
 use super::pool::{Inner, Listener};
-use super::slot::Sub;
+use super::slot::{Shared, Sub};
 use super::state::{CLASSES, State};
-use super::{KeyedResourcePool, ResourcePool};
-use crate::clock::{Clock, ClockListener, Span, Time};
+use crate::clock::{Clock, ClockListener, Span};
 use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::slab_list::List;
 use crate::collections::wait_queue::{Queue, Waiters};
@@ -16,13 +16,13 @@ use crate::periodic_executor::Runtime;
 use crate::sync::Mutex;
 use crate::user_code::UserValue;
 use slab::Slab;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-/// Builds a [`ResourcePool`] or a [`KeyedResourcePool`]; `P` says which.
+/// Builds a [`ResourcePool`](super::ResourcePool) or a [`KeyedResourcePool`](super::KeyedResourcePool); `P` says which.
 #[must_use = "a pool is built by `build`"]
 pub struct ResourcePoolBuilder<F: Form, P> {
     factory: F,
@@ -80,7 +80,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self.options.when_exhausted = action;
         self
     }
-    /// How long [`borrow`](ResourcePool::borrow) waits at most; not for an asynchronous factory, whose pool is
+    /// How long [`borrow`](super::ResourcePool::borrow) waits at most; not for an asynchronous factory, whose pool is
     /// borrowed from by futures, which may be dropped at any time. Default: without end.
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.options.max_wait = Some(time);
@@ -182,7 +182,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// Whether a thread, or with `build_on` a task, does what is due at a time, if the options have anything
-    /// due. Without it, [`maintain`](ResourcePool::maintain) does. Default: yes, if there can be one.
+    /// due. Without it, [`maintain`](Pool::maintain) does. Default: yes, if there can be one.
     pub fn maintenance(mut self, maintenance: bool) -> Self {
         self.maintenance = Some(maintenance);
         self
@@ -199,7 +199,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             || options.test_while_idle
     }
 
-    fn inner(self, keyed: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
+    fn inner(self) -> Result<Arc<Inner<F>>, PoolBuildError> {
         let ResourcePoolBuilder { factory, metadata, limits, options, listener, clock, .. } = self;
         limits.check()?;
         options.check()?;
@@ -207,20 +207,16 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
         let mut subs = Slab::new();
         if let Some(metadata) = metadata {
-            subs.insert(Sub::new(0, Shared::new(UserValue::new(metadata)), 0));
+            subs.insert(Sub::only(Shared::new(UserValue::new(metadata))));
         }
-        let mut state = State {
-            plain: false,
-            just_keep: false,
-            at_hand: None,
-            fresh_until: Time::default(),
+        let state = State {
             slots: Slab::new(),
             subs,
             keys: HashMap::default(),
             keys_made: 0,
             waiters: Waiters::default(),
             closing: Queue::default(),
-            line: BTreeMap::new(),
+            line: IndexedHeap::default(),
             waiting: 0,
             retrying: 0,
             total: 0,
@@ -249,7 +245,6 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             }),
             options: options.clone(),
             timed,
-            keyed,
             clock: clock.clone(),
             epoch: 0,
             serials: 0,
@@ -257,7 +252,6 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             sleeps_until: [None; 2],
             next_run: [next_run; 2],
         };
-        state.look_at_options();
         let inner = Arc::new_cyclic(|me| Inner {
             factory: Arc::new(UserValue::new(factory)),
             state: Mutex::new(state),
@@ -270,71 +264,67 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         });
         let tick: Weak<dyn ClockListener> = Arc::downgrade(&inner) as Weak<dyn ClockListener>;
         clock.add_listener(tick);
-        if !keyed && limits.min_idle > 0 {
+        if limits.min_idle > 0 {
             inner.critical(|state, fx| {
-                state.watch_minimum(crate::collections::slab_list::Key::new(0), fx)
+                if !state.subs.is_empty() {
+                    state.watch_minimum(THE_KEY, fx);
+                }
             });
         }
         Ok(inner)
     }
 }
 
-/// Opens the maintenance of a pool for which there will be something to do, so that who builds it is told
-/// if that cannot be done.
-fn begun<F: Form>(inner: Arc<Inner<F>>, has_work: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
+/// Opens the maintenance if the options give it work, so that the builder's caller gets the error.
+fn open_maintenance<F: Form, K>(
+    inner: Arc<Inner<F>>,
+    has_work: bool,
+) -> Result<Pool<F, K>, PoolBuildError> {
     if has_work {
         let opened = inner.open_maintenance();
         opened.map_err(|error| PoolBuildError::Maintenance(error.to_string()))?;
     }
-    Ok(inner)
+    Ok(Pool::of(inner))
 }
 
-impl<F: super::ResourceFactory, P> ResourcePoolBuilder<F, P> {
-    fn build_inner(self, keyed: bool) -> Result<Arc<Inner<F>>, PoolBuildError> {
+impl<F: ResourceFactory, K> ResourcePoolBuilder<F, Pool<F, K>> {
+    /// Builds the pool.
+    ///
+    /// # Errors
+    /// Returns a [`PoolBuildError`] that names the options that contradict each other.
+    pub fn build(self) -> Result<Pool<F, K>, PoolBuildError> {
         let (maintenance, has_work) = (self.maintenance, self.has_work());
-        let inner = self.inner(keyed)?;
+        let inner = self.inner()?;
         if maintenance != Some(false) {
             inner.maintain_by_thread();
         }
-        begun(inner, has_work)
+        open_maintenance(inner, has_work)
     }
 }
 
-impl<F: super::ResourceFactory> ResourcePoolBuilder<F, ResourcePool<F>> {
-    /// The pool.
+impl<F: AsyncResourceFactory, K> ResourcePoolBuilder<Async<F>, Pool<Async<F>, K>> {
+    /// Builds the pool without a runtime. Callers of [`maintain_async`](Pool::maintain_async) do its maintenance.
     ///
     /// # Errors
-    /// [`PoolBuildError`] names the options that contradict each other.
-    pub fn build(self) -> Result<ResourcePool<F>, PoolBuildError> {
-        self.build_inner(false).map(ResourcePool::of)
+    /// Returns a [`PoolBuildError`] that names the options that contradict each other.
+    pub fn build_async(self) -> Result<Pool<Async<F>, K>, PoolBuildError> {
+        if self.maintenance == Some(true) {
+            let why = "there is no runtime for it; `build_on` takes one";
+            let (option, with) = ("maintenance(true)", "build_async");
+            return Err(PoolBuildError::NotWith { option, with, why });
+        }
+        self.options.check_async()?;
+        self.inner().map(Pool::of)
     }
-}
 
-impl<F: super::ResourceFactory> ResourcePoolBuilder<F, KeyedResourcePool<F::Metadata, F>>
-where
-    F::Metadata: Clone + Eq + std::hash::Hash,
-{
-    /// How many of one key there are at once, from the time when they begin to be made until they have been
-    /// destroyed; so also what makes room for another key, until then. Default: no limit but that of all.
-    pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
-        self.limits.max_total_per_key = limit.into().number();
-        self
-    }
-    /// The pool.
+    /// Builds the pool. A task on `runtime` does its maintenance.
+    ///
+    /// If the runtime's timer panics, the pool reports [`PoolEvent::MaintenanceNotStarted`]. It then does what is due
+    /// when something else becomes due.
     ///
     /// # Errors
-    /// [`PoolBuildError`] names the options that contradict each other.
-    pub fn build(self) -> Result<KeyedResourcePool<F::Metadata, F>, PoolBuildError> {
-        self.build_inner(true).map(KeyedResourcePool::of)
-    }
-}
-
-impl<F: super::AsyncResourceFactory, P> ResourcePoolBuilder<super::Async<F>, P> {
-    fn build_inner_on(
-        self,
-        keyed: bool,
-        runtime: impl Runtime,
-    ) -> Result<Arc<Inner<super::Async<F>>>, PoolBuildError> {
+    /// Returns a [`PoolBuildError`] that names the options that contradict each other.
+    pub fn build_on(self, runtime: impl Runtime) -> Result<Pool<Async<F>, K>, PoolBuildError> {
         if self.maintenance == Some(false) {
             let why = "the runtime is for it; `build_async` needs none";
             let (option, with) = ("maintenance(false)", "build_on");
@@ -342,78 +332,20 @@ impl<F: super::AsyncResourceFactory, P> ResourcePoolBuilder<super::Async<F>, P> 
         }
         self.options.check_async()?;
         let has_work = self.has_work();
-        let inner = self.inner(keyed)?;
+        let inner = self.inner()?;
         inner.maintain_by_task(runtime);
-        begun(inner, has_work)
-    }
-
-    fn build_inner_async(self, keyed: bool) -> Result<Arc<Inner<super::Async<F>>>, PoolBuildError> {
-        if self.maintenance == Some(true) {
-            let why = "there is no runtime for it; `build_on` takes one";
-            let (option, with) = ("maintenance(true)", "build_async");
-            return Err(PoolBuildError::NotWith { option, with, why });
-        }
-        self.options.check_async()?;
-        self.inner(keyed)
+        open_maintenance(inner, has_work)
     }
 }
 
-impl<F> ResourcePoolBuilder<super::Async<F>, ResourcePool<super::Async<F>>>
-where
-    F: super::AsyncResourceFactory,
-{
-    /// The pool, without a runtime. What is due at a time is done by whoever awaits
-    /// [`maintain_async`](ResourcePool::maintain_async).
+impl<F: Form, K> ResourcePoolBuilder<F, Pool<F, Keyed<K>>> {
+    /// Limits how many resources of one key exist at once. Default: no limit.
     ///
-    /// # Errors
-    /// [`PoolBuildError`] names the options that contradict each other.
-    pub fn build_async(self) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
-        self.build_inner_async(false).map(ResourcePool::of)
-    }
-    /// The pool. What is due at a time is done by a task of its own on `runtime`. If the timer of that panics, the
-    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when something else comes to be due.
-    ///
-    /// # Errors
-    /// [`PoolBuildError`] names the options that contradict each other.
-    pub fn build_on(
-        self,
-        runtime: impl Runtime,
-    ) -> Result<ResourcePool<super::Async<F>>, PoolBuildError> {
-        self.build_inner_on(false, runtime).map(ResourcePool::of)
-    }
-}
-
-impl<F> ResourcePoolBuilder<super::Async<F>, KeyedResourcePool<F::Metadata, super::Async<F>>>
-where
-    F: super::AsyncResourceFactory,
-    F::Metadata: Clone + Eq + std::hash::Hash,
-{
-    /// How many of one key there are at once, from the time when they begin to be made until they have been
-    /// destroyed; so also what makes room for another key, until then. Default: no limit but that of all.
+    /// A resource counts from the beginning of its creation to the end of its destruction, also while it is evicted for
+    /// another key.
     pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
         self.limits.max_total_per_key = limit.into().number();
         self
-    }
-    /// The pool, without a runtime. What is due at a time is done by whoever awaits
-    /// [`maintain_async`](KeyedResourcePool::maintain_async).
-    ///
-    /// # Errors
-    /// [`PoolBuildError`] names the options that contradict each other.
-    pub fn build_async(
-        self,
-    ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
-        self.build_inner_async(true).map(KeyedResourcePool::of)
-    }
-    /// The pool. What is due at a time is done by a task of its own on `runtime`. If the timer of that panics, the
-    /// listener is told ([`PoolEvent::MaintenanceNotStarted`]), and what is due is done when something else comes to be due.
-    ///
-    /// # Errors
-    /// [`PoolBuildError`] names the options that contradict each other.
-    pub fn build_on(
-        self,
-        runtime: impl Runtime,
-    ) -> Result<KeyedResourcePool<F::Metadata, super::Async<F>>, PoolBuildError> {
-        self.build_inner_on(true, runtime).map(KeyedResourcePool::of)
     }
 }
 

@@ -8,6 +8,7 @@
 //! for which key is next changes with each return). What is being tested cannot leave, and is passed over:
 //! one for each call that tests or retains just now, not more.
 
+use super::duty::Duty;
 use super::effects::{Effect, Effects};
 use super::event::PoolEvent;
 use super::factory::Form;
@@ -19,19 +20,6 @@ use std::time::Duration;
 
 /// After this time whoever was to do what was due is asked again.
 const OVERDUE: Duration = Duration::from_millis(500);
-
-/// What the maintenance is for. Each has an executor of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Duty {
-    /// To have leave what is over, and to tell of it.
-    Sweep,
-    /// To test what is idle and to fill stock up.
-    Stock,
-}
-
-impl Duty {
-    pub(crate) const ALL: [Duty; 2] = [Duty::Sweep, Duty::Stock];
-}
 
 /// One pass of the sweep: it does what was over when it began, and evicts so many at most.
 pub(super) struct Pass {
@@ -108,8 +96,7 @@ impl<F: Form> State<F> {
     }
 
     /// Whether whoever does what is due wakes by then, as far as is known: the other side of the above.
-    #[inline]
-    pub(super) fn wakes_by(&self, duty: Duty, at: Time, now: Time) -> bool {
+    fn wakes_by(&self, duty: Duty, at: Time, now: Time) -> bool {
         let wakes = |until: Time| until <= at && until.plus(OVERDUE) >= now;
         self.sleeps_until[duty as usize].is_some_and(wakes)
     }
@@ -273,9 +260,6 @@ impl<F: Form> State<F> {
 
     /// The idle one, of any key, that is finished and came back longest ago: the first to leave.
     pub(super) fn oldest_idle(&self) -> Option<Key> {
-        if !self.keyed {
-            return self.oldest_of(super::quick::THE_KEY);
-        }
         let mut at = self.by_age.front();
         while let Some(slot) = at
             && self.slots[slot.index()].tested
@@ -297,11 +281,8 @@ impl<F: Form> State<F> {
 
     /// The oldest of those that no minimum protects.
     fn spare(&self) -> Option<Key> {
-        if self.keyed {
-            let (_, key) = self.spare.first()?;
-            return self.oldest_of(key);
-        }
-        self.spare_of(super::quick::THE_KEY)
+        let (_, key) = self.spare.first()?;
+        self.oldest_of(key)
     }
     fn spare_of(&self, key: Key) -> Option<Key> {
         let more = self.subs[key.index()].idle.len() > self.limits.min_idle;
@@ -310,7 +291,7 @@ impl<F: Form> State<F> {
     /// The key takes its place among those with more than the minimum, or leaves it: after its stock, or what
     /// is tested of it, has changed.
     pub(super) fn watch_spare(&mut self, key: Key) {
-        if self.keyed && self.soft_max_idle_time.is_some() {
+        if self.soft_max_idle_time.is_some() {
             let oldest = self.spare_of(key).map(|slot| self.slots[slot.index()].nth_idle);
             self.spare.set(&mut self.subs, key, oldest);
         }
@@ -350,7 +331,7 @@ impl<F: Form> State<F> {
                 self.spare_of(key).is_some_and(|slot| self.slots[slot.index()].nth_idle == nth)
             })
             .count();
-        let keeps = self.keyed && self.soft_max_idle_time.is_some();
+        let keeps = self.soft_max_idle_time.is_some();
         let keys = self.subs.iter().filter(|&(key, _)| self.spare_of(Key::new(key)).is_some());
         known == self.spare.len() && (!keeps || known == keys.count())
     }

@@ -5,14 +5,14 @@
 //! dropped: for that may take its time, or hang. So a destruction that hangs keeps nobody from what has become
 //! free, and holds up no refill (`maintenance.rs`).
 
-use super::due::Duty;
+use super::duty::Duty;
 use super::event::PoolEvent;
 use super::factory::Form;
 use super::pool::Inner;
 use super::slot::{Content, Meta};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
-use crate::user_code::{UserValue, contain, drop_contained};
+use crate::user_code::{contain, drop_contained};
 use std::task::Waker;
 
 /// A resource that has left.
@@ -105,13 +105,12 @@ impl<F: Form> Effects<F> {
     }
 }
 
-/// Keeps the user's metadata where it is dropped contained.
-pub(crate) type Shared<T> = std::sync::Arc<UserValue<T>>;
-
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
+    use super::super::slot::Shared;
     use super::super::{ResourceFactory, ResourcePool};
     use super::*;
+    use crate::user_code::UserValue;
     use std::sync::{Arc, Mutex};
 
     type Told = Arc<Mutex<Vec<&'static str>>>;

@@ -3,10 +3,46 @@
 //! The text of an error has that of the factory's, which need not be an [`Error`]; so its `source` is the
 //! factory's own, and no text is told twice.
 
-use super::factory::Failure;
-use super::state::Refusal;
 use std::error::Error;
 use std::fmt;
+
+/// Why a call of the factory failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure<E> {
+    /// It said so.
+    Error(E),
+    /// It panicked, with this message.
+    Panicked(String),
+}
+
+impl<E> Failure<E> {
+    pub(super) fn of<T>(result: Result<Result<T, E>, String>) -> Result<T, Failure<E>> {
+        match result {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(Failure::Error(error)),
+            Err(message) => Err(Failure::Panicked(message)),
+        }
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Error(error) => error.fmt(f),
+            Failure::Panicked(message) => write!(f, "panicked: {message}"),
+        }
+    }
+}
+
+/// Why the pool itself lends nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Closed,
+    Exhausted,
+    WouldBlock,
+    /// Its time is up.
+    TooLate,
+}
 
 /// Why nothing was lent. `E` is the factory's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,34 +78,6 @@ impl<E: fmt::Display> fmt::Display for BorrowError<E> {
                 write!(f, "the new resource could not be activated: {failure}")
             }
             BorrowError::Invalid => f.write_str("the new resource failed its test"),
-        }
-    }
-}
-
-/// The same, no larger than what is lent: with something larger beside it, whoever borrows keeps either in memory
-/// (`quick.rs`).
-pub(super) enum Declined<E> {
-    Refused(Refusal),
-    Failed(Box<BorrowError<E>>),
-}
-
-impl<E> Declined<E> {
-    pub(super) fn of(error: BorrowError<E>) -> Self {
-        Declined::Refused(match error {
-            BorrowError::Closed => Refusal::Closed,
-            BorrowError::Exhausted => Refusal::Exhausted,
-            BorrowError::WouldBlock => Refusal::WouldBlock,
-            BorrowError::TimedOut => Refusal::TooLate,
-            error => return Declined::Failed(Box::new(error)),
-        })
-    }
-}
-
-impl<E> From<Declined<E>> for BorrowError<E> {
-    fn from(declined: Declined<E>) -> Self {
-        match declined {
-            Declined::Refused(refusal) => refusal.into(),
-            Declined::Failed(error) => *error,
         }
     }
 }

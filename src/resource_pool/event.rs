@@ -3,7 +3,7 @@
 //! What fails that was made for one borrower, or for one `add`, is the error of that call and told to nobody
 //! else; but for the message of a test that panicked, which those errors do not have.
 
-use super::factory::Failure;
+use super::error::Failure;
 use std::time::Duration;
 
 /// Something went wrong in the background, or a borrower keeps what it was lent. `E` is the factory's

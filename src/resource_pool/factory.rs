@@ -1,54 +1,53 @@
-//! What makes the resources: in two forms, a synchronous and an asynchronous one.
+//! The user's factory, in two forms: [`ResourceFactory`] blocks, [`AsyncResourceFactory`] is awaited.
 //!
-//! The pool's own code is one for both; [`Form`] is what it needs to know of either.
+//! The pool's own code is written once, for [`Form`].
 
-use super::event::PoolEvent;
-use super::guard::Loan;
-use super::pool::Inner;
+use super::error::Failure;
 use crate::periodic_executor::BoxFuture;
 use crate::user_code::{UserValue, contain, drop_contained};
-use std::fmt;
-use std::future::{Future, poll_fn, ready};
+use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
-/// Makes, checks and disposes of the resources of a pool: the source's `resource_factory`.
+/// Creates, validates and destroys the resources of a pool.
 ///
-/// No method is called under the pool's lock, so each may call the pool. A panic is an error of that
-/// call. The resource is one's own in each call: nobody else uses it meanwhile.
+/// The pool calls no method under its lock, so each method may call the pool. A panic in a method is an
+/// error of that call. Each call has its resource to itself.
 pub trait ResourceFactory: Send + Sync + 'static {
-    /// What is lent. The pool boxes it when it has been made, and does not move it from then on.
+    /// The type of resource that is lent. The pool boxes each resource and never moves it again.
     type Resource: Send + 'static;
-    /// Describes the resources: the source's `resource_metadata`. In a keyed pool it is the key.
+    /// Describes the resources, such as the address to connect to. In a keyed pool it is the key.
     type Metadata: Send + Sync + 'static;
-    /// Why a resource could not be made, activated or passivated.
+    /// The error of a failed `create`, `activate` or `passivate`.
     type Error: Send + 'static;
 
-    /// Makes a resource, ready to be lent.
+    /// Creates a resource.
     ///
     /// # Errors
-    /// Whoever borrows is told ([`BorrowError::Create`](super::BorrowError::Create)).
+    /// The borrower gets the error as [`BorrowError::Create`](super::BorrowError::Create).
     fn create(&self, metadata: &Self::Metadata) -> Result<Self::Resource, Self::Error>;
 
-    /// The resource has left the pool. Until this returns it counts as one that exists (`max_total`,
-    /// `max_total_per_key`): who waits here for a place in the same pool may wait for this one.
+    /// Destroys a resource that has left the pool.
+    ///
+    /// The resource counts for `max_total` and `max_total_per_key` until this returns. A call that waits here for
+    /// a place in the same pool may therefore wait for itself.
     fn destroy(&self, metadata: &Self::Metadata, resource: Self::Resource) {
         let _ = metadata;
         drop(resource);
     }
 
-    /// Whether the resource can still be used; called where the options ask for tests.
+    /// Returns whether the resource is still usable. Called where the options ask for tests.
     fn validate(&self, metadata: &Self::Metadata, resource: &mut Self::Resource) -> bool {
         let _ = (metadata, resource);
         true
     }
 
-    /// The resource goes from the idle ones to a borrower; one that has just been made does, too.
+    /// Prepares the resource for its borrower. Called before each loan, the first one included.
     ///
     /// # Errors
-    /// The resource is destroyed. The borrower gets another; but if this one was made for it, the error
-    /// ([`BorrowError::Activate`](super::BorrowError::Activate)).
+    /// The pool destroys the resource. The borrower gets another one. If the resource was created for that
+    /// borrower, it gets the error instead, as [`BorrowError::Activate`](super::BorrowError::Activate).
     fn activate(
         &self,
         metadata: &Self::Metadata,
@@ -58,10 +57,10 @@ pub trait ResourceFactory: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The resource comes back from its borrower; one made for stock is passivated, too.
+    /// Cleans up a resource that becomes idle: after each loan, and when it was created for the idle list.
     ///
     /// # Errors
-    /// The resource is destroyed.
+    /// The pool destroys the resource.
     fn passivate(
         &self,
         metadata: &Self::Metadata,
@@ -72,44 +71,43 @@ pub trait ResourceFactory: Send + Sync + 'static {
     }
 }
 
-/// The asynchronous form of [`ResourceFactory`], for any runtime. It is given to a pool as
-/// [`Async`]`(factory)`.
+/// The asynchronous form of [`ResourceFactory`], for any runtime. A pool takes it as [`Async`]`(factory)`.
 ///
-/// What is to be done when a guard is dropped cannot be awaited there. So `validate` (for
-/// `test_on_return`) and `passivate` are then awaited by the next borrower of the resource, before its
-/// own `activate`; [`Borrowed::put_back`](super::Borrowed::put_back) awaits them at once. Whoever comes upon it
-/// before that finds it as its borrower left it, active and not tested: the `validate` of `test_while_idle`, what
-/// [`retain`](super::ResourcePool::retain) asks, and `destroy`. And `destroy` is no future: what takes its time is
-/// for a task that it spawns.
+/// The drop of a guard cannot await. The next borrower of the resource therefore awaits the `validate` of
+/// `test_on_return` and `passivate`, before its own `activate`. [`Borrowed::put_back`](super::Borrowed::put_back)
+/// awaits them at once.
 ///
-/// A future that keeps nothing (its size is zero, and there is nothing to do when it is dropped), as those of
-/// the `activate` and `passivate` that are left as they are, may be polled with a waker that wakes nobody,
-/// where that spares the pool an await: that of `passivate` when a guard is dropped, that of `activate` before
-/// a loan. If it is not ready, it is dropped, which does the resource no harm, and the method is called again,
-/// for one that is awaited.
+/// Until then the idle resource is as its borrower left it. `validate` (for `test_while_idle`), `destroy` and the
+/// predicate of [`retain`](super::Pool::retain) may see it active.
+///
+/// `destroy` is not a future. A destruction that takes long belongs into a task that `destroy` spawns.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
-    /// What is lent.
+    /// The type of resource that is lent.
     type Resource: Send + 'static;
     /// Describes the resources. In a keyed pool it is the key.
     type Metadata: Send + Sync + 'static;
-    /// Why a resource could not be made, activated or passivated.
+    /// The error of a failed `create`, `activate` or `passivate`.
     type Error: Send + 'static;
 
-    /// Makes a resource, ready to be lent. If whoever borrows or adds it gives up, the future is kept, and polled
-    /// on by the next borrower for which there is nothing finished; if that one gives up, too, it is dropped.
+    /// Creates a resource.
+    ///
+    /// If the caller that borrows or adds is cancelled, the pool keeps the future for the next borrower that finds
+    /// no finished resource. The pool drops it if that borrower is cancelled as well.
     fn create(
         &self,
         metadata: &Self::Metadata,
     ) -> impl Future<Output = Result<Self::Resource, Self::Error>> + Send;
 
-    /// The resource has left the pool.
+    /// Destroys a resource that has left the pool.
     fn destroy(&self, metadata: &Self::Metadata, resource: Self::Resource) {
         let _ = metadata;
         drop(resource);
     }
 
-    /// Whether the resource can still be used. If it is cancelled while it is awaited, the resource is destroyed; the
-    /// same holds for the two below.
+    /// Returns whether the resource is still usable.
+    ///
+    /// # Cancel safety
+    /// The pool destroys the resource if this future is dropped. So it does for `activate` and `passivate`.
     fn validate(
         &self,
         metadata: &Self::Metadata,
@@ -119,32 +117,32 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
         async { true }
     }
 
-    /// The resource goes to a borrower.
+    /// Prepares the resource for its borrower.
     fn activate(
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = (metadata, resource);
-        poll_fn(|_| Poll::Ready(Ok(())))
+        async { Ok(()) }
     }
 
-    /// The resource has come back from its borrower.
+    /// Cleans up a resource that becomes idle.
     fn passivate(
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = (metadata, resource);
-        poll_fn(|_| Poll::Ready(Ok(())))
+        async { Ok(()) }
     }
 }
 
-/// An asynchronous factory, as a pool is given it.
+/// Wraps an [`AsyncResourceFactory`] for a pool.
 ///
 /// ```
 /// use cabrank::resource_pool::{Async, AsyncResourceFactory, AsyncResourcePool};
-/// use tokio::task::yield_now; // as if for the answer of the other side
+/// use tokio::task::yield_now; // stands for a round trip to the other side
 ///
 /// struct Connection { in_transaction: bool }
 /// struct Connections;
@@ -177,54 +175,8 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Async<F>(pub F);
 
-/// Why a call of the factory failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure<E> {
-    /// It said so.
-    Error(E),
-    /// It panicked, with this message.
-    Panicked(String),
-}
-
-impl<E> Failure<E> {
-    pub(super) fn of<T>(result: Result<Result<T, E>, String>) -> Result<T, Failure<E>> {
-        match result {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(Failure::Error(error)),
-            Err(message) => Err(Failure::Panicked(message)),
-        }
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for Failure<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Error(error) => error.fmt(f),
-            Failure::Panicked(message) => write!(f, "panicked: {message}"),
-        }
-    }
-}
-
-/// A creation under way. Its borrower may leave it to the pool.
+/// A creation in flight. A cancelled borrower may leave it to the pool.
 pub(crate) type Creation<F> = BoxFuture<Result<<F as Form>::Resource, Failure<<F as Form>::Error>>>;
-
-/// What the factory made of a resource where nothing can be awaited.
-pub(crate) enum Handled<E> {
-    Yes,
-    /// That is to be awaited, all of it.
-    NotYet,
-    No(PoolEvent<E>),
-}
-
-impl<E> Handled<E> {
-    #[inline(always)] // As where it is used.
-    fn of(result: Result<(), PoolEvent<E>>) -> Self {
-        match result {
-            Ok(()) => Handled::Yes,
-            Err(event) => Handled::No(event),
-        }
-    }
-}
 
 mod sealed {
     pub trait Sealed {}
@@ -232,127 +184,84 @@ mod sealed {
     impl<F: super::AsyncResourceFactory> Sealed for super::Async<F> {}
 }
 
-/// Either form of a factory: every [`ResourceFactory`], and [`Async`] of every
-/// [`AsyncResourceFactory`]. Nothing else can be one.
+/// Either form of a factory: every [`ResourceFactory`], and [`Async`] of every [`AsyncResourceFactory`].
+///
+/// A panic of the factory becomes an error of the call.
 #[doc(hidden)]
-pub trait Form: sealed::Sealed + Send + Sync + 'static {
+pub trait Form: sealed::Sealed + Send + Sync + Sized + 'static {
     type Resource: Send + 'static;
     type Metadata: Send + Sync + 'static;
     type Error: Send + 'static;
 
+    /// Whether each future below is ready at its first poll. If not, the drop of a guard awaits nothing.
+    const BLOCKS: bool;
+
     #[doc(hidden)]
-    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
-    fn creation(
+    #[allow(private_interfaces)] // Sealed: other crates cannot name the types.
+    fn create(
         factory: Arc<UserValue<Self>>,
         metadata: Arc<UserValue<Self::Metadata>>,
-    ) -> Creation<Self>
-    where
-        Self: Sized;
+    ) -> Creation<Self>;
     #[doc(hidden)]
-    fn dispose(&self, metadata: &Self::Metadata, resource: Self::Resource);
+    fn destroy(&self, metadata: &Self::Metadata, resource: Self::Resource);
     #[doc(hidden)]
-    fn test(
+    fn validate(
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
     ) -> impl Future<Output = Result<bool, String>> + Send;
     #[doc(hidden)]
-    fn wake_up(
+    fn activate(
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
     ) -> impl Future<Output = Result<(), Failure<Self::Error>>> + Send;
     #[doc(hidden)]
-    fn lay_down(
+    fn passivate(
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
     ) -> impl Future<Output = Result<(), Failure<Self::Error>>> + Send;
-    #[doc(hidden)]
-    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
-    fn clean(
-        &self,
-        metadata: &Self::Metadata,
-        resource: &mut Self::Resource,
-        test: bool,
-    ) -> Handled<Self::Error>;
-    /// What is done before a resource is lent: what was left undone when it came back (its test, its
-    /// passivation), its activation, its test.
-    #[doc(hidden)]
-    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
-    fn prepare(
-        pool: &Inner<Self>,
-        loan: &mut Loan<Self>,
-    ) -> impl Future<Output = Result<(), PoolEvent<Self::Error>>> + Send
-    where
-        Self: Sized;
-    /// The same, if none of it is to be awaited.
-    #[doc(hidden)]
-    #[allow(private_interfaces)] // Sealed: nobody else names what it gives.
-    fn prepare_at_once(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Handled<Self::Error>
-    where
-        Self: Sized;
 }
 
 impl<F: ResourceFactory> Form for F {
     type Resource = F::Resource;
     type Metadata = F::Metadata;
     type Error = F::Error;
+    const BLOCKS: bool = true;
 
     #[allow(private_interfaces)] // As in the trait.
-    fn creation(factory: Arc<UserValue<F>>, metadata: Arc<UserValue<F::Metadata>>) -> Creation<F> {
-        Box::pin(async move { Failure::of(contain(|| factory.create(&metadata))) })
+    fn create(factory: Arc<UserValue<F>>, metadata: Arc<UserValue<F::Metadata>>) -> Creation<F> {
+        Box::pin(
+            async move { Failure::of(contain(|| ResourceFactory::create(&**factory, &metadata))) },
+        )
     }
-    fn dispose(&self, metadata: &F::Metadata, resource: F::Resource) {
-        self.destroy(metadata, resource);
+    fn destroy(&self, metadata: &F::Metadata, resource: F::Resource) {
+        ResourceFactory::destroy(self, metadata, resource);
     }
-    async fn test(
+    #[inline]
+    async fn validate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
     ) -> Result<bool, String> {
-        contain(|| self.validate(metadata, resource))
-    }
-    async fn wake_up(
-        &self,
-        metadata: &F::Metadata,
-        resource: &mut F::Resource,
-    ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contain(|| self.activate(metadata, resource)))
-    }
-    async fn lay_down(
-        &self,
-        metadata: &F::Metadata,
-        resource: &mut F::Resource,
-    ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contain(|| self.passivate(metadata, resource)))
+        contain(|| ResourceFactory::validate(self, metadata, resource))
     }
     #[inline]
-    #[allow(private_interfaces)] // As in the trait.
-    fn clean(
+    async fn activate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-        test: bool,
-    ) -> Handled<F::Error> {
-        if test && let Err(event) = passed(contain(|| self.validate(metadata, resource))) {
-            return Handled::No(event);
-        }
-        let passivated = contain(|| self.passivate(metadata, resource));
-        Handled::of(Failure::of(passivated).map_err(PoolEvent::PassivateFailed))
+    ) -> Result<(), Failure<F::Error>> {
+        Failure::of(contain(|| ResourceFactory::activate(self, metadata, resource)))
     }
-    #[inline(always)] // Else its result, which may be an error, is handed on in memory.
-    #[allow(private_interfaces)] // As in the trait.
-    fn prepare(
-        pool: &Inner<F>,
-        loan: &mut Loan<F>,
-    ) -> impl Future<Output = Result<(), PoolEvent<F::Error>>> + Send {
-        ready(prepare_now(pool, loan))
-    }
-    #[inline(always)] // As above.
-    #[allow(private_interfaces)] // As in the trait.
-    fn prepare_at_once(pool: &Inner<F>, loan: &mut Loan<F>) -> Handled<F::Error> {
-        Handled::of(prepare_now(pool, loan))
+    #[inline]
+    async fn passivate(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<(), Failure<F::Error>> {
+        Failure::of(contain(|| ResourceFactory::passivate(self, metadata, resource)))
     }
 }
 
@@ -360,168 +269,52 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     type Resource = F::Resource;
     type Metadata = F::Metadata;
     type Error = F::Error;
+    const BLOCKS: bool = false;
 
     #[allow(private_interfaces)] // As in the trait.
-    fn creation(
+    fn create(
         factory: Arc<UserValue<Self>>,
         metadata: Arc<UserValue<F::Metadata>>,
     ) -> Creation<Self> {
-        Box::pin(async move { Failure::of(contained_future(|| factory.0.create(&metadata)).await) })
+        Box::pin(async move { Failure::of(contain_future(|| factory.0.create(&metadata)).await) })
     }
-    fn dispose(&self, metadata: &F::Metadata, resource: F::Resource) {
+    fn destroy(&self, metadata: &F::Metadata, resource: F::Resource) {
         self.0.destroy(metadata, resource);
     }
-    async fn test(
+    async fn validate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
     ) -> Result<bool, String> {
-        contained_future(|| self.0.validate(metadata, resource)).await
+        contain_future(|| self.0.validate(metadata, resource)).await
     }
-    async fn wake_up(
+    async fn activate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
     ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contained_future(|| self.0.activate(metadata, resource)).await)
+        Failure::of(contain_future(|| self.0.activate(metadata, resource)).await)
     }
-    async fn lay_down(
+    async fn passivate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
     ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contained_future(|| self.0.passivate(metadata, resource)).await)
-    }
-    #[inline]
-    #[allow(private_interfaces)] // As in the trait.
-    fn clean(
-        &self,
-        metadata: &F::Metadata,
-        resource: &mut F::Resource,
-        test: bool,
-    ) -> Handled<F::Error> {
-        if test {
-            return Handled::NotYet;
-        }
-        match at_once(|| self.0.passivate(metadata, resource)) {
-            Some(passivated) => {
-                Handled::of(Failure::of(passivated).map_err(PoolEvent::PassivateFailed))
-            }
-            None => Handled::NotYet,
-        }
-    }
-    #[inline]
-    #[allow(private_interfaces)] // As in the trait.
-    async fn prepare(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Result<(), PoolEvent<F::Error>> {
-        let unclean = loan.unclean;
-        let mut all = Preparation {
-            factory: &pool.factory.0,
-            metadata: &loan.meta,
-            resource: &mut loan.resource,
-        };
-        if unclean {
-            if pool.options.test_on_return {
-                passed(contained_future(|| all.validate()).await)?;
-            }
-            let passivated = contained_future(|| all.passivate()).await;
-            Failure::of(passivated).map_err(PoolEvent::PassivateFailed)?;
-        }
-        let activated = contained_future(|| all.activate()).await;
-        Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
-        if pool.options.test_on_borrow {
-            passed(contained_future(|| all.validate()).await)?;
-        }
-        Ok(())
-    }
-    #[inline(always)] // As above.
-    #[allow(private_interfaces)] // As in the trait.
-    fn prepare_at_once(pool: &Inner<Self>, loan: &mut Loan<Self>) -> Handled<F::Error> {
-        if loan.unclean || pool.options.test_on_borrow {
-            return Handled::NotYet;
-        }
-        let factory = &pool.factory.0;
-        match at_once(|| factory.activate(&loan.meta, &mut loan.resource)) {
-            Some(activated) => {
-                Handled::of(Failure::of(activated).map_err(PoolEvent::ActivateFailed))
-            }
-            None => Handled::NotYet,
-        }
+        Failure::of(contain_future(|| self.0.passivate(metadata, resource)).await)
     }
 }
 
-/// The calls of a preparation, and on what they are made: handed on by one reference, for what a future
-/// captures is copied.
-struct Preparation<'a, F: AsyncResourceFactory> {
-    factory: &'a F,
-    metadata: &'a F::Metadata,
-    resource: &'a mut F::Resource,
-}
-
-impl<F: AsyncResourceFactory> Preparation<'_, F> {
-    fn validate(&mut self) -> impl Future<Output = bool> + Send {
-        self.factory.validate(self.metadata, self.resource)
-    }
-    fn passivate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
-        self.factory.passivate(self.metadata, self.resource)
-    }
-    fn activate(&mut self) -> impl Future<Output = Result<(), F::Error>> + Send {
-        self.factory.activate(self.metadata, self.resource)
-    }
-}
-
-/// The preparation by a factory that need not be awaited: nothing has been left undone.
-#[inline(always)] // As above.
-fn prepare_now<F: ResourceFactory>(
-    pool: &Inner<F>,
-    loan: &mut Loan<F>,
-) -> Result<(), PoolEvent<F::Error>> {
-    debug_assert!(!loan.unclean, "it is passivated when it comes back");
-    let factory = &**pool.factory;
-    let Loan { meta, resource, .. } = loan;
-    let metadata = &**meta;
-    let activated = contain(|| factory.activate(metadata, resource));
-    Failure::of(activated).map_err(PoolEvent::ActivateFailed)?;
-    if !pool.options.test_on_borrow {
-        return Ok(());
-    }
-    passed(contain(|| factory.validate(metadata, resource)))
-}
-
-fn passed<E>(tested: Result<bool, String>) -> Result<(), PoolEvent<E>> {
-    match tested {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(PoolEvent::Invalid),
-        Err(message) => Err(PoolEvent::ValidatePanicked(message)),
-    }
-}
-
-/// What the future that `make` gives comes to, if it keeps nothing and is ready: a task that awaits it has to keep
-/// in memory what it will go on with, which costs more than all that a pool does with it.
-#[inline(always)] // As above.
-fn at_once<Fut: Future>(make: impl FnOnce() -> Fut) -> Option<Result<Fut::Output, String>> {
-    if size_of::<Fut>() > 0 || std::mem::needs_drop::<Fut>() {
-        return None;
-    }
-    match contain(|| pin!(make()).poll(&mut Context::from_waker(Waker::noop()))) {
-        Ok(Poll::Ready(output)) => Some(Ok(output)),
-        Ok(Poll::Pending) => None,
-        Err(message) => Some(Err(message)),
-    }
-}
-
-/// Polls what `make` gives to its end; a panic of it, of a poll or of its drop becomes its message. If it is
-/// dropped before, a panic has nobody to be told to.
-async fn contained_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
+/// Polls a future of the factory to its end. A panic of its constructor, its polls or its drop becomes a message.
+async fn contain_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
     let future = contain(make)?;
     Contained(pin!(Some(future))).await
 }
 
-/// A future of the factory's whose panic becomes its message. If it is dropped before its end, a panic of what it
-/// had in hand goes no further.
+/// A future of the factory. If it is dropped before its end, a panic of its drop is discarded.
 struct Contained<'a, Fut>(Pin<&'a mut Option<Fut>>);
 
 impl<Fut> Contained<'_, Fut> {
-    #[inline(always)]
+    #[inline]
     fn end(&mut self) -> Result<(), String> {
         match std::mem::needs_drop::<Fut>() {
             true => contain(|| self.0.set(None)),
@@ -533,7 +326,7 @@ impl<Fut> Contained<'_, Fut> {
 impl<Fut: Future> Future for Contained<'_, Fut> {
     type Output = Result<Fut::Output, String>;
 
-    #[inline(always)] // Of what a factory leaves undone, nothing is left to be done.
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.0.as_mut().as_pin_mut().expect("taken only at its end");
         let output = match contain(|| future.poll(cx)) {
@@ -550,7 +343,7 @@ impl<Fut: Future> Future for Contained<'_, Fut> {
 }
 
 impl<Fut> Drop for Contained<'_, Fut> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         let _ = self.end();
     }

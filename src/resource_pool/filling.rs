@@ -18,21 +18,21 @@
 //! of that (O(log n) of them to come and to go: the pauses differ). So who fills up searches for nothing, and is
 //! not woken for what there is no room for.
 
-use super::due::Duty;
+use super::duty::Duty;
 use super::effects::Effects;
 use super::error::AddError;
 use super::event::PoolEvent;
 use super::factory::{Creation, Form};
 use super::guard::Loan;
+use super::keys::Select;
 use super::making::{Begun, Making, Room};
 use super::pool::Inner;
-use super::slot::{Content, Meta, Place, Sub};
+use super::slot::{Content, Meta, Place, Standing, Sub};
 use super::state::State;
 use crate::clock::Time;
 use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::slab_list::Key;
 use crate::sync::has_failed;
-use std::hash::Hash;
 use std::time::Duration;
 
 /// How long stock is not filled up after a failure; doubled with each further one.
@@ -47,15 +47,6 @@ pub(super) struct Vacancy<F: Form> {
     pub(super) begin: Begin<F>,
     pub(super) key: Key,
     meta: Meta<F>,
-}
-
-/// Where a key stands of which there is less stock than the minimum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
-    /// Nothing was left of it that could be polled on.
-    needs_room: bool,
-    /// Until then it is left alone.
-    later: Option<Time>,
 }
 
 /// What a section finds for who fills stock up.
@@ -79,7 +70,7 @@ pub(super) enum Arrival {
 impl<F: Form> State<F> {
     /// Whether stock of it is to be kept.
     fn is_kept(&self, sub: &Sub<F>) -> bool {
-        !self.keyed || sub.made && sub.total > sub.leaving
+        sub.made && (sub.permanent || sub.total > sub.leaving)
     }
     /// There is less stock than the minimum, and its own limits leave room for more, or something was left of it.
     fn is_below_minimum(&self, sub: &Sub<F>) -> bool {
@@ -268,7 +259,7 @@ impl<F: Form> State<F> {
     /// Whether a borrower that makes one is to say so: it is the first of its key.
     pub(super) fn asks_what_is_made(&self, slot: Key) -> bool {
         let sub = &self.subs[self.slots[slot.index()].key.index()];
-        self.keyed && self.limits.min_idle > 0 && !sub.made
+        self.limits.min_idle > 0 && !sub.made
     }
     /// It has been made, and is about to be lent.
     pub(super) fn was_made(&mut self, slot: Key, fx: &mut Effects<F>) {
@@ -397,7 +388,7 @@ impl<F: Form> Inner<F> {
             Err(failure) => return Err(filling.failed(AddError::Create(failure))),
         };
         if self.options.test_on_create {
-            match self.factory.test(metadata, resource).await {
+            match self.factory.validate(metadata, resource).await {
                 Ok(true) => {}
                 Ok(false) => return Err(filling.failed(AddError::Invalid)),
                 Err(message) => {
@@ -407,7 +398,7 @@ impl<F: Form> Inner<F> {
                 }
             }
         }
-        if let Err(failure) = self.factory.lay_down(metadata, resource).await {
+        if let Err(failure) = self.factory.passivate(metadata, resource).await {
             return Err(filling.failed(AddError::Passivate(failure)));
         }
         match filling.put() {
@@ -416,15 +407,9 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    pub(super) async fn add(&self, key: Key) -> Result<(), AddError<F::Error>> {
-        let Vacancy { begin, meta, .. } = self.critical(|state, fx| state.begin_add(key, fx))?;
-        self.fill(begin, meta, None).await
-    }
-    pub(super) async fn add_to(&self, metadata: &F::Metadata) -> Result<(), AddError<F::Error>>
-    where
-        F::Metadata: Clone + Eq + Hash,
-    {
-        let (_, begun) = self.with_key(metadata, |state, key, fx| state.begin_add(key, fx));
+    /// Creates a resource for the idle list.
+    pub(super) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
+        let (_, begun) = key.select(self, |state, key, fx| state.begin_add(key, fx));
         let Vacancy { begin, meta, .. } = begun?;
         self.fill(begin, meta, None).await
     }

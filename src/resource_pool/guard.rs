@@ -95,14 +95,14 @@ impl<'p, F: Form> Borrowed<'p, F> {
 
     /// Parts the loan from its guard.
     #[inline]
-    pub(super) fn end(&mut self) -> Option<(Home<'p, F>, Box<Loan<F>>)> {
+    fn end(&mut self) -> Option<(Home<'p, F>, Box<Loan<F>>)> {
         let mut loan = self.loan.take()?;
         Some((loan.leave_home(self.pool), loan))
     }
 }
 
 /// The pool of a loan.
-pub(super) enum Home<'p, F: Form> {
+enum Home<'p, F: Form> {
     At(&'p Inner<F>),
     Owned(Arc<Inner<F>>),
 }
@@ -201,23 +201,15 @@ impl<'p, F: Form> Reserved<'p, F> {
     pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
         self.loan.as_mut().expect("it has been made")
     }
-    pub(super) fn parts(&mut self) -> (&F::Metadata, &mut F::Resource) {
-        let Loan { meta, resource, .. } = self.loan_mut();
-        (meta, resource)
-    }
-    pub(super) fn made(&mut self, resource: F::Resource) {
-        let (slot, meta) = self.place.take().expect("it is made once");
-        self.loan = Some(Loan::new(slot, meta, resource));
+    /// Stores the resource that was created.
+    pub(super) fn made(&mut self, resource: F::Resource) -> &mut Loan<F> {
+        let (slot, meta) = self.place.take().expect("created once");
+        self.loan.insert(Loan::new(slot, meta, resource))
     }
     /// It is ready. Leaves nothing here.
     #[inline]
     pub(super) fn loan(&mut self) -> Box<Loan<F>> {
         self.loan.take().expect("it has been made")
-    }
-    /// It is ready to be lent. Leaves nothing here.
-    #[inline]
-    pub(super) fn lend(&mut self) -> Borrowed<'p, F> {
-        Borrowed::new(self.pool, self.loan())
     }
     /// Destroys what there is, and keeps the place.
     pub(super) fn discard(&mut self) {
@@ -251,37 +243,6 @@ impl<F: Form> Drop for Reserved<'_, F> {
     fn drop(&mut self) {
         if self.loan.is_some() || self.place.is_some() {
             self.give_up();
-        }
-    }
-}
-
-/// A loan that is prepared for its borrower: a [`Reserved`] that always has its resource, so that the compiler
-/// sees that nothing is left of it once that has been taken.
-pub(crate) struct InPreparation<'p, F: Form> {
-    pool: &'p Inner<F>,
-    loan: Option<Box<Loan<F>>>,
-}
-
-impl<'p, F: Form> InPreparation<'p, F> {
-    #[inline]
-    pub(super) fn of(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
-        InPreparation { pool, loan: Some(loan) }
-    }
-    #[inline]
-    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
-        self.loan.as_mut().expect("taken only by those who consume it")
-    }
-    #[inline]
-    pub(super) fn take(&mut self) -> Box<Loan<F>> {
-        self.loan.take().expect("taken only by those who consume it")
-    }
-}
-
-impl<F: Form> Drop for InPreparation<'_, F> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(loan) = self.loan.take() {
-            drop(Reserved::of(self.pool, loan));
         }
     }
 }

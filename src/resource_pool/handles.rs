@@ -1,49 +1,59 @@
-//! The pools as they are used: handles to what is in `pool.rs`, with keys and without.
+//! The handles of a pool: [`ResourcePool`], whose resources are all alike, and [`KeyedResourcePool`].
 
 use super::builder::ResourcePoolBuilder;
 use super::error::{AddError, BorrowError};
 use super::factory::{Async, Form, ResourceFactory};
 use super::guard::Borrowed;
+use super::keys::{Select, TheKey};
 use super::options::{Limit, Limits, PoolBuildError};
-use super::pool::{Closing, Inner, Patience, now};
-use super::quick::THE_KEY;
+use super::patience::{Patience, now};
+use super::pool::Inner;
 use super::snapshot::PoolSnapshot;
 use super::state::Asker;
+use super::waiting::Closing;
 use crate::sync::has_failed;
 use std::fmt;
-use std::future::Future;
 use std::hash::Hash;
+use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-struct Handle<F: Form>(Arc<Inner<F>>);
+/// A pool of resources.
+///
+/// Clones are handles to the same pool. Dropping the last one closes it. `F` is the [factory](super), in either
+/// form. `K` says how resources are selected: [`ResourcePool`] and [`KeyedResourcePool`] are the two pools there are.
+pub struct Pool<F: Form, K>(Arc<Handle<F>>, PhantomData<fn() -> K>);
 
-impl<F: Form> Drop for Handle<F> {
-    fn drop(&mut self) {
-        if !has_failed() {
-            self.0.close();
-        }
-    }
-}
+/// A handle that does not keep the pool open.
+pub struct WeakPool<F: Form, K>(Weak<Handle<F>>, PhantomData<fn() -> K>);
 
-/// A pool of resources. Clones are handles to the same pool; dropping the last one closes it. `F` is the
-/// [factory](super), in either form. See the [module](super).
-pub struct ResourcePool<F: Form>(Arc<Handle<F>>);
+/// Selects the resources of a [`ResourcePool`]: they are all alike.
+#[derive(Debug)]
+pub enum Unkeyed {}
 
-/// A pool whose factory is asynchronous ([`Async`] has an example). It needs no runtime of its own;
-/// [`build_on`](ResourcePoolBuilder::build_on) takes one for what is due at a time.
+/// Selects the resources of a [`KeyedResourcePool`], by a key of type `K`.
+#[derive(Debug)]
+pub struct Keyed<K>(PhantomData<K>);
+
+/// A pool of resources that are all alike: a [`KeyedResourcePool`] with one key. See the [module](super).
+pub type ResourcePool<F> = Pool<F, Unkeyed>;
+
+/// A pool whose factory is asynchronous. [`Async`] has an example.
+///
+/// The pool needs no runtime of its own. [`build_on`](ResourcePoolBuilder::build_on) takes one for the maintenance.
 pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
 
-/// A pool of resources by key: the metadata of the [factory](super) `F`. Each key has its own `max_active`, `max_idle`,
-/// `min_idle` and `max_total_per_key`; `max_total` is that of all.
+/// A pool of resources by key, which is the metadata of the [factory](super) `F`.
 ///
-/// If the total is reached, stock of the key that has been idle for too long makes room, else the resource of
-/// another key that has been idle for longest. A key
-/// at its own limit keeps no other key waiting; what becomes free goes to the oldest waiter that can
-/// use it, of whatever key.
+/// `max_active`, `max_idle`, `min_idle` and `max_total_per_key` hold for each key, `max_total` for all keys together.
+/// A key at its own limit delays no other key: a resource or place that becomes free goes to the oldest waiter that can
+/// use it.
 ///
-/// A key is hashed, compared and cloned in the call that it is given to, and a panic of its `Hash`, `Eq` or `Clone`
-/// is that call's, as in a `HashMap`. The pool is unharmed: nothing has been reserved by then.
+/// When `max_total` is reached, the pool evicts a resource to make room. It takes an idle resource of the key that
+/// has expired, else the least recently used idle resource of another key.
+///
+/// Each call hashes, compares and clones its key itself. A panic of `Hash`, `Eq` or `Clone` unwinds from that call, as
+/// from a `HashMap`. It leaves the pool unharmed, because nothing is reserved by then.
 ///
 /// ```
 /// use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory};
@@ -64,257 +74,223 @@ pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
 /// assert_eq!(pool.num_idle(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct KeyedResourcePool<K, F: Form<Metadata = K>>(Arc<Handle<F>>);
+pub type KeyedResourcePool<K, F> = Pool<F, Keyed<K>>;
 
-/// A handle that does not keep the pool open.
-pub struct WeakResourcePool<F: Form>(Weak<Handle<F>>);
+/// A handle that does not keep a [`ResourcePool`] open.
+pub type WeakResourcePool<F> = WeakPool<F, Unkeyed>;
 
-/// A handle that does not keep the pool open.
-pub struct WeakKeyedResourcePool<K, F: Form<Metadata = K>>(Weak<Handle<F>>);
+/// A handle that does not keep a [`KeyedResourcePool`] open.
+pub type WeakKeyedResourcePool<K, F> = WeakPool<F, Keyed<K>>;
 
-/// What pools with and without keys have in common.
-macro_rules! both {
-    ($pool:ident, [$($k:ident,)?], $weak:ident, [$($form:tt)*], [$($sync:tt)*]) => {
-        impl<$($k,)? F: $($form)*> $pool<$($k,)? F> {
-            pub(super) fn of(inner: Arc<Inner<F>>) -> Self {
-                $pool(Arc::new(Handle(inner)))
-            }
-            #[inline]
-            pub(super) fn inner(&self) -> &Arc<Inner<F>> {
-                &self.0.0
-            }
+struct Handle<F: Form>(Arc<Inner<F>>);
 
-            fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), PoolBuildError> {
-                self.inner().critical(|state, fx| {
-                    let mut limits = state.limits;
-                    change(&mut limits);
-                    limits.check()?;
-                    state.limits = limits;
-                    state.resized = true;
-                    state.look_at_options();
-                    state.fit(fx);
-                    Ok(())
-                })
-            }
-            /// Changes `max_active`. Those that are lent beyond a lower limit are not missed: as they
-            /// come back, fewer are lent. Whoever can be served by a higher one is.
-            ///
-            /// # Errors
-            /// [`PoolBuildError`], as from the builder.
-            pub fn set_max_active(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
-                let limit = limit.into().number();
-                self.resize(|limits| limits.max_active = limit)
-            }
-            /// Changes `max_total`. What is idle beyond a lower limit is destroyed now, what is lent when it
-            /// comes back.
-            ///
-            /// # Errors
-            /// [`PoolBuildError`], as from the builder.
-            pub fn set_max_total(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
-                let limit = limit.into().number();
-                self.resize(|limits| limits.max_total = limit)
-            }
-            /// Changes `max_idle`. What is idle beyond a lower limit is destroyed, the longest idle first. From
-            /// now on it no longer follows `max_active`, as it does if it was never set.
-            ///
-            /// # Errors
-            /// [`PoolBuildError`], as from the builder.
-            pub fn set_max_idle(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
-                let limit = limit.into().number();
-                self.resize(|limits| limits.max_idle = Some(limit))
-            }
-            /// Changes `min_idle`.
-            ///
-            /// # Errors
-            /// [`PoolBuildError`], as from the builder.
-            pub fn set_min_idle(&self, number: usize) -> Result<(), PoolBuildError> {
-                self.resize(|limits| limits.min_idle = number)
-            }
-
-            /// Destroys what is idle. What is lent is not concerned.
-            pub fn clear(&self) {
-                self.inner().critical(|state, fx| state.clear(fx));
-            }
-            /// Destroys what is idle, and has all that exists otherwise destroyed: what is lent, or being made for
-            /// a borrower, when it comes back; what is being made for stock, as soon as it is made. For what all
-            /// resources depend on and has changed. Whoever was handed one by then, and comes for it later, is
-            /// lent another.
-            pub fn clear_all(&self) {
-                self.inner().critical(|state, fx| state.clear_all(fx));
-            }
-            /// Closes the pool: who waits is told so, also who was handed something and has not come for it yet;
-            /// what is idle is destroyed, and what is lent, or being made for a borrower, when it comes back.
-            /// Does not wait for that: `wait_closed` does. To close it again changes nothing.
-            pub fn close(&self) {
-                self.inner().close();
-            }
-            /// Whether it is closed.
-            pub fn is_closed(&self) -> bool {
-                self.inner().lock().closed
-            }
-            /// Waits until a pool that is closed has nothing left; false if it has after `timeout`.
-            pub fn wait_closed(&self, timeout: Duration) -> bool {
-                let inner = self.inner();
-                inner.wait_closed(inner.clock.deadline(timeout))
-            }
-            /// Waits likewise, as a task. Cancel-safe.
-            pub async fn wait_closed_async(&self) {
-                Closing { pool: self.inner(), waiter: None }.await;
-            }
-
-            /// How many are lent, or reserved for a borrower: the source's `get_num_active`.
-            pub fn num_active(&self) -> usize {
-                self.inner().lock().active
-            }
-            /// How many are in stock: the source's `get_num_idle`.
-            pub fn num_idle(&self) -> usize {
-                self.inner().lock().idle
-            }
-            /// How many exist or have a place, being made and being destroyed ones included: the source's
-            /// `get_number`.
-            pub fn num_total(&self) -> usize {
-                self.inner().lock().total
-            }
-            /// How many borrowers wait for their turn.
-            pub fn num_waiting(&self) -> usize {
-                self.inner().lock().waiting
-            }
-            /// One consistent picture.
-            pub fn snapshot(&self) -> PoolSnapshot<F::Metadata> {
-                let copied = self.inner().lock().copied();
-                copied.in_order()
-            }
-            /// Keeps of the idle ones those that `keep` keeps, and destroys the others. Each is looked at
-            /// outside the lock, and cannot be lent meanwhile. Those that are being tested just then are passed
-            /// over, and stay if they pass; so is what another call of this looks at just then: of two at a time
-            /// neither is asked about all. [`clear`](Self::clear) passes over none.
-            ///
-            /// # Panics
-            /// If `keep` does; the one that it looked at is then destroyed.
-            pub fn retain(&self, keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
-                self.inner().retain(keep);
-            }
-            /// Does what is due at a time now, as the maintenance would; with an asynchronous factory, it is
-            /// what does it. Cancel-safe: what had begun to be made is then kept, as that of who adds is; what
-            /// was being tested or passivated is destroyed.
-            ///
-            /// Gives back when it should be called again, if nothing happens before; none: when something
-            /// has happened.
-            pub async fn maintain_async(&self) -> Option<Duration> {
-                self.inner().maintain().await;
-                self.inner().due_in()
-            }
-            /// A handle that does not keep the pool open.
-            pub fn downgrade(&self) -> $weak<$($k,)? F> {
-                $weak(Arc::downgrade(&self.0))
-            }
+impl<F: Form> Drop for Handle<F> {
+    fn drop(&mut self) {
+        if !has_failed() {
+            self.0.close();
         }
-
-        impl<$($k,)? F: $($sync)*> $pool<$($k,)? F> {
-            /// Does what is due at a time now: evicts, tests what is idle, fills stock up. For pools built
-            /// without maintenance.
-            pub fn maintain(&self) {
-                now(self.inner().maintain());
-            }
-        }
-
-        impl<$($k,)? F: $($form)*> Clone for $pool<$($k,)? F> {
-            fn clone(&self) -> Self {
-                $pool(self.0.clone())
-            }
-        }
-        impl<$($k,)? F: $($form)*> fmt::Debug for $pool<$($k,)? F> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                // What writes is foreign, and may call the pool.
-                let (numbers, closed) = self.inner().critical(|state, _| {
-                    ([state.active, state.idle, state.total, state.waiting], state.closed)
-                });
-                let mut debug = f.debug_struct(stringify!($pool));
-                for (name, number) in ["active", "idle", "total", "waiting"].iter().zip(&numbers) {
-                    debug.field(name, number);
-                }
-                debug.field("closed", &closed).finish()
-            }
-        }
-        impl<$($k,)? F: $($form)*> $weak<$($k,)? F> {
-            /// The pool, if a handle keeps it open.
-            pub fn upgrade(&self) -> Option<$pool<$($k,)? F>> {
-                self.0.upgrade().map($pool)
-            }
-        }
-        impl<$($k,)? F: $($form)*> Clone for $weak<$($k,)? F> {
-            fn clone(&self) -> Self {
-                $weak(self.0.clone())
-            }
-        }
-        impl<$($k,)? F: $($form)*> fmt::Debug for $weak<$($k,)? F> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(stringify!($weak))
-            }
-        }
-    };
+    }
 }
 
-both!(ResourcePool, [], WeakResourcePool, [Form], [ResourceFactory]);
-both!(
-    KeyedResourcePool,
-    [K,],
-    WeakKeyedResourcePool,
-    [Form<Metadata = K>],
-    [ResourceFactory<Metadata = K>]
-);
+impl<F: Form, K> Pool<F, K> {
+    pub(super) fn of(inner: Arc<Inner<F>>) -> Self {
+        Pool(Arc::new(Handle(inner)), PhantomData)
+    }
+    #[inline]
+    pub(super) fn inner(&self) -> &Arc<Inner<F>> {
+        &self.0.0
+    }
+
+    fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), PoolBuildError> {
+        self.inner().critical(|state, fx| {
+            let mut limits = state.limits;
+            change(&mut limits);
+            limits.check()?;
+            state.limits = limits;
+            state.resized = true;
+            state.fit(fx);
+            Ok(())
+        })
+    }
+    /// Changes `max_active`.
+    ///
+    /// If more resources are lent than a lower limit allows, the pool lends fewer as they are returned. A higher limit
+    /// serves waiters at once.
+    ///
+    /// # Errors
+    /// Returns a [`PoolBuildError`] as the builder does.
+    pub fn set_max_active(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
+        let limit = limit.into().number();
+        self.resize(|limits| limits.max_active = limit)
+    }
+    /// Changes `max_total`.
+    ///
+    /// The pool destroys idle resources beyond a lower limit now, and borrowed ones when they are returned.
+    ///
+    /// # Errors
+    /// Returns a [`PoolBuildError`] as the builder does.
+    pub fn set_max_total(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
+        let limit = limit.into().number();
+        self.resize(|limits| limits.max_total = limit)
+    }
+    /// Changes `max_idle`. From now on the limit no longer follows `max_active`, as it does by default.
+    ///
+    /// The pool destroys idle resources beyond a lower limit, the longest idle ones first.
+    ///
+    /// # Errors
+    /// Returns a [`PoolBuildError`] as the builder does.
+    pub fn set_max_idle(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
+        let limit = limit.into().number();
+        self.resize(|limits| limits.max_idle = Some(limit))
+    }
+    /// Changes `min_idle`.
+    ///
+    /// # Errors
+    /// Returns a [`PoolBuildError`] as the builder does.
+    pub fn set_min_idle(&self, number: usize) -> Result<(), PoolBuildError> {
+        self.resize(|limits| limits.min_idle = number)
+    }
+
+    /// Destroys all idle resources. Borrowed ones are not affected.
+    pub fn clear(&self) {
+        self.inner().critical(|state, fx| state.clear(fx));
+    }
+    /// Invalidates every existing resource, such as after a failover.
+    ///
+    /// Idle resources are destroyed now, borrowed ones when they are returned, and ones being created for the idle
+    /// list as soon as they are created. A waiter that was granted a resource and has not picked it up gets another one.
+    pub fn clear_all(&self) {
+        self.inner().critical(|state, fx| state.clear_all(fx));
+    }
+    /// Closes the pool, and returns at once. Closing it again changes nothing.
+    ///
+    /// Waiters fail with [`BorrowError::Closed`], including those that were granted a resource and have not picked it
+    /// up. Idle resources are destroyed now, borrowed ones when they are returned. `wait_closed` waits for that.
+    pub fn close(&self) {
+        self.inner().close();
+    }
+    /// Returns whether the pool is closed.
+    pub fn is_closed(&self) -> bool {
+        self.inner().state.lock().closed
+    }
+    /// Waits until no resource of a closed pool is left. Returns false if one is left after `timeout`.
+    pub fn wait_closed(&self, timeout: Duration) -> bool {
+        let inner = self.inner();
+        inner.wait_closed(inner.clock.deadline(timeout))
+    }
+    /// Waits until no resource of a closed pool is left. Cancel-safe.
+    pub async fn wait_closed_async(&self) {
+        Closing { pool: self.inner(), waiter: None }.await;
+    }
+
+    /// Returns how many resources are lent, or reserved for a borrower.
+    pub fn num_active(&self) -> usize {
+        self.inner().state.lock().active
+    }
+    /// Returns how many resources are idle.
+    pub fn num_idle(&self) -> usize {
+        self.inner().state.lock().idle
+    }
+    /// Returns how many resources exist, including those being created or destroyed.
+    pub fn num_total(&self) -> usize {
+        self.inner().state.lock().total
+    }
+    /// Returns how many borrowers wait for their turn.
+    pub fn num_waiting(&self) -> usize {
+        self.inner().state.lock().waiting
+    }
+    /// Returns a consistent picture of the pool.
+    pub fn snapshot(&self) -> PoolSnapshot<F::Metadata> {
+        let copied = self.inner().state.lock().copied();
+        copied.in_order()
+    }
+    /// Destroys the idle resources for which `keep` returns false.
+    ///
+    /// `keep` runs without the pool's lock, and its resource cannot be lent meanwhile. The call skips resources that
+    /// are being tested, or that a concurrent call looks at. [`clear`](Self::clear) skips none.
+    ///
+    /// # Panics
+    /// Panics if `keep` does. The resource that `keep` looked at is then destroyed.
+    pub fn retain(&self, keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
+        self.inner().retain(keep);
+    }
+    /// Runs the maintenance that is due, and returns when it should run again.
+    ///
+    /// `None` means that nothing is due until another call changes the pool. A pool with an asynchronous factory
+    /// that was built without a runtime is maintained by this call alone.
+    ///
+    /// # Cancel safety
+    /// A creation in flight is kept, as that of a cancelled [`add_async`](ResourcePool::add_async) is. A resource that
+    /// is being tested or passivated is destroyed.
+    pub async fn maintain_async(&self) -> Option<Duration> {
+        self.inner().maintain().await;
+        self.inner().due_in()
+    }
+    /// Returns a handle that does not keep the pool open.
+    pub fn downgrade(&self) -> WeakPool<F, K> {
+        WeakPool(Arc::downgrade(&self.0), PhantomData)
+    }
+}
+
+impl<F: ResourceFactory, K> Pool<F, K> {
+    /// Runs the maintenance that is due: evicts, tests idle resources, and refills the idle list.
+    ///
+    /// Only a pool that was built without maintenance needs this call.
+    pub fn maintain(&self) {
+        now(self.inner().maintain());
+    }
+}
 
 impl<F: Form> ResourcePool<F> {
-    /// Begins to build a pool: `factory` makes the resources that `metadata` describes. An asynchronous
-    /// factory is given as [`Async`]`(factory)`.
-    pub fn builder(factory: F, metadata: F::Metadata) -> ResourcePoolBuilder<F, ResourcePool<F>> {
+    /// Returns a builder for a pool. `factory` creates the resources that `metadata` describes.
+    ///
+    /// An asynchronous factory is passed as [`Async`]`(factory)`.
+    pub fn builder(factory: F, metadata: F::Metadata) -> ResourcePoolBuilder<F, Self> {
         ResourcePoolBuilder::new(factory, Some(metadata))
     }
 
-    /// [`borrow`](Self::borrow) as a future, for any runtime. It has no time-out of its own: drop it, or wrap
-    /// it into one of the runtime's. A synchronous factory is called from within it.
+    /// Borrows a resource, as [`borrow`](Self::borrow) does, on any runtime.
+    ///
+    /// The call has no time-out of its own: drop the future, or wrap it into a time-out of the runtime. A blocking
+    /// factory is called from within the future.
     ///
     /// # Errors
-    /// Those of [`borrow`](Self::borrow) but for [`BorrowError::TimedOut`].
+    /// Returns the errors of [`borrow`](Self::borrow), except [`BorrowError::TimedOut`].
     ///
     /// # Cancel safety
-    /// May be dropped at any await: whoever waited leaves the queue, and passes on what it had been given;
-    /// what had begun to be made is kept for the next borrower, once; what was being tested or activated is
-    /// destroyed.
-    pub fn borrow_async(
-        &self,
-    ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> + Send {
-        self.inner().borrow_async(Asker::Task)
+    /// The future may be dropped at any await. A waiter leaves the queue and passes on what it was granted. A creation
+    /// in flight is kept for the next borrower, once. A resource that is being tested or activated is destroyed.
+    pub async fn borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        self.inner().borrow(TheKey, Asker::Task, Patience::of_a_task()).await
     }
 
-    /// [`try_borrow`](Self::try_borrow) as a future: it awaits the factory only.
+    /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
     ///
     /// # Errors
-    /// Those of [`try_borrow`](Self::try_borrow).
+    /// Returns the errors of [`try_borrow`](Self::try_borrow).
     pub async fn try_borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow_async(Asker::Impatient).await
+        self.inner().borrow(TheKey, Asker::Impatient, Patience::of_a_task()).await
     }
 
-    /// [`add`](Self::add) as a future.
+    /// Creates an idle resource, as [`add`](Self::add) does. An unfinished creation is completed first.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add). The failure of what others had begun, and left, is this call's.
+    /// Returns the errors of [`add`](Self::add), including the failure of an unfinished creation.
     ///
     /// # Cancel safety
-    /// May be dropped at any await: what had begun to be made is kept, once, for who borrows or makes stock next;
-    /// what was being tested or passivated is destroyed. What others had begun, and left, is polled on before
-    /// anything is begun here, and dropped if this is dropped, too.
+    /// The future may be dropped at any await. A creation in flight is kept for the next caller that borrows or adds,
+    /// once. A resource that is being tested or passivated is destroyed.
     pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
-        self.inner().add(THE_KEY).await
+        self.inner().add(TheKey).await
     }
 
-    /// Makes `number` of them, one after the other.
+    /// Creates `number` idle resources, one after the other.
     ///
     /// # Errors
-    /// The first error of [`add_async`](Self::add_async): what was added before stays.
+    /// Returns the first error of [`add_async`](Self::add_async). The resources added before stay.
     ///
     /// # Cancel safety
-    /// That of [`add_async`](Self::add_async): what was added before stays.
+    /// As [`add_async`](Self::add_async). The resources added before stay.
     pub async fn prefill_async(&self, number: usize) -> Result<(), AddError<F::Error>> {
         for _ in 0..number {
             self.add_async().await?;
@@ -324,59 +300,71 @@ impl<F: Form> ResourcePool<F> {
 }
 
 impl<F: ResourceFactory> ResourcePool<F> {
-    /// Borrows a resource: an idle one, else one that is made, else waits for its turn.
+    /// Borrows an idle resource, else creates one, else waits for its turn.
     ///
     /// # Errors
-    /// [`BorrowError::Closed`]; [`BorrowError::Create`], [`BorrowError::Invalid`] and
-    /// [`BorrowError::Activate`] if none could be made; [`BorrowError::Exhausted`] and
-    /// [`BorrowError::TimedOut`] as the options say.
+    /// - [`BorrowError::Closed`] if the pool is closed;
+    /// - [`BorrowError::Create`], [`BorrowError::Invalid`] or [`BorrowError::Activate`] if no resource could be created;
+    /// - [`BorrowError::Exhausted`] or [`BorrowError::TimedOut`], depending on the options.
     ///
     /// # Panics
-    /// Never because of a panicking factory: that is an error.
+    /// Does not panic if the factory does: that is an error.
     #[inline]
     pub fn borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let inner = self.inner();
-        inner.borrow(Asker::Thread, inner.options.max_wait)
+        self.borrow_by(Asker::Thread, self.inner().options.max_wait)
     }
 
-    /// [`borrow`](Self::borrow), waiting for `timeout` at most, instead of `max_wait`. Its time begins with the call,
-    /// and counts for resources that are tried and fail, too. What the factory is busy with is not cut short.
+    /// Borrows a resource, and waits for at most `timeout` instead of `max_wait`.
+    ///
+    /// The time begins with the call, and includes resources that fail. It does not interrupt the factory.
     ///
     /// # Errors
-    /// Those of [`borrow`](Self::borrow).
+    /// Returns the errors of [`borrow`](Self::borrow).
     pub fn borrow_timeout(
         &self,
         timeout: Duration,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(Asker::Thread, Some(timeout))
+        self.borrow_by(Asker::Thread, Some(timeout))
     }
 
-    /// [`borrow`](Self::borrow), without waiting for others. It may make a resource.
+    /// Borrows a resource without waiting for other borrowers. It may create one.
     ///
     /// # Errors
-    /// Those of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
+    /// Returns the errors of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
     pub fn try_borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(Asker::Impatient, None)
+        self.borrow_by(Asker::Impatient, None)
     }
 
-    /// Makes a resource for stock. It is there when this returns, unless what befalls stock befell this: others
-    /// may have borrowed it, and if meanwhile its lifetime has ended, [`clear_all`](Self::clear_all) was called, or
-    /// a limit was lowered, it is destroyed as soon as it is made. That is no error.
+    #[inline]
+    fn borrow_by(
+        &self,
+        asker: Asker,
+        timeout: Option<Duration>,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let inner = self.inner();
+        now(inner.borrow(TheKey, asker, Patience::of_a_thread(&inner.clock, timeout)))
+    }
+
+    /// Creates an idle resource.
+    ///
+    /// When this returns, another caller may have borrowed the resource already. The pool destroys the resource at once
+    /// if meanwhile its lifetime ended, a limit was lowered or [`clear_all`](Self::clear_all) was called. That is no
+    /// error.
     ///
     /// # Errors
-    /// [`AddError::Full`] at `max_idle` and `max_total`; [`AddError::Closed`], also if the pool is closed while
-    /// the resource is being made, which is destroyed then; [`AddError::Create`], [`AddError::Invalid`] and
-    /// [`AddError::Passivate`] if none could be made, or what was made cannot become stock, and is destroyed.
+    /// - [`AddError::Full`] at `max_idle` or `max_total`;
+    /// - [`AddError::Closed`] if the pool is closed, also while the resource is created;
+    /// - [`AddError::Create`], [`AddError::Invalid`] or [`AddError::Passivate`] if no resource could be created.
     pub fn add(&self) -> Result<(), AddError<F::Error>> {
-        now(self.inner().add(THE_KEY))
+        now(self.add_async())
     }
 
-    /// Makes `number` of them.
+    /// Creates `number` idle resources.
     ///
     /// # Errors
-    /// The first error of [`add`](Self::add): what was added before stays.
+    /// Returns the first error of [`add`](Self::add). The resources added before stay.
     pub fn prefill(&self, number: usize) -> Result<(), AddError<F::Error>> {
-        (0..number).try_for_each(|_| self.add())
+        now(self.prefill_async(number))
     }
 }
 
@@ -384,79 +372,72 @@ impl<K, F: Form<Metadata = K>> KeyedResourcePool<K, F>
 where
     K: Clone + Eq + Hash,
 {
-    /// Begins to build a pool whose resources `factory` makes.
-    pub fn builder(factory: F) -> ResourcePoolBuilder<F, KeyedResourcePool<K, F>> {
+    /// Returns a builder for a pool whose resources `factory` creates.
+    pub fn builder(factory: F) -> ResourcePoolBuilder<F, Self> {
         ResourcePoolBuilder::new(factory, None)
     }
 
     /// Changes `max_total_per_key`.
     ///
     /// # Errors
-    /// [`PoolBuildError`], as from the builder.
+    /// Returns a [`PoolBuildError`] as the builder does.
     pub fn set_max_total_per_key(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
         let limit = limit.into().number();
         self.resize(|limits| limits.max_total_per_key = limit)
     }
 
-    /// [`borrow`](Self::borrow) as a future: see [`ResourcePool::borrow_async`].
+    /// Borrows a resource of the key, as [`borrow`](Self::borrow) does, on any runtime.
     ///
     /// # Errors
-    /// Those of [`borrow`](Self::borrow) but for [`BorrowError::TimedOut`].
+    /// Returns the errors of [`borrow`](Self::borrow), except [`BorrowError::TimedOut`].
     ///
     /// # Cancel safety
-    /// As there.
+    /// As [`ResourcePool::borrow_async`].
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub async fn borrow_async(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let inner = self.inner();
-        let (key, step) = inner.with_key(key, |state, key, fx| state.begin(key, Asker::Task, fx));
-        inner.lend(key, step, Patience::of_a_task()).await
+        self.inner().borrow(key, Asker::Task, Patience::of_a_task()).await
     }
 
-    /// [`try_borrow`](Self::try_borrow) as a future: it awaits the factory only.
+    /// Borrows a resource of the key, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
     ///
     /// # Errors
-    /// Those of [`try_borrow`](Self::try_borrow).
+    /// Returns the errors of [`try_borrow`](Self::try_borrow).
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub async fn try_borrow_async(
         &self,
         key: &K,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let inner = self.inner();
-        let (key, step) =
-            inner.with_key(key, |state, key, fx| state.begin(key, Asker::Impatient, fx));
-        inner.lend(key, step, Patience::of_a_task()).await
+        self.inner().borrow(key, Asker::Impatient, Patience::of_a_task()).await
     }
 
-    /// [`add`](Self::add) as a future.
+    /// Creates an idle resource of the key, as [`add`](Self::add) does. An unfinished creation is completed first.
     ///
     /// # Errors
-    /// Those of [`add`](Self::add). The failure of what others had begun, and left, is this call's.
+    /// Returns the errors of [`add`](Self::add), including the failure of an unfinished creation.
     ///
     /// # Cancel safety
-    /// May be dropped at any await: what had begun to be made is kept, once, for who borrows or makes stock next;
-    /// what was being tested or passivated is destroyed. What others had begun, and left, is polled on before
-    /// anything is begun here, and dropped if this is dropped, too.
+    /// As [`ResourcePool::add_async`].
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub async fn add_async(&self, key: &K) -> Result<(), AddError<F::Error>> {
-        self.inner().add_to(key).await
+        self.inner().add(key).await
     }
 
-    /// Makes `number` of them, one after the other.
+    /// Creates `number` idle resources of the key, one after the other.
     ///
     /// # Errors
-    /// The first error of [`add_async`](Self::add_async): what was added before stays.
+    /// Returns the first error of [`add_async`](Self::add_async). The resources added before stay.
     ///
     /// # Cancel safety
-    /// That of [`add_async`](Self::add_async): what was added before stays.
+    /// As [`add_async`](Self::add_async). The resources added before stay.
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub async fn prefill_async(&self, key: &K, number: usize) -> Result<(), AddError<F::Error>> {
         for _ in 0..number {
             self.add_async(key).await?;
@@ -464,40 +445,40 @@ where
         Ok(())
     }
 
-    /// Destroys what is idle of the key.
+    /// Destroys the idle resources of the key.
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn clear_key(&self, key: &K) {
         self.inner().with_known_key(key, |state, key, fx| state.clear_key(key, fx));
     }
-    /// How many of the key are lent, or reserved for a borrower.
+    /// Returns how many resources of the key are lent, or reserved for a borrower.
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn num_active_of(&self, key: &K) -> usize {
         let active = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].active);
         active.unwrap_or(0)
     }
-    /// How many of the key are in stock.
+    /// Returns how many resources of the key are idle.
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn num_idle_of(&self, key: &K) -> usize {
         let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].in_stock());
         idle.unwrap_or(0)
     }
-    /// How many borrowers of the key wait for their turn.
+    /// Returns how many borrowers of the key wait for their turn.
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn num_waiting_of(&self, key: &K) -> usize {
         let waiting = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].queue.len());
         waiting.unwrap_or(0)
     }
-    /// How many keys there is anything of: resources, or somebody who waits for one.
+    /// Returns how many keys have a resource, a waiter or a look-up.
     pub fn num_keys(&self) -> usize {
-        self.inner().lock().subs.len()
+        self.inner().state.lock().subs.len()
     }
 }
 
@@ -505,26 +486,28 @@ impl<K, F: ResourceFactory<Metadata = K>> KeyedResourcePool<K, F>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
 {
-    /// Borrows a resource of the key: an idle one, else one that is made, if need be in the place of
-    /// another key's idle one; else waits for its turn.
+    /// Borrows an idle resource of the key, else creates one, else waits for its turn.
+    ///
+    /// To create one, the pool may evict an idle resource of another key.
     ///
     /// # Errors
-    /// Those of [`ResourcePool::borrow`].
+    /// Returns the errors of [`ResourcePool::borrow`].
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         self.borrow_by(key, Asker::Thread, self.inner().options.max_wait)
     }
 
-    /// [`borrow`](Self::borrow), waiting for `timeout` at most, instead of `max_wait`. What the factory is busy
-    /// with is not cut short.
+    /// Borrows a resource of the key, and waits for at most `timeout` instead of `max_wait`.
+    ///
+    /// The time does not interrupt the factory.
     ///
     /// # Errors
-    /// Those of [`borrow`](Self::borrow).
+    /// Returns the errors of [`borrow`](Self::borrow).
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn borrow_timeout(
         &self,
         key: &K,
@@ -533,13 +516,13 @@ where
         self.borrow_by(key, Asker::Thread, Some(timeout))
     }
 
-    /// [`borrow`](Self::borrow), without waiting for others. It may make a resource.
+    /// Borrows a resource of the key without waiting for other borrowers. It may create one.
     ///
     /// # Errors
-    /// Those of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
+    /// Returns the errors of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn try_borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         self.borrow_by(key, Asker::Impatient, None)
     }
@@ -551,30 +534,77 @@ where
         timeout: Option<Duration>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let inner = self.inner();
-        let patience = Patience::of_a_thread(&inner.clock, timeout);
-        let (key, step) = inner.with_key(key, |state, key, fx| state.begin(key, asker, fx));
-        inner.lend_now(key, step, patience)
+        now(inner.borrow(key, asker, Patience::of_a_thread(&inner.clock, timeout)))
     }
 
-    /// Makes a resource of the key for stock, as [`ResourcePool::add`] does.
+    /// Creates an idle resource of the key, as [`ResourcePool::add`] does.
     ///
     /// # Errors
-    /// Those of [`ResourcePool::add`].
+    /// Returns the errors of [`ResourcePool::add`].
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn add(&self, key: &K) -> Result<(), AddError<F::Error>> {
-        now(self.inner().add_to(key))
+        now(self.add_async(key))
     }
 
-    /// Makes `number` of them.
+    /// Creates `number` idle resources of the key.
     ///
     /// # Errors
-    /// The first error of [`add`](Self::add): what was added before stays.
+    /// Returns the first error of [`add`](Self::add). The resources added before stay.
     ///
     /// # Panics
-    /// If the key's hash, comparison or clone does: see the [type](Self).
+    /// Panics if the key's hash, comparison or clone does.
     pub fn prefill(&self, key: &K, number: usize) -> Result<(), AddError<F::Error>> {
-        (0..number).try_for_each(|_| self.add(key))
+        now(self.prefill_async(key, number))
+    }
+}
+
+impl<F: Form> Inner<F> {
+    /// Borrows a resource of the selected key.
+    #[inline]
+    async fn borrow<'p>(
+        &'p self,
+        key: impl Select<F>,
+        asker: Asker,
+        patience: Patience,
+    ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
+        let (key, step) = key.select(self, |state, key, fx| state.begin(key, asker, fx));
+        self.lend(key, step, patience).await
+    }
+}
+
+impl<F: Form, K> Clone for Pool<F, K> {
+    fn clone(&self) -> Self {
+        Pool(self.0.clone(), PhantomData)
+    }
+}
+impl<F: Form, K> fmt::Debug for Pool<F, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Copied first: the writer is user code, and may call the pool.
+        let (numbers, closed) = self.inner().critical(|state, _| {
+            ([state.active, state.idle, state.total, state.waiting], state.closed)
+        });
+        let mut debug = f.debug_struct("ResourcePool");
+        for (name, number) in ["active", "idle", "total", "waiting"].iter().zip(&numbers) {
+            debug.field(name, number);
+        }
+        debug.field("closed", &closed).finish()
+    }
+}
+impl<F: Form, K> WeakPool<F, K> {
+    /// Returns the pool, if a handle keeps it open.
+    pub fn upgrade(&self) -> Option<Pool<F, K>> {
+        self.0.upgrade().map(|handle| Pool(handle, PhantomData))
+    }
+}
+impl<F: Form, K> Clone for WeakPool<F, K> {
+    fn clone(&self) -> Self {
+        WeakPool(self.0.clone(), PhantomData)
+    }
+}
+impl<F: Form, K> fmt::Debug for WeakPool<F, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakResourcePool")
     }
 }

@@ -23,21 +23,6 @@ impl<F: Form> State<F> {
         // No invariants of the machine, which looks at all keys where the pool has a list of them, and in whose
         // stock everything idle is.
         debug_assert!(self.knows_what_is_below_minimum(), "a key is filled up, or not, wrongly");
-        debug_assert!(
-            self.is_kept_rightly(),
-            "what is at hand is to be lent to whoever comes next"
-        );
-    }
-
-    /// What is at hand may be lent, and nobody waits for it.
-    fn is_kept_rightly(&self) -> bool {
-        self.at_hand.as_ref().is_none_or(|loan| {
-            let slot = &self.slots[loan.slot.index()];
-            let here = slot.place == Place::Lent && matches!(slot.content, Content::Nothing);
-            let may_be_lent = slot.epoch == self.epoch && self.active <= self.limits.max_active;
-            let newest_first = self.plain && !self.options.fifo;
-            here && may_be_lent && newest_first && !self.closed && self.waiting == 0
-        })
     }
 
     fn count(&self, of: Option<Key>, is: impl Fn(Place) -> bool) -> usize {
@@ -88,9 +73,8 @@ impl<F: Form> State<F> {
             let (total, most) = (sub.total, self.limits.max_total_per_key);
             let within = !exact || total <= most;
             holds!("INV-RP-MAX-TOTAL-PER-KEY", within, "key {index}: {total} of {most}");
-            let at_hand = usize::from(self.at_hand.is_some());
             // Who was woken to try again is on its way to one.
-            let idle = (sub.in_stock() + at_hand - sub.tested).saturating_sub(sub.retrying);
+            let idle = (sub.in_stock() - sub.tested).saturating_sub(sub.retrying);
             let most = self.limits.max_idle();
             holds!("INV-RP-MAX-IDLE", idle <= most, "key {index}: {idle} of {most}");
         }
@@ -106,7 +90,7 @@ impl<F: Form> State<F> {
                 Place::Idle => here != slot.tested,
                 Place::Replaced => here,
                 Place::Adding | Place::Leaving => !here,
-                // With the borrower, or granted and not picked up yet, or at hand.
+                // With the borrower, or granted and not picked up yet.
                 Place::Lent | Place::Reclaimed | Place::Condemned => true,
             };
             holds!("INV-RP-ONE-PLACE", right, "slot {index} is {:?}", slot.place);
@@ -147,10 +131,8 @@ impl<F: Form> State<F> {
         let number: usize = self.subs.iter().map(|(_, sub)| sub.unfinished.len()).sum();
         let unfinished = self.unfinished.len() == number && of_all(&self.unfinished);
         holds!("INV-RP-IDLE-ORDER", unfinished, "of what is not finished");
-        if self.keyed {
-            let complete = self.by_age.len() + self.unfinished.len() == self.idle;
-            holds!("INV-RP-IDLE-ORDER", of_all(&self.by_age) && complete, "over all keys");
-        }
+        let complete = self.by_age.len() + self.unfinished.len() == self.idle;
+        holds!("INV-RP-IDLE-ORDER", of_all(&self.by_age) && complete, "over all keys");
         holds!("INV-RP-IDLE-ORDER", self.knows_what_is_spare(), "beyond the minimum");
     }
 
@@ -163,16 +145,14 @@ impl<F: Form> State<F> {
         let mut line = 0;
         for (index, sub) in &self.subs {
             let key = Key::new(index);
-            let wanted = match self.keyed && self.is_eligible(key) {
+            let wanted = match self.is_eligible(key) {
                 true => self.waiters.front_ticket(&sub.queue),
                 false => None,
             };
-            holds!("INV-RP-LINE", sub.in_line == wanted, "key {index} stands in line wrongly");
-            if let Some(ticket) = wanted {
-                let in_line = self.line.get(&ticket) == Some(&key);
-                holds!("INV-RP-LINE", in_line, "key {index} is not in line");
-                line += 1;
-            }
+            let in_line = self.line.iter().find(|(_, other)| *other == key);
+            let right = in_line.map(|(ticket, _)| ticket) == wanted;
+            holds!("INV-RP-LINE", right, "key {index} stands in line wrongly");
+            line += usize::from(wanted.is_some());
             let block = self.options.when_exhausted != WhenExhausted::Grow;
             let lowered = sub.active > self.limits.max_active;
             if self.closed || block && lowered || !self.is_eligible(key) {

@@ -13,10 +13,10 @@
 //! who waits; a look-up that holds it. Then it is forgotten, and with it what was to be kept in stock of it
 //! (`filling.rs`). So there are never more keys than there are resources, waiters and look-ups.
 
-use super::effects::{Effect, Effects, Shared};
+use super::effects::{Effect, Effects};
 use super::factory::Form;
 use super::pool::Inner;
-use super::slot::{OfHash, Sub};
+use super::slot::{OfHash, Shared, Sub};
 use super::state::State;
 use crate::collections::slab_list::{Key, List};
 use crate::sync::has_failed;
@@ -68,6 +68,47 @@ impl<F: Form> Drop for Search<'_, F> {
         if let Some(key) = self.held.take().filter(|_| !has_failed()) {
             self.pool.critical(|state, fx| state.let_go(key, fx));
         }
+    }
+}
+
+/// The key of a pool that has no other.
+pub(super) const THE_KEY: Key = Key::FIRST;
+
+/// The key that a call is about.
+pub(super) trait Select<F: Form> {
+    /// Runs `section` with the key.
+    fn select<R>(
+        self,
+        pool: &Inner<F>,
+        section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
+    ) -> (Key, R);
+}
+
+/// Selects the one key of a pool without keys.
+pub(super) struct TheKey;
+
+impl<F: Form> Select<F> for TheKey {
+    #[inline]
+    fn select<R>(
+        self,
+        pool: &Inner<F>,
+        mut section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
+    ) -> (Key, R) {
+        (THE_KEY, pool.critical(|state, fx| section(state, THE_KEY, fx)))
+    }
+}
+
+/// Selects a key by looking it up. A key that is not there is inserted.
+impl<F: Form> Select<F> for &F::Metadata
+where
+    F::Metadata: Clone + Eq + Hash,
+{
+    fn select<R>(
+        self,
+        pool: &Inner<F>,
+        section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
+    ) -> (Key, R) {
+        pool.with_key(self, section)
     }
 }
 
@@ -166,10 +207,7 @@ impl<F: Form> State<F> {
 
     /// A key is looked up no more if there is nothing of it.
     pub(super) fn forget_if_empty(&mut self, key: Key, fx: &mut Effects<F>) {
-        if !self.keyed {
-            return;
-        }
-        let Some(sub) = self.subs.get_mut(key.index()) else { return };
+        let Some(sub) = self.subs.get_mut(key.index()).filter(|sub| !sub.permanent) else { return };
         sub.made &= sub.total > 0;
         let unused = sub.queue.is_empty() && sub.retrying == 0;
         if !unused || sub.total > 0 || sub.outside > 0 || sub.held > 0 {

@@ -18,7 +18,7 @@
 //! there are none of these left it stops. Who had begun before the close may be lent something after that, and then
 //! begins it again.
 
-use super::due::Duty;
+use super::duty::Duty;
 use super::event::PoolEvent;
 use super::factory::Form;
 use super::pool::Inner;
@@ -82,7 +82,7 @@ impl<F: Form> Inner<F> {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
                 // The next tries again. No section: it would find the same due, and begin again here.
-                self.lock().sleeps_until[duty as usize] = None;
+                self.state.lock().sleeps_until[duty as usize] = None;
                 if let Some(_telling) = Telling::begin(self) {
                     self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
                 }
@@ -138,7 +138,7 @@ impl<F: Form> Inner<F> {
                 // The pool's own end is what ends it.
                 .unregistered()
                 .weak_ref(Arc::downgrade(self), move |pool: &Arc<Self>| {
-                    super::pool::now(pool.perform(duty));
+                    super::patience::now(pool.perform(duty));
                     pool.after_pass(duty)
                 });
             let opens = executor.clone();
@@ -254,7 +254,7 @@ impl<R: Runtime, F: Form> Timed<R, F> {
     fn has_panicked(&self, message: String) {
         let Some(pool) = self.pool.upgrade() else { return };
         let concerned = {
-            let mut state = pool.lock();
+            let mut state = pool.state.lock();
             // As above, the next tries again.
             state.sleeps_until[self.duty as usize] = None;
             state.concerned(self.duty)

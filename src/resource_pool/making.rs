@@ -4,7 +4,8 @@
 //! depends on who began it: one that nobody has taken over yet is worth the patience of one more
 //! (`unfinished.rs`).
 
-use super::factory::{Creation, Failure, Form};
+use super::error::Failure;
+use super::factory::{Creation, Form};
 use super::guard::Reserved;
 use super::slot::Content;
 use crate::sync::has_failed;

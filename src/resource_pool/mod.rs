@@ -119,6 +119,7 @@ mod builder;
 #[cfg(doctest)]
 mod cannot;
 mod due;
+mod duty;
 mod effects;
 mod error;
 mod event;
@@ -136,8 +137,8 @@ mod maintenance;
 mod making;
 mod making_room;
 mod options;
+mod patience;
 mod pool;
-mod quick;
 mod slot;
 mod snapshot;
 mod state;
@@ -146,14 +147,16 @@ mod steps_tests;
 mod stock;
 mod testing;
 mod unfinished;
+mod waiting;
 
 pub use builder::ResourcePoolBuilder;
-pub use error::{AddError, BorrowError};
+pub use error::{AddError, BorrowError, Failure};
 pub use event::PoolEvent;
-pub use factory::{Async, AsyncResourceFactory, Failure, Form, ResourceFactory};
+pub use factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 pub use guard::Borrowed;
 pub use handles::{
-    AsyncResourcePool, KeyedResourcePool, ResourcePool, WeakKeyedResourcePool, WeakResourcePool,
+    AsyncResourcePool, Keyed, KeyedResourcePool, Pool, ResourcePool, Unkeyed,
+    WeakKeyedResourcePool, WeakPool, WeakResourcePool,
 };
 pub use options::{Limit, PoolBuildError, WhenExhausted};
 pub use snapshot::{KeySnapshot, PoolSnapshot, ResourceSnapshot, ResourceState};

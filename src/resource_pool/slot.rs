@@ -3,8 +3,7 @@
 //! | place | content | in the lists | counts as |
 //! |---|---|---|---|
 //! | `Lent` | with its borrower; none while it is made | `lent`*, `lives`* | active |
-//! | `Lent`, at hand | in `State::at_hand`, until it is put away | `lives`* | active, and is idle to everybody |
-//! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`*, `lives`* | idle |
+//! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`, `lives`* | idle |
 //! | `Idle`, not finished | here | both named `unfinished`, `lives`* | idle |
 //! | `Adding` | none yet | `lives`* | adding |
 //! | `Condemned` | here, or with whoever destroys it: its place in the total is another key's | `lives`*, for it may come back | leaving, of its key alone |
@@ -14,14 +13,17 @@
 //!
 //! *: only in pools whose options need that list.
 
-use super::effects::Shared;
 use super::factory::{Creation, Form};
-use super::filling::Standing;
 use super::guard::Loan;
 use crate::clock::Time;
 use crate::collections::indexed_heap::{self, Placed};
 use crate::collections::slab_list::{Key, Links, List, linked};
 use crate::collections::wait_queue::Queue;
+use crate::user_code::UserValue;
+use std::sync::Arc;
+
+/// Keeps the user's metadata where it is dropped contained.
+pub(crate) type Shared<T> = Arc<UserValue<T>>;
 
 /// What describes a key's resources; in a pool without keys, all of them.
 pub(crate) type Meta<F> = Shared<<F as Form>::Metadata>;
@@ -67,7 +69,7 @@ pub(crate) struct Slot<F: Form> {
     pub(super) created: Time,
     /// Idle, or lent, since.
     pub(super) since: Time,
-    /// The how-manieth it was that became idle, in a pool with keys.
+    /// The how-manieth it was that became idle.
     pub(super) nth_idle: u64,
     /// How many times its key had been cleared when its place was given to another.
     pub(super) cleared: u64,
@@ -123,6 +125,8 @@ pub(crate) struct Sub<F: Form> {
     pub(super) of_hash: Links,
     /// Something of it has been made: then stock is filled up, while anything is left.
     pub(super) made: bool,
+    /// The one key of a pool without keys: it is never forgotten.
+    pub(super) permanent: bool,
     pub(super) idle: List<InIdle>,
     /// Stock that is not finished, in the order in which it was left; the above has the others.
     pub(super) unfinished: List<InIdle>,
@@ -133,8 +137,7 @@ pub(crate) struct Sub<F: Form> {
     pub(super) queue: Queue,
     /// Woken to try again, and not there yet: only if newcomers may barge.
     pub(super) retrying: usize,
-    /// The ticket by which it stands in line.
-    pub(super) in_line: Option<u64>,
+    pub(super) in_line: indexed_heap::Place,
     pub(super) below_minimum: Links,
     /// In which of the lists and heaps of keys below their minimum it stands; none: in none.
     pub(super) standing: Option<Standing>,
@@ -159,13 +162,14 @@ impl<F: Form> Sub<F> {
             held: 0,
             of_hash: Links::default(),
             made: false,
+            permanent: false,
             idle: List::new(),
             unfinished: List::new(),
             cleared: 0,
             tested: 0,
             queue: Queue::default(),
             retrying: 0,
-            in_line: None,
+            in_line: indexed_heap::Place::default(),
             below_minimum: Links::default(),
             standing: None,
             backing_off: indexed_heap::Place::default(),
@@ -173,6 +177,10 @@ impl<F: Form> Sub<F> {
             back_off_until: None,
             failures: 0,
         }
+    }
+    /// The key of a pool that has no other. It is kept at its minimum from the beginning.
+    pub(super) fn only(metadata: Meta<F>) -> Self {
+        Sub { permanent: true, made: true, ..Sub::new(0, metadata, 0) }
     }
     /// Idle ones that can be taken.
     #[inline]
@@ -184,6 +192,15 @@ impl<F: Form> Sub<F> {
     pub(super) fn in_stock(&self) -> usize {
         self.idle.len() + self.unfinished.len()
     }
+}
+
+/// Where a key stands of which there is less stock than the minimum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Nothing was left of it that could be polled on.
+    pub(super) needs_room: bool,
+    /// Until then it is left alone.
+    pub(super) later: Option<Time>,
 }
 
 linked!(
@@ -201,6 +218,15 @@ pub(crate) enum BackingOff {}
 impl<F: Form> Placed<BackingOff> for Sub<F> {
     fn place(&mut self) -> &mut indexed_heap::Place {
         &mut self.backing_off
+    }
+}
+
+/// The eligible keys, by the ticket of their oldest waiter.
+#[derive(Debug)]
+pub(crate) enum InLine {}
+impl<F: Form> Placed<InLine> for Sub<F> {
+    fn place(&mut self) -> &mut indexed_heap::Place {
+        &mut self.in_line
     }
 }
 

@@ -1,8 +1,7 @@
 //! One consistent picture of a pool.
 
-use super::effects::Shared;
 use super::factory::Form;
-use super::slot::{Content, Place};
+use super::slot::{Content, Place, Shared};
 use super::state::State;
 use std::collections::HashMap;
 use std::fmt;
@@ -155,7 +154,7 @@ impl<F: Form> State<F> {
         let keys = self.subs.iter().map(|(_, sub)| {
             let idle = sub.unfinished.iter(&self.slots).chain(sub.idle.iter(&self.slots));
             KeySnapshot {
-                metadata: self.keyed.then(|| sub.metadata.clone()),
+                metadata: (!sub.permanent).then(|| sub.metadata.clone()),
                 total: sub.total,
                 active: sub.active,
                 waiting: sub.queue.len(),

@@ -17,21 +17,22 @@
 //! (INV-RP-BARGING), and who comes too late goes back to the front of its queue. So every borrow ends
 //! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
-use super::due::Duty;
+use super::duty::Duty;
 use super::effects::{Dead, Effects};
+use super::error::Refusal;
 use super::factory::Form;
 use super::guard::Loan;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{
-    BackingOff, BelowMinimum, Content, InAge, InLent, InLives, InTurn, Meta, OfHash, Place, Slot,
-    Spare, Sub,
+    BackingOff, BelowMinimum, Content, InAge, InLent, InLine, InLives, InTurn, Meta, OfHash, Place,
+    Slot, Spare, Sub,
 };
 use crate::clock::{Clock, Span, Time};
 use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::slab_list::{Key, Links, List};
 use crate::collections::wait_queue::{Queue, Waiters};
 use slab::Slab;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// The lifetimes of resources are spread over so many steps.
 pub(crate) const CLASSES: usize = 16;
@@ -84,27 +85,7 @@ pub(crate) enum Step<F: Form> {
     Refused(Refusal),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Closed,
-    Exhausted,
-    WouldBlock,
-    /// Its time is up.
-    TooLate,
-}
-
-// What every borrow looks at is in the same lines of the cache, wherever the pool comes to be.
-#[repr(align(64))]
 pub(crate) struct State<F: Form> {
-    /// No keys, no minimum, and no further list that what is lent or idle is in: what is in stock is lent and
-    /// taken back by a shorter way (`quick.rs`).
-    pub(super) plain: bool,
-    /// And at this moment what comes back may just be kept.
-    pub(super) just_keep: bool,
-    /// What came back last, and has not been put away.
-    pub(super) at_hand: Option<Box<Loan<F>>>,
-    /// And until when it may be lent without a further look, in a pool that keeps times.
-    pub(super) fresh_until: Time,
     pub(super) slots: Slab<Slot<F>>,
     pub(super) subs: Slab<Sub<F>>,
     /// The keys by hash.
@@ -115,7 +96,7 @@ pub(crate) struct State<F: Form> {
     /// Who waits for the end of a closed pool.
     pub(super) closing: Queue,
     /// The eligible keys, by the ticket of their oldest waiter.
-    pub(super) line: BTreeMap<u64, Key>,
+    pub(super) line: IndexedHeap<u64, InLine>,
     /// How many wait unserved, over all keys.
     pub(super) waiting: usize,
     pub(super) retrying: usize,
@@ -136,7 +117,7 @@ pub(crate) struct State<F: Form> {
     pub(super) below_minimum: [List<BelowMinimum>; 2],
     pub(super) backing_off: [IndexedHeap<Time, BackingOff>; 2],
     pub(super) spare: IndexedHeap<u64, Spare>,
-    /// How often something became idle, in a pool with keys.
+    /// How often a resource became idle.
     pub(super) times_idle: u64,
     pub(super) limits: Limits,
     /// Whether a limit was ever changed: what there was may then exceed it.
@@ -148,7 +129,6 @@ pub(crate) struct State<F: Form> {
     pub(super) lifetimes: Option<[Span; CLASSES]>,
     /// Whether anything is done at a time, so that times have to be kept.
     pub(super) timed: bool,
-    pub(super) keyed: bool,
     pub(super) clock: Clock,
     pub(super) epoch: u64,
     pub(super) serials: u64,
@@ -379,10 +359,7 @@ impl<F: Form> State<F> {
     }
 
     pub(super) fn first_in_line(&self) -> Option<Key> {
-        match self.keyed {
-            true => self.line.first_key_value().map(|(_, key)| *key),
-            false => self.is_eligible(Key::new(0)).then(|| Key::new(0)),
-        }
+        self.line.first().map(|(_, key)| key)
     }
 
     /// Somebody waits for the key, and its own limits leave room.
@@ -398,22 +375,11 @@ impl<F: Form> State<F> {
     /// The key takes its place in the line, or leaves it, after its counts or its oldest waiter have
     /// changed.
     pub(super) fn stand_in_line(&mut self, key: Key) {
-        if !self.keyed {
-            return;
-        }
-        let wanted = match self.is_eligible(key) {
+        let ticket = match self.is_eligible(key) {
             true => self.waiters.front_ticket(&self.subs[key.index()].queue),
             false => None,
         };
-        let sub = &mut self.subs[key.index()];
-        if sub.in_line != wanted {
-            if let Some(ticket) = std::mem::replace(&mut sub.in_line, wanted) {
-                self.line.remove(&ticket);
-            }
-            if let Some(ticket) = wanted {
-                self.line.insert(ticket, key);
-            }
-        }
+        self.line.set(&mut self.subs, key, ticket);
     }
 
     /// What every change of a key's counts ends with.

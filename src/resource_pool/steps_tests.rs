@@ -4,12 +4,12 @@
 //! Counted, not timed: each step from one element of a list or a heap to another, in the sections alone. The
 //! invariants, which look at everything, are not asserted here.
 
-use super::due::Duty;
-use super::effects::{Effects, Shared};
+use super::duty::Duty;
+use super::effects::Effects;
 use super::factory::ResourceFactory;
 use super::filling::{ToFill, Vacancy};
 use super::guard::Loan;
-use super::slot::Content;
+use super::slot::{Content, Shared};
 use super::state::{Asker, State, Step};
 use super::{KeyedResourcePool, ResourcePoolBuilder};
 use crate::clock::ManualClock;

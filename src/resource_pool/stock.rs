@@ -51,9 +51,7 @@ impl<F: Form> State<F> {
 
     /// All idle ones that are finished, the oldest first.
     pub(super) fn by_age(&self) -> impl Iterator<Item = Key> + use<'_, F> {
-        let one = (!self.keyed).then(|| self.subs[0].idle.iter(&self.slots));
-        let all = self.keyed.then(|| self.by_age.iter(&self.slots));
-        one.into_iter().flatten().chain(all.into_iter().flatten())
+        self.by_age.iter(&self.slots)
     }
 
     /// Out of the lists of idle ones.
@@ -69,9 +67,7 @@ impl<F: Form> State<F> {
         sub.tested -= usize::from(tested);
         self.tested -= usize::from(tested);
         self.idle -= 1;
-        if self.keyed {
-            self.by_age.remove(&mut self.slots, slot);
-        }
+        self.by_age.remove(&mut self.slots, slot);
         if self.options.test_while_idle {
             self.turns.remove(&mut self.slots, slot);
         }
@@ -159,10 +155,8 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;
         entry.since = now;
-        if self.keyed {
-            self.times_idle += 1;
-            entry.nth_idle = self.times_idle;
-        }
+        self.times_idle += 1;
+        entry.nth_idle = self.times_idle;
         self.idle += 1;
         if matches!(content, Content::Unfinished(_)) {
             self.put_aside(slot, content);
@@ -171,9 +165,7 @@ impl<F: Form> State<F> {
             let sub = &mut self.subs[key.index()];
             sub.made = true;
             sub.idle.push_back(&mut self.slots, slot);
-            if self.keyed {
-                self.by_age.push_back(&mut self.slots, slot);
-            }
+            self.by_age.push_back(&mut self.slots, slot);
             if self.options.test_while_idle {
                 self.turns.push_back(&mut self.slots, slot);
             }

@@ -3,9 +3,8 @@
 //! What is under test stays where it is in stock, and whoever has it is its tester: nobody is lent it, and
 //! nobody destroys it, until that is over (PROP-RP-UNDER-TEST). A tester has one at a time.
 
-use super::due::Duty;
+use super::duty::Duty;
 use super::effects::Effects;
-use super::event::PoolEvent;
 use super::factory::Form;
 use super::guard::Loan;
 use super::pool::Inner;
@@ -120,26 +119,19 @@ impl<F: Form> Inner<F> {
 
     async fn test_idle(&self, slot: Key, loan: Box<Loan<F>>, meta: Meta<F>) {
         let mut test = Testing { pool: self, slot, loan: Some(loan), meta };
-        let resource = &mut test.loan.as_mut().expect("put back below").resource;
-        let tested = self.factory.test(&test.meta, resource).await;
-        let passed = match tested {
-            Ok(true) => true,
-            Ok(false) => {
-                self.tell(&test.meta, PoolEvent::Invalid);
-                false
-            }
-            Err(message) => {
-                self.tell(&test.meta, PoolEvent::ValidatePanicked(message));
-                false
-            }
-        };
+        let loan = test.loan.as_mut().expect("put back below");
+        let tested = self.test(loan).await;
+        let passed = tested.is_ok();
+        if let Err(event) = tested {
+            self.tell(&test.meta, event);
+        }
         test.end(passed);
     }
 
     /// Keeps of the idle ones those that `keep` keeps, each looked at outside the lock.
     pub(super) fn retain(&self, mut keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
         let serials: Vec<(Key, u64)> = {
-            let state = self.lock();
+            let state = self.state.lock();
             state.by_age().map(|slot| (slot, state.slots[slot.index()].serial)).collect()
         };
         for (slot, serial) in serials {

@@ -6,9 +6,6 @@ mod shared;
 
 mod abandoned;
 mod asynchronous;
-mod at_hand;
-mod at_once;
-mod at_once_histories;
 mod clearing;
 mod common;
 mod conformance;
