@@ -98,7 +98,7 @@ ProcessType == [
     processed : Nat,                \* closed sessions, if MaxRequests counts them
     idleFor   : Nat,                \* the idle time, up to MaxIdleTime (E5)
     outdated  : BOOLEAN,            \* of an older generation (E34)
-    condemned : BOOLEAN,            \* marked for eviction (E18)
+    marked    : BOOLEAN,            \* marked for eviction (E18)
     detached  : BOOLEAN,            \* not in its group (E8): the process drains (E13)
     left      : Nat ]               \* the time left to drain
 
@@ -132,7 +132,7 @@ EmptyPool == [
     maxPerApp   |-> MaxPerApp,
     inactive    |-> <<>>,           \* inactive_apps: attached and idle, longest idle first
     draining    |-> <<>>,           \* detached with sessions, by deadline (E13)
-    condemned   |-> <<>>,           \* processes marked for eviction (E18)
+    marked      |-> <<>>,           \* processes marked for eviction (E18)
     lines       |-> [line \in Lines |-> <<>>],
     bySurplus   |-> <<>>,           \* groups with a process that may be marked for eviction
     backingOff  |-> <<>>,           \* groups that back off
@@ -182,7 +182,7 @@ Many == 2 * Cardinality(Clients)
 
 \* The process takes no more sessions: it was given its last (E14), or is marked for eviction (E18).
 Retires(p, x) ==
-    \/ p.procs[x].condemned
+    \/ p.procs[x].marked
     \/ MaxRequests > 0 /\ p.procs[x].processed + p.procs[x].sessions >= MaxRequests
 IsFull(p, x) == Concurrency > 0 /\ p.procs[x].sessions >= Concurrency
 
@@ -296,11 +296,11 @@ SpawnIfAllowed(p, g) ==
 \* Removes an attached process from its group. An idle process is gone; a busy one drains (E9, E13).
 DetachProcess(p, x) ==
     LET g == p.procs[x].group
-        removed == [Remove(p, x) EXCEPT !.condemned = Without(@, x), !.inactive = Without(@, x)]
+        removed == [Remove(p, x) EXCEPT !.marked = Without(@, x), !.inactive = Without(@, x)]
         done ==
             IF p.procs[x].sessions > 0
             THEN [removed EXCEPT
-                !.procs[x] = [@ EXCEPT !.detached = TRUE, !.condemned = FALSE, !.outdated = FALSE,
+                !.procs[x] = [@ EXCEPT !.detached = TRUE, !.marked = FALSE, !.outdated = FALSE,
                                        !.processed = 0, !.left = DrainTimeout],
                 !.draining = Append(@, x)]
             ELSE [removed EXCEPT !.procs = [y \in DOMAIN @ \ {x} |-> @[y]]]
@@ -318,32 +318,32 @@ Evict(p) ==
         detached == DetachProcess(p, x)
     IN  Reconsider(detached, p.procs[x].group)
 
-RECURSIVE Condemn(_)
+RECURSIVE MarkForEviction(_)
 \* Marks one busy process for each group without a process: the least busy of the group that is furthest
 \* above its minimum (E18).
-Condemn(p) ==
-    IF Len(p.condemned) >= Len(p.lines["First"]) \/ p.bySurplus = <<>> THEN p
+MarkForEviction(p) ==
+    IF Len(p.marked) >= Len(p.lines["First"]) \/ p.bySurplus = <<>> THEN p
     ELSE LET most == Highest({p.groups[g].surplus : g \in Elements(p.bySurplus)})
              g == Head(SelectSeq(p.bySurplus, LAMBDA h : p.groups[h].surplus = most))
              x == Head(SelectSeq(p.groups[g].list, LAMBDA y : ~Retires(p, y)))
              removed == Remove(p, x)
-             marked == [removed EXCEPT !.procs[x].condemned = TRUE, !.condemned = Append(@, x)]
-             last == Insert(marked, x, "back")
+             withMark == [removed EXCEPT !.procs[x].marked = TRUE, !.marked = Append(@, x)]
+             last == Insert(withMark, x, "back")
              refreshed == Refresh(last, g)
-         IN  Condemn(refreshed)
+         IN  MarkForEviction(refreshed)
 
 \* Unmarks the process that was marked first: room was made in another way.
-Reprieve(p) ==
-    LET x == Head(p.condemned)
+Unmark(p) ==
+    LET x == Head(p.marked)
         g == p.procs[x].group
         removed == Remove(p, x)
-        free == [removed EXCEPT !.procs[x].condemned = FALSE, !.condemned = Tail(@)]
+        free == [removed EXCEPT !.procs[x].marked = FALSE, !.marked = Tail(@)]
         back == Insert(free, x, "back")
         refreshed == Refresh(back, g)
         handed == HandOver(refreshed, g)
     IN  Reconsider(handed, g)
 
-RECURSIVE FirstLine(_), MoreLine(_), ReplacementLine(_), ReprieveRest(_)
+RECURSIVE FirstLine(_), MoreLine(_), ReplacementLine(_), UnmarkRest(_)
 \* Groups without a process come first: idle processes of other groups are evicted for them, or else busy
 \* ones are marked.
 FirstLine(p) ==
@@ -351,7 +351,7 @@ FirstLine(p) ==
     ELSE IF MayReserve(p)
         THEN LET spawning == Spawn(p, Head(p.lines["First"]), "one more") IN FirstLine(spawning)
     ELSE IF Victim(p) # Nobody THEN LET evicted == Evict(p) IN FirstLine(evicted)
-    ELSE IF Count(p) + Reserved(p) >= p.max THEN Condemn(p)
+    ELSE IF Count(p) + Reserved(p) >= p.max THEN MarkForEviction(p)
     ELSE p
 MoreLine(p) ==
     IF p.lines["More"] = <<>> \/ p.lines["First"] # <<>> THEN p
@@ -364,9 +364,9 @@ ReplacementLine(p) ==
     IF p.lines["Replacement"] = <<>> \/ ~HasLiveRoom(p) THEN p
     ELSE LET spawning == Spawn(p, Head(p.lines["Replacement"]), "replacement")
          IN  ReplacementLine(spawning)
-ReprieveRest(p) ==
-    IF Len(p.condemned) <= Len(p.lines["First"]) THEN p
-    ELSE LET reprieved == Reprieve(p) IN ReprieveRest(reprieved)
+UnmarkRest(p) ==
+    IF Len(p.marked) <= Len(p.lines["First"]) THEN p
+    ELSE LET unmarked == Unmark(p) IN UnmarkRest(unmarked)
 
 \* new_app_group_creatable: grants capacity to the groups in the lines.
 GiveOut(p) ==
@@ -374,7 +374,7 @@ GiveOut(p) ==
     ELSE LET first == FirstLine(p)
              more == MoreLine(first)
              replaced == ReplacementLine(more)
-         IN  ReprieveRest(replaced)
+         IN  UnmarkRest(replaced)
 
 (***************************************************************************)
 (* Settle: grants sessions and capacity in order of arrival (E17).         *)
@@ -498,7 +498,7 @@ Checkout(p, c, g, waits) ==
 Attach(p, g) ==
     LET x == Len(p.procs) + 1
         new == [group |-> g, sessions |-> 0, processed |-> 0, idleFor |-> 0, outdated |-> FALSE,
-                condemned |-> FALSE, detached |-> FALSE, left |-> 0]
+                marked |-> FALSE, detached |-> FALSE, left |-> 0]
         here == [p EXCEPT !.groups[g].known = TRUE, !.procs = Append(@, new), !.inactive = Append(@, x)]
         first == Insert(here, x, "front")
     IN  Refresh(first, g)
@@ -669,7 +669,7 @@ Canonical(p) ==
             !.groups = [g \in Groups |-> [p.groups[g] EXCEPT !.list = Renamed(@)]],
             !.inactive = Renamed(@),
             !.draining = Renamed(draining),
-            !.condemned = Renamed(@),
+            !.marked = Renamed(@),
             !.clients = [c \in Clients |->
                 IF p.clients[c].process = Nobody THEN p.clients[c]
                 ELSE [p.clients[c] EXCEPT !.process = name[@]]],
@@ -792,7 +792,7 @@ InvProcessAccessible == \A x \in All :
 \* INV-PROCESS-HERE
 InvProcessHere ==
     /\ \A g \in Groups : Elements(ListOf(g)) \subseteq All
-    /\ Elements(pool.inactive) \cup Elements(pool.draining) \cup Elements(pool.condemned) \subseteq All
+    /\ Elements(pool.inactive) \cup Elements(pool.draining) \cup Elements(pool.marked) \subseteq All
     /\ \A c \in Clients : pool.clients[c].at = "has" <=> pool.clients[c].process \in All
 \* INV-INACTIVE-SIZE
 InvInactiveSize == Len(pool.inactive) = Count(pool) - Active(pool)
@@ -833,10 +833,10 @@ InvWaitHasCause == \A g \in Groups :
     \/ pool.groups[g].spawning # "no" \/ StandsIn(pool, g) = "First"
 \* INV-CONDEMNED
 InvCondemned ==
-    /\ \A x \in Elements(pool.condemned) :
-        pool.procs[x].condemned /\ ~pool.procs[x].detached /\ pool.procs[x].sessions > 0
-    /\ Cardinality({x \in All : pool.procs[x].condemned}) = Len(pool.condemned)
-    /\ Len(pool.condemned) <= Len(pool.lines["First"])
+    /\ \A x \in Elements(pool.marked) :
+        pool.procs[x].marked /\ ~pool.procs[x].detached /\ pool.procs[x].sessions > 0
+    /\ Cardinality({x \in All : pool.procs[x].marked}) = Len(pool.marked)
+    /\ Len(pool.marked) <= Len(pool.lines["First"])
 \* INV-BACK-OFF
 InvBackOff == \A g \in Groups :
     /\ BacksOff(pool, g) <=> g \in Elements(pool.backingOff)

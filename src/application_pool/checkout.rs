@@ -88,7 +88,7 @@ impl<S: Spawner> State<S> {
             self.settle(key, fx);
             return Checkout::Fail(GetError::WouldBlock);
         }
-        // PROP-QUEUE-BOUND.
+        // PROP-QUEUE-BOUND (E19).
         if max_queue > 0 && group.queue.len() >= max_queue {
             return Checkout::Fail(GetError::QueueFull { max_queue });
         }
