@@ -68,7 +68,7 @@ pub struct Rules<D, P> {
 impl<D: Switch, P: Switch> Rules<D, P> {
     /// No defect and no fault.
     pub const AS_MENDED: Self = Rules { defects: 0, planted: 0, of: PhantomData };
-    /// Every defect of the original system.
+    /// Every defect of the modelled system.
     pub const ORIGINAL: Self = Rules { defects: u64::MAX, planted: 0, of: PhantomData };
 
     /// Returns these rules with this defect.
