@@ -4,10 +4,10 @@
 //! `cargo bench -p cabrank-benches --bench get` runs each case and prints the ratios of medians in the end. The cases
 //! are interleaved in short rounds, because machines are shared and noisy.
 
-use cabrank::{
-    ApplicationPool, ConnectError, Lease, PoolOptions, Process, ShutDown, SpawnError, SpawnRequest,
-    Spawner,
+use cabrank::application_pool::{
+    ConnectError, Lease, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
+use cabrank::{ApplicationPool, PoolOptions};
 use criterion::{Criterion, criterion_group};
 use std::hint::black_box;
 use std::time::Instant;

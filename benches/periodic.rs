@@ -5,7 +5,8 @@
 //! thread. The polling executor is PyMongo's loop: after each call it sleeps half a second at a time, and
 //! looks at its flags in between.
 
-use cabrank::{PeriodicExecutor, Phase};
+use cabrank::PeriodicExecutor;
+use cabrank::periodic_executor::Phase;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -4,8 +4,8 @@
 //! loaded yet. In the first program the outer execution keeps its share while it waits, so the load
 //! cannot begin: the interlock reports the deadlock. In the second program it permits loads.
 
-use cabrank::execution::interlock::{LoadError, Loaded, Running};
-use cabrank::{AcquireError, Interlock};
+use cabrank::Interlock;
+use cabrank::execution::interlock::{AcquireError, LoadError, Loaded, Running};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::thread;

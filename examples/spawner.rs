@@ -2,10 +2,10 @@
 //!
 //! Each process is a `cat`, which echoes the lines that a session writes into its pipe.
 
-use cabrank::{
-    ApplicationPool, ConnectError, PoolOptions, Process, ShutDown, SpawnError, SpawnRequest,
-    Spawner,
+use cabrank::application_pool::{
+    ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
+use cabrank::{ApplicationPool, PoolOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,10 @@
 //! What the models share: a pool, foreign calls that re-enter it where that can be afforded, and a set-up
 //! that is not explored.
 
+use crate::application_pool::Builder;
 use crate::in_memory::InMemorySpawner;
 use crate::sync::{Condvar, Mutex, thread};
-use crate::{ApplicationPool, Builder, ManualClock, PoolOptions, Session};
+use crate::{ApplicationPool, ManualClock, PoolOptions, Session};
 use std::future::Future;
 use std::io;
 use std::path::Path;

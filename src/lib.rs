@@ -30,6 +30,11 @@
 //!   `in-memory`).
 //! - [`Clock`] and [`ManualClock`]: monotonic time, and time moved by a test.
 //!
+//! # Names
+//! The crate's root has the types that a program begins with. Everything else lives in the module of its system
+//! and is named for it there: [`application_pool::Event`], [`resource_pool::BorrowError`],
+//! [`periodic_executor::Registry`], [`execution::Execution`].
+//!
 //! # How it is checked
 //! The whole library runs under loom (every interleaving) and shuttle (many random ones): `cargo test
 //! --features loom`, `--features shuttle`. Every documented invariant is asserted at the end of every
@@ -58,19 +63,12 @@ mod user_code;
 
 #[cfg(feature = "in-memory")]
 pub use application_pool::in_memory;
-pub use application_pool::{
-    ApplicationPool, BuildError, Builder, CancelToken, ConnectError, Counts, DetachReason, Event,
-    GetError, GroupSnapshot, Identifier, Lease, PoolOptions, Process, ProcessSnapshot,
-    ProcessState, RestartMode, Session, ShutDown, Snapshot, SpawnError, SpawnRequest, Spawner,
-    Totals, WeakPool,
-};
+pub use application_pool::{ApplicationPool, PoolOptions, Session};
 pub use clock::{Clock, ManualClock};
-pub use execution::interlock::{AcquireError, Interlock};
-pub use execution::{Execution, ExecutionError, Executor, Hook, Reloader};
-pub use periodic_executor::{
-    AsyncPeriodicExecutor, BoxFuture, CloseOnDrop, Flow, JoinError, Joined, OpenError,
-    PeriodicExecutor, Phase, Registry, Runtime, ShutdownError, shutdown_all,
-};
+pub use execution::interlock::Interlock;
+pub use execution::{Executor, Reloader};
+pub use periodic_executor::{AsyncPeriodicExecutor, PeriodicExecutor};
+pub use resource_pool::{KeyedResourcePool, ResourcePool};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 #[path = "../models/mod.rs"]

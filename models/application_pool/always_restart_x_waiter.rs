@@ -11,7 +11,7 @@
 //! the other get may come before the spawn ends, or after. To sleep for one's own, and foreign calls that re-enter the
 //! pool, are each more than loom goes through in a minute.
 
-use crate::RestartMode;
+use crate::application_pool::RestartMode;
 use crate::models::rig::*;
 use crate::sync::thread::inline;
 use std::io;

@@ -3,12 +3,12 @@
 //!
 //! The spawner of the other models calls back in none of these; so these have one of their own.
 
+use crate::ManualClock;
+use crate::application_pool::{
+    CancelToken, ConnectError, GetError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
+};
 use crate::models::rig::*;
 use crate::sync::thread::inline;
-use crate::{
-    CancelToken, ConnectError, GetError, ManualClock, Process, ShutDown, SpawnError, SpawnRequest,
-    Spawner,
-};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};

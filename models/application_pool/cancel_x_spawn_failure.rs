@@ -4,7 +4,7 @@
 //! that, `waiting` is wrong for ever and the failed spawn tells a get that is no more. Asserted: nobody
 //! waits in the end, and the next get is told at once, for the group backs off.
 
-use crate::GetError;
+use crate::application_pool::GetError;
 use crate::models::rig::*;
 
 #[test]

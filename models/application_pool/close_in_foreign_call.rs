@@ -35,7 +35,7 @@ fn close_in_shut_down_x_spawn() {
         let rig = Rig::new(|b| b.max(1));
         rig.idle(&app("a"));
         close_at(&rig, Call::ShutDown, |_| ());
-        assert!(matches!(rig.pool.get(&app("b")), Err(crate::GetError::Closed)));
+        assert!(matches!(rig.pool.get(&app("b")), Err(crate::application_pool::GetError::Closed)));
         outcomes.note("closed");
         assert_eq!(rig.end(), [1, 2]);
     });

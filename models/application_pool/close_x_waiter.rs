@@ -5,7 +5,7 @@
 //! the pool ends with nothing left and the process shut down once. Foreign calls do not re-enter the
 //! pool: with that, loom is not through after a minute.
 
-use crate::GetError;
+use crate::application_pool::GetError;
 use crate::models::rig::*;
 
 #[test]

@@ -7,9 +7,9 @@
 //! there. Asserted: every get
 //! ends (PROP-EVERY-GET-ENDS), and a closed pool comes to an end with every process shut down once.
 
+use crate::application_pool::{GetError, Identifier};
 use crate::models::rig::*;
 use crate::sync::explore::explore_large;
-use crate::{GetError, Identifier};
 
 #[test]
 fn crowd() {

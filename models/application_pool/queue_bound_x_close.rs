@@ -3,7 +3,7 @@
 //! Guards the bound in `State::wait`. Without it, gets pile up without end. Asserted: the get is turned
 //! away while another waits, and waits or is served once that has been served (PROP-QUEUE-BOUND).
 
-use crate::GetError;
+use crate::application_pool::GetError;
 use crate::models::rig::*;
 use std::pin::pin;
 

@@ -6,7 +6,7 @@
 //! is told; and every spawn until one succeeds tells the spawner to reload. Foreign calls do not re-enter
 //! the pool in either model: with that, loom is not through in 45 seconds.
 
-use crate::GetError;
+use crate::application_pool::GetError;
 use crate::models::rig::*;
 
 #[test]

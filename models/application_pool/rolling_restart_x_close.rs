@@ -7,8 +7,8 @@
 //! down once its session is closed; and then the new code serves. Under loom foreign calls do not re-enter the
 //! pool: with that, it is not through in a minute.
 
+use crate::application_pool::{Event, RestartMode};
 use crate::models::rig::*;
-use crate::{Event, RestartMode};
 use std::sync::{Arc, Mutex};
 
 #[test]

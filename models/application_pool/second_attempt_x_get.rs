@@ -11,7 +11,7 @@
 //! counts a get's failures to connect; what the other get or the close does comes in every order still.
 //! With two gets foreign calls do not re-enter the pool: with that, loom is not through in 45 seconds.
 
-use crate::GetError;
+use crate::application_pool::GetError;
 use crate::models::rig::*;
 use crate::sync::thread::inline;
 use std::io;
@@ -39,7 +39,7 @@ fn crashed() -> Rig {
 }
 
 fn always() -> crate::PoolOptions {
-    app("a").with_restart_mode(crate::RestartMode::Rolling)
+    app("a").with_restart_mode(crate::application_pool::RestartMode::Rolling)
 }
 
 /// The one is a thread, the other a task: each counts its attempts for itself.

@@ -5,7 +5,7 @@
 //! Without the latter, the process outlives the pool. Asserted: the close finds the process in the
 //! pool or draining, never gone, and then it is shut down, once, as one that has drained.
 
-use crate::ShutDown;
+use crate::application_pool::ShutDown;
 use crate::models::rig::*;
 
 #[test]

@@ -30,7 +30,7 @@ fn hanging_spawn_x_close() {
         let waiting = rig.pool.clone();
         let getter = spawn(move || waiting.get(&app("a")).map(drop));
         rig.pool.close();
-        assert!(matches!(getter.join(), Ok(Err(crate::GetError::Closed))));
+        assert!(matches!(getter.join(), Ok(Err(crate::application_pool::GetError::Closed))));
         let waited = rig.pool.snapshot().totals.waited == 1;
         outcomes.note(if waited { "waited" } else { "came late" });
         assert!(rig.end().is_empty(), "nothing was spawned");

@@ -4,7 +4,7 @@
 //! is ended with an error. As the text has it, the group is spawning for ever. Asserted: both gets are
 //! told, and nothing stays reserved.
 
-use crate::GetError;
+use crate::application_pool::GetError;
 use crate::models::rig::*;
 
 #[test]

@@ -4,7 +4,7 @@
 //! the same section in which it gives up. Without that, a session is handed to a get that has left.
 //! Asserted: the get is served or has timed out, and the process is idle in the end.
 
-use crate::GetError;
+use crate::application_pool::GetError;
 use crate::models::rig::*;
 use crate::sync::explore::Outcomes;
 use std::time::Duration;

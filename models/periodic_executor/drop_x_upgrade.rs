@@ -3,8 +3,8 @@
 //! The executor keeps the target for the time of a call, so the last reference may be its own, and the
 //! target be dropped on its thread. Asserted in all: the executor ends; the target is dropped once.
 
-use crate::CloseOnDrop;
 use crate::models::periodic_executor::rig::*;
+use crate::periodic_executor::CloseOnDrop;
 use crate::sync::{Arc, me};
 use std::sync::{Mutex, OnceLock};
 

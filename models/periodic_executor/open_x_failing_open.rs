@@ -3,8 +3,9 @@
 //! Asserted in both: whoever is told that it is open finds it open, or is told by a join that it could not be
 //! started.
 
+use crate::AsyncPeriodicExecutor;
 use crate::models::periodic_executor::rig::*;
-use crate::{AsyncPeriodicExecutor, BoxFuture, OpenError, Runtime};
+use crate::periodic_executor::{BoxFuture, OpenError, Runtime};
 use std::time::{Duration, Instant};
 
 /// A runtime with a thread for each task, once it has failed as often as this.

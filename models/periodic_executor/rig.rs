@@ -5,10 +5,9 @@
 //! a note has to meet the executor's, it follows a step on the executor's word (`is_open`).
 
 pub(in crate::models) use crate::models::rig::{block_on, explore, poll_once, spawn};
+pub(in crate::models) use crate::periodic_executor::{Flow, JoinError, Joined, Phase, Registry};
 pub(in crate::models) use crate::sync::lock_free;
-pub(in crate::models) use crate::{
-    Flow, JoinError, Joined, ManualClock, PeriodicExecutor, Phase, Registry,
-};
+pub(in crate::models) use crate::{ManualClock, PeriodicExecutor};
 
 use crate::periodic_executor::{ExecutorBuilder, OnThread};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //!
 //! Asserted in both: when the shutdown has returned, no executor runs, and none begins to.
 
-use crate::OpenError;
 use crate::models::periodic_executor::rig::*;
+use crate::periodic_executor::OpenError;
 use std::time::Duration;
 
 fn executor(registry: &Registry, calls: &Count, over: &Count) -> PeriodicExecutor {

@@ -3,9 +3,10 @@
 //! Asserted in all: a call begins after the wake, for the executor sees what was there before it; and
 //! waking takes no lock.
 
+use crate::AsyncPeriodicExecutor;
 use crate::models::periodic_executor::rig::*;
+use crate::periodic_executor::{BoxFuture, Runtime};
 use crate::user_code::contain;
-use crate::{AsyncPeriodicExecutor, BoxFuture, Runtime};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};

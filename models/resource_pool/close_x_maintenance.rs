@@ -1,9 +1,10 @@
 //! The pool is closed while what is due at a time is done: in all of these each thing is destroyed once, and the
 //! close comes to its end, of which who waits for it is told.
 
+use crate::ManualClock;
 use crate::models::resource_pool::rig::*;
 use crate::models::rig::{block_on, poll_once};
-use crate::{BoxFuture, ManualClock, Runtime};
+use crate::periodic_executor::{BoxFuture, Runtime};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Something that happened in the pool. See [`Builder::observer`](crate::Builder::observer).
+/// Something that happened in the pool. See [`Builder::observer`](crate::application_pool::Builder::observer).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {

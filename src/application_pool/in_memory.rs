@@ -7,7 +7,8 @@
 //!
 //! ```
 //! use cabrank::in_memory::{InMemorySpawner, Spawn};
-//! use cabrank::{ApplicationPool, GetError, PoolOptions};
+//! use cabrank::application_pool::GetError;
+//! use cabrank::{ApplicationPool, PoolOptions};
 //!
 //! let spawner = InMemorySpawner::new();
 //! let pool = ApplicationPool::builder(spawner.clone()).build()?;
@@ -15,7 +16,7 @@
 //!
 //! spawner.next(Spawn::fail("no database"));
 //! assert!(matches!(pool.get(&shop), Err(GetError::Spawn(e)) if e.to_string() == "no database"));
-//! # Ok::<(), cabrank::BuildError>(())
+//! # Ok::<(), cabrank::application_pool::BuildError>(())
 //! ```
 
 use super::error::{ConnectError, SpawnError};

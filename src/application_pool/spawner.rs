@@ -17,11 +17,11 @@ use std::fmt;
 pub struct Identifier(pub(crate) u64);
 
 impl Identifier {
-    /// Returns the identifier with this number, as [`Snapshot`](crate::Snapshot) shows it.
+    /// Returns the identifier with this number, as [`Snapshot`](crate::application_pool::Snapshot) shows it.
     pub fn from_u64(number: u64) -> Self {
         Identifier(number)
     }
-    /// Returns the number, as [`Snapshot`](crate::Snapshot) shows it.
+    /// Returns the number, as [`Snapshot`](crate::application_pool::Snapshot) shows it.
     pub fn as_u64(self) -> u64 {
         self.0
     }

@@ -31,7 +31,8 @@ pub(super) trait Member: Send + Sync {
 /// An executor uses the process's registry, unless its builder names another one or none.
 ///
 /// ```
-/// use cabrank::{PeriodicExecutor, Registry};
+/// use cabrank::periodic_executor::Registry;
+/// use cabrank::PeriodicExecutor;
 /// use std::time::Duration;
 ///
 /// let registry = Registry::new();

@@ -30,7 +30,8 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 ///
 /// For tokio, for example:
 /// ```
-/// use cabrank::{AsyncPeriodicExecutor, BoxFuture, Joined, Runtime};
+/// use cabrank::periodic_executor::{BoxFuture, Joined, Runtime};
+/// use cabrank::AsyncPeriodicExecutor;
 /// use std::time::{Duration, Instant};
 ///
 /// struct Tokio;
@@ -80,7 +81,8 @@ type Target = Box<dyn FnMut() -> Call + Send>;
 /// See the [module](super). Clones are handles to the same executor; dropping the last one closes it.
 ///
 /// ```
-/// use cabrank::{AsyncPeriodicExecutor, BoxFuture, Joined, Runtime};
+/// use cabrank::periodic_executor::{BoxFuture, Joined, Runtime};
+/// use cabrank::AsyncPeriodicExecutor;
 /// use std::time::{Duration, Instant};
 /// # use std::{pin::pin, sync::Arc, task::{Context, Poll, Wake, Waker}, thread::Thread};
 /// # struct Unpark(Thread);

@@ -21,7 +21,8 @@ type Target = Box<dyn FnMut() -> Verdict + Send>;
 /// See the [module](super). Clones are handles to the same executor; dropping the last one closes it.
 ///
 /// ```
-/// use cabrank::{Joined, PeriodicExecutor};
+/// use cabrank::periodic_executor::Joined;
+/// use cabrank::PeriodicExecutor;
 /// use std::time::Duration;
 ///
 /// let mut left = 3;
@@ -58,7 +59,7 @@ type Target = Box<dyn FnMut() -> Verdict + Send>;
 /// monitor.executor.open()?;
 /// monitor.executor.wake(); // an extra look, no sooner than half a second after the last
 /// drop(monitor);
-/// # Ok::<(), cabrank::OpenError>(())
+/// # Ok::<(), cabrank::periodic_executor::OpenError>(())
 /// ```
 #[derive(Clone)]
 pub struct PeriodicExecutor(Arc<Shared>);

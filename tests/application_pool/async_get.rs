@@ -3,8 +3,8 @@
 
 use crate::common::task::{Task, block_on};
 use crate::common::{Pool, Rig, Session, app, soon};
+use cabrank::application_pool::{GetError, Process};
 use cabrank::in_memory::{InMemoryConnection, InMemorySpawner, Spawn};
-use cabrank::{GetError, Process};
 use std::task::Waker;
 
 #[test]
@@ -220,7 +220,7 @@ fn futures_sessions_and_pools_may_be_sent_and_handles_shared() {
     is_send(&rig.get(&x));
     is_send(&rig.pool.try_checkout(&x));
     is_shared::<Pool>();
-    is_shared::<cabrank::WeakPool<InMemorySpawner>>();
+    is_shared::<cabrank::application_pool::WeakPool<InMemorySpawner>>();
     is_shared::<cabrank::PoolOptions>();
     is_shared::<GetError>();
     is_shared::<InMemoryConnection>();

@@ -1,8 +1,11 @@
 //! The words of errors and reasons, the causes behind them, and the methods that a spawner need not
 //! implement.
 
-use cabrank::{ApplicationPool, BuildError, CancelToken, ConnectError, DetachReason, GetError};
-use cabrank::{PoolOptions, Process, ShutDown, SpawnError, SpawnRequest, Spawner};
+use cabrank::application_pool::{
+    BuildError, CancelToken, ConnectError, DetachReason, GetError, Process, ShutDown, SpawnError,
+    SpawnRequest, Spawner,
+};
+use cabrank::{ApplicationPool, PoolOptions};
 use std::error::Error;
 use std::io;
 use std::sync::Arc;

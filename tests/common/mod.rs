@@ -8,9 +8,9 @@ pub(crate) mod log;
 pub(crate) mod random;
 pub(crate) mod task;
 
+use cabrank::application_pool::{Builder, Counts, DetachReason, Event, GetError, GroupSnapshot};
 use cabrank::in_memory::{Call, InMemorySpawner};
-use cabrank::{ApplicationPool, Builder, Counts, DetachReason, Event, GetError, ManualClock};
-use cabrank::{GroupSnapshot, PoolOptions};
+use cabrank::{ApplicationPool, ManualClock, PoolOptions};
 use files::Files;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -133,7 +133,9 @@ impl Rig {
     /// Returns the numbers of a group's processes, oldest first.
     #[track_caller]
     pub(crate) fn pids(&self, options: &PoolOptions) -> Vec<u32> {
-        let attached = |p: &&cabrank::ProcessSnapshot| p.state != cabrank::ProcessState::Draining;
+        let attached = |p: &&cabrank::application_pool::ProcessSnapshot| {
+            p.state != cabrank::application_pool::ProcessState::Draining
+        };
         self.group(options).processes.iter().filter(attached).filter_map(|p| p.pid).collect()
     }
     /// Returns the numbers of the processes that were shut down, in order.

@@ -2,10 +2,8 @@
 
 use crate::common::task::block_on;
 use crate::common::{before_long, soon};
-use cabrank::{
-    AsyncPeriodicExecutor, BoxFuture, Flow, JoinError, Joined, ManualClock, PeriodicExecutor,
-    Phase, Runtime,
-};
+use cabrank::periodic_executor::{BoxFuture, Flow, JoinError, Joined, Phase, Runtime};
+use cabrank::{AsyncPeriodicExecutor, ManualClock, PeriodicExecutor};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};

@@ -3,7 +3,8 @@
 use crate::both::SECOND;
 use crate::common::soon;
 use crate::common::task::{Task, block_on};
-use cabrank::{AsyncPeriodicExecutor, BoxFuture, Joined, OpenError, Phase, Registry, Runtime};
+use cabrank::AsyncPeriodicExecutor;
+use cabrank::periodic_executor::{BoxFuture, Joined, OpenError, Phase, Registry, Runtime};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};

@@ -3,7 +3,8 @@
 
 use crate::both::{SECOND, gate};
 use crate::common::{before_long, soon};
-use cabrank::{JoinError, Joined, ManualClock, OpenError, PeriodicExecutor, Phase, Registry};
+use cabrank::periodic_executor::{JoinError, Joined, OpenError, Phase, Registry};
+use cabrank::{ManualClock, PeriodicExecutor};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -40,7 +41,7 @@ fn dropping_the_client_stops_and_unregisters_its_executors() {
 
 #[test]
 fn close_on_drop_stops_them_though_there_are_other_handles() {
-    struct Owner(OnceLock<cabrank::CloseOnDrop>);
+    struct Owner(OnceLock<cabrank::periodic_executor::CloseOnDrop>);
     let owner = Arc::new(Owner(OnceLock::new()));
     let builder = PeriodicExecutor::builder(Duration::MAX).unregistered();
     let executor = builder.weak(Arc::downgrade(&owner), |_| ());

@@ -2,7 +2,8 @@
 
 use crate::both::{SECOND, Threads};
 use crate::common::soon;
-use cabrank::{AsyncPeriodicExecutor, Flow, Joined, OpenError, PeriodicExecutor, Registry};
+use cabrank::periodic_executor::{Flow, Joined, OpenError, Registry};
+use cabrank::{AsyncPeriodicExecutor, PeriodicExecutor};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ fn handles_may_be_shared_and_tasks_sent() {
     is_shared::<PeriodicExecutor>();
     is_shared::<AsyncPeriodicExecutor<Threads>>();
     is_shared::<Registry>();
-    is_shared::<cabrank::CloseOnDrop>();
+    is_shared::<cabrank::periodic_executor::CloseOnDrop>();
     let executor = AsyncPeriodicExecutor::builder(SECOND, Threads).target(|| async {});
     is_send(&executor.join());
     is_send(&executor.join_timeout(SECOND));

@@ -3,7 +3,7 @@
 
 use crate::both::{Executor, Rig, SECOND, gate};
 use crate::common::before_long;
-use cabrank::{Flow, JoinError, Joined, Phase};
+use cabrank::periodic_executor::{Flow, JoinError, Joined, Phase};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 

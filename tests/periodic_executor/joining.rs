@@ -3,9 +3,8 @@
 use crate::both::{SECOND, Threads, gate};
 use crate::common::task::block_on;
 use crate::common::{Door, before_long};
-use cabrank::{
-    AsyncPeriodicExecutor, BoxFuture, JoinError, Joined, ManualClock, PeriodicExecutor, Runtime,
-};
+use cabrank::periodic_executor::{BoxFuture, JoinError, Joined, Runtime};
+use cabrank::{AsyncPeriodicExecutor, ManualClock, PeriodicExecutor};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;

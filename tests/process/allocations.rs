@@ -3,7 +3,8 @@
 //! take no lock.)
 
 use allocation_counter::{AllocationInfo, measure};
-use cabrank::{AsyncPeriodicExecutor, BoxFuture, PeriodicExecutor, Phase, Runtime};
+use cabrank::periodic_executor::{BoxFuture, Phase, Runtime};
+use cabrank::{AsyncPeriodicExecutor, PeriodicExecutor};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ fn dropping_the_last_handle_does_not_allocate() {
 fn dropping_the_targets_owner_does_not_allocate() {
     struct Owner {
         executor: PeriodicExecutor,
-        tie: OnceLock<cabrank::CloseOnDrop>,
+        tie: OnceLock<cabrank::periodic_executor::CloseOnDrop>,
     }
     let owner = Arc::new_cyclic(|me: &Weak<Owner>| Owner {
         executor: PeriodicExecutor::builder(Duration::MAX).unregistered().weak(me.clone(), |_| ()),

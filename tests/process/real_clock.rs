@@ -2,8 +2,9 @@
 //! the cleaner.
 
 use crate::common::{Getting, Pool, app, before_long};
+use cabrank::ApplicationPool;
+use cabrank::application_pool::ShutDown;
 use cabrank::in_memory::{InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, ShutDown};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -15,7 +16,9 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// Makes a pool whose cleaner sleeps without a deadline when `due` gives it work.
 fn asleep_until(
-    configure: impl FnOnce(cabrank::Builder<InMemorySpawner>) -> cabrank::Builder<InMemorySpawner>,
+    configure: impl FnOnce(
+        cabrank::application_pool::Builder<InMemorySpawner>,
+    ) -> cabrank::application_pool::Builder<InMemorySpawner>,
     due: impl FnOnce(&Pool, &InMemorySpawner),
 ) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,11 +4,11 @@
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, pool};
 use crate::shared::SECOND;
 use crate::steps::Steps;
+use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
     AddError, Async, BorrowError, Failure, KeyedResourcePool, PoolBuildError, ResourcePool,
     ResourcePoolBuilder, WhenExhausted,
 };
-use cabrank::{BoxFuture, Runtime};
 use std::error::Error;
 use std::time::{Duration, Instant};
 

@@ -5,11 +5,12 @@ use crate::shared::task::{Task, block_on};
 use crate::shared::{Door, SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
 use crate::unwilling::ByHand;
+use cabrank::ManualClock;
+use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, PoolEvent,
     ResourceFactory, ResourcePool,
 };
-use cabrank::{BoxFuture, ManualClock, Runtime};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -3,7 +3,7 @@
 use crate::app::Pool;
 use crate::app::connections::Connections;
 use crate::config::Settings;
-use cabrank::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
+use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
 use procfs::process::Process as ProcProcess;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

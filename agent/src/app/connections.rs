@@ -16,11 +16,12 @@ use super::handshake::Address;
 use super::stream::{self, AppStream, Watch, Watched};
 use crate::http::upload::Upload;
 use crate::http::{MAX_REPLY_FIELDS, MAX_REPLY_HEAD};
+use cabrank::application_pool::{ConnectError, Identifier};
+use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool, Limit,
     PoolBuildError, ResourcePoolBuilder, ResourceSnapshot, ResourceState,
 };
-use cabrank::{BoxFuture, ConnectError, Identifier, Runtime};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::collections::HashMap;

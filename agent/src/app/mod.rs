@@ -21,6 +21,6 @@ pub(crate) use spawner::AppSpawner;
 /// The pool of application processes.
 pub(crate) type Pool = cabrank::ApplicationPool<AppSpawner>;
 /// A reference to the pool that does not keep it alive.
-pub(crate) type WeakPool = cabrank::WeakPool<AppSpawner>;
+pub(crate) type WeakPool = cabrank::application_pool::WeakPool<AppSpawner>;
 /// One request's hold on a process.
 pub(crate) type Session = cabrank::Session<AppSpawner>;

@@ -3,7 +3,7 @@
 use super::connections::{Connections, Endpoint};
 use super::handshake::Protocol;
 use super::stream::{self, Opened};
-use cabrank::{ConnectError, Process, ShutDown};
+use cabrank::application_pool::{ConnectError, Process, ShutDown};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::unix::OwnedWriteHalf;

@@ -18,7 +18,7 @@ use super::process::{AppInfo, AppProcess};
 use crate::config::Settings;
 use crate::config::app_type::Interpreter;
 use crate::instance_dir::InstanceDir;
-use cabrank::{SpawnError, SpawnRequest, Spawner};
+use cabrank::application_pool::{SpawnError, SpawnRequest, Spawner};
 use rustix::process::Signal;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;

@@ -1,7 +1,7 @@
 //! Streams to application processes: Unix sockets, or TCP on the loopback interface.
 
 use super::handshake::Address;
-use cabrank::ConnectError;
+use cabrank::application_pool::ConnectError;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, socket_with,

@@ -5,7 +5,7 @@
 
 use super::response_body::ResponseBody;
 use crate::app::boot_error::BootError;
-use cabrank::GetError;
+use cabrank::application_pool::GetError;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 
@@ -209,7 +209,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cabrank::SpawnError;
+    use cabrank::application_pool::SpawnError;
     use hyper::body::Body;
 
     fn boot_failure(message: &str) -> Trouble {

@@ -22,7 +22,7 @@ pub(crate) mod session_exchange;
 
 use crate::app::Session;
 use crate::http::upload::Upload;
-use cabrank::ConnectError;
+use cabrank::application_pool::ConnectError;
 use hyper::http::{StatusCode, request::Parts};
 use std::net::SocketAddr;
 

@@ -1,10 +1,12 @@
 //! A pool of which everything that is done is recorded: when it began, when it ended, what it gave.
 
 use super::machine::{GROUPS, Machine, Op, Ret};
+use crate::application_pool::{
+    ConnectError, Event, GetError, Identifier, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
+};
 use crate::in_memory::{Handle, InMemorySpawner};
 use crate::models::rig::Bell;
-use crate::{ApplicationPool, ConnectError, Event, GetError, Identifier, PoolOptions, Process};
-use crate::{Session, ShutDown, SpawnError, SpawnRequest, Spawner};
+use crate::{ApplicationPool, PoolOptions, Session};
 use cabrank_spec::pool::Failure;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 use std::collections::{BTreeMap, BTreeSet};

@@ -29,7 +29,7 @@ impl Running<'_> {
     /// section, while there are children: they may have to wait until it ends. `f` has not run.
     ///
     /// ```
-    /// use cabrank::AcquireError::Nested;
+    /// use cabrank::execution::interlock::AcquireError::Nested;
     ///
     /// let interlock = cabrank::Interlock::new();
     /// let mut running = interlock.enter();

@@ -31,7 +31,8 @@ impl Running<'_> {
     /// [`AcquireError::Deadlock`], and those of `permit_loads`; `f` has not run.
     ///
     /// ```
-    /// use cabrank::{AcquireError, Interlock};
+    /// use cabrank::execution::interlock::AcquireError;
+    /// use cabrank::Interlock;
     ///
     /// let interlock = Interlock::new();
     /// let grandparent = interlock.enter();
@@ -116,10 +117,10 @@ impl Running<'_> {
     /// let work = async move {
     ///     let mut running = child.enter_async().await;
     ///     running.load_async().await?.finish().await; // the parent has no share meanwhile
-    ///     Ok::<_, cabrank::AcquireError>(7)
+    ///     Ok::<_, cabrank::execution::interlock::AcquireError>(7)
     /// };
     /// assert_eq!(running.permit_waiting_async(work).await??, 7);
-    /// # Ok::<_, cabrank::AcquireError>(())
+    /// # Ok::<_, cabrank::execution::interlock::AcquireError>(())
     /// # }).unwrap();
     /// ```
     ///

@@ -116,7 +116,7 @@ impl Running<'_> {
     /// let loading = running.load_async().await?;
     /// // Nobody else runs here, at whatever await.
     /// loading.finish().await;
-    /// # Ok::<_, cabrank::AcquireError>(())
+    /// # Ok::<_, cabrank::execution::interlock::AcquireError>(())
     /// # }).unwrap();
     /// ```
     ///
@@ -157,7 +157,7 @@ impl Running<'_> {
     ///     let unloading = running.unload_once_async(seen).await?;
     ///     assert_eq!(unloading.is_some(), unloads);
     /// }
-    /// # Ok::<_, cabrank::AcquireError>(())
+    /// # Ok::<_, cabrank::execution::interlock::AcquireError>(())
     /// # }).unwrap();
     /// ```
     ///

@@ -1,8 +1,8 @@
 //! Idle times, maxima, minima, and queues.
 
 use crate::common::{Rig, SECOND, app};
+use cabrank::application_pool::{DetachReason, ProcessState};
 use cabrank::in_memory::Spawn;
-use cabrank::{DetachReason, ProcessState};
 
 #[test]
 fn an_idle_process_is_shut_down_after_the_idle_time() {

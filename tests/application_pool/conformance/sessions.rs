@@ -1,8 +1,8 @@
 //! Sessions with one group and with two, and the life of their processes.
 
 use crate::common::{Rig, SECOND, app};
+use cabrank::application_pool::{DetachReason, ProcessState, ShutDown};
 use cabrank::in_memory::Spawn;
-use cabrank::{DetachReason, ProcessState, ShutDown};
 
 #[test]
 fn a_process_serves_a_session_and_is_kept_for_the_next() {

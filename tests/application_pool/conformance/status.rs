@@ -2,7 +2,7 @@
 //! its status. The agent's own tests check the texts, and who may see which.
 
 use crate::common::{Rig, SECOND, app};
-use cabrank::ProcessState;
+use cabrank::application_pool::ProcessState;
 
 #[test]
 fn the_snapshot_shows_the_maximum_and_the_pid() {

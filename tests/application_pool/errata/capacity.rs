@@ -2,9 +2,9 @@
 
 use crate::common::files::Files;
 use crate::common::{Getting, Rig, SECOND, app, soon};
+use cabrank::application_pool::{DetachReason, Event, GetError, ProcessState, ShutDown, WeakPool};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, DetachReason, Event, GetError, ManualClock};
-use cabrank::{ProcessState, ShutDown, WeakPool};
+use cabrank::{ApplicationPool, ManualClock};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

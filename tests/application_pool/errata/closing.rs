@@ -1,9 +1,11 @@
 //! The end of a pool (E32).
 
 use crate::common::{Rig, SECOND, SOON, app, before_long, soon};
+use cabrank::application_pool::{
+    DetachReason, GetError, RestartMode, ShutDown, SpawnError, SpawnRequest, Spawner,
+};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, DetachReason, GetError, ManualClock, RestartMode, ShutDown};
-use cabrank::{SpawnError, SpawnRequest, Spawner};
+use cabrank::{ApplicationPool, ManualClock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

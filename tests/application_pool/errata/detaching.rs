@@ -1,8 +1,8 @@
 //! Detaching while spawns and sessions are under way (E2, E12, E13).
 
 use crate::common::{Rig, SECOND, app};
+use cabrank::application_pool::{DetachReason, ProcessState, ShutDown};
 use cabrank::in_memory::{Call, Spawn};
-use cabrank::{DetachReason, ProcessState, ShutDown};
 
 /// The pseudocode joins the spawner's thread under the lock that this thread needs to end.
 #[test] // E2

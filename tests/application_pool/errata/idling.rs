@@ -2,7 +2,7 @@
 //! `tests/process/real_clock.rs`: only a process of its own can measure it.
 
 use crate::common::{Rig, SECOND, app};
-use cabrank::DetachReason;
+use cabrank::application_pool::DetachReason;
 use std::time::Duration;
 
 /// The pseudocode sleeps whole periods, so a process may idle for twice the limit (PROP-IDLE-BOUND).

@@ -1,8 +1,9 @@
 //! The cost of a failed spawn, minima, and the choice of eviction victims (E26 to E29).
 
 use crate::common::{Rig, SECOND, app};
+use cabrank::PoolOptions;
+use cabrank::application_pool::{DetachReason, Event, GetError};
 use cabrank::in_memory::Spawn;
-use cabrank::{DetachReason, Event, GetError, PoolOptions};
 
 /// In the pseudocode one failed spawn drops them all (PROP-HEALTHY-STAY).
 #[test] // E26

@@ -1,8 +1,9 @@
 //! The queue: order, bound, deadlines (E17, E19, E21).
 
 use crate::common::{Getting, Rig, SECOND, app, before_long};
+use cabrank::application_pool::{BuildError, Event, GetError};
 use cabrank::in_memory::{InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, BuildError, Event, GetError, ManualClock};
+use cabrank::{ApplicationPool, ManualClock};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 

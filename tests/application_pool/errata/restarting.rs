@@ -1,8 +1,8 @@
 //! When a group restarts, and the state after a failed restart (E22, E23, E24, E34 immediate).
 
 use crate::common::{Rig, SECOND, app, before_long};
+use cabrank::application_pool::{DetachReason, Event, GetError, RestartMode};
 use cabrank::in_memory::{Call, Spawn};
-use cabrank::{DetachReason, Event, GetError, RestartMode};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 

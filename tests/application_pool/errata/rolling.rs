@@ -1,8 +1,9 @@
 //! Rolling restarts (E34): old processes serve until new ones are ready.
 
 use crate::common::{Rig, SECOND, app};
+use cabrank::PoolOptions;
+use cabrank::application_pool::{DetachReason, Event, RestartMode};
 use cabrank::in_memory::Spawn;
-use cabrank::{DetachReason, Event, PoolOptions, RestartMode};
 
 fn rolling() -> PoolOptions {
     app("x").with_restart_mode(RestartMode::Rolling)

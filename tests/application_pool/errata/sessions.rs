@@ -1,8 +1,8 @@
 //! Counting: `active`, `size`, sessions and requests (E1, E5 to E10, E14 to E16, E31, E33).
 
 use crate::common::{Rig, SECOND, app, before_long, soon};
+use cabrank::application_pool::{DetachReason, GetError, ProcessState};
 use cabrank::in_memory::Spawn;
-use cabrank::{DetachReason, GetError, ProcessState};
 use std::sync::{Arc, Barrier};
 
 /// The pseudocode sets `max` where it means `active` (INV-ACTIVE).

@@ -1,7 +1,7 @@
 //! The observable state of a pool, as one type for both sides.
 
 use crate::refinement::real::{Pool, Scripted};
-use cabrank::{DetachReason, Event, ProcessState, ShutDown};
+use cabrank::application_pool::{DetachReason, Event, ProcessState, ShutDown};
 use cabrank_spec::pool::{self, Place, Reason};
 use std::collections::BTreeSet;
 

@@ -1,10 +1,11 @@
 //! The real pool on a manual clock, with spawns that end when the history says so.
 
 use crate::refinement::history::{Connect, SpawnEnd};
-use cabrank::{
-    ApplicationPool, ConnectError, Event, GetError, Lease, ManualClock, PoolOptions, Process,
-    RestartMode, Session, ShutDown, SpawnError, SpawnRequest, Spawner,
+use cabrank::application_pool::{
+    ConnectError, Event, GetError, Lease, Process, RestartMode, ShutDown, SpawnError, SpawnRequest,
+    Spawner,
 };
+use cabrank::{ApplicationPool, ManualClock, PoolOptions, Session};
 use cabrank_spec::configuration::{self, Config};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -3,7 +3,8 @@
 use crate::refinement::history::{Connect, How, LeaseEnd, Operation, SpawnEnd};
 use crate::refinement::observed::{Observed, Reported, of_the_real, of_the_specification};
 use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds};
-use cabrank::{GetError, Identifier, Lease, ManualClock, PoolOptions, Session, WeakPool};
+use cabrank::application_pool::{GetError, Identifier, Lease, WeakPool};
+use cabrank::{ManualClock, PoolOptions, Session};
 use cabrank_spec::configuration::Config;
 use cabrank_spec::pool::{self, Action, At, Event, Failure, SpawnResult};
 use std::future::Future;

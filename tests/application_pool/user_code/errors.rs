@@ -2,9 +2,11 @@
 
 use crate::common::{self, SECOND, app, before_long, soon};
 use crate::user_code::ON_PURPOSE;
+use cabrank::ApplicationPool;
+use cabrank::application_pool::{
+    ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner, WeakPool,
+};
 use cabrank::in_memory::{InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, ConnectError, Process, ShutDown, SpawnError};
-use cabrank::{SpawnRequest, Spawner, WeakPool};
 use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

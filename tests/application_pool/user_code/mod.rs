@@ -8,7 +8,7 @@ mod threads;
 mod wakers;
 
 use crate::common::{Pool, Rig, SECOND, app, before_long, soon};
-use cabrank::Identifier;
+use cabrank::application_pool::Identifier;
 
 /// The message of a scripted panic.
 pub(crate) const ON_PURPOSE: &str = "scripted panic";

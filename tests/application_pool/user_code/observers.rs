@@ -3,8 +3,9 @@
 use crate::common::files::Files;
 use crate::common::{self, Pool, app, soon};
 use crate::user_code::{ON_PURPOSE, call_back};
+use cabrank::ApplicationPool;
+use cabrank::application_pool::{Event, GetError, WeakPool};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, Event, GetError, WeakPool};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;

@@ -2,10 +2,11 @@
 
 use crate::common::{Door, Rig, app, before_long, soon};
 use crate::user_code::{ON_PURPOSE, assert_usable, call_back};
-use cabrank::in_memory::{Call, Spawn};
-use cabrank::{
-    ApplicationPool, ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
+use cabrank::ApplicationPool;
+use cabrank::application_pool::{
+    ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
+use cabrank::in_memory::{Call, Spawn};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,7 @@
 //! Threads that end: thread-local values are dropped after the thread's other locals, among them the
 //! pool's own.
 
-use crate::common::Pool;
-use crate::common::{Rig, SECOND, Session, app, soon};
+use crate::common::{Pool, Rig, SECOND, Session, app, soon};
 use crate::user_code::assert_usable;
 use cabrank::in_memory::Call;
 use std::cell::RefCell;
@@ -38,7 +37,7 @@ fn a_session_may_be_closed_by_the_end_of_its_thread() {
 
 /// Returns the result of a get of another group that waits while the thread with the only session
 /// ends.
-fn result_of_a_waiter(rig: &Rig) -> Result<(), cabrank::GetError> {
+fn result_of_a_waiter(rig: &Rig) -> Result<(), cabrank::application_pool::GetError> {
     let (ask, asked) = std::sync::mpsc::channel();
     let theirs = rig.pool.clone();
     keep_session_and(&rig.pool, move |pool, _| {
@@ -73,7 +72,7 @@ fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {
         }
     });
     let result = result_of_a_waiter(&rig);
-    assert!(matches!(result, Err(cabrank::GetError::Closed)), "{result:?}");
+    assert!(matches!(result, Err(cabrank::application_pool::GetError::Closed)), "{result:?}");
     let pool = rig.pool.clone();
     assert!(soon(move || pool.wait_closed(SECOND)));
 }

@@ -3,7 +3,7 @@
 use crate::common::task::Task;
 use crate::common::{Got, Rig, app};
 use crate::user_code::{ON_PURPOSE, assert_usable, call_back};
-use cabrank::WeakPool;
+use cabrank::application_pool::WeakPool;
 use cabrank::in_memory::InMemorySpawner;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

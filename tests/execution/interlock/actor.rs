@@ -2,9 +2,9 @@
 //! to wait for what the dump shows, without sleeping.
 
 use crate::common::{SOON, before_long};
+use cabrank::Interlock;
 use cabrank::execution::interlock::OwnerState::{Permitting, WaitingForChildren};
-use cabrank::execution::interlock::{Child, Deadlock, OwnerId, OwnerState, Running};
-use cabrank::{AcquireError, Interlock};
+use cabrank::execution::interlock::{AcquireError, Child, Deadlock, OwnerId, OwnerState, Running};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 

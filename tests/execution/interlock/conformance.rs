@@ -3,10 +3,11 @@
 
 use crate::common::{SECOND, soon};
 use crate::interlock::actor::{Actor, count, start, until};
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{
     Draining, Entering, Loading, Permitting, Running, Unloading, WaitingToLoad, WaitingToUnload,
 };
-use cabrank::{AcquireError, Interlock, ManualClock};
+use cabrank::{Interlock, ManualClock};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 

@@ -1,10 +1,11 @@
 //! The defects of Rails' interlock are absent here. `spec/` shows each of them on a model of Rails' rules.
 
 use crate::interlock::actor::{Actor, start, until};
+use cabrank::Interlock;
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{
     Entering, Permitting, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
 };
-use cabrank::{AcquireError, Interlock};
 use std::sync::mpsc::channel;
 
 /// Defect `rails-permit-erased`: in Rails a load inside a permit block erases the block's entry. An unload then

@@ -2,8 +2,9 @@
 
 use crate::common::SECOND;
 use crate::interlock::actor::{Actor, start, until};
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{Entering, WaitingForChildren, WaitingToUnload};
-use cabrank::{AcquireError, Interlock, ManualClock};
+use cabrank::{Interlock, ManualClock};
 
 #[test]
 fn the_dump_says_who_waits_for_whom_and_since_when() {

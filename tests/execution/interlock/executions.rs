@@ -2,10 +2,11 @@
 
 use crate::common::{SECOND, before_long};
 use crate::interlock::actor::{Actor, start, until};
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{
     Entering, Loading, Permitting, Running, WaitingForChildren, WaitingToLoad, WaitingToUnload,
 };
-use cabrank::{AcquireError, Interlock, ManualClock};
+use cabrank::{Interlock, ManualClock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 

@@ -3,8 +3,9 @@
 
 use crate::common::SOON;
 use crate::interlock::actor::{Actor, start, until};
+use cabrank::Interlock;
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::WaitingToUnload;
-use cabrank::{AcquireError, Interlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;

@@ -1,8 +1,8 @@
 //! Things that are loaded: once, and dropped outside.
 
 use crate::interlock::actor::{Actor, start};
-use cabrank::execution::interlock::{LoadError, Loaded, Running};
-use cabrank::{AcquireError, Interlock};
+use cabrank::Interlock;
+use cabrank::execution::interlock::{AcquireError, LoadError, Loaded, Running};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -2,11 +2,12 @@
 //! waits; and who goes on because another has begun to wait, has given up, or has drained.
 
 use crate::interlock::actor::{Actor, child_that_loads, start, until, waits};
+use cabrank::Interlock;
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{
     Draining, Entering, Loading, Permitting, Unloading, WaitingForChildren, WaitingToLoad,
     WaitingToUnload,
 };
-use cabrank::{AcquireError, Interlock};
 use std::future::pending;
 use std::sync::mpsc::channel;
 use std::task::{Context, Waker};

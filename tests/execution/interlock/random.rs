@@ -6,8 +6,8 @@
 //! The histories of `interlock_refinement` are compared with the machine step by step, which knows nothing of
 //! futures inside futures and of forfeits beside them; these are not compared with anything.
 
-use cabrank::execution::interlock::Running;
-use cabrank::{AcquireError, Interlock};
+use cabrank::Interlock;
+use cabrank::execution::interlock::{AcquireError, Running};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

@@ -2,11 +2,12 @@
 
 use crate::common::task::{Task, block_on};
 use crate::interlock::actor::{Actor, start, until};
+use cabrank::Interlock;
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{
     Draining, Entering, Loading, Permitting, Resuming, Running, Unloading, WaitingForChildren,
     WaitingToLoad, WaitingToUnload,
 };
-use cabrank::{AcquireError, Interlock};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -2,10 +2,11 @@
 //! at once, whatever others do meanwhile; and nobody else.
 
 use crate::interlock::actor::{Actor, Doing, child_that_loads, deadlock, start, until, waits};
+use cabrank::Interlock;
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{
     Draining, Permitting, Running, WaitingForChildren, WaitingToLoad,
 };
-use cabrank::{AcquireError, Interlock};
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::channel;

@@ -3,8 +3,9 @@
 use crate::common::soon;
 use crate::common::task::{Task, block_on};
 use crate::interlock::actor::{Actor, count, start, until};
+use cabrank::Interlock;
+use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{Loading, Permitting, WaitingToUnload};
-use cabrank::{AcquireError, Interlock};
 use std::future::pending;
 use std::sync::mpsc::channel;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //! came of it.
 
 use crate::interlock_refinement::history::{Block, How};
-use cabrank::execution::interlock::{Child, OwnerId, Running};
-use cabrank::{AcquireError, Interlock};
+use cabrank::Interlock;
+use cabrank::execution::interlock::{AcquireError, Child, OwnerId, Running};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
