@@ -6,14 +6,16 @@
 //! 4. Connect to the process, without the lock. If the process is at fault, begin again with another.
 
 use super::checkout::Checkout;
+use super::ending::Ending;
 use super::error::{ConnectError, GetError};
 use super::event::Event;
 use super::inner::{Inner, WaitForProcess};
 use super::options::PoolOptions;
 use super::pool::ApplicationPool;
 use super::restart_files::Look;
-use super::session::{Ending, Lease, Session};
+use super::session::{Lease, Session};
 use super::spawner::{Process, Spawner};
+use super::state::Outcome;
 use super::works_for::WorksFor;
 use crate::clock::{Deadline, Time};
 use crate::section::{Guarded, Patience, now};
@@ -214,6 +216,16 @@ impl<S: Spawner> Inner<S> {
             let waited = self.clock().now().since(began);
             let group = options.app_group_name().into();
             self.notify_observer(&Event::Waited { group, waited });
+        }
+    }
+}
+
+impl<S: Spawner> Outcome<S> {
+    fn into_lease(self) -> Result<Lease<S>, GetError> {
+        match self {
+            Outcome::Serve(entry) => Ok(Lease::new(entry)),
+            Outcome::SpawnFailed(error) => Err(GetError::Spawn(error)),
+            Outcome::Closed => Err(GetError::Closed),
         }
     }
 }

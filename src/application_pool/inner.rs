@@ -1,11 +1,9 @@
 //! The part that all handles of one pool share: its state, and the user's values that serve it.
 
 use super::effects::Effects;
-use super::error::GetError;
 use super::event::Event;
 use super::options::PoolOptions;
 use super::restart_files::{Look, RestartFiles};
-use super::session::Lease;
 use super::spawner::Spawner;
 use super::state::{End, Outcome, State};
 use crate::clock::{Clock, ClockListener, Deadline};
@@ -111,16 +109,6 @@ impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForProcess {
     }
     fn give_up(&mut self, state: &mut State<S>, fx: &mut Effects<S>) {
         state.leave_queue(self.group, self.waiter, fx);
-    }
-}
-
-impl<S: Spawner> Outcome<S> {
-    pub(crate) fn into_lease(self) -> Result<Lease<S>, GetError> {
-        match self {
-            Outcome::Serve(entry) => Ok(Lease::new(entry)),
-            Outcome::SpawnFailed(error) => Err(GetError::Spawn(error)),
-            Outcome::Closed => Err(GetError::Closed),
-        }
     }
 }
 

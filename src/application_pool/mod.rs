@@ -44,6 +44,7 @@ mod checkout;
 mod cleaner;
 mod detach;
 mod effects;
+mod ending;
 mod error;
 mod event;
 mod get;
@@ -81,7 +82,7 @@ pub use totals::Totals;
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use {
+    ending::{Ending, Found},
     inner::{Inner, WaitForEnd},
-    session::{Ending, Found},
     state::End,
 };

@@ -4,6 +4,7 @@
 //! after they are gone has no effect. `Found` lists how a close may find its process; a model reaches each case.
 
 use super::effects::Effects;
+use super::ending::{Ending, Found};
 use super::event::DetachReason;
 use super::group::End;
 use super::process_info::{Entry, Place};
@@ -14,32 +15,6 @@ use crate::sync::{Arc, Weak, has_failed};
 use crate::user_code::drop_contained;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-
-/// How a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It was closed, and counts as a processed request.
-    Closed,
-    /// It was never used: a get was cancelled, or could not connect because of the caller's side.
-    Unused,
-    /// The process broke it.
-    Failed,
-}
-
-/// How a close found its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// The process was dropped.
-    Null,
-    /// It has left the pool, as seen without the lock.
-    GoneBeforeLock,
-    /// It has left the pool, as seen under the lock.
-    GoneUnderLock,
-    /// It drains, and was counted down.
-    Draining,
-    /// It is attached.
-    Live,
-}
 
 /// The pseudocode's `session_has_been_closed`, for a process that is still referred to.
 pub(crate) fn session_has_been_closed<S: Spawner>(entry: &Arc<Entry<S>>, end: Ending) -> Found {

@@ -5,12 +5,12 @@
 //! can now proceed (errata E17, E20).
 
 use super::effects::{Effect, Effects};
+use super::ending::Ending;
 use super::error::SpawnError;
 use super::group::{BackingOff, BySurplus, Group, Want, Wanting};
 use super::options::PoolOptions;
 use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
 use super::restart_files::{LastSeen, Look};
-use super::session::Ending;
 use super::spawner::{Identifier, Spawner};
 use super::totals::Totals;
 use crate::clock::{Clock, Span, Time};

@@ -2,7 +2,8 @@
 //! owner, and does not wait for itself.
 
 use super::inner::Inner;
-use super::owner::{Lineage, OwnerId, Record};
+use super::owner::{Lineage, Record};
+use super::vitals::OwnerId;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;

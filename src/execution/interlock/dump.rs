@@ -4,8 +4,8 @@
 //! without the lock.
 
 use super::modes::{Accepts, Mode, Owner, Purpose};
-use super::owner::{Context, OwnerId};
 use super::state::State;
+use super::vitals::{Context, OwnerId};
 use crate::clock::Time;
 use std::collections::{HashMap, HashSet};
 use std::fmt;

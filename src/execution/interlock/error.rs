@@ -1,8 +1,8 @@
 //! Why an execution could not begin, or could not hold.
 
 use super::dump::{Dump, Picture};
-use super::owner::OwnerId;
 use super::state::State;
+use super::vitals::OwnerId;
 use crate::collections::slab_list::Key;
 use std::error::Error;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! What all clones of an interlock share, its critical sections, and its waits.
 
 use super::modes::{Asker, Outcome, Step};
-use super::owner::Place;
 use super::state::{SLOW, State};
+use super::vitals::Place;
 use super::world::World;
 use crate::clock::{ClockListener, Deadline};
 use crate::collections::slab_list::Key;

@@ -10,8 +10,8 @@
 //! show that property.
 
 use super::modes::{Accepts, Mode, Owner, Purpose, Queue, Tally};
-use super::owner::{Context, OwnerId};
 use super::state::State;
+use super::vitals::{Context, OwnerId};
 use crate::collections::slab_list::Key;
 use crate::section::{Invariant, invariants};
 use std::collections::HashMap;

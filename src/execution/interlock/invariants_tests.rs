@@ -5,8 +5,8 @@
 
 use super::invariants::ALL;
 use super::modes::{Asker, Mode, Parent, Purpose};
-use super::owner::Context;
 use super::state::{Holder, State};
+use super::vitals::Context;
 use super::{Interlock, Running};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;

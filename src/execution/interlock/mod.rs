@@ -65,6 +65,7 @@ mod modes;
 mod outside;
 mod owner;
 mod permit;
+mod reloads;
 mod returning;
 mod running;
 mod scope;
@@ -72,6 +73,7 @@ mod settle;
 mod state;
 mod tasks;
 mod transitions;
+mod vitals;
 mod world;
 
 pub use alone::{Loading, Unloading};
@@ -80,21 +82,22 @@ pub use dump::{Dump, OwnerDump, OwnerState};
 pub use error::{AcquireError, Deadlock, LoadError};
 pub use loaded::{Handle, Loaded};
 pub use modes::{Accepts, Purpose};
-pub use owner::OwnerId;
+pub(crate) use reloads::Reloads;
 pub(crate) use returning::Returning;
 pub use running::Running;
 pub(crate) use scope::{Outside, Scope, Share, Within};
 pub use tasks::{LoadingGuard, UnloadingGuard};
-pub(crate) use world::{Reloads, World};
+pub use vitals::OwnerId;
+pub(crate) use world::World;
 
 use crate::clock::{Clock, ClockListener};
 use crate::section::Lock;
 use crate::sync::Word;
 use inner::{Inner, Limit};
-use owner::Context;
 use state::State;
 use std::fmt;
 use std::sync::{Arc, Weak};
+use vitals::Context;
 
 /// The load interlock. Cheap to clone: all clones are one.
 ///

@@ -5,7 +5,7 @@
 //! permit block always accepts the same, so all frames are alike: none erases what an outer one permits (defect
 //! `rails-permit-erased` of the original).
 
-use super::owner::{OwnerId, Vitals};
+use super::vitals::{OwnerId, Vitals};
 use crate::clock::Time;
 use crate::collections::slab_list::{Links, List, linked};
 use crate::collections::wait_queue::Wake;

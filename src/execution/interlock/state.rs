@@ -4,7 +4,7 @@
 //! is in [`modes`](super::modes).
 
 use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Queue, Step, Tally};
-use super::owner::{OwnerId, Place, Vitals};
+use super::vitals::{OwnerId, Place, Vitals};
 use crate::clock::{Clock, Time};
 use crate::collections::slab_list::{Key, Links};
 use crate::collections::wait_queue::Wake;

@@ -4,8 +4,8 @@
 //! [`settle`](super::settle), once, at the end of the critical section.
 
 use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Step};
-use super::owner::{Context, OwnerId};
 use super::state::{Holder, State};
+use super::vitals::{Context, OwnerId};
 use crate::collections::slab_list::Key;
 
 impl State {

@@ -1,0 +1,40 @@
+//! Who may reload what an interlock guards.
+
+use super::Interlock;
+use super::ambient;
+use super::world::World;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// The right to reload what an interlock guards, given back when it is dropped.
+pub(crate) struct Reloads(Interlock);
+
+impl Reloads {
+    /// None if somebody has it.
+    pub(crate) fn take(interlock: &Interlock) -> Option<Self> {
+        let has_reloader = interlock.world().has_reloader.swap(true, SeqCst);
+        (!has_reloader).then(|| Reloads(interlock.clone()))
+    }
+    /// Whether who had it before has left something to be reloaded.
+    pub(crate) fn take_change(&self) -> bool {
+        self.0.world().left_changed.swap(false, SeqCst)
+    }
+    pub(crate) fn leave_change(&self) {
+        self.0.world().left_changed.store(true, SeqCst);
+    }
+}
+
+impl Drop for Reloads {
+    fn drop(&mut self) {
+        self.0.world().has_reloader.store(false, SeqCst);
+    }
+}
+
+impl Interlock {
+    pub(crate) fn world(&self) -> &World {
+        &self.0.world
+    }
+    /// Whether nobody may run here: the last reload has failed. What reloads runs all the same.
+    pub(crate) fn is_half_reloaded_here(&self) -> bool {
+        self.world().is_half_reloaded() && !ambient::reloads(&self.0)
+    }
+}
