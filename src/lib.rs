@@ -22,13 +22,12 @@
 //!
 //! # Where things are
 //! - [`application_pool`]: the algorithm, in the order and with the names of its pseudocode.
-//! - [`periodic_executor`]: calls something again and again, and sleeps without polling in between.
-//! - [`execution`]: application code that runs between hooks ([`Executor`]), and is loaded ([`Interlock`])
-//!   and reloaded ([`Reloader`]) while others run it.
-//! - [`resource_pool`]: lends what is costly to make, with keys and without.
-//! - `in_memory`: a scriptable spawner, for the tests of those who use the library (feature
-//!   `in-memory`).
-//! - [`Clock`] and [`ManualClock`]: monotonic time, and time moved by a test.
+//! - [`periodic_executor`]: calls a target again and again, and sleeps without polling in between.
+//! - [`execution`]: runs application code between hooks ([`Executor`]), and loads ([`Interlock`]) and reloads
+//!   ([`Reloader`]) code while other threads run it.
+//! - [`resource_pool`]: lends resources that are costly to create, with keys and without.
+//! - `in_memory`: a scriptable spawner for the tests of the library's users (feature `in-memory`).
+//! - [`Clock`] and [`ManualClock`]: monotonic time, and time that a test advances.
 //!
 //! # Names
 //! The crate's root has the types that a program begins with. Everything else lives in the module of its system
@@ -36,9 +35,9 @@
 //! [`periodic_executor::Registry`], [`execution::Execution`].
 //!
 //! # How it is checked
-//! The whole library runs under loom (every interleaving) and shuttle (many random ones): `cargo test
-//! --features loom`, `--features shuttle`. Every documented invariant is asserted at the end of every
-//! critical section in builds with debug assertions. The README has the figures.
+//! The whole library runs under loom (every interleaving: `cargo test --features loom`) and under shuttle (many
+//! random ones: `--features shuttle`). Builds with debug assertions assert each documented invariant at the end of
+//! each critical section.
 
 #[cfg(test)]
 extern crate self as cabrank;

@@ -1,15 +1,14 @@
-//! Which of many comes first: elements of a slab ordered by a number of their own, such as a time.
+//! A binary heap of slab elements that know their places in it: a priority queue with change and removal.
 //!
-//! A binary heap whose elements know their places in it, as those of a [`List`](crate::collections::slab_list::List) know
-//! their neighbours: so each can be given another number, or leave, wherever it is. That costs O(log n),
-//! where a list would cost a search: elements come in no order, and each number may change. What comes first
-//! is known at once. Room that was needed once is kept, so nothing allocates after warm-up.
+//! Each element has a rank, such as a time. Any element can get another rank, or leave, in O(log n), because it
+//! stores its place in the heap; a list would need a search. The element of the lowest rank is found in O(1).
+//! The heap keeps its memory, so it does not allocate after warm-up.
 
 use crate::collections::slab_list::Key;
 use slab::Slab;
 use std::marker::PhantomData;
 
-/// An element's place in one such heap.
+/// An element's place in one heap, or outside of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place(Option<u32>);
 
@@ -18,7 +17,7 @@ pub(crate) trait Placed<L> {
     fn place(&mut self) -> &mut Place;
 }
 
-/// Elements of a slab, which every operation is handed.
+/// A heap of elements of a slab. The caller passes the slab to each operation.
 #[derive(Debug)]
 pub(crate) struct IndexedHeap<R, L> {
     heap: Vec<(R, Key)>,
@@ -38,17 +37,17 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
     pub(crate) fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
-    /// The lowest number, and whose it is.
+    /// Returns the lowest rank and its element.
     pub(crate) fn first(&self) -> Option<(R, Key)> {
         self.heap.first().copied()
     }
-    /// All of them, in no order.
+    /// Returns all ranks and elements, in the order of the heap's memory.
     #[cfg(debug_assertions)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (R, Key)> + '_ {
         self.heap.iter().copied()
     }
 
-    /// The element comes by this number from now on; none: it leaves, if it is there.
+    /// Inserts the element with this rank, or changes its rank; with `None`, removes it.
     pub(crate) fn set<T: Placed<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: Option<R>) {
         match (slab[key.index()].place().0, rank) {
             (None, None) => {}
@@ -69,13 +68,14 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
             }
         }
     }
+    /// Removes the element of the lowest rank.
     pub(crate) fn pop_first<T: Placed<L>>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
         let (_, key) = self.first()?;
         self.set(slab, key, None);
         Some(key)
     }
 
-    /// Up or down, to where its number belongs.
+    /// Moves an element up or down, to where its rank belongs.
     fn settle<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
         let at = self.rise(slab, at);
         self.sink(slab, at);
@@ -89,7 +89,7 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
             self.swap(slab, at, above);
             at = above;
         }
-        self.seat(slab, at);
+        self.note_place(slab, at);
         at
     }
     fn sink<T: Placed<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) {
@@ -103,15 +103,15 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
             self.swap(slab, at, least);
             at = least;
         }
-        self.seat(slab, at);
+        self.note_place(slab, at);
     }
     fn swap<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize, other: usize) {
         #[cfg(test)]
         crate::steps::step();
         self.heap.swap(at, other);
-        self.seat(slab, at);
+        self.note_place(slab, at);
     }
-    fn seat<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
+    fn note_place<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
         let (_, key) = self.heap[at];
         slab[key.index()].place().0 = u32::try_from(at).ok();
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a map, which is searched.
+        /// Compared with a map, which is searched.
         #[test]
         fn the_first_is_the_lowest(changes in prop::collection::vec((0_usize..12, prop::option::of(0_u8..9)), 0..200)) {
             let mut slab: Slab<Element> = Slab::new();
@@ -149,7 +149,7 @@ mod tests {
                 let (rank, key) = heap.first().unwrap_or((0, keys[0]));
                 let nth = keys.iter().position(|other| *other == key);
                 prop_assert!(heap.is_empty() || nth.and_then(|nth| map.get(&nth)) == Some(&rank));
-                // The first may still be right where others are not: a later one would be wrong.
+                // The first element may be right although a later one is out of order.
                 let is_in_order = |at: usize| at == 0 || heap.heap[(at - 1) / 2].0 <= heap.heap[at].0;
                 prop_assert!((0..heap.len()).all(is_in_order));
             }

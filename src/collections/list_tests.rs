@@ -1,5 +1,6 @@
-//! The lists against oracles of the standard library: a deque for the linked list, a sorted vector
-//! for the ranked one.
+//! The lists against oracles of the standard library: a deque for `List`, a sorted vector for `RankList`.
+//!
+//! `benches/lists/` compares `List` with `intrusive_collections::LinkedList`, which needs unsafe code.
 
 use crate::collections::rank_list::RankList;
 use crate::collections::slab_list::{Key, Links, List, linked};
@@ -50,7 +51,7 @@ proptest! {
         let mut slab: Slab<Element> = Slab::new();
         let (mut list, mut second) = (List::<Tested>::new(), List::<Other>::new());
         let mut oracle: VecDeque<Key> = VecDeque::new();
-        let mut in_order_of_making: Vec<Key> = Vec::new();
+        let mut in_order_of_creation: Vec<Key> = Vec::new();
         for op in ops {
             let pick = |index: prop::sample::Index| {
                 (!oracle.is_empty()).then(|| index.index(oracle.len()))
@@ -59,7 +60,7 @@ proptest! {
                 Op::PushFront | Op::PushBack => {
                     let key = Key::new(slab.insert(Element::default()));
                     second.push_back(&mut slab, key);
-                    in_order_of_making.push(key);
+                    in_order_of_creation.push(key);
                     if matches!(op, Op::PushFront) {
                         list.push_front(&mut slab, key);
                         oracle.push_front(key);
@@ -74,7 +75,7 @@ proptest! {
                     if let Some(key) = expected {
                         second.remove(&mut slab, key);
                         slab.remove(key.index());
-                        in_order_of_making.retain(|k| *k != key);
+                        in_order_of_creation.retain(|k| *k != key);
                     }
                 }
                 Op::Remove(index) => {
@@ -82,7 +83,7 @@ proptest! {
                     list.remove(&mut slab, key);
                     second.remove(&mut slab, key);
                     slab.remove(key.index());
-                    in_order_of_making.retain(|k| *k != key);
+                    in_order_of_creation.retain(|k| *k != key);
                 }
                 Op::MoveToFront(index) => {
                     let Some(key) = pick(index).and_then(|at| oracle.remove(at)) else { continue };
@@ -99,13 +100,13 @@ proptest! {
             }
             prop_assert_eq!(list.iter(&slab).collect::<VecDeque<_>>(), oracle.clone());
             prop_assert_eq!(list.len(), oracle.len());
-            // The second list of the same elements is its own.
-            prop_assert_eq!(second.iter(&slab).collect::<Vec<_>>(), in_order_of_making.clone());
+            // The second list of the same elements is independent of the first.
+            prop_assert_eq!(second.iter(&slab).collect::<Vec<_>>(), in_order_of_creation.clone());
         }
     }
 
     #[test]
-    fn the_ranked_list_behaves_as_a_sorted_vector(
+    fn the_rank_list_behaves_as_a_sorted_vector(
         ops in prop::collection::vec((0..3u8, prop_oneof![0..5usize, 60..70usize, 0..300_000usize], any::<prop::sample::Index>()), 0..100)
     ) {
         let mut slab: Slab<Element> = Slab::new();

@@ -1,23 +1,24 @@
-//! Elements ordered by a small number, with every operation in O(1): "the least busy process".
+//! Slab elements ordered by a small number, the rank, with each operation in O(1).
 //!
-//! One [`List`] for each rank, and a bitmap of three levels that says which of them are occupied: the
-//! lowest and the highest are found in three steps, whatever the number of elements. Equal ranks keep
-//! the order in which they were pushed. Ranks above [`MAX_RANK`] count as equal.
+//! The pool finds its least busy process by it. There is one [`List`] for each rank, and a bitmap of three levels that
+//! marks the occupied ones. So the lowest and the highest rank are found in three steps, whatever the number of
+//! elements. Elements of equal rank keep the order in which they were pushed. Ranks above [`MAX_RANK`] count
+//! as equal.
 
 use crate::collections::slab_list::{Key, Linked, List};
 use slab::Slab;
 
-/// 64³ − 1.
+/// The highest rank that the bitmap can mark: 64³ − 1.
 pub(crate) const MAX_RANK: usize = 262_143;
 
-/// Lists by rank.
+/// A list of elements by rank. The caller passes the slab to each operation.
 #[derive(Debug)]
 pub(crate) struct RankList<L> {
     lists: Vec<List<L>>,
-    /// Which of the first 64 ranks are occupied: all that most processes ever have.
+    /// A bit for each occupied rank below 64. Most processes never have a higher one.
     low: u64,
-    /// Which of all ranks are, by levels: what the bits of one level's words stand for are the words
-    /// of the level before.
+    /// A bit for each occupied rank from 64 on. A bit of a higher level stands for a non-zero word of the level
+    /// before.
     levels: [Vec<u64>; 3],
     len: usize,
 }
@@ -34,24 +35,24 @@ impl<L> RankList<L> {
         self.len
     }
 
-    /// The first element of the lowest rank.
+    /// Returns the first element of the lowest rank.
     #[inline]
     pub(crate) fn first(&self) -> Option<Key> {
         let rank = self.lowest()?;
         self.lists[rank].front()
     }
-    /// The first element of the highest rank.
+    /// Returns the first element of the highest rank.
     pub(crate) fn first_of_highest(&self) -> Option<Key> {
         let rank = self.highest()?;
         self.lists[rank].front()
     }
 
-    /// Before all others of its rank.
+    /// Adds an element before all others of its rank.
     #[inline]
     pub(crate) fn push_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
         self.list(rank).push_front(slab, key);
     }
-    /// Behind all others of its rank.
+    /// Adds an element behind all others of its rank.
     #[inline]
     pub(crate) fn push_back<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
         self.list(rank).push_back(slab, key);
@@ -67,7 +68,7 @@ impl<L> RankList<L> {
         }
     }
 
-    /// By rank, lowest first. For the invariants: not O(1).
+    /// Returns all elements by rank, lowest first. For the invariants only: not O(1).
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn iter<'a, T: Linked<L>>(
         &'a self,

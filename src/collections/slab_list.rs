@@ -1,9 +1,14 @@
 //! Doubly linked lists whose links are slab keys.
 //!
-//! The links live in the element, so an element's key is its iterator, as the pseudocode's
-//! `list<SomeType>` asks: [`List::remove`] and the moves take one and run in O(1). The slab may grow
-//! and move its entries at any time, for nothing points into it. An element carries one [`Links`] for
-//! each list it can be in at the same time; the type parameter `L` names the list.
+//! The links lie in the element. So an element's key is its iterator, as the pseudocode's
+//! `list<SomeType>` asks: [`List::remove`] takes a key and runs in O(1). An element carries one [`Links`] for
+//! each list that it can be in at the same time; the type parameter `L` names the list.
+//!
+//! # Why not pointers
+//! A slab moves its entries when it grows, so pointers into it would dangle. `intrusive-collections` therefore needs a
+//! `Slab<Rc<…>>`, an unsafe cursor to reach an element in O(1), and fields behind cells that loom cannot see. The
+//! benchmark and the differential test in `benches/lists/` hold this list beside it; `benches/README.md` has the
+//! figures.
 
 use slab::Slab;
 use std::marker::PhantomData;
@@ -14,11 +19,13 @@ use std::num::NonZeroU32;
 pub(crate) struct Key(NonZeroU32);
 
 impl Key {
-    /// The first that a slab gives.
+    /// The first key of a slab.
     pub(crate) const FIRST: Key = Key(NonZeroU32::MIN);
 
+    /// Returns the key of the slab's entry `index`.
+    ///
     /// # Panics
-    /// At 2³² − 1 entries.
+    /// Panics at 2³² − 1 entries.
     #[inline]
     pub(crate) fn new(index: usize) -> Key {
         let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
@@ -43,10 +50,12 @@ impl Links {
     pub(crate) fn is_linked(&self) -> bool {
         self.linked
     }
-    /// What they were, and are no more: read one by one, for so they are written, and a processor that is to read
-    /// as a whole what has just been written in parts waits until that has reached its cache.
+    /// Unlinks and returns the previous links.
+    ///
+    /// Copies the fields one at a time on purpose: a wide load of fields just written by narrow stores defeats
+    /// store-to-load forwarding and stalls.
     #[inline]
-    pub(crate) fn leave(&mut self) -> Links {
+    pub(crate) fn unlink(&mut self) -> Links {
         let Links { prev, next, linked } = *self;
         self.prev = None;
         self.next = None;
@@ -61,7 +70,7 @@ pub(crate) trait Linked<L> {
     fn links_mut(&mut self) -> &mut Links;
 }
 
-/// A list of elements of a slab, which every operation is handed.
+/// A list of elements of a slab. The caller passes the slab to each operation.
 #[derive(Debug)]
 pub(crate) struct List<L> {
     front: Option<Key>,
@@ -125,25 +134,25 @@ impl<L> List<L> {
     }
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
-        let links = slab[key.index()].links_mut().leave();
+        let links = slab[key.index()].links_mut().unlink();
         self.close_gap(slab, links);
     }
-    /// The other half of a removal, for who has the element at hand: these were its links, and are no more.
+    /// Ends a removal that began by [`Links::unlink`], whose result is `links`.
     #[inline]
     pub(crate) fn close_gap<T: Linked<L>>(&mut self, slab: &mut Slab<T>, links: Links) {
         let Links { prev, next, linked } = links;
-        debug_assert!(linked, "it is in no such list");
+        debug_assert!(linked, "the element is not in this list");
         *self.next_of(slab, prev) = next;
         *self.prev_of(slab, next) = prev;
         self.len -= 1;
     }
-    /// The element behind `key`.
+    /// Returns the element behind `key`.
     pub(crate) fn after<T: Linked<L>>(slab: &Slab<T>, key: Key) -> Option<Key> {
         #[cfg(test)]
         crate::steps::step();
         slab[key.index()].links().next
     }
-    /// The element before `key`.
+    /// Returns the element before `key`.
     pub(crate) fn before<T: Linked<L>>(slab: &Slab<T>, key: Key) -> Option<Key> {
         #[cfg(test)]
         crate::steps::step();
@@ -165,13 +174,13 @@ impl<L> List<L> {
         next: Option<Key>,
     ) {
         let links = slab[key.index()].links_mut();
-        debug_assert!(!links.linked, "{key:?} is in such a list already");
+        debug_assert!(!links.linked, "{key:?} is in this list already");
         *links = Links { prev, next, linked: true };
         *self.next_of(slab, prev) = Some(key);
         *self.prev_of(slab, next) = Some(key);
         self.len += 1;
     }
-    /// What follows `at`: its link, or the front of the list.
+    /// Returns the link to the element after `at`, or the front of the list.
     #[inline]
     fn next_of<'a, T: Linked<L>>(
         &'a mut self,
@@ -180,7 +189,7 @@ impl<L> List<L> {
     ) -> &'a mut Option<Key> {
         at.map_or(&mut self.front, |key| &mut slab[key.index()].links_mut().next)
     }
-    /// What precedes `at`: its link, or the back of the list.
+    /// Returns the link to the element before `at`, or the back of the list.
     #[inline]
     fn prev_of<'a, T: Linked<L>>(
         &'a mut self,
@@ -191,7 +200,7 @@ impl<L> List<L> {
     }
 }
 
-/// Declares a list's name and where its links are in the element.
+/// Declares a list's name, and the field of the element that holds its links.
 macro_rules! linked {
     ($(#[$doc:meta])* $name:ident, $element:ident $(<$p:ident: $bound:path>)?, $($field:tt).+) => {
         $(#[$doc])*

@@ -1,15 +1,14 @@
-//! A condition variable for threads and tasks alike: FIFO, cancellable, by hand-over.
+//! Queues of waiting threads and tasks: first come, first served, with a grant for each waiter.
 //!
-//! It is a plain data structure that lives under its owner's lock. A waiter is enqueued there, and
-//! whoever makes something available resolves the waiter at the front *under the same lock*, with an
-//! outcome that is the waiter's from that moment. So:
-//! - nobody overtakes: what has been handed over cannot be taken by a newcomer (erratum E17);
-//! - wake-ups are exact: only a waiter that has its outcome is woken;
-//! - no wake-up is lost (erratum E21): the outcome is stored before the lock is released, and a waiter
-//!   looks for it under the lock before it sleeps;
-//! - giving up is one step: a waiter that was resolved meanwhile finds its outcome and passes it on.
+//! A queue is a plain data structure under its owner's lock. A section that makes something available
+//! resolves the waiter at the front *under the same lock*. The outcome belongs to the waiter from that moment. So:
+//! - No newcomer overtakes: it cannot take what was granted to a waiter (erratum E17).
+//! - Wake-ups are exact: only a waiter that has its outcome is woken.
+//! - No wake-up is lost (erratum E21): the outcome is stored before the lock is released, and a waiter
+//!   looks for it under the lock before it sleeps.
+//! - Giving up is one step: a waiter that was resolved meanwhile finds its outcome and passes it on.
 //!
-//! [`Wake`]s are run after the lock is released: a task's waker is foreign code.
+//! The owner runs each [`Wake`] after it has released the lock: a task's waker is user code.
 
 use crate::collections::indexed_heap::{self, IndexedHeap, Placed};
 use crate::collections::slab_list::{Key, Links, List};
@@ -18,32 +17,34 @@ use slab::Slab;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// All the waiters of one owner, in any number of queues.
+/// The waiters of one owner, in any number of queues.
 #[derive(Debug)]
 pub(crate) struct Waiters<T> {
     slab: Slab<Waiter<T>>,
-    /// Condition variables of waiters that have left: after warm-up, waiting allocates nothing.
+    /// Condition variables of waiters that have left. They are used again, so waiting does not allocate after warm-up.
     spare: Vec<Arc<Condvar>>,
-    /// How many have ever queued up.
+    /// The number of tickets given so far.
     tickets: u64,
 }
 
-/// One first-come-first-served queue of them.
+/// One queue of waiters.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Those that were woken in vain, by their tickets: they come before all others. (O(log n) of them, for
-    /// they come back in any order.)
-    again: IndexedHeap<u64, Again>,
+    /// Waiters that lost the race after a wake-up and wait again, by ticket. They come before all others.
+    ///
+    /// A heap, O(log n) for each operation, because they come back in any order.
+    retrying: IndexedHeap<u64, Retrying>,
+    /// The other waiters, in order of arrival.
     list: List<InQueue>,
 }
 
 #[derive(Debug)]
 struct Waiter<T> {
     links: Links,
-    again: indexed_heap::Place,
+    retrying: indexed_heap::Place,
     wake: Wake,
     outcome: Option<T>,
-    /// Tells the order of arrival over all queues.
+    /// The order of arrival over all queues.
     ticket: u64,
 }
 
@@ -56,25 +57,25 @@ impl<T> crate::collections::slab_list::Linked<InQueue> for Waiter<T> {
     }
 }
 
-/// The list of one queue.
+/// Names the list of one queue.
 #[derive(Debug)]
 pub(crate) enum InQueue {}
 
-/// Those of one queue that were woken in vain.
+/// Names the heap of one queue.
 #[derive(Debug)]
-pub(crate) enum Again {}
-impl<T> Placed<Again> for Waiter<T> {
+pub(crate) enum Retrying {}
+impl<T> Placed<Retrying> for Waiter<T> {
     fn place(&mut self) -> &mut indexed_heap::Place {
-        &mut self.again
+        &mut self.retrying
     }
 }
 
-/// How a waiter is woken, once the lock has been released.
+/// Wakes a waiter, once the lock is released.
 #[derive(Debug)]
 pub(crate) enum Wake {
-    /// A thread that waits on this with the owner's lock.
+    /// The thread that waits on this condition variable with the owner's lock.
     Thread(Arc<Condvar>),
-    /// A task; none before its first poll.
+    /// The task of this waker; `None` before its first poll.
     Task(Option<Waker>),
 }
 
@@ -88,7 +89,7 @@ impl Wake {
             Wake::Task(None) => {}
         }
     }
-    /// What a thread waits on.
+    /// Returns the condition variable, if the waiter is a thread.
     pub(crate) fn thread(&self) -> Option<&Arc<Condvar>> {
         match self {
             Wake::Thread(condvar) => Some(condvar),
@@ -104,27 +105,28 @@ impl<T> Default for Waiters<T> {
 }
 
 impl<T> Waiters<T> {
-    /// How many are there, resolved ones included.
+    /// Returns the number of waiters, including those with an outcome.
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// A thread queues up; it then waits on [`condvar`](Self::condvar).
+    /// Adds a thread, which then waits on [`condvar`](Self::condvar).
     pub(crate) fn enqueue_thread(&mut self, queue: &mut Queue) -> Key {
         let wake = self.thread();
         self.enqueue(queue, wake)
     }
-    /// A task queues up; it then shows its waker with [`set_waker`](Self::set_waker).
+    /// Adds a task, which then stores its waker by [`set_waker`](Self::set_waker).
     pub(crate) fn enqueue_task(&mut self, queue: &mut Queue) -> Key {
         self.enqueue(queue, Wake::Task(None))
     }
-    /// Who was woken in vain takes its place again: at the front, but for those that were woken before it and
-    /// in vain, too.
+    /// Queues a waiter again under its old ticket, after it has lost the race for what woke it.
+    ///
+    /// It comes before all waiters that were never woken, and in ticket order among the others.
     pub(crate) fn requeue(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> Key {
         let wake = if is_thread { self.thread() } else { Wake::Task(None) };
         let key = self.insert(wake, ticket);
-        queue.again.set(&mut self.slab, key, Some(ticket));
+        queue.retrying.set(&mut self.slab, key, Some(ticket));
         key
     }
     fn thread(&mut self) -> Wake {
@@ -137,27 +139,29 @@ impl<T> Waiters<T> {
         key
     }
     fn insert(&mut self, wake: Wake, ticket: u64) -> Key {
-        let (links, again) = (Links::default(), indexed_heap::Place::default());
-        let waiter = Waiter { links, again, wake, outcome: None, ticket };
+        let (links, retrying) = (Links::default(), indexed_heap::Place::default());
+        let waiter = Waiter { links, retrying, wake, outcome: None, ticket };
         Key::new(self.slab.insert(waiter))
     }
 
     pub(crate) fn ticket(&self, key: Key) -> u64 {
         self.slab[key.index()].ticket
     }
-    /// The ticket of the oldest waiter of a queue.
+    /// Returns the ticket of the waiter that is next in a queue.
     pub(crate) fn front_ticket(&self, queue: &Queue) -> Option<u64> {
-        let again = queue.again.first().map(|(ticket, _)| ticket);
-        again.or_else(|| queue.list.front().map(|key| self.ticket(key)))
+        let retrying = queue.retrying.first().map(|(ticket, _)| ticket);
+        retrying.or_else(|| queue.list.front().map(|key| self.ticket(key)))
     }
 
-    /// Gives the oldest waiter of the queue its outcome. The caller wakes it after the lock.
+    /// Gives the next waiter of the queue its outcome. The caller runs the [`Wake`] after the lock.
     ///
     /// # Panics
-    /// If nobody waits.
+    /// Panics if the queue is empty.
     pub(crate) fn resolve_front(&mut self, queue: &mut Queue, outcome: T) -> Wake {
-        let again = queue.again.pop_first(&mut self.slab);
-        let key = again.or_else(|| queue.list.pop_front(&mut self.slab)).expect("somebody waits");
+        let retrying = queue.retrying.pop_first(&mut self.slab);
+        let key = retrying
+            .or_else(|| queue.list.pop_front(&mut self.slab))
+            .expect("the queue has a waiter");
         let waiter = &mut self.slab[key.index()];
         waiter.outcome = Some(outcome);
         match &mut waiter.wake {
@@ -166,16 +170,18 @@ impl<T> Waiters<T> {
         }
     }
 
-    /// The waiter's outcome, if it has been resolved; it is then gone.
+    /// Removes the waiter and returns its outcome, or returns `None` if it has no outcome yet.
     pub(crate) fn take(&mut self, key: Key) -> Option<T> {
         self.slab[key.index()].outcome.as_ref()?;
         self.remove(key).0
     }
 
-    /// The waiter gives up. What it had been given meanwhile is the caller's to pass on; its waker
-    /// is the caller's to drop, after the lock.
+    /// Removes a waiter that gives up.
+    ///
+    /// Returns an outcome that it was granted meanwhile, for the caller to pass on, and its waker, for the caller
+    /// to drop after the lock.
     pub(crate) fn cancel(&mut self, queue: &mut Queue, key: Key) -> (Option<T>, Option<Waker>) {
-        queue.again.set(&mut self.slab, key, None);
+        queue.retrying.set(&mut self.slab, key, None);
         if self.slab[key.index()].links.is_linked() {
             queue.list.remove(&mut self.slab, key);
         }
@@ -199,7 +205,7 @@ impl<T> Waiters<T> {
         &mut self.slab[key.index()].wake
     }
 
-    /// What the waiting thread sleeps on.
+    /// Returns the condition variable of a waiting thread.
     pub(crate) fn condvar(&self, key: Key) -> Arc<Condvar> {
         match &self.slab[key.index()].wake {
             Wake::Thread(condvar) => condvar.clone(),
@@ -207,8 +213,7 @@ impl<T> Waiters<T> {
         }
     }
 
-    /// Who is to be woken when the task is resolved. Gives the former waker back, to be dropped after
-    /// the lock.
+    /// Sets the waker of a waiting task. Returns the former one, which the caller drops after the lock.
     pub(crate) fn set_waker(&mut self, key: Key, waker: Waker) -> Option<Waker> {
         match &mut self.slab[key.index()].wake {
             Wake::Task(slot) => slot.replace(waker),
@@ -216,7 +221,7 @@ impl<T> Waiters<T> {
         }
     }
 
-    /// Whom nobody will wake any more: to be dropped without the lock.
+    /// Takes the wakers of all tasks, when their owner is torn down. Drop them without the lock.
     pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
         let wakes = self.slab.iter_mut().map(|(_, waiter)| &mut waiter.wake);
         wakes
@@ -227,7 +232,7 @@ impl<T> Waiters<T> {
             .collect()
     }
 
-    /// The condition variables of all waiting threads: for a clock that is moved by hand.
+    /// Returns the condition variables of all waiting threads, which an advanced manual clock notifies.
     pub(crate) fn threads(&self) -> Vec<Arc<Condvar>> {
         let wakes = self.slab.iter().map(|(_, waiter)| &waiter.wake);
         wakes
@@ -240,12 +245,12 @@ impl<T> Waiters<T> {
 }
 
 impl Queue {
-    /// How many wait.
+    /// Returns the number of waiters in the queue.
     pub(crate) fn len(&self) -> usize {
-        self.again.len() + self.list.len()
+        self.retrying.len() + self.list.len()
     }
     pub(crate) fn is_empty(&self) -> bool {
-        self.again.is_empty() && self.list.is_empty()
+        self.retrying.is_empty() && self.list.is_empty()
     }
 }
 
@@ -268,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_after_being_served_passes_it_on() {
+    fn a_waiter_that_gives_up_after_a_grant_passes_it_on() {
         let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
         let (a, b) = (waiters.enqueue_task(&mut queue), waiters.enqueue_task(&mut queue));
         drop(waiters.resolve_front(&mut queue, 1));
@@ -277,20 +282,20 @@ mod tests {
         assert!(queue.is_empty() && waiters.len() == 0);
     }
 
-    /// In whatever order they come back, with none that was handed anything.
+    /// They come back in any order, and are served by ticket.
     #[test]
-    fn who_was_woken_in_vain_comes_before_the_others() {
+    fn waiters_that_lost_the_race_come_before_the_others() {
         let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
         let keys: Vec<_> = (0..5).map(|_| waiters.enqueue_task(&mut queue)).collect();
         let tickets: Vec<_> = keys.iter().map(|key| waiters.ticket(*key)).collect();
-        assert!(tickets.is_sorted_by(|a, b| a < b), "no two are the same: {tickets:?}");
+        assert!(tickets.is_sorted_by(|a, b| a < b), "tickets differ and grow: {tickets:?}");
         for key in &keys[..3] {
             drop(waiters.resolve_front(&mut queue, "try"));
             assert_eq!(waiters.take(*key), Some("try"));
         }
-        let again = [1, 2, 0].map(|nth| waiters.requeue(&mut queue, false, tickets[nth]));
+        let retrying = [1, 2, 0].map(|nth| waiters.requeue(&mut queue, false, tickets[nth]));
         assert_eq!((queue.len(), waiters.front_ticket(&queue)), (5, Some(tickets[0])));
-        assert_eq!(waiters.cancel(&mut queue, again[0]).0, None);
+        assert_eq!(waiters.cancel(&mut queue, retrying[0]).0, None);
         for ticket in [0, 2, 3, 4].map(|nth| tickets[nth]) {
             assert_eq!(waiters.front_ticket(&queue), Some(ticket));
             drop(waiters.resolve_front(&mut queue, "served"));
