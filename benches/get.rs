@@ -1,5 +1,5 @@
-//! What a get and its close cost, as a ratio to their limit: two uncontended lock-unlock pairs of
-//! parking_lot in the same run. And that the cost does not depend on how many processes there are.
+//! The cost of a get and its close, as a ratio to its limit: two uncontended lock-unlock pairs of
+//! parking_lot in the same run. Cases with 100,000 more processes show that their number does not matter.
 //!
 //! `cargo bench -p cabrank-benches --bench get` runs each case and prints the ratios of medians in the end. The cases
 //! are interleaved in short rounds, because machines are shared and noisy.
@@ -12,7 +12,7 @@ use criterion::{Criterion, criterion_group};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Processes that cost nothing, so that what is measured is the pool.
+/// Processes without a cost of their own, so that only the pool is measured.
 struct Free;
 
 impl Spawner for Free {
@@ -32,11 +32,11 @@ impl Process for Free {
 
 type Pool = ApplicationPool<Free>;
 
-/// A pool that is asked for one group, and has `others` processes more, idle or busy.
+/// A pool that is asked for one group, and has `others` more processes, idle or busy.
 struct Case {
     pool: Pool,
     options: PoolOptions,
-    // They keep the other processes busy.
+    // These sessions keep the other processes busy.
     _sessions: Vec<Lease<Free>>,
 }
 

@@ -1,5 +1,5 @@
-//! What a periodic executor costs while it sleeps, and how soon it does what it is told, beside one that
-//! polls as the original does, in the same run.
+//! The cost of a sleeping periodic executor, and its delays, beside an executor that polls as PyMongo's does, in
+//! the same run.
 //!
 //! `cargo bench -p cabrank-benches --bench periodic`. Wake-ups are the voluntary context switches that Linux counts for each
 //! thread. The polling executor is PyMongo's loop: after each call it sleeps half a second at a time, and
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The original's loop, with its defaults: a call a minute, a look every half second.
+/// PyMongo's loop, with its defaults: a call each minute, and a look at its flags each half second.
 struct Polling {
     flags: Arc<Flags>,
     thread: Option<JoinHandle<()>>,
@@ -77,11 +77,11 @@ fn until_asleep(executor: &PeriodicExecutor) {
     while executor.phase() != Phase::Asleep {
         std::thread::yield_now();
     }
-    // It has said so; give it the time to do so.
+    // The executor has marked itself asleep. Give its thread the time to park.
     std::thread::sleep(Duration::from_micros(200));
 }
 
-/// How often threads of this name have gone to sleep.
+/// Returns how often threads of this name have gone to sleep.
 fn sleeps(name: &str) -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
     let statuses = tasks.flatten().filter_map(|task| {
@@ -97,7 +97,7 @@ fn sleeps(name: &str) -> u64 {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Wake-ups per second and executor, of `n` of each kind side by side for `seconds`.
+/// Measures wake-ups per second and executor, with `n` executors of each kind side by side for `seconds`.
 fn idle_wake_ups(n: usize, seconds: u64) -> (f64, f64) {
     let parked: Vec<_> = (0..n).map(|_| parking("idle-parking", MINUTE, || ())).collect();
     let polled: Vec<_> = (0..n).map(|_| Polling::open("idle-polling", MINUTE, || ())).collect();
@@ -118,7 +118,7 @@ fn measured(rounds: usize, mut once: impl FnMut(usize) -> Duration) -> Vec<Durat
     times
 }
 
-/// From a wake to the target's first line.
+/// Measures the time from a wake to the target's first line.
 fn wake_to_run(rounds: usize) -> Vec<Duration> {
     let (ran, runs) = now_of_each_call();
     let executor = parking("wake", Duration::MAX, ran);
@@ -143,7 +143,7 @@ fn polled_wake_to_run(rounds: usize) -> Vec<Duration> {
     })
 }
 
-/// So that a poller is met at different moments of its half second.
+/// Returns a delay that meets a polling executor at different moments of its half second.
 fn at_another_moment(round: usize) -> Duration {
     Duration::from_millis((round as u64 * 191) % 500)
 }
@@ -156,7 +156,7 @@ fn now_of_each_call() -> (impl FnMut() + Send + 'static, Receiver<Instant>) {
     (target, receiver)
 }
 
-/// From a close to the return of a join that is called at once: the exit, and the way back.
+/// Measures the time from a close to the return of a join that follows at once.
 fn close_to_exit(rounds: usize) -> Vec<Duration> {
     measured(rounds, |_| {
         let executor = parking("close", MINUTE, || ());
@@ -178,7 +178,7 @@ fn polled_close_to_exit(rounds: usize) -> Vec<Duration> {
     })
 }
 
-/// By how much the time between the end of a call and the beginning of the next exceeds the interval.
+/// Measures how much longer than the interval a pause is, from the end of a call to the beginning of the next.
 fn period_error(rounds: usize, interval: Duration) -> Vec<Duration> {
     let (sender, receiver) = channel();
     let mut last = None;

@@ -1,8 +1,9 @@
-//! How many executions loom goes through for each model, the first lines of `src/sync/explore.rs` say
-//! why. After a change that has moved some, `CABRANK_EXECUTIONS=any cargo test --features loom` says
-//! what they are now.
+//! The number of executions that loom explores for each model.
+//!
+//! The head of `src/sync/explore.rs` says why the numbers are pinned. After a change that moves some,
+//! `CABRANK_EXECUTIONS=any cargo test --features loom` prints the new ones.
 
-/// By the name under which a model is explored.
+/// The number of executions, by the name of the model.
 pub(crate) const PINNED: &[(&str, u64)] = &[
     ("always_restart_x_replacement", 38_007),
     ("always_restart_x_waiter", 589),

@@ -1,16 +1,16 @@
 //! Models: the real code of `src/`, under every interleaving (`cargo test --features loom`) and under
 //! many random ones (`cargo test --features shuttle`).
 //!
-//! Each file is one meeting of actors. Its first lines say who meets whom, what is asserted, and what
-//! would go wrong without the line of `src/` that it guards. Both tools run the same models, and must
-//! reach the same outcomes: a search that was cut, or went blind, fails; `executions.rs` has loom's figures.
+//! Each file is one meeting of actors. Its head says which actors meet, what the models assert, and what
+//! goes wrong without the line of `src/` that they guard. Both tools run the same models and must
+//! reach the same outcomes, so a search that was cut fails. `executions.rs` pins loom's numbers of executions.
 //!
-//! In every model, every invariant of the pool but INV-PROCESS-HERE, which would be a step for each process, is
-//! asserted at the end of each critical section, and at each foreign call that its thread holds no lock
-//! (`contained`). Each kind of foreign call re-enters the
-//! pool in some models besides: README.md has a table of them. Models of the two pools in which loom
-//! cannot afford it say so.
-//! `faults.py` takes away, one by one, the lines that the models guard, and tells which models notice.
+//! Every model asserts each invariant of the pool at the end of each critical section, except INV-PROCESS-HERE, which
+//! would be a step for each process. Every model also asserts at each call of user code that the thread holds no lock
+//! (`user_code::catch`). In some models that user code re-enters the pool; README.md has a table of them.
+//! A model of a pool in which loom cannot afford that says so.
+//!
+//! `faults.py` removes the guarded lines one by one and reports which models fail.
 
 mod application_pool;
 mod execution;

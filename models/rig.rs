@@ -1,5 +1,4 @@
-//! What the models share: a pool, foreign calls that re-enter it where that can be afforded, and a set-up
-//! that is not explored.
+//! A pool for the models, user code that re-enters it, and a set-up that is not explored.
 
 use crate::application_pool::Builder;
 use crate::in_memory::InMemorySpawner;
@@ -28,29 +27,30 @@ pub(super) struct Rig {
     pub(super) pool: Pool,
     pub(super) spawner: InMemorySpawner,
     pub(super) clock: ManualClock,
-    /// For the spawner's calls, for drops of what it made, and for wakers.
+    /// Entered by calls of the spawner, by drops of its processes and connections, and by wakers.
     pub(super) door: Door,
-    /// For the observer.
+    /// Entered by the observer.
     observers: Door,
-    /// For looks at the restart files.
+    /// Entered by looks at the restart files.
     looks: Door,
 }
 
-/// Where foreign code re-enters the pool that calls it. It is given a door before there is a pool; until
-/// that is opened, it leads nowhere, and is no step.
+/// A way for user code to re-enter the pool that calls it.
+///
+/// The user code gets its door before there is a pool. A door that is not open does nothing, and is no step.
 #[derive(Clone, Default)]
 pub(super) struct Door(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
 
 impl Door {
-    /// What is done by who enters: a call of the pool that takes its lock.
+    /// Opens the door: `enter` calls the pool and takes its lock.
     pub(super) fn open(&self, enter: impl Fn() + Send + Sync + 'static) {
-        // Under shuttle a rig is open from the beginning, and a model may say so once more.
+        // Under shuttle a rig's door is open from the beginning; a model may open it once more.
         let _ = self.0.set(Box::new(enter));
     }
-    /// Foreign code may call the pool: it would not come back if the lock were held.
+    /// Calls the pool. If the caller's thread held the lock, this would deadlock.
     pub(super) fn enter(&self) {
-        // A model that fails is to end, and not to hang. Every schedule of a model that re-enters would be
-        // too many for shuttle, which reduces nothing; loom goes through every interleaving of it.
+        // A model that fails must end, not hang. And shuttle, which reduces no schedules, cannot go through all of a
+        // model that re-enters; loom goes through every interleaving of it.
         let shut = crate::sync::has_failed() || crate::sync::explore::goes_through_all();
         if let Some(enter) = self.0.get().filter(|_| !shut) {
             enter();
@@ -64,14 +64,14 @@ impl Rig {
     ) -> Self {
         Rig::with_looks(Door::default(), configure)
     }
-    /// With a `restart.txt`, each look at which may re-enter the pool.
+    /// A rig with a `restart.txt`. Each look at it may re-enter the pool.
     pub(super) fn with_file(
         file: &RestartFile,
         configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
     ) -> Self {
         Rig::with_looks(file.door.clone(), |b| configure(b.restart_files(file.look_up())))
     }
-    /// With a look-up of the model's own, which has the same door.
+    /// A rig for a look-up of the model's own, which enters the door `looks`.
     pub(super) fn with_looks(
         looks: Door,
         configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
@@ -89,19 +89,22 @@ impl Rig {
         let pool = configure(builder).build().expect("a valid pool");
         let rig = Rig { pool, spawner, clock, door, observers, looks };
         rig.on_call(|_| ());
-        // What is too much for loom is nothing to random schedules: there the calls of all re-enter.
+        // Random schedules can afford what is too much for loom: under shuttle every rig re-enters.
         if cfg!(feature = "loom") { rig } else { rig.reentrant() }
     }
 
-    /// Lets every call of the spawner's and its processes', every drop of what it made, and the wakers of
-    /// futures that `door` polls re-enter the pool. Each is more steps to be interleaved: models for which
-    /// that is too much for loom do without there, and say so.
+    /// Lets the calls of the spawner and its processes re-enter the pool, and the drops of what it created.
+    ///
+    /// The wakers of futures that `door` polls re-enter, too. Each re-entry is a step more to interleave. A model that
+    /// loom cannot afford with it does not call this, and says so.
     pub(super) fn reentrant(self) -> Self {
         self.open(&self.door);
         self
     }
-    /// Lets the observer re-enter the pool. Most things are told of, so few models can afford it: with
-    /// it, random schedules are three times as long, and miss the rare outcomes.
+    /// Lets the observer re-enter the pool.
+    ///
+    /// Most sections report an event, so few models can afford it: random schedules become three times as long and
+    /// miss the rare outcomes.
     pub(super) fn with_reentrant_observer(self) -> Self {
         self.open(&self.observers);
         self
@@ -119,7 +122,7 @@ impl Rig {
             }
         });
     }
-    /// What is done in each call of the spawner's, once that has entered.
+    /// Runs `hook` in each call of the spawner, after the call has entered the door.
     pub(super) fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
         let door = self.door.clone();
         self.spawner.on_call(move |call| {
@@ -128,7 +131,7 @@ impl Rig {
         });
     }
 
-    /// Rings for every call of this kind.
+    /// Returns a bell that rings at each call of this kind.
     pub(super) fn bell(&self, wanted: Call) -> Bell {
         let bell = Bell::new();
         let theirs = bell.clone();
@@ -140,25 +143,25 @@ impl Rig {
         bell
     }
 
-    /// A session with a process that was spawned before the race begins.
+    /// Returns a session with a process that is spawned before the race begins.
     pub(super) fn session(&self, app: &PoolOptions) -> Session<InMemorySpawner> {
         thread::inline(|| self.pool.get(app)).expect("a session")
     }
-    /// An idle process, spawned before the race begins.
+    /// Spawns an idle process before the race begins.
     pub(super) fn idle(&self, app: &PoolOptions) {
         thread::inline(|| drop(self.pool.get(app)));
     }
-    /// How many restarts the group has seen.
+    /// Returns the number of restarts of the group.
     pub(super) fn generation(&self, app: &PoolOptions) -> u64 {
         let groups = self.pool.snapshot().groups;
         let group = groups.into_iter().find(|group| group.name == app.app_group_name());
-        group.expect("it was asked for").generation
+        group.expect("the group exists").generation
     }
-    /// Closes the pool and waits until nothing is left; the numbers of the processes that were shut
-    /// down, each once.
+    /// Closes the pool and waits until it is empty. Returns the numbers of all processes that were shut down, and
+    /// asserts that each was shut down once.
     pub(super) fn end(self) -> Vec<u32> {
         self.pool.close();
-        assert!(self.pool.wait_closed(DRAIN), "nothing is left of a closed pool");
+        assert!(self.pool.wait_closed(DRAIN), "a closed pool becomes empty");
         let mut gone: Vec<u32> = self.spawner.shut_down().iter().map(|(pid, _)| *pid).collect();
         gone.sort_unstable();
         assert!(gone.is_sorted_by(|a, b| a < b), "shut down twice: {gone:?}");
@@ -170,7 +173,7 @@ impl Rig {
     }
 }
 
-/// A `restart.txt`, the same for whatever directory is looked into.
+/// A `restart.txt`, the same one in every directory.
 #[derive(Clone)]
 pub(super) struct RestartFile {
     touched: Arc<AtomicU64>,
@@ -197,8 +200,7 @@ impl RestartFile {
     }
 }
 
-/// Counts something, and lets a model wait for it: what comes about on the pool's own threads has
-/// nobody who could be joined.
+/// Counts events, and lets a model wait for them. A model cannot join the pool's own threads.
 #[derive(Clone)]
 pub(super) struct Bell(Arc<(Mutex<usize>, Condvar)>);
 
@@ -210,11 +212,11 @@ impl Bell {
         *self.0.0.lock() += 1;
         self.0.1.notify_all();
     }
-    /// How often it has rung.
+    /// Returns how often the bell has rung.
     pub(super) fn rung(&self) -> usize {
         *self.0.0.lock()
     }
-    /// Waits until it has rung `n` times in all.
+    /// Waits until the bell has rung `n` times in all.
     pub(super) fn wait(&self, n: usize) {
         let mut rung = self.0.0.lock();
         while *rung < n {
@@ -231,20 +233,20 @@ pub(super) fn unlimited() -> Spawn {
     Spawn::ready().concurrency(0)
 }
 
-/// Polls once, with a waker that wakes nobody.
+/// Polls once, with a waker that does nothing.
 pub(super) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Runs a future on this thread.
+/// Runs a future to its end on this thread.
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
     Door::default().block_on(future)
 }
 
-/// Whom a waker wakes.
+/// Parks a thread that runs a future.
 struct Parker(Mutex<bool>, Condvar);
 
-/// A waker that re-enters the pool where it wakes, and where the last of it is dropped.
+/// A waker that re-enters the pool when it wakes, and when its last clone is dropped.
 struct Enters {
     door: Door,
     parker: Option<Arc<Parker>>,
@@ -267,13 +269,14 @@ impl Drop for Enters {
 }
 
 impl Door {
-    /// Polls once, with a waker that wakes nobody, but enters.
+    /// Polls once, with a waker that enters the door and wakes no thread.
     pub(super) fn poll_once<F: Future>(&self, future: Pin<&mut F>) -> Poll<F::Output> {
         let waker = Waker::from(Arc::new(Enters { door: self.clone(), parker: None }));
         future.poll(&mut Context::from_waker(&waker))
     }
-    /// Runs a future on this thread, whose wakers enter. Each poll has its own, so that the pool has
-    /// the last of it.
+    /// Runs a future to its end on this thread, with wakers that enter the door.
+    ///
+    /// Each poll has a waker of its own, so that the pool drops the last clone.
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         let parker = Arc::new(Parker(Mutex::new(false), Condvar::new()));
         let mut future = pin!(future);

@@ -1,5 +1,6 @@
-//! The models so small that shuttle goes through every schedule of theirs, by the names under which they
-//! are explored: `explore_small` holds itself to this list, and the READMEs say how many there are.
+//! The names of the models that are small enough for shuttle to run every schedule of.
+//!
+//! `explore_small` refuses a model that is not in this list.
 
 pub(crate) const SMALL: &[&str] = &[
     "cancel_x_spawn_failure",

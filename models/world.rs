@@ -1,5 +1,4 @@
-//! What the models of executions share: a world that is loaded from a source, in two halves, and
-//! reloaded.
+//! A world for the models of executions: it is loaded from a source, in two halves, and reloaded.
 
 use crate::execution::{ExecutionError, Executor, Interlock, Reloader, ReloaderBuilder, Report};
 use crate::sync::Mutex;
@@ -7,42 +6,43 @@ use crate::sync::thread::{JoinHandle, spawn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
-/// Seen by no scheduler: what it is read and written under is what the models are about.
+/// The loaded world. The schedulers do not see its accesses, because the models are about what orders them.
 #[derive(Clone)]
 pub(super) struct World(Arc<State>);
 
 #[derive(Default)]
 struct State {
     source: AtomicU32,
-    /// Unloaded first, loaded last: a world in which they differ is half reloaded.
+    /// An unload changes the first, a preparation the second. A world in which they differ is half reloaded.
     halves: [AtomicU32; 2],
     unloads: AtomicUsize,
     completed: AtomicUsize,
     told: AtomicUsize,
-    /// The last unload has failed: it was not done, whatever is prepared on it.
+    /// Whether the last unload has failed. A preparation does not repair that.
     broken: AtomicBool,
-    /// How many unloads there are until one fails, that one included; 0 for none.
+    /// The unload that fails, counted from the next one as 1; 0: every unload succeeds.
     fails_in: AtomicUsize,
-    /// Begun by the next unload, on a thread of its own.
+    /// The next unload starts this on a thread of its own.
     amid: std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>,
     begun: std::sync::Mutex<Option<JoinHandle<()>>>,
-    /// One more step at each access, for models that must come between.
+    /// Makes each access a step, for models in which other threads must come between.
     steps: Option<Mutex<()>>,
-    /// Re-entered at each of those: whatever runs here is the user's code.
+    /// Each access re-enters this interlock, for it runs in user code.
     interlock: Option<Interlock>,
 }
 
 impl World {
-    /// A world of version 1, and what reloads it; the source is at `version`. With each execution
-    /// something is completed that looks at the world.
+    /// Returns a world of version 1 and the builder of its reloader. The source is at `version`.
+    ///
+    /// Each execution has a hook that looks at the world when it completes.
     pub(super) fn new(version: u32) -> (World, ReloaderBuilder) {
         World::of(State::default(), version)
     }
-    /// The same, in which others may come between any two accesses.
+    /// Returns the same, with a step at each access.
     pub(super) fn with_steps(version: u32) -> (World, ReloaderBuilder) {
         World::of(State { steps: Some(Mutex::new(())), ..State::default() }, version)
     }
-    /// The same, and each access re-enters the interlock.
+    /// Returns the same, with a step at each access that also re-enters the interlock.
     pub(super) fn reentrant(version: u32) -> (World, ReloaderBuilder) {
         let (steps, interlock) = (Some(Mutex::new(())), Some(Interlock::new()));
         World::of(State { steps, interlock, ..State::default() }, version)
@@ -121,31 +121,31 @@ impl World {
         self.step();
         self.0.source.store(version, SeqCst);
     }
-    /// The next reload fails in the middle.
+    /// Makes the next reload fail in the middle.
     pub(super) fn fail_once(&self) {
         self.0.fails_in.store(1, SeqCst);
     }
-    /// The one after that does.
+    /// Makes the second reload from now fail in the middle.
     pub(super) fn fail_second(&self) {
         self.0.fails_in.store(2, SeqCst);
     }
-    /// In the middle of the next unload, this is begun on a thread of its own.
+    /// Starts `work` on a thread of its own in the middle of the next unload.
     pub(super) fn amid_unload(&self, work: impl FnOnce() + Send + 'static) {
         *self.0.amid.lock().expect("no panic") = Some(Box::new(work));
     }
-    /// Waits for its end.
+    /// Waits for the end of that thread.
     pub(super) fn join(&self) {
         let begun = self.0.begun.lock().expect("no panic").take();
         begun.expect("there was an unload").join().expect("no panic");
     }
-    /// The version that is loaded, and whole.
+    /// Asserts that the world is whole, and returns its version.
     pub(super) fn look(&self) -> u32 {
         let [first, second] = self.stay();
         let whole = first == second && !self.0.broken.load(SeqCst);
         assert!(whole, "code runs on a half reloaded world");
         first
     }
-    /// What is loaded, the same before and after others had their turn.
+    /// Asserts that the world stays the same over a step, and returns its halves.
     fn stay(&self) -> [u32; 2] {
         let halves = || [0, 1].map(|half| self.0.halves[half].load(SeqCst));
         let before = halves();
@@ -153,24 +153,24 @@ impl World {
         assert_eq!(before, halves(), "reloaded under running code");
         before
     }
-    /// The last unload has failed.
+    /// Returns whether the last unload has failed.
     pub(super) fn is_broken(&self) -> bool {
         self.0.broken.load(SeqCst)
     }
     pub(super) fn unloads(&self) -> usize {
         self.0.unloads.load(SeqCst)
     }
-    /// Executions that were completed.
+    /// Returns the number of completed executions.
     pub(super) fn completed(&self) -> usize {
         self.0.completed.load(SeqCst)
     }
-    /// Executions of which the reporter was told.
+    /// Returns the number of errors that the reporter got.
     pub(super) fn told(&self) -> usize {
         self.0.told.load(SeqCst)
     }
 }
 
-/// One execution with the reloader, and what its body saw.
+/// Runs one execution of the reloader and returns the version that its body saw.
 pub(super) fn execute(reloader: &Reloader, world: &World) -> Result<u32, ExecutionError> {
     reloader.wrap(|_| Ok(world.look()))
 }

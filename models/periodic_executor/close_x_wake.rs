@@ -1,11 +1,14 @@
-//! An executor is closed while others wake it, or lose their handle.
+//! A close meets a wake, another close, and the drop of the last handle.
 //!
-//! Asserted in all: no call begins after the close, the run ends, and none of it takes a lock.
+//! Each model asserts that no call begins after the close, that the run ends, and that no operation takes a lock.
 
 use crate::models::periodic_executor::rig::*;
 
-/// Guards that close rouses whoever sleeps (`Signal::close`), that a call begins only where no close
-/// came before (`Signal::begin_call`), and that closing wins over waking (`Signal::prepare_to_sleep`).
+/// A thread closes an executor that another thread wakes.
+///
+/// Guards three lines. `Signal::close` wakes the sleeping run: otherwise the join never ends. `Signal::begin_call`
+/// refuses a call after a close: otherwise the target is called after it. `Signal::prepare_to_sleep` looks at
+/// `CLOSED`: otherwise the run sleeps though it was closed.
 #[test]
 fn periodic_close_x_wake() {
     explore("periodic_close_x_wake", &["0", "1", "2"], |outcomes| {
@@ -28,9 +31,10 @@ fn periodic_close_x_wake() {
     });
 }
 
-/// Two closes, of which one rouses whoever sleeps. Guards, as the model above, that a call begins only where no close
-/// came before (`Signal::begin_call`), and the look at `CLOSED` in `Signal::prepare_to_sleep`: without that, an executor
-/// that both closes found awake sleeps for ever. Asserted: the join ends, and at most the first call was made.
+/// Two threads close an executor; one of the closes wakes a sleeping run.
+///
+/// Guards the same lines of `Signal::begin_call` and `Signal::prepare_to_sleep`: without the look at `CLOSED`, a run
+/// that both closes found awake sleeps for ever. Asserts that the join ends, after at most one call.
 #[test]
 fn periodic_close_x_close() {
     explore("periodic_close_x_close", &["0", "1"], |outcomes| {
@@ -53,10 +57,9 @@ fn periodic_close_x_close() {
     });
 }
 
-/// The only handle is dropped: the thread ends, and the target is dropped with it, or by the handle.
+/// The only handle is dropped while the run goes to sleep. The thread ends, and the target is dropped.
 ///
-/// Guards the close in the drop of the last handle (`Handle`): without it, the thread sleeps for ever,
-/// which the tool finds at the end.
+/// Guards the close in the drop of `Handle`: without it the thread sleeps for ever, and the tool reports a deadlock.
 #[test]
 fn periodic_handle_drop_x_park() {
     explore("periodic_handle_drop_x_park", &["0", "1"], |outcomes| {

@@ -1,7 +1,7 @@
-//! Many executors, opened, woken, closed and joined by many, while all are shut down. Shuttle only.
+//! Many threads open, wake, close and join many executors while a shutdown closes all of them. Shuttle only.
 //!
-//! Guards what the models of one executor cannot: that one shutdown ends them all, whatever each is
-//! doing. Asserted: when it has returned, none runs and none begins to.
+//! Guards the loop of `Registry::shutdown`, which no model of one executor can see: without it only the first
+//! executor is closed. Asserts that every executor has stopped when the shutdown has returned, and stays so.
 
 use crate::models::periodic_executor::rig::*;
 use crate::sync::explore::explore_large;
@@ -27,12 +27,12 @@ fn periodic_crowd_x_shutdown() {
         for executor in &executors {
             assert_eq!(executor.phase(), Phase::Stopped);
         }
-        assert!((8..=OPENS).contains(&opened), "the first was not refused anything");
+        assert!((8..=OPENS).contains(&opened), "no open of the first meddler was refused");
         outcomes.note("ended");
     });
 }
 
-/// 4, 4 and 3 executors, each opened twice.
+/// The three meddlers open 4, 4 and 3 executors, each of them twice.
 const OPENS: usize = 2 * (4 + 4 + 3);
 
 fn executor(n: usize, registry: &Registry, over: &Count) -> PeriodicExecutor {
@@ -49,7 +49,7 @@ fn executor(n: usize, registry: &Registry, over: &Count) -> PeriodicExecutor {
     })
 }
 
-/// How many opens were not refused.
+/// Opens, wakes and closes these executors. Returns how many opens succeeded.
 fn meddle(n: usize, executors: &[PeriodicExecutor]) -> usize {
     let mut opened = 0;
     for executor in executors {

@@ -1,7 +1,7 @@
-//! The target's last owner lets go of it while the executor is about to call it.
+//! The target's last owner drops it while the executor is about to call it.
 //!
-//! The executor keeps the target for the time of a call, so the last reference may be its own, and the
-//! target be dropped on its thread. Asserted in all: the executor ends; the target is dropped once.
+//! A call keeps the target alive. So the executor may own the last reference, and then drops the target on its
+//! own thread. Each model asserts that the executor ends, and that the target is dropped once.
 
 use crate::models::periodic_executor::rig::*;
 use crate::periodic_executor::CloseOnDrop;
@@ -10,39 +10,41 @@ use std::sync::{Mutex, OnceLock};
 
 const WAYS: [&str; 2] = ["dropped by its owner", "dropped by the executor"];
 
-/// Guards the close in the drop of a `CloseOnDrop`: without it, an executor whose target goes while it sleeps
-/// sleeps on. Asserted besides: the tie's drop takes no lock, wherever it happens.
+/// The target owns a `CloseOnDrop`.
+///
+/// Guards the close in its drop: without it, an executor sleeps on that was asleep when its target went.
+/// Also asserts that this drop takes no lock, on either thread.
 #[test]
 fn periodic_drop_x_upgrade() {
     explore("periodic_drop_x_upgrade", &WAYS, |outcomes| {
         struct Owner {
-            tie: Mutex<Option<CloseOnDrop>>,
+            closes: Mutex<Option<CloseOnDrop>>,
             dropped_by: Arc<OnceLock<usize>>,
         }
         impl Drop for Owner {
             fn drop(&mut self) {
-                let tie = self.tie.get_mut().expect("no panic").take();
-                lock_free(|| drop(tie));
+                let closes = self.closes.get_mut().expect("no panic").take();
+                lock_free(|| drop(closes));
                 self.dropped_by.set(me()).expect("dropped once");
             }
         }
         let dropped_by = Arc::new(OnceLock::new());
-        let owner = Arc::new(Owner { tie: Mutex::default(), dropped_by: dropped_by.clone() });
+        let owner = Arc::new(Owner { closes: Mutex::default(), dropped_by: dropped_by.clone() });
         let executor = builder().weak_ref(Arc::downgrade(&owner), |_: &Arc<Owner>| Flow::Continue);
-        *owner.tie.lock().expect("no panic") = Some(executor.close_on_drop());
+        *owner.closes.lock().expect("no panic") = Some(executor.close_on_drop());
         executor.open().expect("a thread");
         drop(owner);
         let joined = executor.join().expect("no panic");
         assert!(matches!(joined, Joined::Closed | Joined::TargetGone), "{joined:?}");
-        let by = *dropped_by.get().expect("it is gone");
+        let by = *dropped_by.get().expect("the target was dropped");
         outcomes.note(if by == me() { WAYS[0] } else { WAYS[1] });
     });
 }
 
-/// An owner that closes its executor and waits for it, in its drop.
+/// The target closes its executor in its drop, and joins it.
 ///
-/// Guards that a join knows its own thread (`Core::is_inside`): without that, an executor that drops its
-/// target waits for itself.
+/// Guards `Core::is_inside`, by which a join knows its own thread: without it, an executor that drops its target
+/// waits for itself.
 #[test]
 fn periodic_drop_x_own_join() {
     explore("periodic_drop_x_own_join", &WAYS, |outcomes| {
@@ -52,7 +54,7 @@ fn periodic_drop_x_own_join() {
         }
         impl Drop for Owner {
             fn drop(&mut self) {
-                let executor = self.executor.get().expect("it has one");
+                let executor = self.executor.get().expect("the owner has an executor");
                 executor.close();
                 if !crate::sync::has_failed() {
                     let joined = executor.join().expect("no panic");
@@ -63,12 +65,12 @@ fn periodic_drop_x_own_join() {
         let joined = Arc::new(OnceLock::new());
         let owner = Arc::new(Owner { executor: OnceLock::new(), joined: joined.clone() });
         let executor = builder().weak_ref(Arc::downgrade(&owner), |_: &Arc<Owner>| Flow::Continue);
-        owner.executor.set(executor.clone()).expect("it had none");
+        owner.executor.set(executor.clone()).expect("the owner had no executor");
         executor.open().expect("a thread");
         drop(owner);
         executor.join().expect("no panic");
         let by_executor = joined.get() == Some(&Joined::Itself);
-        assert!(joined.get().is_some(), "it is gone");
+        assert!(joined.get().is_some(), "the target was dropped");
         outcomes.note(if by_executor { WAYS[1] } else { WAYS[0] });
     });
 }

@@ -1,4 +1,4 @@
-//! The periodic executor: one file for each meeting of actors.
+//! Models of the periodic executor: one file for each meeting of actors.
 
 mod close_x_wake;
 #[cfg(not(feature = "loom"))]

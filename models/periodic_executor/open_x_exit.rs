@@ -1,7 +1,6 @@
-//! An executor is opened while it ends: because its target says so, because it was closed, or because it
-//! panicked.
+//! An open meets the end of a run: by the target's answer, by a close, or by a panic.
 //!
-//! Asserted in all: a call begins after the open; there is one run at a time.
+//! Each model asserts that a call begins after the open, and that only one run is under way at a time.
 
 use crate::models::periodic_executor::rig::*;
 use crate::sync::me;
@@ -9,9 +8,8 @@ use std::sync::{Arc, Mutex};
 
 /// The target stops at every call.
 ///
-/// Guards the look at `AGAIN` in the step by which a run ends (`Signal::end`), and that an open leaves it
-/// (`Signal::open`): without one of them, an open that comes between the target's answer and the end
-/// of the run opens nothing.
+/// Guards `AGAIN`, which `Signal::open` sets and `Signal::end` looks at in the step that ends a run. Without one of
+/// the two, an open between the target's answer and the end of the run is lost.
 #[test]
 fn periodic_open_x_exit() {
     let ways = ["in time for the first call", "the run went on", "a new run"];
@@ -42,10 +40,10 @@ fn periodic_open_x_exit() {
     });
 }
 
-/// It is closed, and opened again before or after that is obeyed.
+/// A thread closes the executor, and opens it again before or after the run has obeyed.
 ///
-/// Guards that an open after a close leaves `FRESH` (`Signal::open`), by which a sleep that the close has
-/// ended is not begun again (`Signal::prepare_to_sleep`).
+/// Guards `FRESH`, which `Signal::open` sets after a close. By it `Signal::prepare_to_sleep` does not begin the
+/// sleep again that the close has ended: otherwise the call after the open never comes.
 #[test]
 fn periodic_close_x_reopen() {
     let ways = ["it went on", "it ended first"];
@@ -62,10 +60,10 @@ fn periodic_close_x_reopen() {
     });
 }
 
-/// Two open at once, and the target stops at every call.
+/// Two threads open at once, and the target stops at every call.
 ///
-/// Guards that `RUNNING` is set by one of them (`Signal::open`), and that the target is back before it is
-/// cleared (`Run::end`): without, a second run finds no target.
+/// Guards that only one of them sets `RUNNING` (`Signal::open`), and that a run puts the target back before it clears
+/// `RUNNING` (`Run::end`): otherwise a second run finds no target.
 #[test]
 fn periodic_open_x_open() {
     explore("periodic_open_x_open", &["1", "2"], |outcomes| {
@@ -86,10 +84,9 @@ fn periodic_open_x_open() {
     });
 }
 
-/// The target panics while it is joined, in a call during which it was opened again: the run goes on.
+/// The target opens its executor in a call, and panics in that call, while a thread joins. The run goes on.
 ///
-/// Guards that a panic is told to those who wait also where the run goes on (`Run::end`), and that it is an
-/// end like any other: without, nobody hears of it.
+/// Guards that `Run::end` reports a panic to each join, also where the run goes on: otherwise the panic is lost.
 #[test]
 fn periodic_panic_x_join() {
     let ways = ["of the panic", "of the second run"];
@@ -101,8 +98,9 @@ fn periodic_panic_x_join() {
                 if calls.up() > 1 {
                     return Flow::Stop;
                 }
-                let executor = own.lock().expect("no panic").take().expect("it was given");
-                executor.open().expect("it has a thread");
+                let executor =
+                    own.lock().expect("no panic").take().expect("the model has put it there");
+                executor.open().expect("the run goes on");
                 drop(executor);
                 scripted_panic()
             })

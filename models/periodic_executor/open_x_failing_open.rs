@@ -1,14 +1,14 @@
-//! Two open at once, and the first start fails, or each does.
+//! Two threads open at once, and the first start fails, or every start.
 //!
-//! Asserted in both: whoever is told that it is open finds it open, or is told by a join that it could not be
-//! started.
+//! Each model asserts that a thread whose open succeeded finds the executor open, or learns from a join that it could
+//! not be started.
 
 use crate::AsyncPeriodicExecutor;
 use crate::models::periodic_executor::rig::*;
 use crate::periodic_executor::{BoxFuture, OpenError, Runtime};
 use std::time::{Duration, Instant};
 
-/// A runtime with a thread for each task, once it has failed as often as this.
+/// A runtime with a thread for each task. Its first `times` spawns panic.
 struct Fails {
     times: usize,
     tries: Count,
@@ -27,8 +27,8 @@ impl Runtime for Fails {
     }
 }
 
-/// How many of two opens were told that it could not be started, how many starts there were, and what a join
-/// says afterwards.
+/// Opens on two threads. Returns the number of failed opens, the number of starts, and the result of a join
+/// afterwards.
 fn two_opens(times: usize, calls: &Count) -> (usize, usize, Result<Joined, JoinError>) {
     let (tries, counted) = (Count::default(), calls.clone());
     let runtime = Fails { times, tries: tries.clone() };
@@ -52,8 +52,10 @@ fn two_opens(times: usize, calls: &Count) -> (usize, usize, Result<Joined, JoinE
     (failed, tries.get(), joined)
 }
 
-/// Guards that who fails to start tries once more for who has opened meanwhile (`Core::open`): otherwise nothing
-/// is opened, though that one was told that it is open.
+/// The first start fails.
+///
+/// Guards the second try in `Core::open`: without it the executor stays closed, though the other thread's open
+/// returned success.
 #[test]
 fn periodic_open_x_failing_open() {
     let ways = ["for both", "one after the other"];
@@ -66,11 +68,12 @@ fn periodic_open_x_failing_open() {
     });
 }
 
-/// Guards that there is one try more for all who open meanwhile (`Core::open`): otherwise it is made again for as
-/// long as it fails.
+/// Every start fails.
+///
+/// Guards that `Core::open` tries only once more: otherwise it tries for as long as other threads open.
 #[test]
 fn periodic_open_x_hopeless_open() {
-    let ways = ["one is told by the join", "each is told"];
+    let ways = ["one open fails, the join reports the other", "each open fails"];
     explore("periodic_open_x_hopeless_open", &ways, move |outcomes| {
         let (failed, tries, joined) = two_opens(2, &Count::default());
         assert_eq!((tries, joined), (2, Ok(Joined::Abandoned)));

@@ -1,8 +1,8 @@
-//! What the models of the periodic executor share.
+//! The tools of the periodic executor's models.
 //!
-//! What is noted here is noted without a step: between two steps no other thread runs, so a note that
-//! follows a step belongs to it. loom sees only the step, and reorders what does not depend on it: where
-//! a note has to meet the executor's, it follows a step on the executor's word (`is_open`).
+//! A [`Count`] changes without a step. No other thread runs between two steps, so a change that follows a
+//! step belongs to that step. loom sees only the steps, and reorders those that do not depend on each other. Where the
+//! order of a change and a call matters, the change follows a step on the executor's word (`is_open`).
 
 pub(in crate::models) use crate::models::rig::{block_on, explore, poll_once, spawn};
 pub(in crate::models) use crate::periodic_executor::{Flow, JoinError, Joined, Phase, Registry};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// A number that grows.
+/// A number that grows, and that no scheduler sees.
 #[derive(Clone, Default)]
 pub(in crate::models) struct Count(Arc<AtomicUsize>);
 
@@ -27,13 +27,13 @@ impl Count {
     }
 }
 
-/// An executor that sleeps until it is woken, on a clock that stands.
+/// Returns a builder of an executor that sleeps until it is woken, on a manual clock that stands still.
 pub(in crate::models) fn builder() -> ExecutorBuilder<OnThread> {
     let clock = ManualClock::new().clock();
     PeriodicExecutor::builder(Duration::MAX).clock(clock).unregistered()
 }
 
-/// A target that counts its calls, and stops at the one that finds news.
+/// Returns a target that counts its calls, and stops at the first call after `news` has grown.
 pub(in crate::models) fn until_news(
     calls: &Count,
     news: &Count,
@@ -45,7 +45,7 @@ pub(in crate::models) fn until_news(
     }
 }
 
-/// Panics as a target may, and not as a model that fails: no report is made of it.
+/// Panics as user code may. Contained by `user_code`, unlike the panic of a failed assertion; prints no report.
 pub(in crate::models) fn scripted_panic() -> ! {
     std::panic::resume_unwind(Box::new(crate::user_code::SCRIPTED))
 }

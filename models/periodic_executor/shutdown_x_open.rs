@@ -1,32 +1,33 @@
-//! All executors are shut down while one is opened.
+//! A shutdown of all executors meets an open.
 //!
-//! Asserted in both: when the shutdown has returned, no executor runs, and none begins to.
+//! Each model asserts that no executor runs when the shutdown has returned, and that no run begins afterwards.
 
 use crate::models::periodic_executor::rig::*;
 use crate::periodic_executor::OpenError;
 use std::time::Duration;
 
-fn executor(registry: &Registry, calls: &Count, over: &Count) -> PeriodicExecutor {
-    let (calls, over) = (calls.clone(), over.clone());
+fn executor(registry: &Registry, calls: &Count, ended: &Count) -> PeriodicExecutor {
+    let (calls, ended) = (calls.clone(), ended.clone());
     builder().registry(registry).target(move || {
-        assert_eq!(over.get(), 0, "called after the shutdown");
+        assert_eq!(ended.get(), 0, "called after the shutdown");
         calls.up();
     })
 }
 
-/// Guards that an open and the registry's entry are one critical section, and that a shutdown forbids
-/// opens before it closes (`Registry::admit`, `Registry::shut`): without, an executor is opened that
-/// the shutdown has not seen.
+/// A thread opens an executor while another one shuts all down.
+///
+/// Guards that an open and its entry are one critical section (`Registry::admit`), and that a shutdown forbids
+/// opens before it closes (`Registry::shut`): otherwise the shutdown misses an executor that is being opened.
 #[test]
 fn periodic_shutdown_x_open() {
     let ways = ["refused", "shut down before its first call", "shut down after it"];
     explore("periodic_shutdown_x_open", &ways, move |outcomes| {
-        let (registry, calls, over) = (Registry::new(), Count::default(), Count::default());
-        let executor = executor(&registry, &calls, &over);
+        let (registry, calls, ended) = (Registry::new(), Count::default(), Count::default());
+        let executor = executor(&registry, &calls, &ended);
         let theirs = executor.clone();
         let opener = spawn(move || theirs.open());
         registry.shutdown(Duration::MAX).expect("no deadline");
-        over.up();
+        ended.up();
         let opened = opener.join().expect("no panic");
         assert!(registry.is_empty());
         assert_eq!(executor.phase(), Phase::Stopped);
@@ -39,11 +40,11 @@ fn periodic_shutdown_x_open() {
     });
 }
 
-/// One that is open is opened once more: by that, the close of the shutdown must not be undone.
+/// A thread opens a running executor once more, which must not undo the close of the shutdown.
 ///
-/// Guards that also an open of what runs already goes through the registry's lock (`Core::open`), and
-/// that the registry closes after it has forbidden opens (`Registry::close`). Without, the executor sleeps
-/// on, and the tool finds it at the end.
+/// Guards that the open of a running executor also holds the registry's lock (`Core::open`), and that the registry
+/// forbids opens before it closes (`Registry::close`). Otherwise the executor sleeps on, and the tool reports a
+/// deadlock.
 #[test]
 fn periodic_shutdown_x_reopen() {
     explore("periodic_shutdown_x_reopen", &["opened", "refused"], |outcomes| {
@@ -53,7 +54,7 @@ fn periodic_shutdown_x_reopen() {
         let shutting = spawn(move || registry.close());
         outcomes.note(if executor.open().is_ok() { "opened" } else { "refused" });
         shutting.join().expect("no panic");
-        // No handle's drop closes it.
+        // So that no drop of a handle closes it.
         std::mem::forget(executor);
     });
 }

@@ -1,7 +1,7 @@
-//! An executor is woken while it goes to sleep, and at every other moment.
+//! A wake meets an executor that goes to sleep, and every other moment of a run.
 //!
-//! Asserted in all: a call begins after the wake, for the executor sees what was there before it; and
-//! waking takes no lock.
+//! Each model asserts that a call begins after the wake, and sees what was written before it. Where a wake is in
+//! `lock_free`, the model also asserts that it takes no lock.
 
 use crate::AsyncPeriodicExecutor;
 use crate::models::periodic_executor::rig::*;
@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// Guards the look at `WOKEN` in the step that sets `ASLEEP`, and that the waker is shown before
-/// (`Signal::prepare_to_sleep`), and the unpark (`Signal::wake`): without one of them the executor sleeps
-/// though it was woken, and the join never ends.
+/// A thread wakes an executor.
+///
+/// Guards three lines: `Signal::prepare_to_sleep` looks at `WOKEN` in the step that sets `ASLEEP`, and shows the waker
+/// before that step; and `Signal::wake` unparks. Without one of them the executor sleeps though it was woken, and the
+/// join never ends.
 #[test]
 fn periodic_wake_x_park() {
     let ways = ["before the first call", "after it"];
@@ -29,8 +31,9 @@ fn periodic_wake_x_park() {
     });
 }
 
-/// The same for a task, by the waker of whoever polls it. Guards the same lines: without one of them, the task is
-/// not polled again.
+/// A thread wakes an executor with a task.
+///
+/// Guards the same lines: without one of them the task's waker is not woken, and the task is not polled again.
 #[test]
 fn periodic_task_wake_x_park() {
     let ways = ["before the first call", "after it"];
@@ -39,7 +42,7 @@ fn periodic_task_wake_x_park() {
     });
 }
 
-/// How often a task of this runtime is called until it finds news, of which it is woken while it may be asleep.
+/// Wakes a task of this runtime once there are news. Returns how often its target was called until it found them.
 fn calls_until_news(runtime: impl Runtime) -> usize {
     let (calls, news) = (Count::default(), Count::default());
     let mut target = until_news(&calls, &news);
@@ -55,7 +58,7 @@ fn calls_until_news(runtime: impl Runtime) -> usize {
     calls.get()
 }
 
-/// Polls a task by a waker that wakes nobody, and that panics when it is woken and when the last of it is dropped.
+/// Polls a task by a waker that only panics: when it is woken, and when the last of it is dropped.
 fn poll_by_bomb(task: &mut BoxFuture<()>) -> Poll<()> {
     struct Bomb;
     impl Wake for Bomb {
@@ -75,16 +78,16 @@ fn poll_by_bomb(task: &mut BoxFuture<()>) -> Poll<()> {
     }
     let waker = Waker::from(Arc::new(Bomb));
     let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
-    // If it is not the last: that is whose it is.
+    // Panics here if the task has not kept a clone.
     let _ = contain(|| drop(waker));
     polled
 }
 
-/// The task is polled by wakers that panic, one after the other, before it is polled by one that wakes it.
+/// A task is polled by wakers that panic, one after the other, before it is polled by one that wakes it.
 ///
-/// Guards that not the runtime's waker is shown, but one of our own (`Shown::by`), which contains its panics
-/// (`TaskWaker`): without, they come out of the poll in which it is replaced, or out of the wake; and natively the
-/// slot is of no use any more.
+/// Guards that the task shows a waker of the library's own (`ShownWaker::wrap`), which contains panics
+/// (`TaskWaker`). Otherwise a panic comes out of the poll that replaces the waker, or out of the wake. Natively it
+/// would leave the slot occupied for ever.
 #[test]
 fn periodic_wake_x_panicking_waker() {
     struct Bombs;
@@ -108,8 +111,10 @@ fn periodic_wake_x_panicking_waker() {
     });
 }
 
-/// A task that joins is polled by one waker, and then by another. Guards that each poll leaves its own
-/// (`Core::poll_join`): otherwise the first is woken, which wakes nobody. Asserted: the join ends.
+/// A task that joins is polled by one waker, and then by another.
+///
+/// Guards that each poll stores its own waker (`Core::poll_join`): otherwise the end wakes the first one, which
+/// does nothing, and the join never ends.
 #[test]
 fn periodic_join_x_second_waker() {
     explore("periodic_join_x_second_waker", &["joined"], |outcomes| {
@@ -126,7 +131,7 @@ fn periodic_join_x_second_waker() {
     });
 }
 
-/// A runtime with a thread for each task. No model waits for a time.
+/// A runtime with a thread for each task. Its sleeps never end, because no model waits for a time.
 struct OnThreads;
 
 impl Runtime for OnThreads {
@@ -139,12 +144,11 @@ impl Runtime for OnThreads {
     }
 }
 
-/// A waker is held up between its step on the word and the slot, while the executor calls and sleeps again,
-/// for it was time anyway: it then ends that sleep, for nothing, and leaves the slot empty.
+/// A wake is delayed between its step on the word and the slot, while the executor calls and sleeps again because it
+/// was due. The wake then ends that later sleep spuriously, and leaves the slot empty.
 ///
-/// Guards that the waker is shown anew after each sleep, whatever ended it (`Signal::prepare_to_sleep`): without
-/// that, the next wake finds nobody to unpark. The pause that is over at once stands for one whose time
-/// comes, for no time passes in a model.
+/// Guards that the run shows its waker again after each sleep (`Signal::prepare_to_sleep`): otherwise the next
+/// wake finds an empty slot. No time passes in a model, so a pause of zero stands for one that ends by the clock.
 #[test]
 fn periodic_late_wake_x_wake() {
     explore("periodic_late_wake_x_wake", &["1", "2", "3", "4"], |outcomes| {
@@ -167,19 +171,17 @@ fn periodic_late_wake_x_wake() {
         assert!(executor.is_open());
         news.up();
         lock_free(|| executor.wake());
-        // No handle's drop closes it: if nobody wakes it, the tool finds it asleep at the end.
+        // So that no drop of a handle closes it: if no wake comes, the tool reports a deadlock.
         std::mem::forget(executor);
     });
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An executor that sleeps is woken, is held back by its minimum interval, and sleeps on until that has
-/// passed. Nothing but the clock ends that sleep.
+/// A sleeping executor is woken, and sleeps on until its minimum interval has passed. Only the clock ends that sleep.
 ///
-/// Guards that moved hands rouse whoever sleeps (`Signal::clock_advanced`), and that a wake is kept
-/// while it is held back (`Signal::begin_call` alone clears `WOKEN`). Asserted: there is a second
-/// call, and not before the time.
+/// Guards that an advanced manual clock wakes the run (`Signal::clock_advanced`), and that the wake is kept meanwhile:
+/// only `Signal::begin_call` clears `WOKEN`. Asserts that the second call comes, and not before its time.
 #[test]
 fn periodic_held_back_x_clock() {
     explore("periodic_held_back_x_clock", &["asleep", "awake"], |outcomes| {
@@ -216,10 +218,10 @@ fn periodic_held_back_x_clock() {
     });
 }
 
-/// The hands are moved while somebody joins, with a time-out.
+/// A manual clock is advanced while a thread joins with a time-out.
 ///
-/// Guards that a join says that it is there before it looks at the clock (`Signal::announce_join`), and that
-/// moved hands wake it under its lock (`Core::tick`): without, it sleeps past its time.
+/// Guards that a join announces itself before it looks at the clock (`Signal::announce_join`), and that an advance
+/// wakes it under its lock (`Core::advanced`): otherwise it sleeps past its deadline.
 #[test]
 fn periodic_join_x_clock() {
     let ways = ["before the first call", "after it"];

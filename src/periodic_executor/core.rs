@@ -1,8 +1,8 @@
-//! What thread and task share: the settings, the interval, and the pause after a call.
+//! The parts that thread and task share: the settings, the interval, and the pause after a call.
 //!
 //! One lock, `ending`, guards what only opens, ends and joins touch. A run ends under it: the state word
 //! changes, the target is put back, each join gets the outcome, and the run leaves the registry. So a join
-//! that finds a run waits for its end, and an open that finds none finds the target.
+//! that finds a run waits for its end, and an open that finds no run finds the target.
 
 use super::outcome::{Ended, Flow, Joined, Verdict};
 use super::registry::Registry;
@@ -36,7 +36,7 @@ pub(super) struct Core<T> {
     pub(super) ending: Mutex<Ending<T>>,
 }
 
-/// What opens, ends and joins share.
+/// The state that opens, ends and joins share.
 pub(super) struct Ending<T> {
     /// `None` while a run owns it.
     pub(super) target: Option<UserValue<T>>,
@@ -110,7 +110,7 @@ impl<T: Send + 'static> Core<T> {
     }
 }
 
-/// What follows a call of the target.
+/// The sequel of a call of the target.
 pub(super) enum After {
     Pause(Pause),
     End(Ended),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Closes an executor when it is dropped, however many handles the executor has.
 ///
 /// The owner of the target keeps one, so that the executor ends with the owner, at once. An owner that keeps the
-/// executor's only handle needs none. The drop takes no lock, allocates nothing and does not wait. So the
+/// executor's only handle does not need it. The drop takes no lock, does not allocate and does not wait. So the
 /// owner may be dropped anywhere, also on the executor's own thread.
 pub struct CloseOnDrop(Arc<dyn Member>);
 
@@ -33,7 +33,7 @@ impl fmt::Debug for CloseOnDrop {
     }
 }
 
-/// What all clones of an executor share. The drop of the last one closes the executor.
+/// The state that all clones of an executor share. The drop of the last one closes the executor.
 pub(super) struct Handle<T: Send + 'static>(pub(super) Arc<Core<T>>);
 
 impl<T: Send + 'static> Drop for Handle<T> {

@@ -32,7 +32,7 @@
 //! it once more.
 //!
 //! # Cost
-//! Close, wake and skip_sleep take no lock and allocate nothing. They change the word and, at most, take the
+//! Close, wake and skip_sleep take no lock and do not allocate. They change the word and, at most, take the
 //! waker and wake it. A thread's waker unparks; a task's waker wakes its runtime's (`task_waker.rs`).
 //! Neither panics.
 

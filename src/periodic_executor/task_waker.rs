@@ -8,7 +8,7 @@
 //!
 //! A task refers weakly to the last waker that it has shown, and shows that one again. So a task that is
 //! polled in its pause by the same waker allocates nothing. The reference is weak because the runtime's waker
-//! may be all that keeps the task alive: whoever takes the waker out of the slot must own the last of it.
+//! may be all that keeps the task alive. The thread that takes the waker out of the slot must own the last of it.
 
 use crate::user_code::{UserValue, contain};
 use std::sync::{Arc, Weak};

@@ -151,7 +151,7 @@ impl PeriodicExecutor {
 
     /// Closes the executor. A call under way ends; no other call begins.
     ///
-    /// Does not wait: see [`join`](Self::join). Takes no lock, allocates nothing.
+    /// Does not wait: see [`join`](Self::join). Takes no lock and does not allocate.
     pub fn close(&self) {
         self.core().signal.close();
     }
@@ -171,7 +171,7 @@ impl PeriodicExecutor {
 
     /// Skips the next pause, including `min_interval`, for a target that has more to do.
     ///
-    /// A pause under way is not skipped, but the one after it. Takes no lock, allocates nothing.
+    /// A pause under way is not skipped, but the one after it. Takes no lock and does not allocate.
     pub fn skip_sleep(&self) {
         self.core().signal.skip_sleep();
     }

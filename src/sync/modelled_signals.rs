@@ -1,9 +1,8 @@
-//! What signals without a lock, as the models see it: each operation is one step on one object that the
+//! The signals without a lock, as the models see them: each operation is one step on one object that the
 //! scheduler knows.
 //!
-//! Every operation is a read-modify-write, also what natively is a load; the slot of the waker is what
-//! `AtomicWaker` promises to be, an exchange. Neither tool lets time pass; shuttle's parks also end for
-//! nothing.
+//! Each operation is a read-modify-write, also a read. The slot of the waker is an exchange, as `AtomicWaker`
+//! promises. No time passes under either tool. Parking under shuttle also ends spuriously.
 
 #[cfg(feature = "loom")]
 use loom as rt;
@@ -45,7 +44,7 @@ impl Flags {
         let write = Write::before_change();
         self.step.fetch_add(1, FLAGS_UPDATE);
         self.published.changed(write);
-        // No other thread runs until this one takes its next step.
+        // Until this thread takes its next step, no other thread runs.
         let before = self.value.load(Relaxed);
         self.value.store(change(before), Relaxed);
         before
@@ -67,7 +66,7 @@ impl Default for Step {
 }
 
 impl WakerSlot {
-    /// A panic of the waker's clone, or of the former one's drop, fails the model.
+    /// Fails the model where the waker's clone or the former waker's drop panics.
     #[track_caller]
     pub(crate) fn show(&self, waker: &Waker) {
         about_to("show waker").done();
@@ -80,13 +79,14 @@ impl WakerSlot {
     }
     fn exchange(&self, waker: Option<Waker>) -> Option<Waker> {
         self.step.0.fetch_add(1, AcqRel);
-        // Never contended: no other thread runs until this one takes its next step.
+        // Never contended: until this thread takes its next step, no other thread runs.
         let mut slot = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *slot, waker)
     }
 }
 
-/// Over the tool's own `park`, which is only unparked while it parks: loom's locks do not bear it.
+/// Parks by the tool's own `park`. A thread is unparked only while it is parked: loom's locks do not bear a token
+/// left behind.
 pub(crate) struct Parker {
     shared: Arc<Parking>,
     waker: Waker,
@@ -106,7 +106,7 @@ impl Wake for Parking {
     fn wake_by_ref(self: &Arc<Self>) {
         about_to("unpark").done();
         self.step.fetch_add(1, AcqRel);
-        // From here to its end, and likewise in `park_until`, nobody else runs.
+        // From here to the end of the function, as in `park_until`, no other thread runs.
         self.token.store(true, Relaxed);
         if self.parked.load(Relaxed) {
             self.thread.unpark();
@@ -127,7 +127,7 @@ impl Parker {
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
-    /// Sleeps until it is woken: a model's clock wakes who waits for it.
+    /// Sleeps until it is woken. A model's manual clock wakes the thread at its deadline.
     #[track_caller]
     pub(crate) fn park_until(&self, _: Option<Instant>) {
         let step = about_to("park");

@@ -1,4 +1,4 @@
-//! What signals without a lock: natively, atomics and the operating system's parking.
+//! The native signals without a lock: atomics, and the operating system's parking.
 
 use super::orderings::{FLAGS_READ, FLAGS_UPDATE, GUESS};
 use atomic_waker::AtomicWaker;
@@ -8,7 +8,7 @@ use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// A few flags that change together, in one step.
+/// A few flags in one atomic word, which change together.
 #[derive(Debug)]
 pub(crate) struct Flags(AtomicU32);
 
@@ -20,7 +20,7 @@ impl Flags {
     pub(crate) fn read(&self) -> u32 {
         self.0.load(FLAGS_READ)
     }
-    /// Changes it, and gives back what it was. Takes no lock and allocates nothing.
+    /// Changes the word and returns its former value. Takes no lock and does not allocate.
     #[inline]
     pub(crate) fn update(&self, change: impl Fn(u32) -> u32) -> u32 {
         let mut before = self.0.load(GUESS);
@@ -34,14 +34,18 @@ impl Flags {
     }
 }
 
-/// Holds the waker of one sleeper. Nobody waits for anybody in it: who comes while another takes the
-/// waker knows that the sleeper is woken, and who is caught while showing its waker wakes itself.
+/// Holds the waker of one sleeper.
+///
+/// Its operations do not wait for each other. A thread that meets another one taking the waker knows that the
+/// sleeper is being woken; a sleeper that is disturbed while it stores its waker wakes itself.
 #[derive(Debug, Default)]
 pub(crate) struct WakerSlot(AtomicWaker);
 
 impl WakerSlot {
-    /// Only the sleeper itself calls this. The waker is of the library's own: a panic of its clone, or of the
-    /// drop of the former one, would leave the slot occupied for good.
+    /// Stores the sleeper's waker. Only the sleeper calls this.
+    ///
+    /// The waker is the library's own, for a panic of its clone or of the former waker's drop would leave the slot
+    /// occupied for ever.
     pub(crate) fn show(&self, waker: &Waker) {
         self.0.register(waker);
     }
@@ -50,7 +54,7 @@ impl WakerSlot {
     }
 }
 
-/// Where the current thread sleeps. To unpark it takes no lock and allocates nothing.
+/// Parks one thread. Unparking takes no lock and does not allocate.
 pub(crate) struct Parker(Waker);
 
 struct Unpark(Thread);
@@ -68,7 +72,7 @@ impl Parker {
     pub(crate) fn waker(&self) -> &Waker {
         &self.0
     }
-    /// Sleeps until it is woken or `at` comes; may return early.
+    /// Sleeps until the waker wakes it or `at` comes; may return early.
     pub(crate) fn park_until(&self, at: Option<Instant>) {
         match at {
             None => std::thread::park(),
@@ -82,9 +86,9 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Returning early is allowed, and not to sleep at all would pass for it: it would keep a core busy.
+    /// Returning early is allowed, but a thread that always returns at once keeps a core busy.
     #[test]
-    fn who_parks_sleeps() {
+    fn a_parked_thread_sleeps() {
         let (parker, until) =
             (Parker::of_this_thread(), Instant::now() + Duration::from_millis(20));
         let mut woken = 0;

@@ -1,4 +1,4 @@
-//! What each thread did in the current execution, so that a counterexample can be read.
+//! The log of an execution: the steps of each thread, so that a counterexample can be read.
 
 use std::fmt::Write;
 use std::panic::Location;
@@ -11,15 +11,15 @@ struct Event {
 }
 
 thread_local! {
-    // One log for each test: the harness runs each on a thread of its own, and both tools run all
-    // the threads of a model on it.
+    // One log for each test: the harness runs each test on a thread of its own, and both tools run all
+    // threads of a model on that one.
     static LOG: std::cell::RefCell<Vec<Event>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-/// Long executions of shuttle are cut: the last steps are those that tell.
+/// The log keeps this many steps. Executions of shuttle may be longer.
 const KEPT: usize = 100_000;
 
-/// Notes that this thread is about to do `what`; the token says that it got through.
+/// Logs that this thread is about to do `what`. The returned token logs that the step was done.
 #[track_caller]
 pub(crate) fn about_to(what: &'static str) -> Step {
     let event = Event { thread: super::me(), what, at: Location::caller(), done: false };
@@ -47,7 +47,7 @@ pub(crate) fn clear() {
     LOG.with_borrow_mut(Vec::clear);
 }
 
-/// The last execution as a table: a column for each thread, `…` where it never came back.
+/// Returns the log as a table with a column for each thread, and `…` at a step that did not end.
 pub(crate) fn render(name: &str, execution: u64) -> String {
     const WIDTH: usize = 32;
     LOG.with_borrow(|log| {
