@@ -1,17 +1,17 @@
 //! One vocabulary, three schedulers: the operating system's, loom's (every interleaving) and
 //! shuttle's (many random ones).
 //!
-//! This and the files below it are the only ones that name `parking_lot`, `loom` or `shuttle`. The
-//! models replace the scheduler in the library's own test harness only (`cfg(test)` and the feature):
-//! whoever depends on the crate always gets the real thing, whatever features are on. If both are
-//! on, loom wins.
+//! Only this file and those below it name `parking_lot`, `loom` or `shuttle`. The models replace the scheduler
+//! in the library's own test harness only (`cfg(test)` and the feature). A crate that depends on this one
+//! always gets the native facade, whatever features are on. If both features are on, loom wins.
 //!
-//! What the modelled half does differently, and why (the facts are in `models/README.md`):
-//! - [`Arc`] and [`Weak`] are counted where the scheduler sees it, for `std`'s are invisible to it;
-//!   plain sharing uses `std::sync::Arc` everywhere.
-//! - atomics are read by a read-modify-write, because a load can end loom's search early.
-//! - a timed wait never times out: models move a hand-driven clock instead.
-//! - every operation is noted, so that a failing execution can be read ([`trace`]).
+//! Both facades take their memory orderings from `orderings.rs`. The modelled one differs in this, for reasons in
+//! `models/README.md`:
+//! - The scheduler sees the counts of [`Arc`] and [`Weak`], because those of `std` are invisible to it. Plain sharing
+//!   uses `std::sync::Arc` everywhere.
+//! - A read of an atomic is a read-modify-write, because a load can end loom's search early.
+//! - A timed wait never times out: a model advances a manual clock instead.
+//! - Each operation is logged, so that a failing execution can be read (`trace.rs`).
 
 mod orderings;
 

@@ -55,7 +55,7 @@ impl Links {
     /// Copies the fields one at a time on purpose: a wide load of fields just written by narrow stores defeats
     /// store-to-load forwarding and stalls.
     #[inline]
-    pub(crate) fn unlink(&mut self) -> Links {
+    fn unlink(&mut self) -> Links {
         let Links { prev, next, linked } = *self;
         self.prev = None;
         self.next = None;
@@ -134,14 +134,8 @@ impl<L> List<L> {
     }
     #[inline]
     pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key) {
-        let links = slab[key.index()].links_mut().unlink();
-        self.close_gap(slab, links);
-    }
-    /// Ends a removal that began by [`Links::unlink`], whose result is `links`.
-    #[inline]
-    pub(crate) fn close_gap<T: Linked<L>>(&mut self, slab: &mut Slab<T>, links: Links) {
-        let Links { prev, next, linked } = links;
-        debug_assert!(linked, "the element is not in this list");
+        let Links { prev, next, linked } = slab[key.index()].links_mut().unlink();
+        debug_assert!(linked, "{key:?} is not in this list");
         *self.next_of(slab, prev) = next;
         *self.prev_of(slab, next) = prev;
         self.len -= 1;

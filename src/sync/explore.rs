@@ -1,7 +1,7 @@
-//! Runs a model, counts its executions, and holds its outcomes against the expected ones.
+//! Explores a model, counts its executions, and compares its outcomes with the expected ones.
 //!
-//! A search that was cut, or went blind to an interleaving, fails, for neither tool says so by itself:
-//! it misses an outcome; and under loom, whose searches are the same in every run, its number of
+//! Neither tool reports that its search was cut, or missed an interleaving. Here such a search fails: it misses an
+//! outcome. Under loom, whose searches are the same in each run, it also fails because the number of
 //! executions is not the one in `models/executions.rs`.
 
 use super::trace;
@@ -12,19 +12,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Where a model's executions note how they ended.
+/// The outcomes of a model's executions.
 #[derive(Clone, Default)]
 pub(crate) struct Outcomes(Arc<Mutex<BTreeMap<String, u64>>>);
 
 impl Outcomes {
-    /// Notes one outcome.
+    /// Counts one outcome.
     pub(crate) fn note(&self, outcome: impl Into<String>) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *seen.entry(outcome.into()).or_default() += 1;
     }
 }
 
-/// Explores `model` and asserts that exactly the outcomes `expected` were reached.
+/// Explores `model` and asserts that it reaches exactly the outcomes `expected`.
 pub(crate) fn explore(
     name: &str,
     expected: &[&str],
@@ -33,14 +33,15 @@ pub(crate) fn explore(
     explore_by(name, HOW, search, expected, Arc::new(model));
 }
 
-/// The same for a model so small that shuttle, too, can go through every schedule: it reduces nothing,
-/// so what it finds is held against loom's reductions.
+/// Explores a model that is small enough for shuttle to run every schedule.
+///
+/// shuttle reduces no schedules, so its outcomes are a second opinion on loom's reductions.
 pub(crate) fn explore_small(
     name: &str,
     expected: &[&str],
     model: impl Fn(&Outcomes) + Send + Sync + 'static,
 ) {
-    assert!(crate::models::small::SMALL.contains(&name), "{name} is to be in models/small.rs");
+    assert!(crate::models::small::SMALL.contains(&name), "{name} is missing in models/small.rs");
     let model = Arc::new(model);
     explore_by(name, HOW, search, expected, model.clone());
     #[cfg(not(feature = "loom"))]
@@ -49,7 +50,7 @@ pub(crate) fn explore_small(
     }
 }
 
-/// The same for a model of which one execution is long: a tenth of the schedules. Shuttle only.
+/// Explores a model with long executions by a tenth of the schedules. Shuttle only.
 #[cfg(not(feature = "loom"))]
 pub(crate) fn explore_large(
     name: &str,
@@ -108,27 +109,28 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     if std::env::var_os("CABRANK_REPLAY").is_some() {
         return; // One execution reaches one outcome.
     }
-    // A model with one outcome would not notice by that.
+    // A model with one outcome does not notice a cut search by its outcomes.
     assert!(count > 1, "{name}: the search has stopped after its first execution");
     #[cfg(feature = "loom")]
     assert_pinned(name, count);
     let reached: Vec<&str> = seen.keys().map(String::as_str).collect();
     let mut wanted = expected.to_vec();
     wanted.sort_unstable();
-    assert_eq!(reached, wanted, "{name}: outcomes reached, and outcomes there are");
+    assert_eq!(reached, wanted, "{name}: outcomes reached, and expected");
 }
 
-/// A schedule is replayed by the test that explores the model, which is found by the model's name.
+/// Asserts that model and test have the same name: the test that replays a schedule is found by it.
 fn assert_is_named_after_its_test(name: &str) {
     let thread = std::thread::current();
-    // The harness gives the thread the test's name, unless it runs all on its own.
+    // The harness names the thread after the test, unless it runs all tests on the main thread.
     let test = thread.name().filter(|test| *test != "main");
     let last = test.and_then(|test| test.rsplit("::").next());
     assert!(last.is_none_or(|last| last == name), "{name} is explored by the test {test:?}");
 }
 
-/// The test that explores the model of this name, as the harness lists it: by a part of its name, others would
-/// be run on the schedule, too; by a name that no test has, none, and nothing would fail.
+/// Returns the full name of the test that explores this model, as the harness lists it.
+///
+/// A part of the name could match other tests, too. A wrong name would match no test, and the replay would pass.
 #[cfg(not(feature = "loom"))]
 fn test_of(name: &str) -> Option<String> {
     let harness = std::env::current_exe().ok()?;
@@ -150,22 +152,23 @@ fn the_test_that_replays_a_model_is_found_by_its_name() {
     assert_eq!(test_of("no_such_model"), None);
 }
 
-/// A bound, a reduction or a step that is new or gone shows in the number of executions, even where all
-/// outcomes are reached. A change of the code that the model runs changes it, too: then the new number
-/// is to be understood, and noted.
+/// Asserts that the number of executions is the pinned one.
+///
+/// A new bound, reduction or step changes the number, even where all outcomes are reached. So does a change of
+/// the code that the model runs: then understand the new number, and pin it.
 #[cfg(feature = "loom")]
 fn assert_pinned(name: &str, count: u64) {
-    // Where a fault is planted, the model is to fail for what it asserts.
+    // With a planted fault, the model must fail by its own assertions.
     if std::env::var_os("CABRANK_EXECUTIONS").is_some_and(|value| value == "any") {
         return;
     }
     let pinned = crate::models::executions::PINNED.iter().find(|(pinned, _)| *pinned == name);
-    assert_eq!(pinned, Some(&(name, count)), "executions noted in models/executions.rs, and seen");
+    assert_eq!(pinned, Some(&(name, count)), "executions pinned in models/executions.rs, and seen");
 }
 
-/// Prints past the test harness, which keeps what a test that passes prints to itself.
+/// Prints past the test harness, which captures the output of a test that passes.
 fn say(text: &str) {
-    // Nobody reads it: then nobody is told.
+    // A closed standard error is no reason to fail.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
@@ -175,7 +178,7 @@ const HOW: &str = "every interleaving";
 fn search(_: &str, run: Run) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 100_000;
-    // No bound on preemptions, permutations or time: each of them ends a search in silence.
+    // No bound on preemptions, permutations or time: each would end a search without a report.
     builder.preemption_bound = None;
     builder.max_permutations = None;
     builder.max_duration = None;
@@ -192,12 +195,12 @@ fn search(name: &str, run: Run) {
 #[cfg(not(feature = "loom"))]
 fn search_some(name: &str, run: Run, schedules: usize) {
     let run = Arc::new(run);
-    // What was found by going through every schedule is replayed with no more steps than are made there.
+    // A schedule that the exhaustive search has found needs the same steps in its replay.
     EVERY_SCHEDULE.set(std::env::var_os("CABRANK_DOORS").is_some_and(|value| value == "shut"));
     if let Some(file) = std::env::var_os("CABRANK_REPLAY") {
         let scheduler = shuttle::scheduler::ReplayScheduler::new_from_file(file);
         let mut scheduler = scheduler.expect("CABRANK_REPLAY is the file of a schedule");
-        // What has been mended goes on where the failure was.
+        // Code that was repaired goes on beyond the failure.
         scheduler.set_allow_incomplete();
         shuttle::Runner::new(scheduler, config(name)).run(move || run());
         return;
@@ -218,7 +221,7 @@ fn search_some(name: &str, run: Run, schedules: usize) {
 #[cfg(not(feature = "loom"))]
 fn config(name: &str) -> shuttle::Config {
     let mut config = shuttle::Config::default();
-    // Its 32 KiB are too few for a model that runs the specification, too.
+    // shuttle's 32 KiB are too few for a model that also runs the specification.
     config.stack_size = 1 << 20;
     let dir = schedules_dir(name);
     if std::fs::create_dir_all(&dir).is_ok() {
@@ -227,13 +230,13 @@ fn config(name: &str) -> shuttle::Config {
     config
 }
 
-/// Where failing schedules of a model are kept: others run beside it, and may fail, too.
+/// Returns the folder for failing schedules of a model. Other models may fail at the same time.
 #[cfg(not(feature = "loom"))]
 fn schedules_dir(name: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join("shuttle").join(name)
 }
 
-/// The schedule that has just failed.
+/// Returns the schedule that has just failed.
 #[cfg(not(feature = "loom"))]
 fn newest_schedule(name: &str) -> Option<std::path::PathBuf> {
     let files = std::fs::read_dir(schedules_dir(name)).ok()?.flatten();
@@ -244,7 +247,7 @@ fn newest_schedule(name: &str) -> Option<std::path::PathBuf> {
 #[cfg(not(feature = "loom"))]
 fn search_all(name: &str, run: Run) {
     let scheduler = shuttle::scheduler::DfsScheduler::new(None, false);
-    // The threads of a model share the one that explores it.
+    // The threads of a model run on the thread that explores it.
     EVERY_SCHEDULE.set(true);
     shuttle::Runner::new(scheduler, config(name)).run(run);
 }
@@ -254,8 +257,9 @@ thread_local! {
     static EVERY_SCHEDULE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether shuttle goes through every schedule: without reductions, each step more makes that many times
-/// as many, and a model may leave out those that others explore.
+/// Returns whether shuttle runs every schedule of this model.
+///
+/// Without reductions each step multiplies the schedules, so a model may leave out steps that other models explore.
 #[cfg(not(feature = "loom"))]
 pub(crate) fn goes_through_all() -> bool {
     EVERY_SCHEDULE.get()
@@ -265,7 +269,7 @@ pub(crate) fn goes_through_all() -> bool {
     false
 }
 
-/// Fixed, so that the outcomes reached are the same in every run: `CABRANK_SEED` gives others.
+/// Returns the seed: a fixed one, so that each run reaches the same outcomes, or `CABRANK_SEED`.
 #[cfg(not(feature = "loom"))]
 fn seed() -> u64 {
     match std::env::var("CABRANK_SEED") {
@@ -274,7 +278,7 @@ fn seed() -> u64 {
     }
 }
 
-/// How many schedules each model is given: `CABRANK_SCHEDULES`, or 20,000.
+/// Returns the number of schedules for each model: `CABRANK_SCHEDULES`, or 20,000.
 #[cfg(not(feature = "loom"))]
 fn schedules() -> usize {
     match std::env::var("CABRANK_SCHEDULES") {

@@ -1,4 +1,4 @@
-//! The same vocabulary over loom or shuttle, with every operation noted in [`trace`](super::trace).
+//! The modelled facade: the same vocabulary over loom or shuttle. Each operation is logged (`trace.rs`).
 
 #[cfg(feature = "loom")]
 use loom as rt;
@@ -11,7 +11,7 @@ use super::trace::about_to;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::AcqRel;
 
-/// parking_lot's shape (no poisoning) over std's.
+/// parking_lot's interface, without poisoning, over one like `std`'s.
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(rt::sync::Mutex<T>);
 pub(crate) struct MutexGuard<'a, T>(Option<rt::sync::MutexGuard<'a, T>>);
@@ -26,13 +26,13 @@ impl<T> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         held::may_be_taken("a lock is taken");
         let step = about_to("lock");
-        // A poisoned lock means that an assertion has failed already: its panic is the report.
+        // A lock is poisoned by a failed assertion, whose panic is the report.
         let guard = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         step.done();
         held::taken();
         MutexGuard(Some(guard))
     }
-    /// No step: nobody else has it any more.
+    /// Reaches the value without the lock, and without a step: only the caller has it.
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -63,7 +63,7 @@ impl Condvar {
         held::taken();
         step.done();
     }
-    /// Waits without end: neither tool lets time pass. A model's clock notifies instead.
+    /// Waits without a deadline, because no time passes under either tool. A model's manual clock notifies.
     #[track_caller]
     pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, _: std::time::Instant) {
         self.wait(guard);
@@ -82,7 +82,7 @@ impl Condvar {
     }
 }
 
-/// Whether a model has failed and unwinds: nothing that is dropped then may take another step.
+/// Returns whether a model has failed and unwinds. A drop may take no step then.
 pub(crate) fn has_failed() -> bool {
     std::thread::panicking()
 }
@@ -98,19 +98,19 @@ impl Flag {
     #[track_caller]
     pub(crate) fn raise(&self) {
         about_to("raise").done();
-        // Not a store: beside the look's read-modify-write, loom lets a plain store be overtaken by
-        // a look that came before it, and a look under the same lock then misses it.
+        // Not a store: loom lets an earlier read-modify-write overtake a plain store. A look under the same lock
+        // would then miss the flag.
         self.0.fetch_or(true, FLAG);
     }
     #[track_caller]
     pub(crate) fn is_raised(&self) -> bool {
         about_to("look").done();
-        // Not a load: see the module's first lines.
+        // Not a load, which can end loom's search early.
         self.0.fetch_or(false, FLAG)
     }
 }
 
-/// A number that is changed without a lock, by read-modify-writes alone.
+/// A number that changes without a lock, by read-modify-writes only.
 #[derive(Debug)]
 pub(crate) struct Word {
     value: rt::sync::atomic::AtomicUsize,
@@ -121,7 +121,7 @@ impl Word {
     pub(crate) fn new(value: usize) -> Self {
         Word { value: rt::sync::atomic::AtomicUsize::new(value), published: Published::default() }
     }
-    /// No step: a wrong guess costs another try.
+    /// Returns a guess without a step. A wrong guess costs another try.
     pub(crate) fn guess(&self) -> usize {
         0
     }
@@ -151,10 +151,10 @@ impl Word {
     }
 }
 
-/// A reference count that the scheduler sees, over std's.
+/// A reference count that the scheduler sees, over `std`'s.
 ///
-/// Cloning a strong reference commutes with everything, so only `upgrade` and `drop` are steps; the
-/// count itself needs no scheduler, for one thread runs at a time.
+/// A clone of a strong reference commutes with each other operation, so only `upgrade` and `drop` are steps. The
+/// count itself needs no scheduler, because only one thread runs at a time.
 #[derive(Debug)]
 pub(crate) struct Arc<T> {
     step: std::sync::Arc<rt::sync::atomic::AtomicUsize>,
@@ -219,12 +219,12 @@ impl<T> Drop for MutexGuard<'_, T> {
     }
 }
 
-/// How many locks each of the model's threads holds: none may be held where foreign code is called.
+/// Counts the locks that each thread of the model holds. A thread that calls user code may hold no lock.
 pub(crate) mod held {
     std::thread_local! {
-        // By the model's threads, which both tools run on one.
+        // Indexed by the model's threads, which both tools run on one thread.
         static HELD: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
-        // Those of them that must not take any.
+        // The threads that may take no lock at present.
         static WITHOUT: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
     }
     pub(super) fn enter() {
@@ -234,7 +234,10 @@ pub(crate) mod held {
     pub(super) fn leave() {
         let me = super::me();
         WITHOUT.with_borrow_mut(|without| {
-            let at = without.iter().rposition(|&thread| thread == me).expect("it has entered");
+            let at = without
+                .iter()
+                .rposition(|&thread| thread == me)
+                .expect("each leave follows an enter");
             without.remove(at);
         });
     }
@@ -244,7 +247,7 @@ pub(crate) mod held {
         }
         let me = super::me();
         let forbidden = WITHOUT.with_borrow(|without| without.contains(&me));
-        assert!(!forbidden, "{what} where none may be taken");
+        assert!(!forbidden, "{what} in a lock-free section");
     }
     fn of_mine<R>(f: impl FnOnce(&mut usize) -> R) -> R {
         let me = super::me();
@@ -261,7 +264,7 @@ pub(crate) mod held {
     pub(super) fn released() {
         of_mine(|held| *held -= 1);
     }
-    /// An execution begins.
+    /// Resets the counts at the beginning of an execution.
     pub(crate) fn clear() {
         HELD.with_borrow_mut(Vec::clear);
         WITHOUT.with_borrow_mut(Vec::clear);
@@ -271,8 +274,9 @@ pub(crate) mod held {
     }
 }
 
-/// Runs `section`, in which no lock may be taken and no condition variable notified: natively, that
-/// takes a lock, too. The model fails otherwise.
+/// Runs `section`, and fails the model if it takes a lock or notifies a condition variable.
+///
+/// Natively a notification takes a lock, too.
 pub(crate) fn lock_free<R>(section: impl FnOnce() -> R) -> R {
     held::enter();
     let result = section();
@@ -315,7 +319,7 @@ pub(crate) mod thread {
         stack_size: Option<usize>,
         f: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        // What the real one answers to a stack that does not fit into memory (erratum E11).
+        // The native answer to a stack that does not fit into memory (erratum E11).
         if stack_size == Some(usize::MAX) {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
         }
@@ -329,17 +333,18 @@ pub(crate) mod thread {
     }
 
     std::thread_local! {
-        // The model's threads that are inside `inline`, which both tools run on one.
+        // The model's threads that are inside `inline`. Both tools run them on one thread.
         static INLINE: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
     }
-    /// An execution begins.
+    /// Resets the list at the beginning of an execution.
     pub(crate) fn clear() {
         INLINE.with_borrow_mut(Vec::clear);
     }
 
-    /// Runs `f` with every thread that it starts run to its end where it is started, so that the two are
-    /// not interleaved: for what comes before the race, and for spawns that a model is not about. Other
-    /// threads of the model start theirs as ever.
+    /// Runs `f`, and each thread that it starts to its end where it starts it, so that the two do not interleave.
+    ///
+    /// For the set-up before the race, and for spawns that a model is not about. Other threads of the model start
+    /// theirs as usual.
     pub(crate) fn inline<R>(f: impl FnOnce() -> R) -> R {
         let me = super::me();
         INLINE.with_borrow_mut(|inline| inline.push(me));

@@ -1,4 +1,4 @@
-//! The real thing: parking_lot's locks and the operating system's threads.
+//! The native facade: parking_lot's locks and the operating system's threads.
 
 use super::orderings::{FLAG, GUESS, WORD_CHANGE};
 pub(crate) use parking_lot::{Condvar, MutexGuard};
@@ -45,7 +45,7 @@ impl<T> Mutex<T> {
 const LOOKS: u32 = 24;
 const SPINS_PER_LOOK: u32 = 64;
 
-/// Whether a model has failed and unwinds: nothing that is dropped then may take another step.
+/// Returns whether a model has failed and unwinds. A drop may take no step then.
 #[inline]
 pub(crate) const fn has_failed() -> bool {
     false
@@ -68,7 +68,7 @@ impl Flag {
     }
 }
 
-/// A number that is changed without a lock, by read-modify-writes alone.
+/// A number that changes without a lock, by read-modify-writes only.
 #[derive(Debug)]
 pub(crate) struct Word(std::sync::atomic::AtomicUsize);
 
@@ -76,12 +76,12 @@ impl Word {
     pub(crate) const fn new(value: usize) -> Self {
         Word(std::sync::atomic::AtomicUsize::new(value))
     }
-    /// What it may be: for a first try of [`exchange`](Self::exchange).
+    /// Returns a guess of the value, for the first [`exchange`](Self::exchange).
     #[inline]
     pub(crate) fn guess(&self) -> usize {
         self.0.load(GUESS)
     }
-    /// Sets it to `new` if it is `current`; else says what it is.
+    /// Changes the value from `current` to `new`. Fails with a guess of the value if it is another one.
     #[inline]
     pub(crate) fn exchange(&self, current: usize, new: usize) -> Result<usize, usize> {
         self.0.compare_exchange_weak(current, new, WORD_CHANGE, GUESS)
