@@ -1,29 +1,30 @@
 //! The memory orderings of the library's lock-free words, for the native and the modelled facade alike.
 //!
-//! Both facades read these constants, so loom checks the orderings that ship. An ordering says nothing about
-//! the order in which the threads change a word: each word is changed by read-modify-writes alone, and all of
-//! them are in one order in any case. It says which *other* memory a thread sees after its own change. The
-//! modelled words hold that against loom's causality at each change (`published.rs`), and a planted fault of
-//! `models/faults.toml` weakens each constant.
+//! Both facades read these constants, so loom checks the orderings that ship. Each word changes by read-modify-writes
+//! only, and the changes of one word are in one order, whatever the ordering. The ordering determines which *other*
+//! memory a thread sees after its change. At each change the modelled words assert that by loom's causality
+//! (`published.rs`). Planted faults of `models/faults.toml` weaken each constant that could be weaker.
 //!
-//! loom cannot see two things. The models read a word by a read-modify-write, because a load can end loom's search
-//! early (`models/README.md`); so no model meets a read that returns an old value. Natively, a caller that
-//! decides by [`FLAGS_READ`] must bear an old value. And shuttle knows one ordering only: the strongest.
+//! The models cannot see everything:
+//! - They read a word by a read-modify-write, because a load can end loom's search early (`models/README.md`). So
+//!   no model meets a read of an old value. A caller that decides by [`FLAGS_READ`] must bear one.
+//! - shuttle treats each ordering as the strongest.
+//! - The slot of a waker (`atomic-waker`), locks, parking and reference counts have the orderings of their crates.
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed};
 
 /// Each change of a [`Flags`](super::Flags) word.
 ///
-/// A change happens before each later one: the target's call sees what a thread wrote before it woke the
-/// executor, and a run sees what the run before it wrote.
+/// A change happens before each later one. So the target's call sees what a thread wrote before it woke the executor,
+/// and a run sees what the run before it wrote.
 pub(super) const FLAGS_UPDATE: Ordering = AcqRel;
 
-/// A read of a [`Flags`](super::Flags) word: each change that it sees happens before it.
+/// A read of a [`Flags`](super::Flags) word. Each change that it sees happens before it.
 pub(super) const FLAGS_READ: Ordering = Acquire;
 
 /// Each successful change of a [`Word`](super::Word).
 ///
-/// A change happens before each later one: a holder sees what every owner wrote that has left by the word, and an
+/// A change happens before each later one. So a holder sees what the owners wrote that have left by the word, and an
 /// owner that enters sees what the last holder wrote.
 pub(super) const WORD_CHANGE: Ordering = AcqRel;
 
@@ -34,6 +35,6 @@ pub(super) const GUESS: Ordering = Relaxed;
 
 /// Both ends of a [`Flag`](super::Flag).
 ///
-/// A thread that sees the flag touches nothing that the other thread wrote; one that does not see it takes the
-/// lock and looks again. No ordering is weaker.
+/// A thread that sees the flag touches no memory of the other thread's. One that does not see it takes the
+/// lock and looks again. There is no weaker ordering.
 pub(super) const FLAG: Ordering = Relaxed;

@@ -1,9 +1,9 @@
-//! What a change of a lock-free word publishes, as a memory cell that loom watches.
+//! Memory cells that show loom what a change of a lock-free word publishes.
 //!
 //! Each change writes a cell of its own before the change, and reads the cell of the last change after it. loom
 //! fails the execution where the write does not happen before the read. So a model fails when an ordering
 //! (`orderings.rs`) is too weak for what the word promises, even if all the model's other data is behind locks.
-//! The cells are no steps: they add no interleaving. Under shuttle, which knows no orderings, they do nothing.
+//! The cells are no steps: they add no interleaving. shuttle knows no orderings, so the cells are empty there.
 
 use std::sync::{Mutex, PoisonError};
 
