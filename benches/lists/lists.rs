@@ -50,7 +50,7 @@ struct Node {
 intrusive_adapter!(InPlace = UnsafeRef<Node>: Node { link => LinkedListLink });
 intrusive_adapter!(Counted = Rc<Node>: Node { link => LinkedListLink });
 
-/// A list of `n` elements, of which one is moved to the front.
+/// A list of elements. The slab of a new list gives the `nth` element the `nth` key.
 trait Lists {
     fn move_to_front(&mut self, nth: usize);
 }
@@ -58,25 +58,22 @@ trait Lists {
 struct SlabList {
     slab: Slab<Element>,
     list: List<Measured>,
-    keys: Vec<Key>,
 }
 
 impl SlabList {
     fn new(n: usize) -> Self {
         let (mut slab, mut list) = (Slab::with_capacity(n), List::new());
-        let insert = |_| {
+        for _ in 0..n {
             let key = Key::new(slab.insert(Element::default()));
             list.push_back(&mut slab, key);
-            key
-        };
-        let keys = (0..n).map(insert).collect();
-        SlabList { slab, list, keys }
+        }
+        SlabList { slab, list }
     }
 }
 
 impl Lists for SlabList {
     fn move_to_front(&mut self, nth: usize) {
-        let key = self.keys[nth];
+        let key = Key::new(nth);
         self.list.remove(&mut self.slab, key);
         self.list.push_front(&mut self.slab, key);
     }
@@ -111,25 +108,23 @@ impl Lists for Pointers {
 struct PointersByKey {
     list: LinkedList<Counted>,
     slab: Slab<Rc<Node>>,
-    keys: Vec<Key>,
 }
 
 impl PointersByKey {
     fn new(n: usize) -> Self {
         let (mut slab, mut list) = (Slab::with_capacity(n), LinkedList::new(Counted::new()));
-        let insert = |_| {
+        for _ in 0..n {
             let node = Rc::new(Node::default());
             list.push_back(node.clone());
-            Key::new(slab.insert(node))
-        };
-        let keys = (0..n).map(insert).collect();
-        PointersByKey { list, slab, keys }
+            slab.insert(node);
+        }
+        PointersByKey { list, slab }
     }
 }
 
 impl Lists for PointersByKey {
     fn move_to_front(&mut self, nth: usize) {
-        let node = Rc::as_ptr(&self.slab[self.keys[nth].index()]);
+        let node = Rc::as_ptr(&self.slab[Key::new(nth).index()]);
         // SAFETY: each of the nodes is in this list.
         let node = unsafe { self.list.cursor_mut_from_ptr(node) }.remove();
         self.list.push_front(node.expect("the cursor is at the element"));
