@@ -98,7 +98,7 @@ pub fn status(erratum: Erratum) -> Status {
             shown("PROP-WORK-CONSERVING", &[E20], world.but(|config| config.max_per_app = 1))
         }
         E21 => Status::Holds {
-            property: "deadlock",
+            property: "freedom from deadlock",
             why: "the pseudocode loses no wake-up, once its deadlocks (E2, E19) are mended and max keeps its \
                   value (E1); the code must keep this property",
         },
