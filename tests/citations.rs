@@ -87,7 +87,7 @@ fn promised() -> BTreeSet<String> {
 
 /// Returns the names that tests must cite, and code may.
 fn shown() -> BTreeSet<String> {
-    let states = interlock::properties::PROPERTIES.iter().map(|property| property.name);
+    let states = interlock::properties::INVARIANTS.iter().map(|property| property.name);
     let steps = interlock::properties::STEP_PROPERTIES.iter().map(|property| property.name);
     let ends = interlock::properties::LIVENESS.iter().map(|property| property.name);
     states.chain(steps).chain(ends).map(str::to_owned).collect()

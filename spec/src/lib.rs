@@ -58,6 +58,7 @@
 pub mod action;
 pub mod capacity;
 mod chart;
+pub mod check;
 pub mod checker;
 pub mod checkout;
 pub mod cleaner;

@@ -3,11 +3,13 @@
 #[cfg(feature = "explore")]
 mod explorer;
 
+use cabrank_spec::check::Promises;
 use cabrank_spec::configurations::{self, Named};
 use cabrank_spec::errata::{self, Status};
 use cabrank_spec::exploration;
 use cabrank_spec::interlock;
 use cabrank_spec::interlock::rules::{Defect, Rules};
+use cabrank_spec::interlock::script::World;
 use cabrank_spec::invariants::INVARIANTS;
 use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
 use cabrank_spec::resource_pool::{self, machine::Config};
@@ -154,7 +156,7 @@ fn list_interlock(out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  {:27} {:42} {}", defect.name(), format!("breaks {breaks}"), defect.is())?;
     }
     writeln!(out, "\nThe load interlock: properties")?;
-    for (name, says) in interlock::properties::all() {
+    for (name, says) in World::promises() {
         writeln!(out, "  {name:24} {says}")?;
     }
     writeln!(out, "\nThe load interlock: scenarios")?;
@@ -172,7 +174,7 @@ fn list_resource_pools(out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  {name:27} {breaks:32} {}", defect.is())?;
     }
     writeln!(out, "\nThe resource pool: invariants and properties")?;
-    for (name, says) in resource_pool::story::promises() {
+    for (name, says) in Config::promises() {
         writeln!(out, "  {name:34} {says}")?;
     }
     writeln!(out, "\nThe resource pool: configurations")?;
@@ -210,25 +212,20 @@ fn check_resource_pools(
     which: impl Fn(&Config) -> bool,
 ) -> io::Result<ExitCode> {
     let configs = resource_pool::configurations::all().into_iter().filter(which);
-    let explored = configs.map(|config| {
-        let found = resource_pool::exploration::check(&config);
-        let found = found.map(|found| (found.states, found.steps, found.depth, String::new()));
-        (config.name, found.map_err(|broken| resource_pool::story::tell(&config, &broken)))
-    });
-    print(out, explored)
+    print(out, configs.map(|config| outcome(config.name, &config)))
 }
 
 fn check_interlock(out: &mut impl Write, which: impl Fn(&str) -> bool) -> io::Result<ExitCode> {
     let scenarios = interlock::scenarios::all().into_iter().filter(|s| which(s.name));
-    let explored = scenarios.map(|scenario| {
-        let world = scenario.world(Rules::AS_MENDED);
-        let found = interlock::exploration::check(&world).map(|found| {
-            let ends = found.ends.into_iter().collect::<Vec<_>>().join(" | ");
-            (found.states, found.steps, found.depth, ends)
-        });
-        (scenario.name, found.map_err(|broken| interlock::story::tell(&world, &broken)))
+    print(out, scenarios.map(|s| outcome(s.name, &s.world(Rules::AS_MENDED))))
+}
+
+fn outcome<M: Promises>(name: &'static str, machine: &M) -> Outcome {
+    let found = cabrank_spec::check::check(machine).map(|found| {
+        let ends = found.ends.into_iter().collect::<Vec<_>>().join(" | ");
+        (found.states, found.steps, found.depth, ends)
     });
-    print(out, explored)
+    (name, found.map_err(|broken| machine.tell(&broken)))
 }
 
 fn check(out: &mut impl Write, which: impl Fn(&Named) -> bool) -> io::Result<ExitCode> {

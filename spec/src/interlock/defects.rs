@@ -1,11 +1,11 @@
-//! What each defect of the original breaks, and where: everything as mended, but for that one.
+//! The property that each defect of Rails breaks, and the scenario that shows it: everything is as mended, except that
+//! defect.
 
-use crate::interlock::exploration::counterexample;
+use crate::check::defect_story;
 use crate::interlock::rules::{Defect, Rules};
 use crate::interlock::scenarios::{Scenario, named};
-use crate::interlock::story::tell;
 
-/// What does not hold, and in which scenario.
+/// Returns the broken property and the scenario.
 pub fn shown(defect: Defect) -> (&'static str, Scenario) {
     let (breaks, scenario) = match defect {
         Defect::PermitErased => ("INV-ILK-SEES-ONE-WORLD", "load-in-permit"),
@@ -14,23 +14,15 @@ pub fn shown(defect: Defect) -> (&'static str, Scenario) {
         Defect::ChildBehindUnload => ("deadlock", "permit-x-unload-x-child"),
         Defect::LeakedShare => ("deadlock", "dies-with-a-share"),
     };
-    (breaks, named(scenario).expect("it is in the list"))
+    (breaks, named(scenario).expect("the scenario is in the list"))
 }
 
-/// The story of a defect: the rule as in the original and as mended, and the shortest way to what goes
-/// wrong.
+/// Returns the story of a defect: the rule as in Rails and as mended, and the shortest way to the failure.
 pub fn story(defect: Defect) -> String {
     let (breaks, scenario) = shown(defect);
-    let world = scenario.world(Rules::AS_MENDED.but(defect));
-    let told = match counterexample(&world, breaks) {
-        Some(counterexample) => tell(&world, &counterexample),
-        None => format!("{breaks} holds: no story to tell.\n"),
-    };
-    format!(
-        "{}\nAs in Rails 8.0.0: {}.\nAs mended:         {}.\n\nEverything is as mended but for {}.\n{told}",
-        defect.name(),
-        defect.is(),
-        defect.instead(),
-        defect.name(),
-    )
+    let rules = [
+        format!("As in Rails 8.0.0: {}", defect.is()),
+        format!("As mended:         {}", defect.instead()),
+    ];
+    defect_story(&scenario.world(Rules::AS_MENDED.but(defect)), &defect.name(), breaks, rules)
 }

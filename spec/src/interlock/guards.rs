@@ -1,4 +1,4 @@
-//! The guards, by the names that the table of transitions gives them; and who waits for whom.
+//! The guards, by their names in the table of transitions, and the wait-for relation.
 
 use crate::interlock::rules::Defect::ChildBehindUnload;
 use crate::interlock::rules::Planted::*;
@@ -6,13 +6,13 @@ use crate::interlock::script::{Op, World};
 use crate::interlock::state::{Accepts, Interlock, OwnerId, Purpose, Sleep};
 
 impl Interlock {
-    /// X: the owner may hold the lock for this purpose. Nobody else holds it or has shares, and whoever
-    /// gave up its shares lets this purpose in.
+    /// Returns guard X: the owner may hold the lock for this purpose. No other owner holds or has shares, and every
+    /// other entry accepts the purpose.
     pub fn x(&self, o: OwnerId, p: Purpose) -> bool {
         self.x_blockers(o, p).next().is_none()
     }
 
-    /// Who stands in X's way.
+    /// Returns the owners that make X false.
     pub fn x_blockers(&self, o: OwnerId, p: Purpose) -> impl Iterator<Item = OwnerId> {
         let blocks = move |&q: &OwnerId| {
             let other = &self.owners[q];
@@ -24,12 +24,12 @@ impl Interlock {
         self.others(o).map(|(q, _)| q).filter(blocks)
     }
 
-    /// N: a newcomer may enter. Nobody holds the lock, and no request waits that came before.
+    /// Returns guard N: a newcomer may enter. No owner holds the lock, and no earlier request waits.
     pub fn n(&self, o: OwnerId) -> bool {
         self.n_blockers(o).next().is_none()
     }
 
-    /// Who stands in N's way.
+    /// Returns the owners that make N false.
     fn n_blockers(&self, o: OwnerId) -> impl Iterator<Item = OwnerId> {
         let blocks = move |&q: &OwnerId| {
             let entry = self.owners[q].entry;
@@ -40,12 +40,12 @@ impl Interlock {
         self.others(o).map(|(q, _)| q).filter(blocks)
     }
 
-    /// C: who is in an execution already, or is the child of one, may go on. Nobody else holds the lock.
+    /// Returns guard C: an owner in an execution, or a child of one, may go on. No other owner holds the lock.
     pub fn c(&self, o: OwnerId) -> bool {
         self.other_holder(o).is_none() || self.planted(CWithoutHolder)
     }
 
-    /// E: somebody waits for one of these, and everybody else lets it in.
+    /// Returns guard E: an owner waits for one of these purposes, and every other entry accepts it.
     pub fn e(&self, after: Accepts) -> bool {
         (0..self.owners.len()).any(|w| self.is_eligible(w, after))
     }
@@ -58,8 +58,8 @@ impl Interlock {
             && (self.planted(EWithoutOthers) || entries.all(|e| e.accepts.includes(p.into())))
     }
 
-    /// Whether the owner may enter: it has shares or the lock already, or it is inside a permit block, or
-    /// it is a child, or it is a newcomer.
+    /// Returns whether the owner may enter. An owner with shares or the lock may; an owner inside a permit block, or a
+    /// child, needs C; a newcomer needs N.
     pub fn may_enter(&self, o: OwnerId) -> bool {
         let owner = &self.owners[o];
         if owner.shares > 0 || self.holds(o) {
@@ -71,14 +71,14 @@ impl Interlock {
         }
     }
 
-    /// Whether rule C is its rule to enter.
+    /// Returns whether the owner needs only C to enter.
     fn goes_on(&self, o: OwnerId) -> bool {
         self.owners[o].entry.is_some()
             || !self.original(ChildBehindUnload) && self.has_live_ancestor(o)
     }
 
-    /// Whom the owner waits for, as far as the interlock knows: each of them must move before it can. Who
-    /// runs waits for nobody.
+    /// Returns the owners for which this owner waits, as far as the interlock knows. Each of them must move before it
+    /// can. A running owner does not wait.
     pub fn waits_for(&self, world: &World, o: OwnerId) -> Vec<OwnerId> {
         let owner = &self.owners[o];
         let holder = || self.other_holder(o).into_iter();
@@ -104,11 +104,10 @@ impl Interlock {
         }
     }
 
-    /// Whether the owner waits for itself: through those it waits for, and those they wait for.
+    /// Returns whether the owner waits for itself, directly or through other owners.
     ///
-    /// Everybody waits for all of its blockers, so a circle is a deadlock, and without one there
-    /// is none. A circle is closed by somebody's beginning to wait, never by somebody's ceasing to: to
-    /// look then is enough.
+    /// An owner waits for all of its blockers, so each cycle is a deadlock, and each deadlock contains a cycle. Only an
+    /// owner that begins to wait can close a cycle, so a check at that moment is enough.
     pub fn waits_for_itself(&self, world: &World, o: OwnerId) -> bool {
         let mut seen = vec![false; self.owners.len()];
         let mut next = self.waits_for(world, o);
@@ -123,23 +122,23 @@ impl Interlock {
         false
     }
 
-    /// The same, seen less well: nobody who exists can move.
+    /// A weaker check, for a planted fault: no existing owner can move.
     pub(crate) fn all_are_blocked(&self, world: &World) -> bool {
         let exists = |&o: &OwnerId| self.owners[o].started && !world.is_over(self, o);
         (0..self.owners.len()).filter(exists).all(|o| !self.waits_for(world, o).is_empty())
     }
 }
 
-/// Whom an owner lets in while it waits to upgrade.
+/// Returns the requests that an owner accepts while it waits to upgrade.
 pub(crate) fn while_waiting(p: Purpose) -> Accepts {
     match p {
         Purpose::Load => Accepts::LOAD,
         Purpose::Unload => Accepts::LOAD.and(Accepts::UNLOAD),
-        Purpose::Unnamed => Accepts::NOBODY,
+        Purpose::Unnamed => Accepts::NO_REQUEST,
     }
 }
 
-/// Whom an owner lets go first when it has released the lock.
+/// Returns the requests that go first when an owner has released the lock.
 pub fn after(p: Purpose) -> Accepts {
     while_waiting(p)
 }

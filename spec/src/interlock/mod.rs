@@ -1,81 +1,92 @@
-//! The load interlock as a pure state machine: who may run, load and unload, and when.
+//! The load interlock as a pure state machine: which owners may run, load and unload, and when.
 //!
-//! Application code *runs* with a share. Whoever wants to *load* or *unload* wants to be alone: it asks for the
-//! lock, gives up its shares, and waits until all others have given up theirs and let it in. A *permit* block
-//! is where an owner that waits for something else lets others load meanwhile. The guide *Threading and Code
-//! Execution in Rails* describes it (its section 5); Rails v8.0.0 carries it out, with five defects,
-//! PermitErased to LeakedShare ([`rules`]). Each is a switch: the machine runs *as mended*, *as in Rails*, or
-//! as mended but for one.
+//! Application code *runs* with a share. An owner that wants to *load* or *unload* must be alone. It asks for
+//! the lock, gives up its shares, and waits until every other owner has given up its shares and lets it in.
+//! Inside a *permit* block, an owner waits for something else and lets others load meanwhile.
+//!
+//! The machine runs *as mended*, *as in Rails* with all of Rails' [defects](rules::Defect), or as mended with
+//! one of them.
 //!
 //! # The state
-//! One lock, no clock, no thread: an [`Interlock`](state::Interlock) is a value. Each owner has `shares`; a
-//! stack of `frames`, one for each wait and each permit block that it is in, which keeps what is put back
-//! afterwards; and an `entry`, which says whom it lets in meanwhile. What it is doing follows from these:
+//! There is one lock, no clock and no thread: an [`Interlock`](state::Interlock) is a value. Each owner has:
 //!
-//! | mode | it has |
+//! * `shares`;
+//! * a stack of `frames`, one for each wait and each permit block that it is in. A frame keeps what the owner
+//!   gets back at the end;
+//! * an `entry`, which lists the requests that the owner lets in meanwhile.
+//!
+//! The owner's mode follows from these:
+//!
+//! | mode | the owner has |
 //! |---|---|
-//! | Out | nothing |
+//! | Out | no share and no frame |
 //! | Running n | n shares |
-//! | Waiting p | given up its shares, and asks for the lock |
-//! | Holding p d | the lock, d times over |
+//! | Waiting p | given up its shares and requested the lock for purpose p |
+//! | Holding p d | acquired the lock d times |
 //! | Yielded | given up its shares in a permit block |
-//! | Draining | released the lock, and lets others of its kind go first: who load in turn resume together |
-//! | Resuming | given up waiting, and needs its shares back |
+//! | Draining | released the lock; requests that it accepts go first, so that owners that load in turn resume together |
+//! | Resuming | given up its wait; it needs its shares back |
 //!
 //! # The guards
-//! * X(o, p): nobody else holds or has shares, and all other entries let p in.
-//! * N(o): nobody holds, and all other entries let newcomers in.
-//! * C(o): nobody else holds.
-//! * E(after): somebody waits for one of these, and all others let it in.
+//! * X(o, p): no other owner holds or has shares, and every other entry accepts p.
+//! * N(o): no owner holds, and every other entry accepts newcomers.
+//! * C(o): no other owner holds.
+//! * E(after): an owner waits for one of these purposes, and every other entry accepts it.
 //!
-//! They are functions of these names in [`guards`], and the rows of the table are those of [`transitions`].
+//! The functions of these names are in [`guards`]. The rows of the table of transitions are in [`transitions`].
 //!
-//! # Whom an owner lets in
+//! # Which requests an owner accepts
 //!
 //! | while it | loads | unloads | newcomers |
 //! |---|---|---|---|
-//! | waits to load, having had shares | yes | | |
-//! | waits to unload, having had shares | yes | yes | |
-//! | waits without having had shares | yes | yes | |
+//! | waits to load, and had shares | yes | | |
+//! | waits to unload, and had shares | yes | yes | |
+//! | waits, and had no shares | yes | yes | |
 //! | permits | yes | | yes |
 //! | drains after a load | yes | | |
 //! | drains after an unload | yes | yes | |
 //!
-//! and never a load or an unload that an outer permit block keeps out. A child of a live execution is no
-//! newcomer: it waits for the holder only.
+//! An owner never accepts a load or an unload that an outer permit block of its own keeps out. A child of a live
+//! execution is no newcomer: it waits for the holder only.
 //!
-//! # Who is told what
-//! * A request, an entry or a told wait that closes a circle: `Deadlock`. Everybody waits for all that is in
-//!   its way, so a circle is a deadlock and nothing else is one; and it is closed by somebody's beginning to
-//!   wait ([`waits_for_itself`](state::Interlock::waits_for_itself)). A test looks at what would follow each time.
-//! * Whoever holds the lock and waits for a child, and says so: `Holding`. The child might have a permit block
-//!   to end, and that cannot be refused. So a holder waits for nothing, and C comes.
-//! * A child that asks for an unload while an ancestor is in an execution: `Child`.
-//! * An unload inside a load: `InsideLoad`. A load lets permit blocks be, which an unload must not.
+//! # Refusals
+//! * `Deadlock`: a request, an entry or a declared wait that would close a cycle. Each owner waits for every owner
+//!   in its way, so each cycle is a deadlock, and each deadlock is a cycle. A cycle is closed when an owner begins to
+//!   wait ([`waits_for_itself`](state::Interlock::waits_for_itself)). For each such refusal, a test explores what
+//!   would have followed.
+//! * `Holding`: an owner that holds the lock declares a wait for a child. The child might have to end a permit
+//!   block, which cannot be refused. So a holder never waits, and C eventually becomes true.
+//! * `Child`: a child requests an unload while an ancestor is in an execution.
+//! * `InsideLoad`: an unload inside a load. Permit blocks may be open during a load, but not during an unload.
 //!
-//! Who waits and says so to nobody (`Join`), in a permit block or not, is not known to wait: a circle through
-//! it is not seen, and only a time limit ends it (`untold-through-a-permit`).
+//! The interlock does not know of an undeclared wait (`Join`), inside a permit block or outside. It cannot see
+//! a cycle through such a wait; only a time limit ends it (scenario `undeclared-through-a-permit`).
 //!
 //! # Checking it
-//! Owners run small programs ([`script`]); [`scenarios`] are who meets whom; [`properties`] has what holds in
-//! every state (INV-ILK-ONE-HOLDER to INV-ILK-ENTRY), in every step (PROP-ILK-USE-UNDER-SHARE,
-//! PROP-ILK-NO-LOST-WAKE-UP and others) and in the end; [`exploration`] looks at
-//! every interleaving. Beside the scenarios any three of [`programs`](scenarios::programs) meet, and any child
-//! with any parent. [`defects`] has each defect's counterexample, and [`story`] tells it.
+//! Owners run small programs ([`script`]), and [`scenarios`] combine them. [`properties`] lists what holds in
+//! every state (INV-ILK-…), and in every step and in the end (PROP-ILK-…). [`check`](crate::check) visits every
+//! interleaving. Beside the scenarios, tests explore any three of [`programs`](scenarios::programs), and any
+//! child with any parent. [`defects`] finds each defect's counterexample, and [`story`] writes it down.
 //!
 //! # What is not promised
-//! Of whoever wants to enter, and of whoever wants to end a permit block, nothing is promised while others load
-//! or unload for ever: there is no queue. Weak fairness does not help them, for their guard comes and
-//! goes. Nor is anything promised of a request beside an endless stream of loads by owners that are in no
-//! execution. `tests/interlock.rs` shows all three. The library has queues, and promises all three:
-//! whoever ends a permit block has its turn between two holders, and newcomers and owners that are in no
-//! execution have theirs in the order in which they came. A request that stands in that line is
-//! made, in this machine's terms, when those before it have entered.
+//! The machine has no queue. While others load or unload for ever, three kinds of owners may starve:
 //!
-//! What an owner goes through is drawn in [`diagrams`](crate::diagrams).
+//! * a newcomer;
+//! * an owner that wants to end a permit block. Its guard comes and goes, so weak fairness does not help;
+//! * a request beside an endless stream of loads by owners outside any execution.
+//!
+//! `tests/interlock.rs` shows all three. The library has queues, and none of these starve there: the end of a permit
+//! block has its turn between two holders, and newcomers and owners outside executions are served in the
+//! order of their arrival. In this machine's terms, a request in that queue is made once the newcomers before it
+//! have entered.
+//!
+//! [`diagrams`](crate::diagrams) draws the life of an owner.
+//!
+//! # Origin
+//! Section 5 of the guide *Threading and Code Execution in Rails* describes this interlock. Rails v8.0.0 implements
+//! it, with the five defects in [`rules`].
 
 pub mod defects;
-pub mod exploration;
 pub mod guards;
 pub mod properties;
 pub mod rules;

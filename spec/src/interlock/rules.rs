@@ -1,64 +1,63 @@
-//! The defects of the original, and which of them a machine has.
+//! The defects of Rails v8.0.0, and the faults that the tests plant.
 //!
-//! The original is Rails v8.0.0, where the whole interlock still exists. A machine made with
-//! [`Rules::AS_MENDED`] has none of its defects; [`Rules::AS_IN_RAILS`] has all; and
-//! `Rules::AS_MENDED.but(ChildBehindUnload)` has one, which isolates what its mend is good for. In the machine's
-//! source each rule is a visible switch: `if self.original(ChildBehindUnload)`.
+//! A machine with [`Rules::AS_MENDED`] has none of these defects, and one with [`Rules::AS_IN_RAILS`] has all.
+//! `Rules::AS_MENDED.but(ChildBehindUnload)` has one of them, which isolates the effect of its mend. In the
+//! machine's source each rule is a visible switch: `if self.original(ChildBehindUnload)`.
 //!
-//! A [`Planted`] fault is nobody's rule. It is there to see that somebody would notice.
+//! A [`Planted`] fault belongs to no implementation. Tests plant it to show that a property or a scenario detects it.
 
 use crate::switches::{self, slug, switches};
 
 switches! {
-    /// A defect of the original, by its number.
+    /// A defect of Rails' interlock.
     Defect:
     PermitErased "a permit or a contended request inside a permit block, where no share is held, erases what the block permits"
-       "every wait and every permit has a frame of its own, share or no share, and puts back what it found";
-    StarvedRequest "a request of an owner without a share is published nowhere, so that newcomers overtake it for ever"
-       "it is published, keeps newcomers out, and lets every other request pass";
+       "every wait and every permit has a frame of its own, with or without a share, and restores what it found";
+    StarvedRequest "a request of an owner without a share publishes no entry, so newcomers overtake it for ever"
+       "it publishes an entry, which keeps newcomers out and accepts every other request";
     UpgradeDeadlock "requests that wait for each other, or for a child that waits for them, wait for ever"
-       "who would close such a circle is told so, and a child that wants to reload is refused";
-    ChildBehindUnload "a child waits behind an unload that waits for its parent, who waits for the child"
-       "the child of a live execution waits for nobody but the holder";
-    LeakedShare "what an owner that died had stays taken for ever"
-       "it can be given back";
+       "the request that would close such a cycle is refused, and so is a child that wants to reload";
+    ChildBehindUnload "a child waits behind an unload that waits for its parent, and the parent waits for the child"
+       "the child of a live execution waits for the holder only";
+    LeakedShare "the shares of an owner that died stay taken for ever"
+       "they can be given back";
 }
 
 switches! {
-    /// A fault that a scenario must notice.
+    /// A fault that a scenario must detect.
     Planted:
-    XWithoutHolder "X does not look at the holder" "at most one holds the lock";
-    XWithoutShares "X does not look at shares" "whoever holds the lock is alone";
-    XWithoutEntries "X does not look at entries" "a wait or a permit block says who may enter meanwhile";
-    NWithoutHolder "N does not look at the holder" "who enters waits for the holder";
-    NWithoutEntries "N does not look at entries" "who enters waits for requests that came before";
-    CWithoutHolder "C does not look at the holder" "who resumes waits for the holder";
-    ENever "E is never true" "who releases the lock lets the others of its kind go first";
-    EWithoutOthers "E does not ask whether the others accept" "who lets others go first waits only for those who can";
-    PermitAcceptsUnload "a permit block lets an unload in" "only loads";
-    LoadAcceptsUnload "a waiting load lets an unload in" "loads come first";
-    UnloadRefusesLoad "a waiting unload lets no load in" "loads come first";
-    UnloadRefusesUnload "a waiting unload lets no other in" "unloads take turns";
-    PendingRefuses "a request without a share lets nobody pass" "it has nothing to lose, and lets all requests pass";
-    FrameWidens "a wait inside a permit block lets in what the block does not" "never more than the block";
-    FrameLosesShares "the shares are not given back after a wait" "as many as before";
-    WaitKeepsShares "who waits for the lock keeps its shares" "it gives them up";
-    ReleaseAtOnce "the first release frees the lock" "the outermost does";
-    NoSecondLook "who waited for an unload does not ask whether somebody has reloaded meanwhile" "it asks";
-    GivesUpAtOnce "who gives up takes its shares back under the holder's feet" "it waits for the holder";
-    UnloadInsideLoad "an unload inside a load is granted" "it is refused: a load tells others less than an unload must";
-    ChildUnloads "the child of a live execution may ask for an unload" "it is refused";
-    DrainingIsNotLive "an owner that drains is no live ancestor" "whoever is in an execution is";
-    AllBlockedAtRequest "a deadlock is seen only when a request leaves nobody at all who is not blocked" "every circle is seen by whoever closes it";
-    NobodyIsTold "nobody is told that it would wait for itself" "it is refused";
-    HolderWaits "who holds the lock may wait for a child" "it is refused";
-    WaitWakesNobody "who gives up its shares to wait wakes nobody" "it does";
-    LeaveWakesNobody "who leaves wakes nobody" "it does";
-    ReleaseWakesNobody "who releases the lock wakes nobody" "it does";
-    DrainedWakesNobody "who has let others go first wakes nobody afterwards" "it does";
-    PermitWakesNobody "who permits loads wakes nobody" "it does";
-    GivingUpWakesNobody "who gives up wakes nobody" "it does";
-    ForfeitWakesNobody "what a dead owner had is given back silently" "it wakes";
+    XWithoutHolder "X ignores the holder" "at most one owner holds the lock";
+    XWithoutShares "X ignores shares" "the owner that holds the lock is alone";
+    XWithoutEntries "X ignores entries" "a wait or a permit block limits the requests that may enter meanwhile";
+    NWithoutHolder "N ignores the holder" "a newcomer waits for the holder";
+    NWithoutEntries "N ignores entries" "a newcomer waits for earlier requests";
+    CWithoutHolder "C ignores the holder" "an owner that resumes waits for the holder";
+    ENever "E is never true" "the owner that releases the lock lets the others of its kind go first";
+    EWithoutOthers "E ignores whether the others accept the request" "a draining owner waits only for requests that can go";
+    PermitAcceptsUnload "a permit block accepts unloads" "it accepts loads only";
+    LoadAcceptsUnload "a waiting load accepts unloads" "loads come first";
+    UnloadRefusesLoad "a waiting unload accepts no load" "loads come first";
+    UnloadRefusesUnload "a waiting unload accepts no other unload" "unloads take turns";
+    PendingRefuses "a request without a share accepts no other request" "it has no share to lose, and accepts all requests";
+    FrameWidens "a wait inside a permit block accepts what the block does not" "never more than the block";
+    FrameLosesShares "the shares are not given back after a wait" "the owner gets back as many as before";
+    WaitKeepsShares "an owner that waits for the lock keeps its shares" "it gives them up";
+    ReleaseAtOnce "the first release frees the lock" "the outermost release frees it";
+    NoSecondLook "an owner that waited for an unload does not check whether another has reloaded meanwhile" "it checks";
+    GivesUpAtOnce "an owner that gives up takes its shares back beside the holder" "it waits for the holder";
+    UnloadInsideLoad "an unload inside a load is granted" "it is refused: permit blocks may be open during a load, and not during an unload";
+    ChildUnloads "the child of a live execution may request an unload" "it is refused";
+    DrainingIsNotLive "a draining owner is no live ancestor" "every owner in an execution is";
+    AllBlockedAtRequest "a deadlock is seen only when a request leaves every owner blocked" "the owner that closes a cycle sees it";
+    DeadlockUnreported "a request that would wait for itself waits" "it is refused";
+    HolderWaits "an owner that holds the lock may wait for a child" "it is refused";
+    WaitWithoutWake "an owner that gives up its shares to wait does not wake the others" "it wakes them";
+    LeaveWithoutWake "an owner that leaves does not wake the others" "it wakes them";
+    ReleaseWithoutWake "an owner that releases the lock does not wake the others" "it wakes them";
+    DrainedWithoutWake "an owner that has drained does not wake the others" "it wakes them";
+    PermitWithoutWake "an owner that permits loads does not wake the others" "it wakes them";
+    GivingUpWithoutWake "an owner that gives up does not wake the others" "it wakes them";
+    ForfeitWithoutWake "giving back what a dead owner had does not wake the others" "it wakes them";
 }
 
 impl Defect {
@@ -72,10 +71,10 @@ impl Defect {
     }
 }
 
-/// What a machine does otherwise than as mended.
+/// How a machine differs from the mended one.
 pub type Rules = switches::Rules<Defect, Planted>;
 
 impl Rules {
-    /// The original.
+    /// Rails, with all of its defects.
     pub const AS_IN_RAILS: Rules = Rules::ORIGINAL;
 }

@@ -1,70 +1,72 @@
-//! What owners do: each runs a small program. With the interlock it makes a machine that can be explored.
+//! The owners' small programs. Programs and interlock together are a machine that can be explored.
 
-use crate::checker::Machine;
+use crate::check::{Invariant, Liveness, Promises, StepProperty};
+use crate::checker::{Counterexample, Machine};
 use crate::interlock::guards::after;
 use crate::interlock::rules::Defect::LeakedShare;
 use crate::interlock::rules::Planted::GivesUpAtOnce;
 use crate::interlock::rules::Rules;
 use crate::interlock::state::{Event, Interlock, Mode, Owner, OwnerId, Purpose, Refusal, Sleep};
+use crate::interlock::{properties, story};
 use std::collections::BTreeSet;
 
 /// One statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// An execution begins.
+    /// Begins an execution.
     Enter,
-    /// And ends.
+    /// Ends an execution.
     Leave,
-    /// Asks for the lock, and waits for it.
+    /// Requests the lock and waits for it.
     Acquire(Purpose),
-    /// The same, without wanting to wait.
+    /// Requests the lock without waiting.
     Try(Purpose),
-    /// The same, and waits only for a while.
+    /// Requests the lock and waits for it until a time limit.
     AcquireFor(Purpose),
-    /// Unloads, and loads again.
+    /// Unloads and loads again.
     Unload,
-    /// The lock is released, and others of the kind go first.
+    /// Releases the lock; other requests of the kind go first.
     Release,
-    /// The same, and others go first only for a while.
+    /// Releases the lock; other requests of the kind go first, until a time limit.
     ReleaseFor,
-    /// The lock is released, and nobody goes first: its holder was dropped, or had no share before.
+    /// Releases the lock without draining: its holder was dropped, or had no share before.
     Drop,
-    /// A block begins in which others may load.
+    /// Begins a block in which others may load.
     Permit,
-    /// And ends.
+    /// Ends that block.
     End,
-    /// Uses what is loaded.
+    /// Uses loaded code.
     Use,
-    /// Another owner begins its program.
+    /// Starts the program of another owner.
     Spawn(OwnerId),
-    /// Waits until another's program is over; the interlock is not told.
+    /// Waits until another's program has ended, without declaring the wait.
     Join(OwnerId),
-    /// The same, and the interlock is told.
+    /// Declares a wait and waits until another's program has ended.
     Wait(OwnerId),
-    /// The same, until all children's programs are over that have begun by now.
+    /// Declares a wait for all children that have started by now, and waits until their programs have ended.
     WaitForAll,
-    /// Waits until everybody who has this one is at it, or past it.
+    /// Waits until each owner that has this barrier has reached it.
     Barrier(u8),
-    /// Waits until another has asked for the lock, and sleeps.
+    /// Waits until another owner has requested the lock and sleeps.
     Request(OwnerId),
-    /// Dies, with all it has.
+    /// Dies, with its shares and the lock.
     Die,
-    /// The program begins again.
+    /// Restarts the program.
     Again,
 }
 
-/// An owner's program, and whose child it is.
+/// An owner's program and its parent.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// What stories call it.
+    /// Its name in stories.
     pub name: &'static str,
-    /// Whose child it is, if the interlock is told.
+    /// Its parent, if declared.
     pub parent: Option<OwnerId>,
-    /// What it does.
+    /// Its statements.
     pub ops: Vec<Op>,
 }
 
-/// Owners, their programs and the rules: what is explored.
+/// The machine that is explored: owners, their programs, and the rules.
 #[derive(Clone, Debug)]
 pub struct World {
     /// The owners.
@@ -73,58 +75,58 @@ pub struct World {
     pub rules: Rules,
 }
 
-/// What an owner does next.
+/// One owner's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// The next statement of its program.
     Next(Op),
-    /// Waiting p, and X: it holds the lock.
+    /// Waiting p, and X: the owner takes the lock.
     Granted(Purpose),
-    /// Draining, nobody holds, and not E.
+    /// Draining, C, and not E: the owner goes on.
     Drained(Purpose),
-    /// Waiting, and its time is up, or it is cancelled.
+    /// Waiting or draining: the time limit expires, or the wait is cancelled.
     GiveUp(Purpose),
-    /// Given up, and C.
+    /// Given up, and C: the owner has its shares again.
     Resumed(Purpose),
-    /// Who it waits for is over.
+    /// The programs for which it waits have ended.
     Joined,
-    /// Dead: what it had is given back.
+    /// The shares and the lock of a dead owner are given back.
     Forfeit,
 }
 
 /// A step of one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Action {
-    /// Whose.
+    /// The owner.
     pub owner: OwnerId,
-    /// Which.
+    /// The step.
     pub step: Step,
 }
 
 impl World {
-    /// The statement that an owner is at.
+    /// Returns the statement at which an owner is.
     pub fn next(&self, s: &Interlock, o: OwnerId) -> Option<Op> {
         let owner = &s.owners[o];
         let exists = owner.started && !owner.dead;
         self.scripts[o].ops.get(owner.at).copied().filter(|_| exists)
     }
-    /// Whether an owner's program is over, or it died.
+    /// Returns whether an owner's program has ended, or the owner died.
     pub fn is_over(&self, s: &Interlock, o: OwnerId) -> bool {
         s.owners[o].dead || s.owners[o].started && self.next(s, o).is_none()
     }
-    /// Whether an owner's program has an end.
+    /// Returns whether an owner's program has an end.
     pub fn ends(&self, o: OwnerId) -> bool {
         !self.scripts[o].ops.contains(&Op::Again)
     }
 
-    /// The children of an owner that have begun and are not over.
+    /// Returns the children of an owner that have started and not ended.
     fn children(&self, s: &Interlock, o: OwnerId) -> Vec<OwnerId> {
         let lives = |&c: &OwnerId| s.owners[c].started && !self.is_over(s, c);
         let its_own = |&c: &OwnerId| self.scripts[c].parent == Some(o);
         (0..self.scripts.len()).filter(its_own).filter(lives).collect()
     }
 
-    /// What an owner can do next. At most one thing, and that it gives up.
+    /// Returns the possible steps of an owner: at most one, and giving up.
     fn steps(&self, s: &Interlock, o: OwnerId) -> Vec<Step> {
         let owner = &s.owners[o];
         if owner.dead {
@@ -167,7 +169,7 @@ impl World {
         if can { vec![step] } else { vec![] }
     }
 
-    /// Whether everybody who has this barrier has come to it.
+    /// Returns whether each owner that has this barrier has reached it.
     fn all_are_at(&self, s: &Interlock, barrier: Op) -> bool {
         self.scripts.iter().zip(&s.owners).all(|(script, owner)| {
             let at = script.ops.iter().position(|op| *op == barrier);
@@ -175,7 +177,7 @@ impl World {
         })
     }
 
-    /// The statement after the one that ends what begins here.
+    /// Returns the index after the end of the block that begins at `from`.
     fn after_block(&self, o: OwnerId, from: usize) -> usize {
         let ops = &self.scripts[o].ops;
         let mut open = 0;
@@ -231,7 +233,7 @@ impl World {
             Err(why) => {
                 owner.refused = Some(why);
                 owner.at = self.after_block(o, here);
-                s.tell(Event::Refused(why));
+                s.emit(Event::Refused(why));
             }
         }
         if self.next(s, o) == Some(Op::Again) {
@@ -239,7 +241,10 @@ impl World {
         }
     }
 
-    /// Carries a statement out. Whether the program goes on, or why the statement is refused.
+    /// Carries a statement out. Returns whether the program goes on.
+    ///
+    /// # Errors
+    /// Returns the reason if the statement is refused.
     fn statement(&self, s: &mut Interlock, o: OwnerId, op: Op) -> Result<bool, Refusal> {
         match op {
             Op::Enter => s.enter(o)?,
@@ -290,7 +295,14 @@ impl Machine for World {
             ..Owner::default()
         };
         let owners = self.scripts.iter().enumerate().map(owner).collect();
-        Interlock { rules: self.rules, holder: None, depth: 0, generation: 0, owners, told: vec![] }
+        Interlock {
+            rules: self.rules,
+            holder: None,
+            depth: 0,
+            generation: 0,
+            owners,
+            events: vec![],
+        }
     }
 
     fn actions(&self, s: &Interlock) -> Vec<Action> {
@@ -300,15 +312,14 @@ impl Machine for World {
 
     fn step(&self, s: &Interlock, action: &Action) -> Interlock {
         let mut next = s.clone();
-        next.told.clear();
+        next.events.clear();
         self.apply(&mut next, action);
         next
     }
 
-    /// What was told is forgotten. Generations are compared and not counted: those that somebody still
-    /// remembers and needs are numbered anew.
+    /// Clears the events and renumbers the generations that an owner still needs: only their order matters.
     fn normal(&self, s: &mut Interlock) {
-        s.told.clear();
+        s.events.clear();
         for o in 0..s.owners.len() {
             if !s.in_execution(o) {
                 s.owners[o].sees = s.generation;
@@ -326,8 +337,33 @@ impl Machine for World {
         }
     }
 
-    /// Nobody can do anything, and somebody is not through.
+    /// Returns whether no owner can move, although a program has not ended.
     fn stuck(&self, s: &Interlock, actions: &[Action]) -> bool {
         actions.is_empty() && (0..s.owners.len()).any(|o| !self.is_over(s, o))
+    }
+}
+
+impl Promises for World {
+    const INVARIANTS: &'static [Invariant<World>] = properties::INVARIANTS;
+    const STEP_PROPERTIES: &'static [StepProperty<World>] = properties::STEP_PROPERTIES;
+    const LIVENESS: &'static [Liveness<World>] = properties::LIVENESS;
+
+    fn kind_and_class(s: &Interlock, action: &Action) -> (u8, u8) {
+        properties::kind_and_class(s, action)
+    }
+    fn tell(&self, counterexample: &Counterexample<Action>) -> String {
+        story::tell(self, counterexample)
+    }
+    /// Returns the refusals, once every program has ended.
+    fn ending(&self, s: &Interlock) -> Option<String> {
+        if !self.actions(s).is_empty() {
+            return None;
+        }
+        let refused = |(script, owner): (&Script, &Owner)| {
+            let died = owner.dead.then(|| format!("{} died", script.name));
+            owner.refused.map(|why| format!("{}: {why:?}", script.name)).or(died)
+        };
+        let refused: Vec<_> = self.scripts.iter().zip(&s.owners).filter_map(refused).collect();
+        Some(if refused.is_empty() { "all are served".into() } else { refused.join(", ") })
     }
 }

@@ -1,29 +1,29 @@
-//! The types: who shares, who waits, who holds.
+//! The state: owners, their frames and entries, and the holder of the lock.
 
 use crate::interlock::rules::{Defect, Planted, Rules};
 
-/// An owner, by its place in the scenario.
+/// An owner, by its index in the scenario.
 pub type OwnerId = usize;
 
-/// What the lock is held for.
+/// The purpose of holding the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// To load.
+    /// Load.
     Load,
-    /// To unload, and load again.
+    /// Unload, and load again.
     Unload,
-    /// For nothing that was named: the original lets its users do so (UpgradeDeadlock).
+    /// No named purpose. Rails lets its users leave the purpose out (defect `rails-upgrade-deadlock`).
     Unnamed,
 }
 
-/// Whom an owner lets in while it has no shares.
+/// The requests that an owner accepts while it has no shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Accepts(pub u8);
 
 impl Accepts {
-    /// Nobody.
-    pub const NOBODY: Accepts = Accepts(0);
-    /// Who enters.
+    /// No request.
+    pub const NO_REQUEST: Accepts = Accepts(0);
+    /// Newcomers.
     pub const SHARE: Accepts = Accepts(1);
     /// Loads.
     pub const LOAD: Accepts = Accepts(2);
@@ -32,15 +32,15 @@ impl Accepts {
     /// Requests of no named purpose.
     pub const UNNAMED: Accepts = Accepts(8);
 
-    /// These and those.
+    /// Returns the requests in either set.
     pub const fn and(self, those: Accepts) -> Accepts {
         Accepts(self.0 | those.0)
     }
-    /// Without the exclusive ones that are not among those.
+    /// Removes the exclusive requests that `those` does not contain.
     pub fn within(self, those: Accepts) -> Accepts {
         Accepts(self.0 & (those.0 | Accepts::SHARE.0))
     }
-    /// Whether all those are let in.
+    /// Returns whether all of `those` are accepted.
     pub fn includes(self, those: Accepts) -> bool {
         self.0 & those.0 == those.0
     }
@@ -56,53 +56,53 @@ impl From<Purpose> for Accepts {
     }
 }
 
-/// What an owner publishes while it has given up its shares.
+/// The entry that an owner publishes while it has given up its shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Whom it lets in.
+    /// The requests that it accepts.
     pub accepts: Accepts,
-    /// What it waits for, if it does.
+    /// The purpose that it waits for, if it waits.
     pub waits_for: Option<Purpose>,
 }
 
-/// What is put back when a wait or a permit block ends.
+/// The part of an owner that is restored when a wait or a permit block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The shares that were given up.
     pub shares: u8,
-    /// The entry that was there before.
+    /// The earlier entry.
     pub entry: Option<Entry>,
 }
 
-/// Why an owner sleeps in the interlock, other than to enter or to end a permit block.
+/// The reason why an owner sleeps in the interlock, other than entering or ending a permit block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sleep {
     /// It waits for the lock.
     For(Purpose),
-    /// It has released the lock, and lets others go first.
+    /// It has released the lock and lets others go first.
     Draining(Purpose),
-    /// It has given up waiting, and needs its shares back.
+    /// It has given up waiting and needs its shares back.
     GivenUp(Purpose),
 }
 
-/// Why a request is refused.
+/// The reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// It did not want to wait.
+    /// The owner does not want to wait.
     WouldBlock,
-    /// It would wait for itself.
+    /// The owner would wait for itself.
     Deadlock,
     /// The child of a live execution wants to unload.
     Child,
-    /// It holds the lock, and wants to wait for a child.
+    /// The owner holds the lock and wants to wait for a child.
     Holding,
     /// An unload inside a load.
     InsideLoad,
-    /// Its time was up.
+    /// The time limit expired.
     TimedOut,
 }
 
-/// What an owner is doing, as the table of transitions names it.
+/// An owner's mode, as the table of transitions names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names are the table's")]
 pub enum Mode {
@@ -118,33 +118,33 @@ pub enum Mode {
 /// One owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// Whose child it is, if the interlock was told.
+    /// Its parent, if declared.
     pub parent: Option<OwnerId>,
-    /// How many shares it has.
+    /// The number of its shares.
     pub shares: u8,
-    /// What it gave up, innermost last.
+    /// Its open waits and permit blocks, innermost last.
     pub frames: Vec<Frame>,
-    /// What it publishes.
+    /// Its published entry.
     pub entry: Option<Entry>,
-    /// Why it sleeps.
+    /// The reason why it sleeps.
     pub sleeps: Option<Sleep>,
-    /// Whose ends it waits for, if the interlock was told.
+    /// The owners whose ends it waits for, if declared.
     pub waits_on: Vec<OwnerId>,
-    /// The generation that its request was made in.
+    /// The generation at the time of its request.
     pub asked: u8,
-    /// The generation that its execution sees; for INV-ILK-SEES-ONE-WORLD only.
+    /// The generation that its execution sees. Only INV-ILK-SEES-ONE-WORLD reads it.
     pub sees: u8,
-    /// Where it is in its script.
+    /// Its place in its script.
     pub at: usize,
     /// Whether it exists yet.
     pub started: bool,
     /// Whether it died.
     pub dead: bool,
-    /// What it was refused last.
+    /// Its last refusal.
     pub refused: Option<Refusal>,
 }
 
-/// What happens in an action, to be told.
+/// An event of an action, for stories and step properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Event {
@@ -157,21 +157,21 @@ pub enum Event {
     Woke,
 }
 
-/// All of it.
+/// The whole state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Interlock {
-    /// What is as in the original.
+    /// The rules.
     pub rules: Rules,
-    /// Who holds the lock, and for what.
+    /// The holder of the lock and its purpose.
     pub holder: Option<(OwnerId, Purpose)>,
-    /// How many times over.
+    /// How often the holder has acquired the lock.
     pub depth: u8,
-    /// How many times everything was unloaded.
+    /// The number of unloads.
     pub generation: u8,
-    /// Everybody.
+    /// The owners.
     pub owners: Vec<Owner>,
-    /// What the last action did; no part of the normal form.
-    pub told: Vec<Event>,
+    /// The events of the last action. The normal form has none.
+    pub events: Vec<Event>,
 }
 
 impl Interlock {
@@ -181,23 +181,23 @@ impl Interlock {
     pub(crate) fn planted(&self, fault: Planted) -> bool {
         self.rules.has(fault)
     }
-    pub(crate) fn tell(&mut self, event: Event) {
-        self.told.push(event);
+    pub(crate) fn emit(&mut self, event: Event) {
+        self.events.push(event);
     }
-    /// Everybody but one.
+    /// Returns every other owner.
     pub fn others(&self, o: OwnerId) -> impl Iterator<Item = (OwnerId, &Owner)> {
         self.owners.iter().enumerate().filter(move |(q, _)| *q != o)
     }
-    /// Who holds the lock, if not this one.
+    /// Returns the holder of the lock, unless it is this owner.
     pub fn other_holder(&self, o: OwnerId) -> Option<OwnerId> {
         self.holder.map(|(holder, _)| holder).filter(|&holder| holder != o)
     }
-    /// Whether this one holds the lock.
+    /// Returns whether this owner holds the lock.
     pub fn holds(&self, o: OwnerId) -> bool {
         self.holder.is_some_and(|(holder, _)| holder == o)
     }
 
-    /// What it is doing.
+    /// Returns the mode of an owner.
     pub fn mode(&self, o: OwnerId) -> Mode {
         let owner = &self.owners[o];
         match owner.sleeps {
@@ -211,13 +211,13 @@ impl Interlock {
         }
     }
 
-    /// Whether it is in an execution: it has shares, or gave them up for a while.
+    /// Returns whether an owner is in an execution: it has shares, or has given them up for a while.
     pub fn in_execution(&self, o: OwnerId) -> bool {
         let owner = &self.owners[o];
         owner.shares > 0 || owner.frames.iter().any(|frame| frame.shares > 0)
     }
 
-    /// Whether somebody it descends from is in an execution.
+    /// Returns whether an ancestor of this owner is in an execution.
     pub fn has_live_ancestor(&self, o: OwnerId) -> bool {
         let mut ancestor = self.owners[o].parent;
         while let Some(a) = ancestor {

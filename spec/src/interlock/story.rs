@@ -1,12 +1,12 @@
-//! A counterexample told in words, step by step, with the owners drawn after each.
+//! Writes a counterexample as a story: each step as a sentence, with the owners drawn after it.
 
+use crate::check::{Promises, write_steps};
 use crate::checker::{Counterexample, Machine};
-use crate::interlock::properties::says;
 use crate::interlock::script::{Action, Op, Step, World};
 use crate::interlock::state::{Accepts, Event, Interlock, Mode, OwnerId, Purpose, Refusal, Sleep};
 use std::fmt::Write;
 
-/// The story of a counterexample.
+/// Returns the story of a counterexample.
 pub fn tell(world: &World, counterexample: &Counterexample<Action>) -> String {
     let mut story = String::from("The programs:\n");
     let width = world.scripts.iter().map(|script| script.name.len()).max().unwrap_or_default();
@@ -18,38 +18,15 @@ pub fn tell(world: &World, counterexample: &Counterexample<Action>) -> String {
     }
     story.push('\n');
     let mut state = world.initial();
-    for (number, action) in counterexample.actions.iter().enumerate() {
-        state = told(&mut story, &format!("{}.", number + 1), world, &state, action);
-    }
-    if !counterexample.for_ever.is_empty() {
-        story += "And then, over and over again:\n\n";
-    }
-    for action in &counterexample.for_ever {
-        state = told(&mut story, "*", world, &state, action);
-    }
-    let _ = match says(counterexample.what) {
-        Some(says) => writeln!(story, "=> {} does not hold: {says}.", counterexample.what),
-        None => {
-            writeln!(story, "=> deadlock: somebody is not through, and nobody can do anything.")
-        }
-    };
-    story
+    write_steps(&mut story, counterexample, |action| {
+        state = world.step(&state, action);
+        format!("{}\n{}", sentence(world, action, &state), draw(world, &state))
+    });
+    let deadlock = "=> deadlock: an owner has not ended, and no owner can move.\n";
+    story + &World::verdict(counterexample.what).unwrap_or_else(|| deadlock.into())
 }
 
-fn told(
-    story: &mut String,
-    number: &str,
-    world: &World,
-    before: &Interlock,
-    action: &Action,
-) -> Interlock {
-    let after = world.step(before, action);
-    let _ = writeln!(story, "{number} {}", sentence(world, action, &after));
-    let _ = writeln!(story, "{}", draw(world, &after));
-    after
-}
-
-/// A statement of a program.
+/// Returns a statement of a program in words.
 fn statement(world: &World, op: Op) -> String {
     let name = |o: OwnerId| world.scripts[o].name;
     match op {
@@ -60,7 +37,7 @@ fn statement(world: &World, op: Op) -> String {
         Op::AcquireFor(p) => format!("acquire {} for a while", purpose(p)),
         Op::Unload => "unload".into(),
         Op::Release => "release".into(),
-        Op::ReleaseFor => "release, and let others go first for a while".into(),
+        Op::ReleaseFor => "release, and drain for a while".into(),
         Op::Drop => "release at once".into(),
         Op::Permit => "permit".into(),
         Op::End => "end".into(),
@@ -70,7 +47,7 @@ fn statement(world: &World, op: Op) -> String {
         Op::Wait(o) => format!("wait for {}", name(o)),
         Op::WaitForAll => "wait for all children".into(),
         Op::Barrier(_) => "meet".into(),
-        Op::Request(o) => format!("until {} asks", name(o)),
+        Op::Request(o) => format!("until {} requests", name(o)),
         Op::Die => "die".into(),
         Op::Again => "again".into(),
     }
@@ -80,11 +57,11 @@ fn purpose(p: Purpose) -> &'static str {
     match p {
         Purpose::Load => "load",
         Purpose::Unload => "unload",
-        Purpose::Unnamed => "for no purpose",
+        Purpose::Unnamed => "without a purpose",
     }
 }
 
-/// What happens in a step.
+/// Returns the sentence for a step.
 pub fn sentence(world: &World, action: &Action, after: &Interlock) -> String {
     let name = |o: OwnerId| world.scripts[o].name;
     let did = match action.step {
@@ -92,50 +69,50 @@ pub fn sentence(world: &World, action: &Action, after: &Interlock) -> String {
             Op::Enter => "enters".into(),
             Op::Leave => "leaves".into(),
             Op::Acquire(p) | Op::Try(p) | Op::AcquireFor(p) => {
-                format!("asks for the lock ({})", purpose(p))
+                format!("requests the lock ({})", purpose(p))
             }
-            Op::Unload if after.told.contains(&Event::Coalesced) => {
-                "finds that somebody has reloaded since it asked".into()
+            Op::Unload if after.events.contains(&Event::Coalesced) => {
+                "finds that another owner has reloaded since its request".into()
             }
-            Op::Unload => "unloads, and loads again".into(),
+            Op::Unload => "unloads and loads again".into(),
             Op::Release | Op::ReleaseFor => "releases the lock".into(),
-            Op::Drop => "releases the lock, and lets nobody go first".into(),
+            Op::Drop => "releases the lock without draining".into(),
             Op::Permit => "permits loads".into(),
             Op::End => "ends its permit block".into(),
             Op::Use => "uses what is loaded".into(),
             Op::Spawn(o) => format!("starts {}", name(o)),
             Op::Join(o) => format!("has waited for {}", name(o)),
-            Op::Wait(o) => format!("waits for {}, and says so", name(o)),
-            Op::WaitForAll => "waits for all its children, and says so".into(),
+            Op::Wait(o) => format!("declares a wait for {}", name(o)),
+            Op::WaitForAll => "declares a wait for all its children".into(),
             Op::Barrier(_) => "meets the others".into(),
-            Op::Request(o) => format!("has waited until {} asked", name(o)),
+            Op::Request(o) => format!("has waited until {} requested", name(o)),
             Op::Die => "dies".into(),
-            Op::Again => "begins again".into(),
+            Op::Again => "restarts".into(),
         },
         Step::Granted(_) => "is granted the lock".into(),
         Step::Drained(_) => "goes on".into(),
         Step::GiveUp(_) => "gives up".into(),
-        Step::Resumed(_) => "has what it had before".into(),
-        Step::Joined => "has waited long enough".into(),
-        Step::Forfeit => "is dead: what it had is given back".into(),
+        Step::Resumed(_) => "has its shares again".into(),
+        Step::Joined => "has waited for its children".into(),
+        Step::Forfeit => "is dead: its shares and the lock are given back".into(),
     };
     let then = |event: &Event| match event {
         Event::Waits => Some(", and waits"),
-        Event::Drains => Some(", and lets others go first"),
-        Event::Refused(Refusal::WouldBlock) => Some(": it would have to wait, and is told so"),
-        Event::Refused(Refusal::Deadlock) => Some(": it would wait for itself, and is told so"),
-        Event::Refused(Refusal::Child) => Some(": it is a child, and is refused"),
-        Event::Refused(Refusal::Holding) => Some(": not while it holds the lock"),
-        Event::Refused(Refusal::InsideLoad) => Some(": not inside a load"),
-        Event::Refused(Refusal::TimedOut) => Some(", but not the lock"),
+        Event::Drains => Some(", and drains"),
+        Event::Refused(Refusal::WouldBlock) => Some(": refused, for it would have to wait"),
+        Event::Refused(Refusal::Deadlock) => Some(": refused, for it would wait for itself"),
+        Event::Refused(Refusal::Child) => Some(": refused, for it is a child"),
+        Event::Refused(Refusal::Holding) => Some(": refused while it holds the lock"),
+        Event::Refused(Refusal::InsideLoad) => Some(": refused inside a load"),
+        Event::Refused(Refusal::TimedOut) => Some(" without the lock"),
         Event::Holds if !matches!(action.step, Step::Granted(_)) => Some(", and has it"),
         Event::Holds | Event::Reloaded | Event::Coalesced | Event::Woke => None,
     };
-    let then: String = after.told.iter().filter_map(then).collect();
+    let then: String = after.events.iter().filter_map(then).collect();
     format!("{} {did}{then}.", name(action.owner))
 }
 
-/// All owners, one in a line.
+/// Draws the owners, one in each line.
 pub fn draw(world: &World, s: &Interlock) -> String {
     let mut drawing = String::new();
     let width = world.scripts.iter().map(|script| script.name.len()).max().unwrap_or_default();
@@ -150,7 +127,7 @@ fn owner(world: &World, s: &Interlock, o: OwnerId) -> String {
     let owner = &s.owners[o];
     let mut says = match s.mode(o) {
         _ if !owner.started => "not started".into(),
-        Mode::Out if world.is_over(s, o) => "over".into(),
+        Mode::Out if world.is_over(s, o) => "ended".into(),
         Mode::Holding => {
             let held = s.holder.map_or("", |(_, p)| purpose(p));
             format!("holding ({held}), {}", count(owner.shares, "share"))
@@ -166,7 +143,7 @@ fn owner(world: &World, s: &Interlock, o: OwnerId) -> String {
         let _ = write!(says, ", {} given up", count(given_up, "share"));
     }
     if let Some(entry) = owner.entry {
-        let _ = write!(says, ", lets in {}", in_words(entry.accepts));
+        let _ = write!(says, ", accepts {}", in_words(entry.accepts));
     }
     for &child in &owner.waits_on {
         let _ = write!(says, ", waits for {}", world.scripts[child].name);
@@ -186,14 +163,15 @@ fn count(n: u8, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Whom an entry lets in.
+/// Returns the requests that an entry accepts.
 fn in_words(accepts: Accepts) -> String {
     let names = [
         (Accepts::SHARE, "shares"),
         (Accepts::LOAD, "loads"),
         (Accepts::UNLOAD, "unloads"),
-        (Accepts::UNNAMED, "the unnamed"),
+        (Accepts::UNNAMED, "requests without a purpose"),
     ];
-    let let_in: Vec<_> = names.iter().filter(|(a, _)| accepts.includes(*a)).map(|n| n.1).collect();
-    if let_in.is_empty() { "nobody".into() } else { let_in.join(", ") }
+    let accepted: Vec<_> =
+        names.iter().filter(|(a, _)| accepts.includes(*a)).map(|n| n.1).collect();
+    if accepted.is_empty() { "no request".into() } else { accepted.join(", ") }
 }

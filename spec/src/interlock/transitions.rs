@@ -1,4 +1,6 @@
 //! The table of transitions, row by row. Each function is one critical section.
+//!
+//! A row reads `mode -- operation [guard] --> next mode`.
 
 use crate::interlock::guards::{after, while_waiting};
 use crate::interlock::rules::Defect::{PermitErased, StarvedRequest, UpgradeDeadlock};
@@ -15,7 +17,7 @@ impl Interlock {
     // Out -- enter [N, or C for the child of a live execution] --> Running 1
     // Running n -- enter --> Running n + 1
     // Yielded -- enter [C] --> Running, on top of the frame
-    // Somebody who waits for itself is refused instead.
+    // An owner that would wait for itself is refused instead.
     pub(crate) fn enter(&mut self, o: OwnerId) -> Result<(), Refusal> {
         if !self.may_enter(o) {
             return Err(Refusal::Deadlock);
@@ -32,14 +34,14 @@ impl Interlock {
     pub(crate) fn leave(&mut self, o: OwnerId) {
         // A planted fault may have lost it.
         self.owners[o].shares = self.owners[o].shares.saturating_sub(1);
-        if self.owners[o].shares == 0 && !self.planted(LeaveWakesNobody) {
+        if self.owners[o].shares == 0 && !self.planted(LeaveWithoutWake) {
             self.wake();
         }
     }
 
     // Holding p d -- acquire --> Holding p d + 1
     // Running n, Out, Yielded -- acquire p [X] --> Holding p 1, shares kept
-    // the same [not X] --> Waiting p, shares saved, wake; or refused, and nothing is changed
+    // the same [not X] --> Waiting p, shares saved, wake; or refused, and the state stays as it was
     pub(crate) fn acquire(
         &mut self,
         world: &World,
@@ -48,7 +50,7 @@ impl Interlock {
         no_wait: bool,
     ) -> Result<(), Refusal> {
         if let Some((_, held)) = self.holder.filter(|_| self.holds(o)) {
-            // Who loads lets fewer than X asks for an unload stay in: it would be no unload.
+            // A load tolerates open permit blocks, which X forbids for an unload.
             if p == Purpose::Unload && held != p && !self.planted(UnloadInsideLoad) {
                 return Err(Refusal::InsideLoad);
             }
@@ -74,8 +76,8 @@ impl Interlock {
             *self = before;
             return Err(Refusal::Deadlock);
         }
-        self.tell(Event::Waits);
-        if !self.planted(WaitWakesNobody) {
+        self.emit(Event::Waits);
+        if !self.planted(WaitWithoutWake) {
             self.wake();
         }
         Ok(())
@@ -85,19 +87,19 @@ impl Interlock {
     pub(crate) fn granted(&mut self, o: OwnerId, p: Purpose) {
         self.take_back(o);
         if p == Purpose::Unload {
-            // Who asks for an unload gives up what it saw.
+            // A request to unload gives up the generation that the owner saw.
             self.owners[o].sees = self.generation;
         }
         self.hold(o, p);
     }
 
-    // Holding Unload -- unload --> generation + 1; but not if somebody else did since it asked
+    // Holding Unload -- unload --> generation + 1, unless another owner has unloaded since the request
     pub(crate) fn unload(&mut self, o: OwnerId) {
         if self.owners[o].asked != self.generation && !self.planted(NoSecondLook) {
-            self.tell(Event::Coalesced);
+            self.emit(Event::Coalesced);
         } else {
             self.generation += 1;
-            self.tell(Event::Reloaded);
+            self.emit(Event::Reloaded);
         }
         self.owners[o].sees = self.generation;
     }
@@ -113,12 +115,12 @@ impl Interlock {
         };
         self.holder = None;
         if self.e(after(p)) {
-            // No circle begins here: nobody else has shares yet, and all entries let that one in.
+            // This wait closes no cycle: no other owner has shares yet, and all entries accept that request.
             self.give_up_shares(o, after(p), None);
             self.owners[o].sleeps = Some(Sleep::Draining(p));
-            self.tell(Event::Drains);
+            self.emit(Event::Drains);
         }
-        if !self.planted(ReleaseWakesNobody) {
+        if !self.planted(ReleaseWithoutWake) {
             self.wake();
         }
     }
@@ -138,7 +140,7 @@ impl Interlock {
         if p == Purpose::Unload {
             self.owners[o].sees = self.generation;
         }
-        if !self.planted(DrainedWakesNobody) {
+        if !self.planted(DrainedWithoutWake) {
             self.wake();
         }
     }
@@ -149,7 +151,7 @@ impl Interlock {
         let loads = Accepts::SHARE.and(Accepts::LOAD);
         let accepts = if unload { loads.and(Accepts::UNLOAD) } else { loads };
         self.give_up_shares(o, accepts, None);
-        if !self.planted(PermitWakesNobody) {
+        if !self.planted(PermitWithoutWake) {
             self.wake();
         }
     }
@@ -159,37 +161,38 @@ impl Interlock {
         self.take_back(o);
     }
 
-    // Waiting p, Draining -- its time is up, or it is cancelled --> Resuming, wake
+    // Waiting p, Draining -- the time limit expires, or the wait is cancelled --> Resuming, wake
     pub(crate) fn give_up(&mut self, o: OwnerId, p: Purpose) {
         let owner = &mut self.owners[o];
         owner.sleeps = Some(Sleep::GivenUp(p));
         if let Some(entry) = &mut owner.entry {
             entry.waits_for = None;
         }
-        if !self.planted(GivingUpWakesNobody) {
+        if !self.planted(GivingUpWithoutWake) {
             self.wake();
         }
     }
 
-    // Resuming -- [C] --> Running n, Out or Yielded, as before it asked, wake
+    // Resuming -- [C] --> Running n, Out or Yielded, as before the request, wake
     pub(crate) fn resumed(&mut self, o: OwnerId, p: Purpose) {
         self.take_back(o);
         if p == Purpose::Unload {
             self.owners[o].sees = self.generation;
         }
-        if !self.planted(GivingUpWakesNobody) {
+        if !self.planted(GivingUpWithoutWake) {
             self.wake();
         }
     }
 
-    // any mode -- wait for children, told --> the same mode, and waits; refused if that closes a circle
+    // any mode -- declared wait for children --> the same mode, waiting; refused if that closes a cycle
     pub(crate) fn wait_on(
         &mut self,
         world: &World,
         o: OwnerId,
         children: Vec<OwnerId>,
     ) -> Result<(), Refusal> {
-        // While one holds the lock nobody can end a permit block, and nobody can be refused that.
+        // While an owner holds the lock, no other owner can end a permit block, and the end of a permit block
+        // cannot be refused.
         let may_wait = self.original(UpgradeDeadlock) || self.planted(HolderWaits);
         let waits = children.iter().any(|&child| !world.is_over(self, child));
         if self.holds(o) && waits && !may_wait {
@@ -217,24 +220,24 @@ impl Interlock {
             refused: owner.refused,
             ..Owner::default()
         };
-        if !self.planted(ForfeitWakesNobody) {
+        if !self.planted(ForfeitWithoutWake) {
             self.wake();
         }
     }
 
     fn hold(&mut self, o: OwnerId, p: Purpose) {
         (self.holder, self.depth) = (Some((o, p)), 1);
-        self.tell(Event::Holds);
+        self.emit(Event::Holds);
     }
 
-    /// Everybody who sleeps looks at its guard again.
+    /// Wakes every sleeping owner, which checks its guard again.
     fn wake(&mut self) {
-        self.tell(Event::Woke);
+        self.emit(Event::Woke);
     }
 
-    /// Whether somebody who has just begun to wait waits for itself.
+    /// Returns whether an owner that has just begun to wait waits for itself.
     pub(crate) fn is_deadlock(&self, world: &World, o: OwnerId, is_request: bool) -> bool {
-        if self.original(UpgradeDeadlock) || self.planted(NobodyIsTold) {
+        if self.original(UpgradeDeadlock) || self.planted(DeadlockUnreported) {
             false
         } else if self.planted(AllBlockedAtRequest) {
             is_request && self.all_are_blocked(world)
@@ -243,12 +246,12 @@ impl Interlock {
         }
     }
 
-    /// Whom an owner that begins to wait lets in.
+    /// Returns the requests that an owner accepts when it begins to wait.
     fn while_waiting(&self, o: OwnerId, p: Purpose) -> Accepts {
         let owner = &self.owners[o];
         let mut accepts = match owner.shares {
-            // It has nothing to lose. But what it published before, it keeps to.
-            0 if self.planted(PendingRefuses) => Accepts::NOBODY,
+            // It has no share to lose, so it accepts all. An outer entry still restricts that.
+            0 if self.planted(PendingRefuses) => Accepts::NO_REQUEST,
             0 => ALL,
             _ => while_waiting(p),
         };
@@ -264,15 +267,15 @@ impl Interlock {
         accepts
     }
 
-    /// The owner gives up its shares and publishes whom it lets in meanwhile: never more than
-    /// what it published before.
+    /// Gives up the owner's shares and publishes the requests that it accepts meanwhile, never more than its earlier
+    /// entry does.
     fn give_up_shares(&mut self, o: OwnerId, accepts: Accepts, waits_for: Option<Purpose>) {
         let keeps = waits_for.is_some() && self.planted(WaitKeepsShares);
-        let (is_d1, is_d2) = (self.original(PermitErased), self.original(StarvedRequest));
+        let (erases, unpublished) = (self.original(PermitErased), self.original(StarvedRequest));
         let widens = self.planted(FrameWidens);
         let owner = &mut self.owners[o];
-        if owner.shares == 0 && (if owner.entry.is_some() { is_d1 } else { is_d2 }) {
-            // What is published stays as it is for now; afterwards it is erased.
+        if owner.shares == 0 && (if owner.entry.is_some() { erases } else { unpublished }) {
+            // Rails leaves the published entry as it is during the wait, and erases it afterwards.
             owner.frames.push(Frame { shares: 0, entry: None });
             return;
         }
@@ -280,12 +283,12 @@ impl Interlock {
         owner.frames.push(Frame { shares, entry });
         owner.shares = if keeps { shares } else { 0 };
         let outer = entry.filter(|_| !widens).map_or(ALL, |outer| outer.accepts);
-        // The original forgets what it waits for where another entry is underneath.
-        let waits_for = waits_for.filter(|_| !is_d1 || entry.is_none());
+        // Rails forgets the purpose of the wait where another entry is underneath.
+        let waits_for = waits_for.filter(|_| !erases || entry.is_none());
         owner.entry = Some(Entry { accepts: accepts.within(outer), waits_for });
     }
 
-    /// It has its shares again, and publishes what it did before.
+    /// Restores the owner's shares and its earlier entry.
     fn take_back(&mut self, o: OwnerId) {
         let loses = self.planted(FrameLosesShares);
         let owner = &mut self.owners[o];

@@ -1,4 +1,4 @@
-//! The pools that are explored.
+//! The explored pools.
 
 use crate::resource_pool::machine::{Config, May};
 use crate::resource_pool::rules::Rules;
@@ -29,23 +29,23 @@ impl Limits {
     }
 }
 
-/// Borrowers of the only key.
+/// Returns borrowers of the only key.
 fn of_one(number: usize) -> Vec<Vec<Key>> {
     vec![vec![0]; number]
 }
-/// Of two keys: two borrowers of one each, and one of both.
+/// Returns borrowers of two keys: two of one key each, and one of both.
 fn of_two() -> Vec<Vec<Key>> {
     vec![vec![0], vec![1], vec![0, 1]]
 }
 
-/// Two more that ask for one of two keys each.
+/// Returns four borrowers of two keys: three of one key each, and one of both.
 fn of_four() -> Vec<Vec<Key>> {
     vec![vec![0], vec![0], vec![1], vec![0, 1]]
 }
 
 macro_rules! configurations {
     ($($name:literal $about:literal $keys:literal, $clients:expr, $options:expr, $limits:expr, $resize:expr, [$($may:ident)*];)*) => {
-        /// All of them.
+        /// Returns all pools.
         pub fn all() -> Vec<Config> {
             vec![$(Config {
                 name: $name,
@@ -63,74 +63,74 @@ macro_rules! configurations {
 }
 
 configurations! {
-    "rp-one" "max_total 1: what is in stock fails, borrowers give up and die"
+    "rp-one" "max_total 1: idle resources fail, borrowers give up and die"
         1, of_one(3), FAIR, total(1), [], [PrepareFail Invalidate Die GiveUp];
-    "rp-active" "max_active 2, no max_total: creations and what is in stock fail, borrowers try and give up"
+    "rp-active" "max_active 2, no max_total: creations and idle resources fail, borrowers try and give up"
         1, of_one(4), FAIR, active(2), [], [CreateFail PrepareFail Try GiveUp];
     "rp-total" "max_total 2: resources are invalidated and detached, borrowers die and give up"
         1, of_one(4), FAIR, total(2), [], [FreshFail CreateFail PrepareFail Invalidate Detach Die GiveUp];
     "rp-fifo" "the oldest is lent first; resources outlive their lifetimes, and are added"
         1, of_one(3), FIFO, active(2).and_total(3), [], [PrepareFail Invalidate GiveUp Expire Add];
-    "rp-fail" "max_active 1, max_total 2, and whoever meets that is refused; some are added"
+    "rp-fail" "max_active 1, max_total 2: borrowers are refused at the limit; resources are added"
         1, of_one(3), FAIL, active(1).and_total(2), [], [CreateFail PrepareFail Invalidate Add];
-    "rp-grow" "max_active 1, but the pool grows to max_total 2, and then lets others wait"
+    "rp-grow" "max_active 1, but the pool grows to max_total 2, and then borrowers wait"
         1, of_one(4), GROW, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp];
     "rp-barging" "newcomers may barge: max_active 1, max_total 2, creations fail, borrowers give up"
         1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate Detach GiveUp];
-    "rp-barging-none" "newcomers may barge: max_total 1, max_idle 0, and creations outlive their borrowers"
+    "rp-barging-none" "newcomers may barge: max_total 1, max_idle 0, borrowers leave creations unfinished"
         1, of_one(4), BARGING, active(1).and_total(1).idle(0, 0), [], [CreateFail PrepareFail Invalidate GiveUp Cancel];
-    "rp-barging-all" "newcomers may barge: max_active 2, max_total 3, and whatever else may happen"
+    "rp-barging-all" "newcomers may barge: max_active 2, max_total 3, most other events"
         1, of_one(3), BARGING, active(2).and_total(3).idle(1, 2), [],
         [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-all" "the same, and newcomers wait behind those who wait"
+    "rp-all" "the same, but newcomers queue behind the waiters"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-cancel" "creations outlive their borrowers, and fail"
+    "rp-cancel" "borrowers leave creations unfinished, and creations fail"
         1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail PrepareFail Cancel GiveUp];
-    "rp-minimum" "min_idle 1, max_idle 2: stock comes of age, is filled up, added, and fails"
+    "rp-minimum" "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp Add Age AgeHard];
-    "rp-left" "min_idle 1, max_total 1: what was begun to be made is left by borrowers and by who adds, and fails"
+    "rp-left" "min_idle 1, max_total 1: borrowers and additions leave creations unfinished, and creations fail"
         1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Cancel Add];
-    "rp-outlived" "what lies idle must not be lent any more, before anybody evicts it"
+    "rp-outlived" "idle resources expire before their eviction"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [PrepareFail GiveUp Add Outlive];
-    "rp-clear" "all is cleared, and the pool closed, while others borrow, wait and add"
+    "rp-clear" "the pool is cleared and closed while others borrow, wait and add"
         1, of_one(4), FAIR, active(2).and_total(2), [], [CreateFail Add GiveUp Clear ClearAll Close];
-    "rp-test" "idle ones are tested while others borrow, clear and close"
+    "rp-test" "idle resources are tested while others borrow, clear and close"
         1, of_one(3), FAIR, active(2).and_total(3), [], [PrepareFail GiveUp Test Clear ClearAll Close];
     "rp-resize" "every limit is raised and lowered"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2),
         [active(1).and_total(3).idle(0, 1), active(2).and_total(1).idle(0, 1)], [Invalidate GiveUp Add Test];
-    "rp-keyed-one" "2 keys share max_total 1: who is idle makes room"
+    "rp-keyed-one" "2 keys share max_total 1: idle resources are evicted for the other key"
         2, of_two(), FAIR, total(1), [], [FreshFail CreateFail PrepareFail Invalidate Detach Die GiveUp Cancel Clear ClearAll Close];
     "rp-keyed-two" "2 keys share max_total 2, max_active 1: a full key blocks no other"
         2, of_four(), FAIR, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp];
-    "rp-keyed-per-key" "2 keys share max_total 2, each with at most 1; some are added"
+    "rp-keyed-per-key" "2 keys share max_total 2, each with at most 1; resources are added"
         2, of_four(), FAIR, total(2).per_key(1), [], [PrepareFail Invalidate GiveUp Add];
     "rp-keyed-grow" "2 keys share max_total 2, each with at most 1, and grow"
         2, of_two(), GROW, active(1).and_total(3).per_key(2), [], [CreateFail Invalidate GiveUp Cancel];
     "rp-keyed-barging" "2 keys share max_total 2, each with at most 1; newcomers may barge"
         2, of_four(), BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
-    "rp-keyed-cancel" "2 keys share max_total 2: creations outlive their borrowers, all is cleared and closed"
+    "rp-keyed-cancel" "2 keys share max_total 2: borrowers leave creations unfinished, the pool is cleared and closed"
         2, of_two(), FAIR, active(1).and_total(2), [], [CreateFail PrepareFail Cancel GiveUp ClearAll Close];
-    "rp-keyed-test" "2 keys share max_total 2: idle ones are tested, come of age, and are filled up"
+    "rp-keyed-test" "2 keys share max_total 2: idle resources are tested, become due, and are refilled"
         2, of_two(), FAIR, total(2).idle(1, 2), [], [GiveUp Invalidate Test Age];
-    "rp-keyed-outlived" "the same with 2 keys that share max_total 2, each with at most 1"
+    "rp-keyed-outlived" "2 keys share max_total 2, each with at most 1: idle resources expire before their eviction"
         2, of_four(), FAIR, total(2).per_key(1), [], [GiveUp Add Outlive];
     "rp-barging-outlived" "the same, and newcomers may barge"
         2, of_two(), BARGING, total(2).per_key(1), [], [GiveUp Add Outlive];
     "rp-keyed-resize" "2 keys share max_total 2, which is lowered to 1; so is max_total_per_key"
         2, of_two(), FAIR, total(2).per_key(2), [total(1).per_key(1), total(2).per_key(1)], [Invalidate GiveUp Add];
-    "rp-keyed-all" "2 keys share max_total 2, max_active 1, and whatever may happen does"
+    "rp-keyed-all" "2 keys share max_total 2, max_active 1, most other events"
         2, of_two(), FAIR, active(1).and_total(2), [],
         [FreshFail CreateFail PrepareFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-three-keys" "3 keys share max_total 2: the least recently used makes room"
+    "rp-three-keys" "3 keys share max_total 2: the least recently used resource is evicted"
         3, vec![vec![0], vec![1], vec![2], vec![0, 1, 2]], FAIR, active(1).and_total(2), [], [Invalidate GiveUp];
-    "rp-three-keys-one-each" "3 keys share max_total 2, each with at most 1: what makes room counts until it is destroyed"
+    "rp-three-keys-one-each" "3 keys share max_total 2, each with at most 1: an eviction victim counts until its destruction"
         3, vec![vec![0], vec![1], vec![0, 2]], FAIR, total(2).per_key(1), [], [CreateFail Invalidate GiveUp Add Clear Close];
     "rp-three-keys-barging" "the same, and newcomers may barge"
         3, vec![vec![0], vec![1], vec![0, 2]], BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
 }
 
-/// The pool of this name.
+/// Returns the pool of this name.
 pub fn named(name: &str) -> Option<Config> {
     all().into_iter().find(|config| config.name == name)
 }

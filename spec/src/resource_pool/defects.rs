@@ -1,12 +1,12 @@
-//! What each defect of the original breaks, and where: everything as mended, but for that one.
+//! The property that each defect of the Elixir pool breaks, and the pool that shows it: everything is as mended, except
+//! that defect.
 
+use crate::check::defect_story;
 use crate::resource_pool::configurations::named;
-use crate::resource_pool::exploration::counterexample;
 use crate::resource_pool::machine::Config;
 use crate::resource_pool::rules::{Defect, Rules};
-use crate::resource_pool::story::tell;
 
-/// What does not hold, and in which pool.
+/// Returns the broken property and the pool.
 pub fn shown(defect: Defect) -> (&'static str, Config) {
     let (breaks, pool) = match defect {
         Defect::ForgottenWaiter => ("deadlock", "rp-one"),
@@ -17,23 +17,16 @@ pub fn shown(defect: Defect) -> (&'static str, Config) {
         Defect::MissedEviction => ("PROP-RP-EVICTED", "rp-minimum"),
         Defect::LeakedLoan => ("deadlock", "rp-one"),
     };
-    (breaks, named(pool).expect("it is in the list"))
+    (breaks, named(pool).expect("the pool is in the list"))
 }
 
-/// The story of a defect: the rule as in the original and as mended, and the shortest way to what goes
-/// wrong.
+/// Returns the story of a defect: the rule as in the Elixir pool and as mended, and the shortest way to the failure.
 pub fn story(defect: Defect) -> String {
     let (breaks, pool) = shown(defect);
+    let rules = [
+        format!("As in the Elixir pool: {}", defect.is()),
+        format!("As mended:             {}", defect.instead()),
+    ];
     let pool = Config { rules: Rules::AS_MENDED.but(defect), ..pool };
-    let told = match counterexample(&pool, breaks) {
-        Some(counterexample) => tell(&pool, &counterexample),
-        None => format!("{breaks} holds: no story to tell.\n"),
-    };
-    format!(
-        "{}\nAs in the original: {}.\nAs mended:          {}.\n\nEverything is as mended but for {}.\n{told}",
-        defect.name(),
-        defect.is(),
-        defect.instead(),
-        defect.name(),
-    )
+    defect_story(&pool, &defect.name(), breaks, rules)
 }

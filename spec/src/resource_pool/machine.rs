@@ -1,36 +1,38 @@
-//! What is explored: a pool, its borrowers, and what may happen to it.
+//! The machine that is explored: a pool, its borrowers, and the possible actions.
 
-use crate::checker::{Machine, UNFAIR};
+use crate::check::{Invariant, Liveness, Promises, StepProperty};
+use crate::checker::{Counterexample, Machine, UNFAIR};
 use crate::resource_pool::rules::Defect::ForgottenWaiter;
-use crate::resource_pool::rules::Planted::{DestroysForEver, NobodyRefills};
+use crate::resource_pool::rules::Planted::{DestroysForEver, NeverRefills};
 use crate::resource_pool::rules::Rules;
 use crate::resource_pool::state::{
     At, ClientId, Event, Idle, Key, Limits, Options, ResourcePool, Slot, Test,
 };
+use crate::resource_pool::{invariants, properties, story};
 use std::collections::BTreeMap;
 
-/// What may happen beside borrowing, creating, returning and destroying.
+/// An optional event, beside borrowing, creating, returning and destroying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum May {
     CreateFail,
     PrepareFail,
-    /// What was created cannot be activated, or is not valid.
+    /// A new resource cannot be activated, or is invalid.
     FreshFail,
     Invalidate,
     Detach,
     Die,
     Try,
     GiveUp,
-    /// A creation outlives its borrower, or who adds it.
+    /// A borrower or an addition leaves its creation unfinished.
     Cancel,
     Add,
     Test,
-    /// What is idle comes of age, and is evicted softly.
+    /// Idle resources become due, and are evicted softly.
     Age,
-    /// The same, and is evicted though it is the minimum.
+    /// Idle resources become due, and are evicted below the minimum, too.
     AgeHard,
-    /// What is idle, or was handed to who has not come for it, must not be lent any more.
+    /// Idle resources, and grants that were not picked up, expire.
     Outlive,
     Expire,
     Clear,
@@ -43,25 +45,25 @@ pub enum May {
 pub struct Config {
     /// Its name.
     pub name: &'static str,
-    /// What it is for.
+    /// The behaviour that it explores.
     pub about: &'static str,
-    /// How many keys there are.
+    /// The number of keys.
     pub keys: usize,
-    /// For each borrower, which it asks for.
+    /// For each borrower, the keys that it borrows.
     pub clients: Vec<Vec<Key>>,
-    /// What never changes.
+    /// The options.
     pub options: Options,
-    /// The limits at the beginning.
+    /// The initial limits.
     pub limits: Limits,
-    /// What they may be changed to.
+    /// The limits to which they may change.
     pub resize: Vec<Limits>,
-    /// What may happen.
+    /// The events that may happen.
     pub may: Vec<May>,
-    /// What is as in the original.
+    /// The rules.
     pub rules: Rules,
 }
 
-/// One critical section. `at` is a place in the list of those that it is about.
+/// One critical section. `at` is an index into the list of the affected resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it, and the functions that carry them out")]
 pub enum Action {
@@ -73,8 +75,8 @@ pub enum Action {
     Retry {
         client: ClientId,
     },
-    /// For what it was handed.
-    Come {
+    /// A borrower picks up its grant.
+    PickUp {
         client: ClientId,
     },
     MadeRoom {
@@ -119,7 +121,7 @@ pub enum Action {
     Add {
         key: Key,
     },
-    /// The same, to come up to the minimum.
+    /// An addition up to the minimum.
     Refill {
         key: Key,
     },
@@ -129,7 +131,7 @@ pub enum Action {
     AddFails {
         at: usize,
     },
-    /// Who adds it gives up while it is being made.
+    /// The creator of an addition leaves.
     CancelAdd {
         at: usize,
     },
@@ -156,30 +158,32 @@ pub enum Action {
     Resize(Limits),
 }
 
-/// Kinds of actions, for what may go on for ever.
+/// The kinds of actions, for liveness: some may go on for ever.
 pub mod kind {
-    /// What was begun goes on; what is lent comes back.
+    /// An operation goes on, or a borrowed resource is returned.
     pub const OWN: u8 = 0;
-    /// It fails.
+    /// An operation fails.
     pub const FAILS: u8 = 1;
-    /// Somebody asks.
+    /// A borrower borrows.
     pub const BORROW: u8 = 2;
-    /// And gives up.
+    /// A borrower gives up.
     pub const GIVE_UP: u8 = 3;
-    /// Whatever else is done to the pool.
+    /// Any other action.
     pub const OTHERS: u8 = 4;
-    /// What was taken out of stock fails to be activated, or is not valid.
-    pub const STOCK_FAILS: u8 = 5;
+    /// A resource from the idle list cannot be activated, or is invalid.
+    pub const IDLE_FAILS: u8 = 5;
 }
 
 impl Action {
-    /// Its kind, and its fairness class: fair are, each for itself, what a borrower has begun, and that it
-    /// gives back what is lent; for each key, that what leaves is destroyed, that what is added or tested is
-    /// ready, that stock is filled up, and that what is due is evicted.
+    /// Returns the kind and the fairness class. These are fair, each by itself:
+    ///
+    /// * for each borrower: its operations go on, and it returns its resource;
+    /// * for each key: resources that leave are destroyed, additions finish, tests finish, the idle list is refilled, and
+    ///   due resources are evicted.
     pub fn kind_and_class(&self, s: &ResourcePool) -> (u8, u8) {
         let of = |group: usize, place: usize| (group * 8 + place) as u8;
         match *self {
-            Action::Come { client }
+            Action::PickUp { client }
             | Action::MadeRoom { client }
             | Action::Created { client }
             | Action::Ready { client }
@@ -190,7 +194,7 @@ impl Action {
             | Action::Detach { client }
             | Action::Die { client } => (kind::FAILS, of(0, client)),
             Action::PrepareFails { client } => match s.clients[client] {
-                At::Preparing { fresh: false, .. } => (kind::STOCK_FAILS, of(0, client)),
+                At::Preparing { fresh: false, .. } => (kind::IDLE_FAILS, of(0, client)),
                 _ => (kind::FAILS, of(0, client)),
             },
             Action::Destroyed { at } => (kind::OWN, of(1, s.leaving[at].key)),
@@ -211,13 +215,13 @@ impl Action {
 }
 
 impl ResourcePool {
-    /// Carries an action out, and says what it told.
+    /// Carries an action out and returns its events.
     pub fn apply(&mut self, action: &Action) -> &[Event] {
-        self.told.clear();
+        self.events.clear();
         match *action {
             Action::Borrow { client, key, waits } => self.borrow(client, key, waits),
             Action::Retry { client } => self.retry(client),
-            Action::Come { client } => self.come(client),
+            Action::PickUp { client } => self.pick_up(client),
             Action::MadeRoom { client } => self.made_room(client),
             Action::Created { client } => self.created(client),
             Action::Ready { client } => self.ready(client),
@@ -248,7 +252,7 @@ impl ResourcePool {
         if self.keys().len() > 1 {
             self.look_at_keys();
         }
-        &self.told
+        &self.events
     }
 }
 
@@ -271,16 +275,16 @@ impl Config {
                 out.extend(able(May::GiveUp, Action::GiveUp { client }));
                 out.push(Action::Retry { client });
             }
-            At::MakingRoom { slot, handed: true, .. }
-            | At::Creating { slot, handed: true, .. }
-            | At::Preparing { slot, handed: true, .. } => {
+            At::MakingRoom { slot, granted: true, .. }
+            | At::Creating { slot, granted: true, .. }
+            | At::Preparing { slot, granted: true, .. } => {
                 out.extend(able(May::GiveUp, Action::GiveUp { client }));
                 out.extend(able(May::Outlive, Action::Expire { client }).filter(|_| !slot.expired));
-                // In the original, it is looked at when it is handed over.
+                // The Elixir pool validates a resource at its hand-off.
                 let is_stock = matches!(s.clients[client], At::Preparing { .. });
                 let fails = able(May::PrepareFail, Action::PrepareFails { client });
                 out.extend(fails.filter(|_| is_stock && s.original(ForgottenWaiter)));
-                out.push(Action::Come { client });
+                out.push(Action::PickUp { client });
             }
             At::MakingRoom { .. } => out.push(Action::MadeRoom { client }),
             At::Creating { .. } => {
@@ -304,7 +308,7 @@ impl Config {
         }
     }
 
-    fn stock_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
+    fn idle_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
         if !s.planted(DestroysForEver) {
             out.extend((0..s.leaving.len()).map(|at| Action::Destroyed { at }));
         }
@@ -329,7 +333,7 @@ impl Config {
             if ages && !idle.due {
                 out.push(Action::Age { at });
             }
-            if self.may(May::Outlive) && !idle.over {
+            if self.may(May::Outlive) && !idle.expired {
                 out.push(Action::Outlive { at });
             }
             if s.may_evict(idle, false) {
@@ -340,17 +344,17 @@ impl Config {
             }
         }
         for key in s.keys() {
-            if self.may(May::Add) && s.has_room_for_stock(key) && !s.closed {
+            if self.may(May::Add) && s.has_room_to_add(key) && !s.closed {
                 out.push(Action::Add { key });
             }
-            if s.wants_stock(key) && !s.planted(NobodyRefills) {
+            if s.wants_refill(key) && !s.planted(NeverRefills) {
                 out.push(Action::Refill { key });
             }
         }
     }
 
     fn pool_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
-        let makes_room = |at: &At| matches!(at, At::MakingRoom { handed: true, .. });
+        let makes_room = |at: &At| matches!(at, At::MakingRoom { granted: true, .. });
         let stock = !s.idle.is_empty() || s.clients.iter().any(makes_room);
         if self.may(May::Clear) && stock {
             out.push(Action::Clear);
@@ -377,7 +381,7 @@ impl Machine for Config {
     fn actions(&self, s: &ResourcePool) -> Vec<Action> {
         let mut out = vec![];
         (0..s.clients.len()).for_each(|client| self.client_acts(s, client, &mut out));
-        self.stock_acts(s, &mut out);
+        self.idle_acts(s, &mut out);
         self.pool_acts(s, &mut out);
         out
     }
@@ -388,15 +392,14 @@ impl Machine for Config {
         next
     }
 
-    /// What was told is forgotten. Slots, tickets and times are compared and not counted: they are numbered
-    /// anew. Of what leaves only the key matters, as it does of what makes room once its borrower is awake; and of
-    /// what a closed pool has lent not how old it is.
+    /// Clears the events and renumbers slots, tickets and times: only their order matters. Of a leaving resource only the key
+    /// matters, and of a victim once its grant was picked up. The age of a closed pool's lent resources does not matter.
     fn normal(&self, s: &mut ResourcePool) {
-        s.told.clear();
+        s.events.clear();
         for at in &mut s.clients {
-            if let At::MakingRoom { victim, handed: false, .. } = at {
+            if let At::MakingRoom { victim, granted: false, .. } = at {
                 let slot = Slot { old: false, expired: false, unfinished: false, ..victim.slot };
-                *victim = Idle { slot, since: 0, due: false, over: false, ..*victim };
+                *victim = Idle { slot, since: 0, due: false, expired: false, ..*victim };
             }
         }
         let closed = s.closed;
@@ -417,7 +420,7 @@ impl Machine for Config {
         }
         s.made = numbers.len();
         let victims = s.clients.iter().filter_map(|at| match at {
-            At::MakingRoom { victim, handed: true, .. } => Some(victim),
+            At::MakingRoom { victim, granted: true, .. } => Some(victim),
             _ => None,
         });
         let mut came: Vec<usize> = s.idle.iter().chain(victims).map(|idle| idle.since).collect();
@@ -433,7 +436,7 @@ impl Machine for Config {
         for at in &mut s.clients {
             match at {
                 At::Called(waiter) => waiter.ticket = rank(&waits, waiter.ticket),
-                At::MakingRoom { victim, handed: true, .. } => {
+                At::MakingRoom { victim, granted: true, .. } => {
                     victim.since = rank(&came, victim.since);
                 }
                 _ => {}
@@ -441,10 +444,23 @@ impl Machine for Config {
         }
     }
 
-    /// Somebody waits, and nothing that the system does of itself can help.
+    /// Returns whether a borrower waits and no operation of the pool can help it.
     fn stuck(&self, s: &ResourcePool, actions: &[Action]) -> bool {
         let waits = |at: &At| matches!(at, At::Waiting(_) | At::Called(_));
         s.clients.iter().any(waits)
             && !actions.iter().any(|action| action.kind_and_class(s).0 == kind::OWN)
+    }
+}
+
+impl Promises for Config {
+    const INVARIANTS: &'static [Invariant<Config>] = invariants::INVARIANTS;
+    const STEP_PROPERTIES: &'static [StepProperty<Config>] = properties::STEP_PROPERTIES;
+    const LIVENESS: &'static [Liveness<Config>] = properties::LIVENESS;
+
+    fn kind_and_class(s: &ResourcePool, action: &Action) -> (u8, u8) {
+        action.kind_and_class(s)
+    }
+    fn tell(&self, counterexample: &Counterexample<Action>) -> String {
+        story::tell(self, counterexample)
     }
 }

@@ -1,61 +1,64 @@
-//! The resource pool as a pure state machine: who has which resource, who waits, and who is served next.
+//! The resource pool as a pure state machine: which borrower has which resource, which borrower waits, and who is
+//! served next.
 //!
-//! A pool keeps resources that are costly to make. Whoever *borrows* one takes an idle one, or creates one if the
-//! limits leave room, or waits; what comes back is idle, and goes to whoever waits. A *keyed* pool has resources of
-//! several kinds, with limits for each and for all. The source is a text on such a pool, after Apache Commons Pool;
-//! its published implementation has seven defects, `elixir-…` ([`rules`]). Each is a switch: the machine
-//! runs *as mended*, or as mended but for one.
+//! A pool keeps resources that are costly to create. A borrower takes an idle resource; or creates one if the limits
+//! leave room; or waits. A returned resource is idle, and goes to a waiter if there is one. A *keyed* pool has
+//! resources of several kinds, with limits for each key and in total.
+//!
+//! The machine runs *as mended*, or as mended with one of the [defects](rules::Defect) of the Elixir pool.
 //!
 //! # The state
-//! One lock, no clock, no thread: a [`ResourcePool`](state::ResourcePool) is a value, and an
-//! [`Action`](machine::Action) is one critical section. Factories (create, activate, validate, passivate, destroy)
-//! run between two of them. A *slot* is one resource, or the place that is reserved for it:
+//! There is one lock, no clock and no thread: a [`ResourcePool`](state::ResourcePool) is a value, and an
+//! [`Action`](machine::Action) is one critical section. Factory calls (create, activate, validate, passivate, destroy)
+//! run between two actions. A *slot* is one resource, or the place that is reserved for it:
 //!
-//! | a slot is | counts as | and goes on |
+//! | state of a slot | counts as active | next state |
 //! |---|---|---|
-//! | being made room for, by its borrower, which destroys an idle one first | active | being created; or given back |
-//! | making room for it | | destroyed; or idle, if its borrower gives up before it is awake |
-//! | being created, by a borrower | active | activated; or given back; or idle, if its borrower leaves it; or dropped, if who takes it over does, too |
-//! | being activated and validated | active | lent; or destroyed, and the borrower takes the next one; or leaves, if it was made for it |
-//! | lent | active | idle; or leaves; or detached |
-//! | being added | | idle; or given back; or idle, unfinished, if who adds it leaves it |
-//! | idle, and perhaps being tested | idle | any of the first two; or leaves |
+//! | its borrower evicts an idle resource to make room for it | yes | being created; or given back |
+//! | the eviction victim | | destroyed; or idle, if the borrower gives up before it picks up its grant |
+//! | being created by a borrower | yes | being prepared; or given back; or idle, if the borrower leaves; or dropped, if a second borrower leaves it |
+//! | being prepared (activated and validated) | yes | lent; or destroyed, and the borrower takes the next; or leaving, if it was created for this borrower |
+//! | lent | yes | idle; or leaving; or detached |
+//! | being added to the idle list | | idle; or given back; or idle and unfinished, if its creator leaves |
+//! | idle, perhaps under test | | one of the first three; or leaving |
 //! | leaving | | destroyed |
 //!
-//! All of them count in the total of their key, and in that of all: `max_total_per_key` and `max_total` bound what
-//! exists, to the end of its destruction. But what makes room counts as one with what is created in its place: in
-//! all, and of the key if that is the same.
+//! Each slot counts in the total of its key and in the total of the pool. `max_total_per_key` and `max_total` bound the
+//! existing resources until the end of their destruction. An eviction victim and the slot that is created in its place
+//! count as one in the pool's total, and in the key's total if they have the same key.
 //!
-//! # Who is served
-//! A borrower is served with stock of its key; else with a new one, where there is room; else with a new one in the
-//! place of the least recently used idle one of another key ([`serving`]). Who cannot be served waits. A key whose
-//! own limits leave room for one more is *eligible*; what becomes free goes to the oldest waiter of all eligible
-//! keys. So a full key blocks nobody. If newcomers may *barge*, that waiter is called instead, to try again.
+//! # The order of service
+//! A borrower gets an idle resource of its key. Otherwise it creates one, where there is room; or in the place of the
+//! least recently used idle resource of another key ([`serving`]). Otherwise it waits. A key is *eligible* if a borrower
+//! waits for it and its own limits leave room for one more. A resource or place that becomes free goes to the oldest
+//! waiter of all eligible keys, so a full key never blocks another. If newcomers may *barge*, that waiter is only
+//! called to retry.
 //!
-//! Who was served keeps its place: if what it took is broken, it takes the next, and when there is none it creates
-//! one. Who had waited comes for what it was handed when it is awake. What must not be lent any more by then is not:
-//! its borrower takes the next, or creates one in its place. Who gives up after it was served passes on what it has.
+//! A served borrower keeps its place: if its resource is broken it takes the next one, or creates one if the idle list
+//! is empty. A waiter picks up its grant when it is awake. If the granted resource has expired by then, the
+//! borrower takes the next, or creates one in its place. A borrower that gives up after it was served passes its grant on.
 //!
-//! # What keeps the rules simple
-//! * A newcomer never finds anything that a waiter of its key could have used: nobody waits who could be served
+//! # Simplifications
+//! * A newcomer never finds a resource that a waiter of its key could use, because no waiter could be served
 //!   (INV-RP-EXACT-WAKE-UP).
-//! * If there is nothing for the first in line there is nothing for any: what serves another key, its stock or
-//!   a place, would serve this one too.
-//! * What is too much for a lowered limit is not idle: it leaves at once, or when it comes back. So no idle
-//!   one need be kept from making room.
-//! * A creation that was left by who began it is idle, and not finished. It may never be: so it is lent if there is
-//!   nothing else, makes room before anything else does, and counts for `max_idle` but not for `min_idle`.
-//! * What has been there for too long is not looked for: whoever comes upon it where it would be lent next
-//!   has it leave, and takes the next.
+//! * If the first waiter in line cannot be served, no waiter can: an idle resource or a place for another key would
+//!   serve the first one, too.
+//! * A resource that exceeds a lowered limit is never idle. It leaves at once, or on its return. So every idle resource
+//!   may make room.
+//! * A creation whose creator has left is idle and *unfinished*. It may never finish. So it is lent only if
+//!   no finished resource is idle, it is the first to be evicted, and it counts for `max_idle` but not for `min_idle`.
+//! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops it
+//!   and takes the next.
 //!
 //! # Reading it
-//! [`state`], [`serving`], [`borrow`], [`stock`] (about 700 lines); [`invariants`] and [`properties`];
-//! [`machine`] says what may happen and what is fair, [`configurations`] where. [`exploration`] looks at every
-//! state; [`defects`] has each defect's shortest counterexample, and [`story`] tells it.
+//! Start with [`state`], [`serving`], [`borrow`] and [`idle`] (about 700 lines). [`invariants`] and [`properties`]
+//! state what holds. [`machine`] defines the possible actions and fairness, and [`configurations`] the explored pools.
+//! [`check`](crate::check) visits every state. [`defects`] finds each defect's shortest counterexample, and [`story`]
+//! writes it down.
 //!
 //! # As an oracle
-//! The machine is deterministic: [`apply`](state::ResourcePool::apply) carries an action out and says what it
-//! told, and all fields are public.
+//! The machine is deterministic: [`apply`](state::ResourcePool::apply) carries an action out and returns its events. All
+//! fields are public.
 //!
 //! ```
 //! use cabrank_spec::resource_pool::configurations::named;
@@ -69,7 +72,7 @@
 //! pool.apply(&Action::Created { client: 0 });
 //! pool.apply(&Action::Ready { client: 0 });
 //! pool.apply(&Action::Return { client: 0 });
-//! // The only place there is passes from key 0 to key 1.
+//! // The only place passes from key 0 to key 1.
 //! let second = pool.apply(&Action::Borrow { client: 1, key: 1, waits: true });
 //! assert_eq!(second, [Event::Creates(1, 2, Some(1))]);
 //! assert_eq!((&pool.total[..], pool.num_total()), (&[1, 1][..], 1));
@@ -78,20 +81,25 @@
 //! ```
 //!
 //! # What is not promised
-//! A borrower discards what is broken one by one, and takes what others return meanwhile. If all of that is broken
-//! for ever, so is its borrow, unless it has a deadline. Where newcomers may barge, nothing is promised to
-//! who waits while they come for ever. `tests/resource_pool.rs` shows both. What is abandoned, and what a borrower
-//! finds broken and destroys in the time between two sections, is not in the machine.
+//! * A borrower discards broken resources one by one, and takes those that others return meanwhile. If all of them are
+//!   broken for ever, its borrow never ends, unless it has a deadline.
+//! * Where newcomers may barge, a waiter may starve while they come for ever.
+//!
+//! `tests/resource_pool.rs` shows both. The machine has no abandoned resources. It also has no state between the
+//! section in which a borrower finds a resource broken and the section after its destruction.
+//!
+//! # Origin
+//! The machine follows the description of a pool in Elixir, which has the interface of Apache Commons Pool. The
+//! published Elixir pool deviates from its own description, with the seven defects in [`rules`].
 
 pub mod borrow;
 pub mod configurations;
 pub mod defects;
-pub mod exploration;
+pub mod idle;
 pub mod invariants;
 pub mod machine;
 pub mod properties;
 pub mod rules;
 pub mod serving;
 pub mod state;
-pub mod stock;
 pub mod story;

@@ -1,7 +1,7 @@
-//! Who is served, and with what: the line, and what every section that frees something ends with.
+//! The order of service: the line of waiters, and the end of every section that frees a resource or a place.
 //!
-//! Capacity is reserved here and nowhere else, before it is used; a borrower that was served keeps its place
-//! until it gives it back, however many resources fail it.
+//! Only this module reserves capacity, before it is used. A served borrower keeps its place until it gives it back, even
+//! if several resources fail.
 
 use crate::resource_pool::rules::Defect::{HoardedMinimum, UnboundedTotal};
 use crate::resource_pool::rules::Planted::*;
@@ -9,27 +9,27 @@ use crate::resource_pool::state::{
     At, ClientId, Event, Idle, Key, ResourcePool, Slot, Test, Waiter, WhenExhausted,
 };
 
-/// With what a borrower can be served; both are places in the list of idle ones.
+/// The way in which a borrower can be served. Both carry indexes into the idle list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serving {
-    /// With a resource of its key's stock.
+    /// It takes this idle resource of its key.
     Take(usize),
-    /// With a new one; if there is no room, in the place of one of its stock that must not be lent any more, or
-    /// of an idle one of another key.
+    /// It creates a resource; if there is no room, in the place of this eviction victim: an expired resource of its key, or
+    /// an idle one of another key.
     Create(Option<usize>),
 }
 
 impl ResourcePool {
-    /// Whether one more of the key may be lent.
+    /// Returns whether one more resource of the key may be lent.
     pub fn may_lend(&self, key: Key) -> bool {
         self.limits.max_active.left(self.active[key]) > 0
             || self.options.when_exhausted == WhenExhausted::Grow
             || self.planted(MaxActiveIgnored)
     }
 
-    /// What is lent next of a key's stock: the newest, or the oldest if the pool is `fifo`; if there is nothing
-    /// finished, what was left first. What is being tested is passed over.
-    pub(crate) fn stock_of(&self, key: Key) -> Option<usize> {
+    /// Returns the idle resource of a key that is lent next: the newest, or the oldest if the pool is `fifo`. If no finished
+    /// resource is idle, the first unfinished creation is next. Resources under test are passed over.
+    pub(crate) fn next_idle(&self, key: Key) -> Option<usize> {
         let takeable = |idle: &Idle| idle.test == Test::No || self.planted(TestedIsTaken);
         let of = |unfinished: bool| {
             (0..self.idle.len()).filter(move |&at| {
@@ -45,14 +45,14 @@ impl ResourcePool {
         finished.or_else(|| of(true).next())
     }
 
-    /// What makes room for another key: what is not finished, else the least recently used of those that are not
-    /// being tested.
+    /// Returns the eviction victim: an unfinished creation, or else the least recently used resource that is not under
+    /// test.
     fn least_recently_used(&self) -> Option<usize> {
         let mut idle = (0..self.idle.len()).filter(|&at| self.idle[at].test == Test::No);
         if self.planted(VictimIsNewest) { idle.next_back() } else { idle.next() }
     }
 
-    /// How many more of the key there may be, by its own limit.
+    /// Returns how many more resources of the key its own limit allows.
     pub(crate) fn room_of(&self, key: Key) -> usize {
         if self.planted(MaxTotalPerKeyIgnored) {
             return usize::MAX;
@@ -61,7 +61,7 @@ impl ResourcePool {
         self.limits.max_total_per_key.left(self.total[key] - forgotten)
     }
 
-    /// How many more there may be in all.
+    /// Returns how many more resources `max_total` allows.
     pub(crate) fn room(&self) -> usize {
         let grows = self.options.when_exhausted == WhenExhausted::Grow;
         if self.original(UnboundedTotal) || grows && self.planted(GrowIgnoresTotal) {
@@ -70,23 +70,27 @@ impl ResourcePool {
         self.limits.max_total.left(self.num_total())
     }
 
-    /// Whether one more of the key may exist.
+    /// Returns whether one more resource of the key may exist.
     pub(crate) fn has_place(&self, key: Key) -> bool {
         self.room_of(key) > 0 && self.room() > 0
     }
 
-    /// With what a borrower of the key can be served now: its own stock, else a new one where there is
-    /// room, else a new one in the place of one of its own that must not be lent any more, else in that of the least
-    /// recently used of another key. Where there are too
-    /// many for a lowered limit none is idle but those being tested, so no place of theirs is passed on.
+    /// Returns the way in which a borrower of the key can be served now. In this order:
+    ///
+    /// 1. an idle resource of its key;
+    /// 2. a new one in the place of an expired one of its key;
+    /// 3. a new one, where there is room;
+    /// 4. a new one in the place of the least recently used of another key.
+    ///
+    /// Beyond a lowered limit only resources under test are idle, so their places are not passed on.
     pub fn serving(&self, key: Key) -> Option<Serving> {
         if !self.may_lend(key) {
             return None;
         }
         let hoarded =
             self.original(HoardedMinimum) && self.idle_of(key).count() <= self.limits.min_idle;
-        if let Some(at) = self.stock_of(key).filter(|_| !hoarded) {
-            let lent = !self.idle[at].over || self.planted(LendsWhatIsOver);
+        if let Some(at) = self.next_idle(key).filter(|_| !hoarded) {
+            let lent = !self.idle[at].expired || self.planted(LendsExpired);
             Some(if lent { Serving::Take(at) } else { Serving::Create(Some(at)) })
         } else if self.room_of(key) == 0 {
             None
@@ -97,49 +101,49 @@ impl ResourcePool {
         }
     }
 
-    /// Reserves it for the borrower.
-    pub(crate) fn serve(&mut self, client: ClientId, key: Key, serving: Serving, handed: bool) {
+    /// Reserves the resource or the place for the borrower.
+    pub(crate) fn serve(&mut self, client: ClientId, key: Key, serving: Serving, granted: bool) {
         self.active[key] += 1;
         match serving {
-            Serving::Take(at) => self.take(client, at, handed),
+            Serving::Take(at) => self.take(client, at, granted),
             Serving::Create(victim) => {
                 let victim = victim.map(|at| self.idle.remove(at));
-                // One of another key is counted by its own until it has been destroyed.
+                // A victim of another key counts for that key until its destruction.
                 let own = victim.is_some_and(|victim| victim.slot.key == key);
                 self.total[key] -= usize::from(own);
                 let slot = self.reserve(key);
                 let id = victim.map(|victim| victim.slot.id);
-                self.told.push(Event::Creates(client, slot.id, id));
+                self.events.push(Event::Creates(client, slot.id, id));
                 self.clients[client] = match victim {
-                    Some(victim) => At::MakingRoom { slot, victim, handed },
-                    None => At::Creating { slot, handed },
+                    Some(victim) => At::MakingRoom { slot, victim, granted },
+                    None => At::Creating { slot, granted },
                 };
             }
         }
     }
 
-    /// The borrower, which has its place, takes one out of stock.
-    pub(crate) fn take(&mut self, client: ClientId, at: usize, handed: bool) {
-        let kept = self.planted(StockIsKept);
+    /// Takes an idle resource for the borrower, whose place is reserved.
+    pub(crate) fn take(&mut self, client: ClientId, at: usize, granted: bool) {
+        let kept = self.planted(TakenStaysIdle);
         let slot = if kept { self.idle[at].slot } else { self.idle.remove(at).slot };
         self.clients[client] = if slot.unfinished {
-            self.told.push(Event::Completes(client, slot.id));
-            At::Creating { slot, handed }
+            self.events.push(Event::Completes(client, slot.id));
+            At::Creating { slot, granted }
         } else {
-            self.told.push(Event::Takes(client, slot.id));
-            At::Preparing { slot, fresh: false, handed }
+            self.events.push(Event::Takes(client, slot.id));
+            At::Preparing { slot, fresh: false, granted }
         };
     }
 
-    /// A slot for one more of the key.
+    /// Reserves a slot for one more resource of the key.
     pub(crate) fn reserve(&mut self, key: Key) -> Slot {
         self.made += 1;
         self.total[key] += 1;
         Slot { id: self.made, key, old: false, expired: false, unfinished: false }
     }
 
-    /// Whether somebody waits for the key whom its own limits let be served. Whoever was called counts as
-    /// if it had been.
+    /// Returns whether a borrower waits for the key and the key's own limits let it be served. A called waiter counts as
+    /// served.
     pub(crate) fn is_eligible(&self, key: Key) -> bool {
         let called = self.called(|waiter| waiter.key == key);
         let stock = self.idle_of(key).filter(|idle| idle.test == Test::No).count();
@@ -151,13 +155,13 @@ impl ResourcePool {
                 || self.planted(MaxActiveIgnored))
     }
 
-    /// How many of these have been called.
+    /// Returns the number of called waiters that `which` selects.
     pub(crate) fn called(&self, which: impl Fn(&Waiter) -> bool) -> usize {
         let called = |at: &&At| matches!(at, At::Called(waiter) if which(waiter));
         self.clients.iter().filter(called).count()
     }
 
-    /// The oldest waiter whose key is eligible, by its place in the line.
+    /// Returns the oldest waiter whose key is eligible, by its index in the line.
     fn first_in_line(&self) -> Option<usize> {
         if self.planted(FullKeyBlocks) {
             return (!self.line.is_empty()).then_some(0);
@@ -166,28 +170,27 @@ impl ResourcePool {
         if self.planted(LastComeFirstServed) { line.next_back() } else { line.next() }
     }
 
-    /// What is free goes to those in line, the oldest first, until there is nothing for the first of them:
-    /// then there is nothing for any.
+    /// Serves the waiters in line, the oldest first, until the first of them cannot be served. Then no other can.
     pub(crate) fn settle(&mut self) {
         while !self.closed || self.planted(ClosedLends) {
             let Some(at) = self.first_in_line() else { return };
             let Waiter { client, key, .. } = self.line[at];
             if self.options.fair {
-                self.drop_what_is_over(key, self.has_place(key));
+                self.drop_expired(key, self.has_place(key));
                 let Some(serving) = self.serving(key) else { return };
                 self.line.remove(at);
                 self.serve(client, key, serving, true);
             } else {
-                if self.free() <= self.called(|_| true) || self.planted(CallsNobody) {
+                if self.free() <= self.called(|_| true) || self.planted(CallsNoWaiter) {
                     return;
                 }
                 self.clients[client] = At::Called(self.line.remove(at));
-                self.told.push(Event::Called(client));
+                self.events.push(Event::Called(client));
             }
         }
     }
 
-    /// How many resources and places there are to be had, by whoever may have them.
+    /// Returns the number of free resources and places.
     pub(crate) fn free(&self) -> usize {
         let stock = self.idle.iter().filter(|idle| idle.test == Test::No).count();
         stock.saturating_add(self.room())

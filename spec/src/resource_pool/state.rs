@@ -1,15 +1,15 @@
-//! The types: what there is of a resource, who borrows, who waits.
+//! The state: resources, borrowers and waiters.
 
 use crate::resource_pool::rules::{Defect, Planted, Rules};
 
-/// A borrower, by its place.
+/// A borrower, by its index.
 pub type ClientId = usize;
-/// What describes a resource, by its place; a pool that is not keyed has only key 0.
+/// A key, by its index. An unkeyed pool has only key 0.
 pub type Key = usize;
 /// A slot, by its number.
 pub type SlotId = usize;
 
-/// A bound; none: as many as one likes.
+/// An upper bound, or `None` for no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limit(pub Option<usize>);
 
@@ -17,15 +17,15 @@ impl Limit {
     /// No bound.
     pub const NONE: Limit = Limit(None);
 
-    /// At most so many.
+    /// Returns the bound `number`.
     pub const fn at(number: usize) -> Limit {
         Limit(Some(number))
     }
-    /// Whether so many are no more than it allows.
+    /// Returns whether the bound allows `number`.
     pub fn allows(self, number: usize) -> bool {
         self.0.is_none_or(|limit| number <= limit)
     }
-    /// How many more than so many it allows.
+    /// Returns how many more than `number` the bound allows.
     pub fn left(self, number: usize) -> usize {
         self.0.map_or(usize::MAX, |limit| limit.saturating_sub(number))
     }
@@ -34,21 +34,21 @@ impl Limit {
 /// The limits, which may change at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// How many of a key may be lent, or be made ready for a borrower.
+    /// The largest number of active resources of a key: lent ones, and those that a borrower prepares.
     pub max_active: Limit,
-    /// How many there may be in all, to the end of their destruction; what makes room for another counts as one
-    /// with it.
+    /// The largest number of resources of the pool, until the end of their destruction. An eviction victim and the slot in
+    /// its place count as one.
     pub max_total: Limit,
-    /// How many of one key, to the end of their destruction.
+    /// The largest number of resources of one key, until the end of their destruction.
     pub max_total_per_key: Limit,
-    /// How many of a key may lie idle.
+    /// The largest number of idle resources of a key.
     pub max_idle: Limit,
-    /// How many of a key shall lie idle.
+    /// The number of idle resources of a key that the pool maintains.
     pub min_idle: usize,
 }
 
 impl Limits {
-    /// As many as one likes of everything.
+    /// No limits.
     pub const NONE: Limits = Limits {
         max_active: Limit::NONE,
         max_total: Limit::NONE,
@@ -58,25 +58,25 @@ impl Limits {
     };
 }
 
-/// What a borrower meets where `max_active` is reached.
+/// The behaviour of a pool that has reached `max_active`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WhenExhausted {
-    /// It is refused.
+    /// Refuses the borrower.
     Fail,
-    /// It waits.
+    /// Lets the borrower wait.
     Block,
-    /// `max_active` does not count.
+    /// Ignores `max_active`.
     Grow,
 }
 
-/// What never changes.
+/// The options, which never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Options {
-    /// What a borrower meets where `max_active` is reached.
+    /// The behaviour at `max_active`.
     pub when_exhausted: WhenExhausted,
-    /// Whether newcomers wait behind those who wait.
+    /// Whether newcomers queue behind the waiters of their key.
     pub fair: bool,
-    /// Whether the oldest idle one is lent, and not the newest.
+    /// Whether the oldest idle resource is lent, not the newest.
     pub fifo: bool,
 }
 
@@ -85,102 +85,102 @@ pub struct Options {
 pub struct Slot {
     /// Its number.
     pub id: SlotId,
-    /// What it is of.
+    /// Its key.
     pub key: Key,
-    /// Everything has been cleared since it was made.
+    /// Whether everything was cleared after its creation began.
     pub old: bool,
-    /// It has outlived its lifetime.
+    /// Whether it has outlived its lifetime.
     pub expired: bool,
-    /// It is being made, though who began it has gone; or has been taken over since.
+    /// Whether its creator has left during its creation. A second borrower may have taken the creation over.
     pub unfinished: bool,
 }
 
 /// Whether an idle resource is being tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Test {
-    /// It is not.
+    /// It is not under test.
     No,
-    /// It is, and cannot be taken.
+    /// It is under test, and cannot be taken.
     Running,
-    /// It is, and must leave when the test is over.
+    /// It is under test, and must leave when the test ends.
     Doomed,
 }
 
 /// An idle resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Idle {
-    /// Which.
+    /// Its slot.
     pub slot: Slot,
-    /// When it became idle: a number that grows.
+    /// The time when it became idle, as a growing number.
     pub since: usize,
-    /// Whether it is being tested.
+    /// Whether it is under test.
     pub test: Test,
-    /// Whether it has been idle for longer than the pool wants.
+    /// Whether it has been idle for so long that it may be evicted.
     pub due: bool,
-    /// Whether it has been there for so long that it must not be lent any more.
-    pub over: bool,
-    /// Whether nobody will look at that again (MissedEviction).
+    /// Whether it must not be lent again, by its age or idle time.
+    pub expired: bool,
+    /// Whether the pool will not consider it for eviction again (defect `elixir-missed-eviction`).
     pub overlooked: bool,
 }
 
-/// Somebody who waits.
+/// A waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waiter {
-    /// Who.
+    /// The borrower.
     pub client: ClientId,
-    /// For what.
+    /// The key that it waits for.
     pub key: Key,
-    /// When it came: a number that grows.
+    /// The time of its arrival, as a growing number.
     pub ticket: usize,
 }
 
-/// Where a borrower is.
+/// The state of a borrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum At {
-    /// It has nothing, and wants nothing.
+    /// It has no resource and does not wait.
     Out,
     /// It waits in line.
     Waiting(Key),
-    /// It has been called to try again.
+    /// It was called to retry.
     Called(Waiter),
-    /// It destroys a resource, in whose place it creates another then.
+    /// It destroys an eviction victim, in whose place it then creates a resource.
     MakingRoom {
-        /// The place for that.
+        /// The place for the new resource.
         slot: Slot,
-        /// What is destroyed.
+        /// The eviction victim.
         victim: Idle,
-        /// The borrower had waited, and may not have awoken yet.
-        handed: bool,
+        /// Whether the borrower waited and has not picked up its grant yet.
+        granted: bool,
     },
-    /// It creates a resource, or completes what another has begun.
+    /// It creates a resource, or completes an unfinished creation.
     Creating {
-        /// The place for it.
+        /// The place for the resource.
         slot: Slot,
-        /// The borrower had waited, and may not have awoken yet.
-        handed: bool,
+        /// Whether the borrower waited and has not picked up its grant yet.
+        granted: bool,
     },
     /// It activates and validates a resource.
     Preparing {
-        /// Which.
+        /// The slot of the resource.
         slot: Slot,
-        /// It was made for this borrower, and is not out of stock.
+        /// Whether it was created for this borrower, not taken from the idle list.
         fresh: bool,
-        /// The borrower had waited, and may not have awoken yet.
-        handed: bool,
+        /// Whether the borrower waited and has not picked up its grant yet.
+        granted: bool,
     },
     /// It has a resource.
     Lent(Slot),
 }
 
 impl Idle {
-    /// The order of what is idle.
+    /// Returns the sort key of the idle list.
     pub(crate) fn place(&self) -> (bool, usize) {
         (!self.slot.unfinished, self.since)
     }
 }
 
 impl At {
-    /// The slot that its borrower has.
+    /// Returns the slot that the borrower has.
     pub fn slot(&self) -> Option<&Slot> {
         match self {
             At::MakingRoom { slot, .. }
@@ -190,7 +190,7 @@ impl At {
             At::Out | At::Waiting(_) | At::Called(_) => None,
         }
     }
-    /// What is to make room for it, and is not destroyed yet.
+    /// Returns the eviction victim, until it is destroyed.
     pub fn victim(&self) -> Option<&Idle> {
         if let At::MakingRoom { victim, .. } = self { Some(victim) } else { None }
     }
@@ -206,81 +206,81 @@ impl At {
     }
 }
 
-/// Why a borrower is refused.
+/// The reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Refusal {
     Closed,
     Exhausted,
     WouldBlock,
-    /// It gave up, or its time was up.
+    /// The borrower gave up, or its deadline passed.
     GaveUp,
-    /// What it created failed.
+    /// Its creation failed.
     Failed,
 }
 
-/// What an action told somebody.
+/// An event of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Event {
     Waits(ClientId),
-    /// It is to activate and validate this one.
+    /// The borrower takes this resource, and activates and validates it.
     Takes(ClientId, SlotId),
-    /// It is to create this one, after it has destroyed the victim.
+    /// The borrower creates this resource, after it has destroyed the victim, if there is one.
     Creates(ClientId, SlotId, Option<SlotId>),
-    /// It is to complete this one.
+    /// The borrower completes this unfinished creation.
     Completes(ClientId, SlotId),
-    /// It is to try again.
+    /// The borrower retries.
     Called(ClientId),
-    /// It has this one.
+    /// The borrower has this resource.
     Has(ClientId, SlotId),
     Refused(ClientId, Refusal),
-    /// This one is to be created for stock; none: there is no room, or the pool is closed.
+    /// This resource is created for the idle list. `None`: there is no room, or the pool is closed.
     Adds(Option<SlotId>),
-    /// It became idle.
+    /// The resource became idle.
     Idles(SlotId),
-    /// It is to be destroyed.
+    /// The resource leaves, and is destroyed.
     Leaves(SlotId),
 }
 
-/// All of it.
+/// The whole state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ResourcePool {
-    /// What is as in the original.
+    /// The rules.
     pub rules: Rules,
-    /// What never changes.
+    /// The options.
     pub options: Options,
-    /// What may change.
+    /// The limits.
     pub limits: Limits,
-    /// Of each key: how many are lent, or made ready for a borrower. Counted, as the pool does.
+    /// The number of active resources of each key, counted as the pool counts.
     pub active: Vec<usize>,
-    /// Of each key: how many there are, to the end of their destruction, those included that make room for
-    /// another key. Counted, too.
+    /// The number of resources of each key until the end of their destruction, counted as the pool counts. Eviction victims
+    /// for other keys are included.
     pub total: Vec<usize>,
-    /// Of each key, where there is a minimum: whether one has been made since there was none of it.
+    /// For each key, if there is a minimum: whether a resource was created since the key was last empty.
     pub known: Vec<bool>,
-    /// What is idle, of all keys: what is not finished first, then the least recently used.
+    /// The idle list of all keys: unfinished creations first, then the least recently used.
     pub idle: Vec<Idle>,
-    /// What is being created for stock.
+    /// The resources that are being created for the idle list.
     pub adding: Vec<Slot>,
-    /// What is being destroyed.
+    /// The resources that are being destroyed.
     pub leaving: Vec<Slot>,
-    /// Who waits, for all keys, in the order in which they came.
+    /// The waiters of all keys, in the order of their arrival.
     pub line: Vec<Waiter>,
     /// The borrowers.
     pub clients: Vec<At>,
     /// Whether it is closed.
     pub closed: bool,
-    /// How many slots there have been.
+    /// The number of slots so far.
     pub made: usize,
-    /// How many came to wait, and how many became idle.
+    /// The last ticket or idle time that was given out.
     pub came: usize,
-    /// What the last action told; no part of the normal form.
-    pub told: Vec<Event>,
+    /// The events of the last action. The normal form has none.
+    pub events: Vec<Event>,
 }
 
 impl ResourcePool {
-    /// An empty pool.
+    /// Returns an empty pool.
     pub fn new(
         rules: Rules,
         options: Options,
@@ -303,7 +303,7 @@ impl ResourcePool {
             closed: false,
             made: 0,
             came: 0,
-            told: vec![],
+            events: vec![],
         }
     }
     pub(crate) fn original(&self, defect: Defect) -> bool {
@@ -312,13 +312,13 @@ impl ResourcePool {
     pub(crate) fn planted(&self, fault: Planted) -> bool {
         self.rules.has(fault)
     }
-    /// How many there are in all: what makes room for another key counts as one with that.
+    /// Returns the number of resources of the pool. An eviction victim and the slot in its place count as one.
     pub fn num_total(&self) -> usize {
         let room = self.keys().map(|key| self.making_room(key)).sum::<usize>();
         let room = if self.planted(Planted::VictimKeepsItsPlace) { 0 } else { room };
         self.total.iter().sum::<usize>() - room
     }
-    /// How many of a key make room for another key, and are not destroyed yet.
+    /// Returns the number of eviction victims of a key that make room for another key.
     pub fn making_room(&self, key: Key) -> usize {
         let makes_room = |at: &&At| match at {
             At::MakingRoom { slot, victim, .. } => victim.slot.key == key && slot.key != key,
@@ -326,34 +326,33 @@ impl ResourcePool {
         };
         self.clients.iter().filter(makes_room).count()
     }
-    /// What is idle of a key, in that order.
+    /// Returns the idle resources of a key, in the order of the idle list.
     pub fn idle_of(&self, key: Key) -> impl DoubleEndedIterator<Item = &Idle> {
         self.idle.iter().filter(move |idle| idle.slot.key == key)
     }
-    /// How many of these are finished.
+    /// Returns the number of these that are finished.
     pub fn finished_of(&self, key: Key) -> usize {
         self.idle_of(key).filter(|idle| !idle.slot.unfinished).count()
     }
-    /// How many idle ones there are of a key that are too many, if so many are: who was called is on its way
-    /// to one.
+    /// Returns whether a key has more idle resources than `max_idle` allows. Each called waiter is about to take one.
     pub fn surplus_of(&self, key: Key) -> bool {
         let called = self.called(|waiter| waiter.key == key);
         !self.limits.max_idle.allows(self.idle_of(key).count().saturating_sub(called))
     }
-    /// How many are being created for the stock of a key.
+    /// Returns the number of resources of a key that are being created for the idle list.
     pub fn adding_of(&self, key: Key) -> usize {
         self.adding.iter().filter(|slot| slot.key == key).count()
     }
-    /// How many there are of a key that neither leave nor make room for another key.
+    /// Returns the number of resources of a key that neither leave nor make room for another key.
     pub fn staying(&self, key: Key) -> usize {
         let leaving = self.leaving.iter().filter(|slot| slot.key == key).count();
         self.total[key] - leaving - self.making_room(key)
     }
-    /// All keys.
+    /// Returns all keys.
     pub fn keys(&self) -> std::ops::Range<Key> {
         0..self.total.len()
     }
-    /// A number that grows.
+    /// Returns the next ticket or idle time.
     pub(crate) fn next(&mut self) -> usize {
         self.came += 1;
         self.came

@@ -5,7 +5,7 @@
 //! is written before that. So the machine never knows more than the code does.
 
 use cabrank_spec::checker::Machine as _;
-use cabrank_spec::interlock::properties::{PROPERTIES, STEP_PROPERTIES};
+use cabrank_spec::interlock::properties::{INVARIANTS, STEP_PROPERTIES};
 use cabrank_spec::interlock::rules::{Planted, Rules};
 use cabrank_spec::interlock::script::{Action, Op, Script, Step, World};
 use cabrank_spec::interlock::state::{Event, Interlock, Owner, OwnerId, Refusal, Sleep};
@@ -91,15 +91,17 @@ impl Program {
         let after = self.world.step(&self.state, &action);
         let before = std::mem::replace(&mut self.state, after);
         let (world, after) = (&self.world, &self.state);
-        let mut states = PROPERTIES.iter();
+        let mut states = INVARIANTS.iter();
         let mut steps = STEP_PROPERTIES.iter();
         if let Some(broken) = states.find(|p| !(p.holds)(world, after)) {
             return Err(format!("{} does not hold after {step:?} of {o}", broken.name));
         }
-        if let Some(broken) = steps.find(|p| !(p.holds)(world, &before, &action, after)) {
+        if let Some(broken) =
+            steps.find(|p| (p.judge)(world, &before, &action, after) == Some(false))
+        {
             return Err(format!("{} does not hold in {step:?} of {o}", broken.name));
         }
-        Ok(self.state.told.clone())
+        Ok(self.state.events.clone())
     }
 
     /// It dies, wherever it is. In the machine's own programs an owner that sleeps does not: what is given back

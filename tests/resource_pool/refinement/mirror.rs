@@ -69,7 +69,7 @@ pub(crate) struct Mirror {
     created: BTreeMap<SlotId, u64>,
     idle_since: BTreeMap<(SlotId, usize), u64>,
     /// When idle resources were granted that have not been picked up.
-    handed_since: BTreeMap<SlotId, u64>,
+    granted_since: BTreeMap<SlotId, u64>,
     /// The idle ones in the order in which they are tested.
     turns: Vec<(SlotId, usize)>,
     unclean: BTreeSet<SlotId>,
@@ -105,20 +105,20 @@ pub(crate) fn limits(bounds: &Bounds) -> Limits {
 }
 
 /// Returns the idle resource that a waiter was granted and has not picked up.
-fn handed_stock(at: &At) -> Option<SlotId> {
+fn granted_resource(at: &At) -> Option<SlotId> {
     match at {
-        At::Preparing { slot, handed: true, .. } => Some(slot.id),
-        At::Creating { slot, handed: true } if slot.unfinished => Some(slot.id),
+        At::Preparing { slot, granted: true, .. } => Some(slot.id),
+        At::Creating { slot, granted: true } if slot.unfinished => Some(slot.id),
         _ => None,
     }
 }
 
 /// Returns the place that a waiter was granted and has not picked up. The lifetime there has not
 /// begun.
-fn handed_place(at: &At) -> Option<SlotId> {
+fn granted_place(at: &At) -> Option<SlotId> {
     match at {
-        At::MakingRoom { slot, handed: true, .. } => Some(slot.id),
-        At::Creating { slot, handed: true } if !slot.unfinished => Some(slot.id),
+        At::MakingRoom { slot, granted: true, .. } => Some(slot.id),
+        At::Creating { slot, granted: true } if !slot.unfinished => Some(slot.id),
         _ => None,
     }
 }
@@ -137,7 +137,7 @@ impl Mirror {
             numbers: BTreeMap::new(),
             created: BTreeMap::new(),
             idle_since: BTreeMap::new(),
-            handed_since: BTreeMap::new(),
+            granted_since: BTreeMap::new(),
             turns: vec![],
             unclean: BTreeSet::new(),
             completed: BTreeSet::new(),
@@ -159,7 +159,7 @@ impl Mirror {
         let made = self.spec.made;
         self.spec.apply(&action);
         self.happened.insert(word(&action));
-        for event in self.spec.told.clone() {
+        for event in self.spec.events.clone() {
             self.happened.insert(word(&event));
             match event {
                 Event::Waits(client)
@@ -169,16 +169,16 @@ impl Mirror {
                 Event::Refused(client, why) => self.ended[client] = Some(why),
                 Event::Leaves(id) => self.leaving.push_back(id),
                 // It may have been granted to another waiter at once.
-                Event::Idles(id) => drop(self.handed_since.remove(&id)),
+                Event::Idles(id) => drop(self.granted_since.remove(&id)),
                 Event::Called(_) | Event::Has(..) | Event::Adds(_) => {}
             }
         }
         self.created.extend((made + 1..=self.spec.made).map(|id| (id, self.now)));
-        let handed: Vec<_> = self.spec.clients.iter().filter_map(handed_stock).collect();
-        self.handed_since.retain(|id, _| handed.contains(id));
-        for id in handed {
+        let granted: Vec<_> = self.spec.clients.iter().filter_map(granted_resource).collect();
+        self.granted_since.retain(|id, _| granted.contains(id));
+        for id in granted {
             let idle = self.idle_since.iter().find(|((of, _), _)| *of == id);
-            self.handed_since.entry(id).or_insert(idle.map_or(self.now, |(_, since)| *since));
+            self.granted_since.entry(id).or_insert(idle.map_or(self.now, |(_, since)| *since));
         }
         let name = |idle: &Idle| (idle.slot.id, idle.since);
         // A victim may be spared and return to its place.
@@ -219,9 +219,9 @@ impl Mirror {
     pub(crate) fn run(&mut self, client: ClientId, ends: &mut Ends) -> Option<Ended> {
         loop {
             match self.spec.clients[client] {
-                At::MakingRoom { handed: true, .. }
-                | At::Creating { handed: true, .. }
-                | At::Preparing { handed: true, .. } => self.apply(Action::Come { client }),
+                At::MakingRoom { granted: true, .. }
+                | At::Creating { granted: true, .. }
+                | At::Preparing { granted: true, .. } => self.apply(Action::PickUp { client }),
                 At::Waiting(_) => return None,
                 At::Called(_) => {
                     self.section(Action::Retry { client });
@@ -329,7 +329,7 @@ impl Mirror {
     pub(crate) fn cancel(&mut self, client: ClientId) {
         match self.spec.clients[client] {
             At::Out => {}
-            At::Creating { handed: false, .. } | At::Preparing { handed: false, .. } => {
+            At::Creating { granted: false, .. } | At::Preparing { granted: false, .. } => {
                 self.apply(Action::Cancel { client });
             }
             _ => self.apply(Action::GiveUp { client }),
@@ -363,7 +363,7 @@ impl Mirror {
     pub(crate) fn add(&mut self, action: Action) -> Result<Adding, Ended> {
         self.apply(action);
         self.age_what_is_added();
-        let added = self.spec.told.iter().find_map(|event| match event {
+        let added = self.spec.events.iter().find_map(|event| match event {
             Event::Adds(id) => *id,
             _ => None,
         });
@@ -438,27 +438,27 @@ impl Mirror {
     /// Moves the clock. Idle resources that expire are not lent any more.
     pub(crate) fn pass(&mut self, seconds: u64) {
         self.now += seconds * 1_000;
-        let places = self.spec.clients.iter().filter_map(handed_place);
+        let places = self.spec.clients.iter().filter_map(granted_place);
         self.created.extend(places.map(|id| (id, self.now)));
         for at in 0..self.spec.idle.len() {
             let idle = &self.spec.idle[at];
             let age = self.now - self.idle_since[&(idle.slot.id, idle.since)];
             let too_long = self.world.max_idle_time.is_some_and(|time| age >= time * 1_000);
-            if !idle.over && (too_long || self.has_outlived(idle.slot.id)) {
+            if !idle.expired && (too_long || self.has_outlived(idle.slot.id)) {
                 self.section(Action::Outlive { at });
             }
         }
         for client in 0..self.spec.clients.len() {
             let slot = self.spec.clients[client].slot().copied();
-            let is_over = |id| self.has_outlived(id) || self.was_handed_long_ago(id);
+            let is_over = |id| self.has_outlived(id) || self.was_granted_long_ago(id);
             if slot.is_some_and(|slot| !slot.expired && is_over(slot.id)) {
                 self.section(Action::Expire { client });
             }
-            if let At::MakingRoom { slot, mut victim, handed } = self.spec.clients[client] {
+            if let At::MakingRoom { slot, mut victim, granted } = self.spec.clients[client] {
                 let age = self.now - self.idle_since[&(victim.slot.id, victim.since)];
-                victim.over |= self.world.max_idle_time.is_some_and(|time| age >= time * 1_000);
+                victim.expired |= self.world.max_idle_time.is_some_and(|time| age >= time * 1_000);
                 victim.slot.expired |= self.has_outlived(victim.slot.id);
-                self.spec.clients[client] = At::MakingRoom { slot, victim, handed };
+                self.spec.clients[client] = At::MakingRoom { slot, victim, granted };
             }
         }
         self.age_what_is_added();
@@ -471,8 +471,8 @@ impl Mirror {
         }
     }
 
-    fn was_handed_long_ago(&self, id: SlotId) -> bool {
-        let end = self.handed_since.get(&id).zip(self.world.max_idle_time);
+    fn was_granted_long_ago(&self, id: SlotId) -> bool {
+        let end = self.granted_since.get(&id).zip(self.world.max_idle_time);
         end.is_some_and(|(since, time)| self.now >= since + time * 1_000)
     }
 
@@ -528,7 +528,8 @@ impl Mirror {
     }
 
     fn refill(&mut self, ends: &mut Ends) {
-        while self.spec.wants_stock(0) && self.back_off.is_none_or(|(until, _)| self.now >= until) {
+        while self.spec.wants_refill(0) && self.back_off.is_none_or(|(until, _)| self.now >= until)
+        {
             let Ok(mut adding) = self.add(Action::Refill { key: 0 }) else { return };
             let failures = self.back_off.map_or(0, |(_, failures)| failures);
             self.back_off = match self.run_add(&mut adding, ends) {
