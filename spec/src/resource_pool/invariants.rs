@@ -31,7 +31,7 @@ invariants! {
             all.sort_unstable();
             all.windows(2).all(|two| two[0] != two[1])
         };
-    "INV-RP-EXACT-WAKE-UP" "no waiter could be served, if the pool is fair"
+    "INV-RP-EXACT-WAKE-UP" "a borrower that could be served does not wait, if the pool is fair"
         |_, s| !s.options.fair || s.line.iter().all(|waiter| !could_be_served(s, waiter.key));
     "INV-RP-BARGING" "if newcomers may barge: a waiter could be served only while the called waiters match the free resources and places, in total or of its key"
         |_, s| {

@@ -112,7 +112,7 @@ impl Program {
 
     /// The state in which a step that is refused as a deadlock would have been waited for.
     pub(crate) fn if_untold(&self, o: OwnerId) -> (World, Interlock) {
-        let rules = Rules::AS_MENDED.with(Planted::NobodyIsTold);
+        let rules = Rules::AS_MENDED.with(Planted::DeadlockUnreported);
         let untold = World { rules, ..self.world.clone() };
         let state = Interlock { rules, ..self.state.clone() };
         let op = untold.next(&state, o).expect("it is not over");
