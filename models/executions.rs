@@ -1,7 +1,7 @@
 //! The number of executions that loom explores for each model.
 //!
 //! The head of `src/sync/explore.rs` says why the numbers are pinned. After a change that moves some,
-//! `CABRANK_EXECUTIONS=any cargo test --features loom` prints the new ones.
+//! `CABRANK_EXECUTIONS=any cargo xtask loom` prints the new ones.
 
 /// The number of executions, by the name of the model.
 pub(crate) const PINNED: &[(&str, u64)] = &[

@@ -40,7 +40,7 @@ def run(copy, tool, *args, seconds):
         # One file changes from each to the next.
         CARGO_INCREMENTAL="1",
         # A fault may change how many executions there are; that is not to be what catches it.
-        CABRANK_EXECUTIONS="any",
+        CABRANK_EXECUTIONS="any", CABRANK_DEEP="1",
     )
     ended = planting.run(command, seconds, cwd=copy, env=environment)
     return ended.code, ended.output

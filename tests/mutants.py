@@ -30,7 +30,7 @@ import planting
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COPY = ROOT / "target" / "mutants"
-COPIED = [".cargo", "src", "models", "benches", "examples", "tests", "spec", "Cargo.lock", "README.md"]
+COPIED = [".cargo", "src", "models", "examples", "tests", "spec", "Cargo.lock", "README.md"]
 RESULTS = COPY / "results.jsonl"
 
 UNIT = (["--lib"], [])
@@ -135,6 +135,7 @@ def environment():
         CARGO_TERM_COLOR="never",
         # A model should fail by an assertion, not by its number of executions.
         CABRANK_EXECUTIONS="any",
+        CABRANK_DEEP="1",
         CABRANK_CASES=os.environ.get("CABRANK_CASES", "150"),
         PROPTEST_CASES=os.environ.get("PROPTEST_CASES", "64"),
     )

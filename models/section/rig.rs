@@ -113,24 +113,20 @@ impl Permits {
         });
     }
     /// Returns whether the caller has had to wait, unless it gave up.
-    pub(super) fn take(&self, patience: Patience) -> impl Future<Output = Option<bool>> {
-        async move {
-            let waiter = self.critical(|state, _| match state.free.checked_sub(1) {
-                Some(rest) => {
-                    state.free = rest;
-                    None
-                }
-                None if matches!(patience, Patience::Task) => {
-                    Some(state.waiters.enqueue_task(&mut state.queue))
-                }
-                None => Some(state.waiters.enqueue_thread(&mut state.queue)),
-            });
-            match waiter {
-                None => Some(false),
-                Some(waiter) => {
-                    self.turn(WaitForPermit(waiter), patience).await.ok().map(|()| true)
-                }
+    pub(super) async fn take(&self, patience: Patience) -> Option<bool> {
+        let waiter = self.critical(|state, _| match state.free.checked_sub(1) {
+            Some(rest) => {
+                state.free = rest;
+                None
             }
+            None if matches!(patience, Patience::Task) => {
+                Some(state.waiters.enqueue_task(&mut state.queue))
+            }
+            None => Some(state.waiters.enqueue_thread(&mut state.queue)),
+        });
+        match waiter {
+            None => Some(false),
+            Some(waiter) => self.turn(WaitForPermit(waiter), patience).await.ok().map(|()| true),
         }
     }
     pub(super) fn take_as_thread(&self, deadline: Deadline) -> Option<bool> {

@@ -72,9 +72,7 @@ impl<S: Spawner> State<S> {
                 break;
             }
         }
-        while let Some(group) = self.more.front()
-            && self.first.is_empty()
-        {
+        while let Some(group) = self.more.front().filter(|_| self.first.is_empty()) {
             if self.is_capped(self.group(group)) {
                 // max_per_app was lowered meanwhile: move the group to the line of capped groups.
                 self.reconsider(group, fx);
@@ -85,9 +83,7 @@ impl<S: Spawner> State<S> {
             }
         }
         // A group wants its next replacement as soon as it has one, until all are replaced (PROP-RESTART-ENDS).
-        while let Some(group) = self.replacements.front()
-            && self.has_live_room()
-        {
+        while let Some(group) = self.replacements.front().filter(|_| self.has_live_room()) {
             self.start_spawn(group, Kind::Replacement, fx);
         }
         // No process stays marked for a group that needs it no longer (INV-CONDEMNED).

@@ -43,15 +43,13 @@ impl<S: Spawner> State<S> {
         }
         let key = self.group_of(options, look, fx);
         self.group_mut(key).forgotten = false;
-        if let Some(look) = look
-            && first_attempt
-            && self.needs_restart(key, look)
-        {
-            self.restart(key, options.restart_mode(), fx);
+        if let Some(look) = look {
+            if first_attempt && self.needs_restart(key, look) {
+                self.restart(key, options.restart_mode(), fx);
+            }
         }
-        if let Some(until) = self.group(key).back_off_until
-            && self.clock.now() >= until
-        {
+        let back_off_until = self.group(key).back_off_until;
+        if back_off_until.is_some_and(|until| self.clock.now() >= until) {
             self.end_back_off(key);
             self.settle(key, fx);
         }
@@ -74,12 +72,11 @@ impl<S: Spawner> State<S> {
 
     fn wait(&mut self, key: Key, patience: Patience, fx: &mut Effects<S>) -> Checkout<S> {
         let group = self.group(key);
-        if group.size == 0
-            && group.back_off_until.is_some()
-            && let Some(error) = &group.last_error
-        {
-            // The group spawns no process now that could serve this get (erratum E27).
-            return Checkout::Fail(GetError::Spawn(error.clone()));
+        if group.size == 0 && group.back_off_until.is_some() {
+            if let Some(error) = &group.last_error {
+                // The group spawns no process now that could serve this get (erratum E27).
+                return Checkout::Fail(GetError::Spawn(error.clone()));
+            }
         }
         let max_queue = group.options.max_queue();
         if matches!(patience, Patience::None) {

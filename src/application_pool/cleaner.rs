@@ -22,21 +22,20 @@ impl<S: Spawner> State<S> {
     /// Does everything that is due now.
     pub(crate) fn clean(&mut self, fx: &mut Effects<S>) {
         let now = self.clock.now();
-        while let Some(key) = self.next_idle()
-            && now >= self.process(key).last_used.plus_span(self.max_idle_time)
+        while let Some(key) = self
+            .next_idle()
+            .filter(|key| now >= self.process(*key).last_used.plus_span(self.max_idle_time))
         {
             let group = self.process(key).group;
             self.detach_process(key, DetachReason::Idle, fx);
             self.settle(group, fx);
         }
-        while let Some(key) = self.draining.front()
-            && now >= self.process(key).drain_deadline
+        while let Some(key) =
+            self.draining.front().filter(|key| now >= self.process(*key).drain_deadline)
         {
             self.end_drain(key, ShutDown::DeadlinePassed, fx);
         }
-        while let Some((until, key)) = self.next_back_off()
-            && now >= until
-        {
+        while let Some((_, key)) = self.next_back_off().filter(|(until, _)| now >= *until) {
             self.end_back_off(key);
             self.settle(key, fx);
         }

@@ -399,7 +399,7 @@ impl Process for Handle {
             panic!("{SCRIPTED} in connect");
         }
         let left = &facts.out_of_descriptors;
-        if left.try_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
+        if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
             return Err(ConnectError::local("too many open files"));
         }
         if facts.killed.load(Ordering::SeqCst) {

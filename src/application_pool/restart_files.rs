@@ -99,9 +99,8 @@ impl RestartFiles {
             return self.look_now(dir);
         }
         let now = clock.now();
-        if let Some((at, look)) = self.recent.lock().get(&dir).cloned()
-            && now.since(at) < self.throttle
-        {
+        let recent = self.recent.lock().get(&dir).cloned();
+        if let Some((_, look)) = recent.filter(|(at, _)| now.since(*at) < self.throttle) {
             return look;
         }
         let look = self.look_now(dir.clone());

@@ -163,9 +163,7 @@ impl<S: Spawner> State<S> {
         fx: &mut Effects<S>,
     ) -> Key {
         let hint = options.group_hint();
-        if let Some(group) = self.groups.get(hint)
-            && group.options.same(options)
-        {
+        if self.groups.get(hint).is_some_and(|group| group.options.same(options)) {
             return Key::new(hint);
         }
         self.find_group(options, look, fx)
@@ -263,9 +261,8 @@ impl<S: Spawner> State<S> {
 
     /// Grants sessions to the gets that wait for this group, oldest first, while a process has room.
     pub(crate) fn global_queue_position_became_available(&mut self, key: Key, fx: &mut Effects<S>) {
-        while !self.group(key).queue.is_empty()
-            && let Some(process) = self.group(key).processes.first_with_room()
-        {
+        while !self.group(key).queue.is_empty() {
+            let Some(process) = self.group(key).processes.first_with_room() else { break };
             let entry = self.open_session(process);
             let wake = self.resolve_front(key, Outcome::Serve(entry));
             fx.push(Effect::Wake(wake));

@@ -103,7 +103,7 @@ const STEPS: &[Step] = &[
         about: "the library builds with the oldest compiler that it promises",
         is_deep: false,
         lines: "
-            oldest=$(sed -n 's/^rust-version = \"\\(.*\\)\"/\\1/p' Cargo.toml | head -1)
+            oldest=$(sed -n 's/^rust-version = \"\\(.*\\)\"/\\1/p' Cargo.toml | tail -1)
             compiler=/usr/bin/rustc
             if ! $compiler --version 2>/dev/null | grep -qF \"rustc $oldest\"; then
               DEBIAN_FRONTEND=noninteractive apt-get install -y -qq rustc-web cargo-web >/dev/null 2>&1 || true

@@ -53,12 +53,12 @@ impl Execution<'_> {
     }
     /// What it has not reloaded last, and will not, the next execution reloads.
     pub(super) fn owe_last(&mut self) {
-        if take(&mut self.reloads_last)
-            && let Some(reloading) = &self.reloading
-        {
-            match self.ends_since {
-                Some(reloads) => reloading.owe_since(reloads),
-                None => reloading.owe(),
+        if take(&mut self.reloads_last) {
+            if let Some(reloading) = &self.reloading {
+                match self.ends_since {
+                    Some(reloads) => reloading.owe_since(reloads),
+                    None => reloading.owe(),
+                }
             }
         }
     }

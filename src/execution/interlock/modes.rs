@@ -207,7 +207,9 @@ impl Owner {
     /// leaked says it to its end.
     pub(super) fn stop_awaiting(&mut self) {
         let block = self.permits;
-        self.awaits.pop_if(|awaits| *awaits >= block);
+        if self.awaits.last().is_some_and(|awaits| *awaits >= block) {
+            self.awaits.pop();
+        }
     }
     /// A permit block is over.
     pub(super) fn leave_permit(&mut self) {

@@ -146,10 +146,10 @@ impl<'scope> Running<'scope> {
         let (level, lineage) = (self.level, self.lineage.clone());
         let within = ambient::push(Frame { record, level, kind: Kind::Running, lineage });
         let result = f(&mut self);
-        if let Some(frame) = within.end()
-            && let Hold::First { seat: Some(seat) } = &mut self.hold_on
-        {
-            seat.twin = Some(frame.record);
+        if let Some(frame) = within.end() {
+            if let Hold::First { seat: Some(seat) } = &mut self.hold_on {
+                seat.twin = Some(frame.record);
+            }
         }
         result
     }

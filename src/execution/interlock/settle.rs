@@ -48,10 +48,10 @@ impl State {
             return;
         }
         self.admit_newcomers();
-        if self.running() == 0
-            && let Some(purpose) = self.next_pending(unloads_go)
-        {
-            self.grant_front(purpose, false);
+        if self.running() == 0 {
+            if let Some(purpose) = self.next_pending(unloads_go) {
+                self.grant_front(purpose, false);
+            }
         }
     }
 
@@ -80,9 +80,7 @@ impl State {
     }
     fn admit_newcomers(&mut self) {
         let limit = self.newcomers_before();
-        while let Some(key) = self.newcomers.front()
-            && self.owner(key).ticket < limit
-        {
+        while let Some(key) = self.newcomers.front().filter(|key| self.owner(*key).ticket < limit) {
             self.unlink(key);
             self.resume(key, false);
             self.resolve(key, Outcome::Granted);

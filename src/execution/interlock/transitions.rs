@@ -103,9 +103,7 @@ impl State {
         self.let_go(done);
         if !upgraded {
             self.change(key, |owner| owner.clear(Mode::Out));
-        } else if let Some(asker) = drain
-            && self.has_turns(purpose)
-        {
+        } else if let Some(asker) = drain.filter(|_| self.has_turns(purpose)) {
             return self.enqueue(key, Mode::Draining(purpose), asker);
         } else {
             self.begin_to_run(key);
