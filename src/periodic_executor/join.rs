@@ -128,9 +128,7 @@ impl<'a, T: Send + 'static> Join<'a, T> {
 
 impl<T: Send + 'static> Drop for Join<'_, T> {
     fn drop(&mut self) {
-        if let Some(waiter) = self.waiter.take()
-            && !has_failed()
-        {
+        if let Some(waiter) = self.waiter.take().filter(|_| !has_failed()) {
             let (_, waker) = {
                 let mut ending = self.core.ending.lock();
                 let ending = &mut *ending;

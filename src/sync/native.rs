@@ -31,10 +31,10 @@ impl<T> Mutex<T> {
         for _ in 0..LOOKS {
             // Each look takes the lock's cache line from its holder.
             (0..SPINS_PER_LOOK).for_each(|_| std::hint::spin_loop());
-            if !self.0.is_locked()
-                && let Some(guard) = self.0.try_lock()
-            {
-                return guard;
+            if !self.0.is_locked() {
+                if let Some(guard) = self.0.try_lock() {
+                    return guard;
+                }
             }
         }
         self.0.lock()
