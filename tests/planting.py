@@ -1,5 +1,6 @@
-"""What `models/faults.py` and `tests/mutants.py` share: a copy of the sources in which something is
-changed, and a program that is run on it and must not outlive its time. Needs Python 3.11.
+"""Shared by `models/faults.py` and `tests/mutants.py`: a copy of the sources to change, and programs with a time limit.
+
+Needs Python 3.11.
 """
 
 import dataclasses
@@ -12,7 +13,7 @@ import threading
 
 
 def copy_sources(root, copy, names):
-    """Copies these files and directories, and the manifest without the agent, which is not needed."""
+    """Copies these files and directories, and the manifest with `spec` as its only member."""
     copy.mkdir(parents=True, exist_ok=True)
     for name in names:
         source, target = root / name, copy / name
@@ -37,8 +38,7 @@ class Ended:
 
 
 def run(command, seconds, stop_at=None, **options):
-    """Runs a program and all that it starts, for so long at most, and not beyond a line in which
-    `stop_at` is found."""
+    """Runs a program and its children until it ends, its time is up, or a line contains `stop_at`."""
     process = subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", **options,

@@ -6,7 +6,6 @@ use crate::collections::wait_queue::{Queue, Waiters, Wake};
 use crate::models::rig::Door;
 use crate::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
 use crate::user_code::{contain, drop_contained};
-use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
