@@ -5,10 +5,11 @@
 //! each list that it can be in at the same time; the type parameter `L` names the list.
 //!
 //! # Why not pointers
-//! A slab moves its entries when it grows, so pointers into it would dangle. `intrusive-collections` therefore needs a
-//! `Slab<Rc<…>>`, an unsafe cursor to reach an element in O(1), and fields behind cells that loom cannot see. The
-//! benchmark and the differential test in `benches/lists/` hold this list beside it; `benches/README.md` has the
-//! figures.
+//! A slab moves its entries when it grows, so pointers into it would dangle. `intrusive-collections` would need a
+//! `Slab<Rc<…>>`, an `unsafe impl` for each list, an unsafe cursor to reach an element in O(1), and links in cells
+//! that loom cannot see. Measured as a remove and a push to the front (`benches/README.md`), it takes 5 ns where this
+//! list takes 7, which is below a twentieth of a get and its close. So the library keeps to safe code. A differential
+//! test (`benches/lists/`) compares both lists.
 
 use slab::Slab;
 use std::marker::PhantomData;
