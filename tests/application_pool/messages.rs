@@ -91,7 +91,7 @@ fn each_reason_of_a_detach_has_words_of_its_own() {
 }
 
 /// A process that implements only the required methods.
-struct Plain;
+pub(crate) struct Plain;
 
 impl Process for Plain {
     type Connection = ();
@@ -142,6 +142,6 @@ fn a_spawner_may_wait_for_its_cancellation() {
     while !begun.load(Ordering::SeqCst) {
         std::thread::yield_now();
     }
-    pool.close(); // tells it, and waits for it
+    pool.close(); // cancels the spawn, and waits for it
     assert!(cancelled.load(Ordering::SeqCst), "the spawn saw its cancellation");
 }

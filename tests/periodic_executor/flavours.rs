@@ -139,7 +139,8 @@ fn a_panic_stops_it_and_is_given_to_join<E: Executor>() {
     assert_eq!(rig.calls().len(), 2);
 }
 
-fn a_wake_during_a_call_causes_another<E: Executor>() {
+/// Acts during the first call, and expects exactly one more.
+fn one_more_call_after<E: Executor>(act: impl FnOnce(&E)) {
     let ((entered, inside), (go, gone)) = (gate(), gate());
     let rig = Rig::<E>::new(Duration::MAX, Duration::ZERO, move |call| {
         if call == 1 {
@@ -150,11 +151,15 @@ fn a_wake_during_a_call_causes_another<E: Executor>() {
     });
     rig.executor.open();
     inside.recv().expect("it is called");
-    rig.executor.wake();
+    act(&rig.executor);
     go.send(()).expect("it waits");
     before_long(|| rig.calls().len() == 2);
     rig.settle();
     assert_eq!(rig.calls().len(), 2);
+}
+
+fn a_wake_during_a_call_causes_another<E: Executor>() {
+    one_more_call_after::<E>(|executor| executor.wake());
 }
 
 fn wakes_are_held_back_by_the_minimum_interval<E: Executor>() {
@@ -236,24 +241,12 @@ fn an_open_that_follows_a_close_runs_at_once<E: Executor>() {
 }
 
 fn opens_during_a_call_cause_one_more<E: Executor>() {
-    let ((entered, inside), (go, gone)) = (gate(), gate());
-    let rig = Rig::<E>::new(Duration::MAX, Duration::ZERO, move |call| {
-        if call == 1 {
-            entered.send(()).expect("the test waits");
-            gone.recv().expect("the test lets it go");
+    one_more_call_after::<E>(|executor| {
+        for _ in 0..2 {
+            executor.close();
+            executor.open();
         }
-        Flow::Continue
     });
-    rig.executor.open();
-    inside.recv().expect("it is called");
-    for _ in 0..2 {
-        rig.executor.close();
-        rig.executor.open();
-    }
-    go.send(()).expect("it waits");
-    before_long(|| rig.calls().len() == 2);
-    rig.settle();
-    assert_eq!(rig.calls().len(), 2);
 }
 
 fn opening_an_open_executor_changes_no_state<E: Executor>() {

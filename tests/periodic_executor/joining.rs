@@ -10,6 +10,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+/// Moves the clock until a join of five seconds has timed out.
+fn times_out(executor: &PeriodicExecutor, clock: &ManualClock) {
+    let theirs = executor.clone();
+    let joining = std::thread::spawn(move || theirs.join_timeout(5 * SECOND));
+    before_long(|| {
+        clock.advance(SECOND);
+        joining.is_finished()
+    });
+    assert_eq!(joining.join().expect("no panic"), Err(JoinError::TimedOut));
+}
+
 #[test]
 fn join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
     let clock = ManualClock::new();
@@ -27,14 +38,7 @@ fn join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
     executor.open().expect("a thread");
     assert_eq!(answer.recv().expect("it is called"), Some(Ok(Joined::Itself)));
     assert_eq!(executor.join_timeout(Duration::ZERO), Err(JoinError::TimedOut));
-    let theirs = executor.clone();
-    let joining = std::thread::spawn(move || theirs.join_timeout(5 * SECOND));
-    // The time-out comes, however early the join began.
-    before_long(|| {
-        clock.advance(SECOND);
-        joining.is_finished()
-    });
-    assert_eq!(joining.join().expect("no panic"), Err(JoinError::TimedOut));
+    times_out(&executor, &clock);
     executor.close();
     assert_eq!(executor.join_timeout(Duration::MAX), Ok(Joined::Closed));
     assert_eq!(executor.join(), Ok(Joined::Closed));
@@ -54,13 +58,7 @@ fn a_join_during_a_call_ends_at_its_time_out() {
         });
     executor.open().expect("a thread");
     inside.recv().expect("it is called");
-    let theirs = executor.clone();
-    let joining = std::thread::spawn(move || theirs.join_timeout(5 * SECOND));
-    before_long(|| {
-        clock.advance(SECOND);
-        joining.is_finished()
-    });
-    assert_eq!(joining.join().expect("no panic"), Err(JoinError::TimedOut));
+    times_out(&executor, &clock);
     executor.close();
     drop(go);
     assert_eq!(executor.join(), Ok(Joined::Closed));

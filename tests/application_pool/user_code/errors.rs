@@ -1,6 +1,7 @@
 //! Values that a spawner creates and the pool drops: errors, and hooks of cancelled spawns.
 
 use crate::common::{self, SECOND, app, before_long, soon};
+use crate::messages::Plain;
 use crate::user_code::ON_PURPOSE;
 use cabrank::ApplicationPool;
 use cabrank::application_pool::{
@@ -49,16 +50,6 @@ struct Bomber {
     pool: Arc<OnceLock<WeakPool<Bomber>>>,
     armed: Arc<AtomicBool>,
     well: Arc<AtomicBool>,
-}
-
-struct Plain;
-
-impl Process for Plain {
-    type Connection = ();
-    fn connect(&self) -> Result<(), ConnectError> {
-        Ok(())
-    }
-    fn shut_down(&self, _: ShutDown) {}
 }
 
 impl Spawner for Bomber {

@@ -11,6 +11,15 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+const CALLS: [Call; 6] = [
+    Call::Spawn,
+    Call::Reload,
+    Call::Connect,
+    Call::ShutDown,
+    Call::DropProcess,
+    Call::DropConnection,
+];
+
 /// Makes the pool call every method of a spawner and of a process.
 fn make_every_call(rig: &Rig) {
     let x = app("x");
@@ -62,18 +71,10 @@ fn every_call_to_a_spawner_and_its_processes_may_call_the_pool_back() {
         }
         nested.fetch_sub(1, Ordering::SeqCst);
     });
-    let all = [
-        Call::Spawn,
-        Call::Reload,
-        Call::Connect,
-        Call::ShutDown,
-        Call::DropProcess,
-        Call::DropConnection,
-    ];
     before_long(|| {
         make_every_call(&rig);
         let seen = seen.lock().expect("no panic here");
-        all.iter().all(|call| seen.contains(call))
+        CALLS.iter().all(|call| seen.contains(call))
     });
     rig.spawner.on_call(|_| {});
     rig.pool.detach_group("/srv/other");
@@ -103,15 +104,7 @@ fn a_process_may_detach_itself_and_its_group_whenever_it_is_called() {
 
 #[test]
 fn a_panic_in_any_call_to_a_spawner_or_process_is_contained() {
-    let calls = [
-        Call::Spawn,
-        Call::Reload,
-        Call::Connect,
-        Call::ShutDown,
-        Call::DropProcess,
-        Call::DropConnection,
-    ];
-    for during in calls {
+    for during in CALLS {
         let rig = Rig::new(|b| b);
         let times = Arc::new(AtomicUsize::new(0));
         let counted = times.clone();
