@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn r33_r60_an_error_is_reported_once_with_its_source_and_returned() {
+fn an_error_is_reported_once_with_its_source_and_returned() {
     let log = Log::default();
     let executor = reporting(&log).build();
     let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
@@ -23,7 +23,7 @@ fn r33_r60_an_error_is_reported_once_with_its_source_and_returned() {
 }
 
 #[test]
-fn r34_run_body_complete() {
+fn run_body_complete() {
     let log = Log::default();
     let executor =
         Executor::builder().to_run(log.noting("run")).to_complete(log.noting("complete")).build();
@@ -38,7 +38,7 @@ fn r34_run_body_complete() {
 /// The original's callbacks share the execution; here a hook's halves share its state, the value
 /// itself.
 #[test]
-fn r35_the_halves_of_a_hook_share_a_state() {
+fn the_halves_of_a_hook_share_a_state() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (made, kept) = (seen.clone(), seen.clone());
     let run = move || {
@@ -57,7 +57,7 @@ fn r35_the_halves_of_a_hook_share_a_state() {
 }
 
 #[test]
-fn r36_r56_the_pair_of_run_and_complete() {
+fn the_pair_of_run_and_complete() {
     let log = Log::default();
     let executor = Executor::builder().hook(log.hook("a")).build();
     let execution = executor.run().expect("it runs");
@@ -67,7 +67,7 @@ fn r36_r56_the_pair_of_run_and_complete() {
 }
 
 #[test]
-fn r37_reset_inside_wrap_completes_and_runs_again_and_completes_once_in_the_end() {
+fn reset_inside_wrap_completes_and_runs_again_and_completes_once_in_the_end() {
     let log = Log::default();
     let executor = Executor::builder().hook(log.hook("a")).build();
     executor
@@ -83,7 +83,7 @@ fn r37_reset_inside_wrap_completes_and_runs_again_and_completes_once_in_the_end(
 }
 
 #[test]
-fn r38_a_failing_run_skips_later_runs_and_the_body_and_completes() {
+fn a_failing_run_skips_later_runs_and_the_body_and_completes() {
     let log = Log::default();
     let executor = reporting(&log)
         .to_run(log.failing("no database"))
@@ -100,7 +100,7 @@ fn r38_a_failing_run_skips_later_runs_and_the_body_and_completes() {
 }
 
 #[test]
-fn r39_a_nested_wrap_only_calls_its_body() {
+fn a_nested_wrap_only_calls_its_body() {
     let log = Log::default();
     let executor = reporting(&log).hook(log.hook("a")).build();
     let nested = executor.clone().with_source("nested");
@@ -119,7 +119,7 @@ fn r39_a_nested_wrap_only_calls_its_body() {
 }
 
 #[test]
-fn r40_the_state_goes_from_run_to_complete() {
+fn the_state_goes_from_run_to_complete() {
     let log = Log::default();
     let noted = log.clone();
     let state = || Ok(String::from("a state"));
@@ -129,7 +129,7 @@ fn r40_the_state_goes_from_run_to_complete() {
 }
 
 #[test]
-fn r41_no_state_is_a_state() {
+fn no_state_is_a_state() {
     let log = Log::default();
     let noted = log.clone();
     let complete = move |state: Option<i32>| noted.noted(format!("{state:?}"));
@@ -139,7 +139,7 @@ fn r41_no_state_is_a_state() {
 }
 
 #[test]
-fn r42_a_hook_after_a_failing_run_is_not_completed() {
+fn a_hook_after_a_failing_run_is_not_completed() {
     let log = Log::default();
     let executor = Executor::builder().to_run(log.failing("fails")).hook(log.hook("a")).build();
     failed(executor.wrap(|_| Ok(())));
@@ -147,7 +147,7 @@ fn r42_a_hook_after_a_failing_run_is_not_completed() {
 }
 
 #[test]
-fn r43_a_hook_before_a_failing_run_is_completed() {
+fn a_hook_before_a_failing_run_is_completed() {
     let log = Log::default();
     let executor = Executor::builder().hook(log.hook("a")).to_run(log.failing("fails")).build();
     failed(executor.run());
@@ -156,7 +156,7 @@ fn r43_a_hook_before_a_failing_run_is_completed() {
 
 /// Completes in strict reverse order, outer hooks nested, where the original has two other orders.
 #[test]
-fn r44_outer_hooks_come_first_and_last_and_completes_in_reverse() {
+fn outer_hooks_come_first_and_last_and_completes_in_reverse() {
     let log = Log::default();
     let executor = Executor::builder()
         .hook(log.hook("a"))
@@ -175,7 +175,7 @@ fn r44_outer_hooks_come_first_and_last_and_completes_in_reverse() {
 }
 
 #[test]
-fn r45_different_executors_nest() {
+fn different_executors_nest() {
     let log = Log::default();
     let one = Executor::builder().hook(log.hook("one")).build();
     let two = Executor::builder().hook(log.hook("two")).build();
@@ -184,7 +184,7 @@ fn r45_different_executors_nest() {
 }
 
 #[test]
-fn r57_every_hook_is_completed_whatever_fails_and_the_bodys_error_comes_first() {
+fn every_hook_is_completed_whatever_fails_and_the_bodys_error_comes_first() {
     let log = Log::default();
     let panics = log.clone();
     let executor = reporting(&log)
@@ -239,7 +239,7 @@ fn a_panicking_body_is_completed_reported_once_and_goes_on() {
 }
 
 #[test]
-fn r59_a_dropped_execution_is_completed_and_tells_the_reporter_alone() {
+fn a_dropped_execution_is_completed_and_tells_the_reporter_alone() {
     let log = Log::default();
     let executor = reporting(&log).hook(log.hook("a")).to_complete(log.failing("fails")).build();
     drop(executor.run().expect("it runs"));
@@ -248,7 +248,7 @@ fn r59_a_dropped_execution_is_completed_and_tells_the_reporter_alone() {
 
 /// A connection that goes on as something else has ended its execution.
 #[test]
-fn r65_r66_an_execution_may_end_before_its_thread_does_anything_else() {
+fn an_execution_may_end_before_its_thread_does_anything_else() {
     let log = Log::default();
     let executor = Executor::builder().hook(log.hook("a")).build();
     let execution = executor.run().expect("it runs");
@@ -259,7 +259,7 @@ fn r65_r66_an_execution_may_end_before_its_thread_does_anything_else() {
 
 /// The end of the response and an error, at once, on two threads: whoever comes first ends it.
 #[test]
-fn r63_r64_r67_whoever_ends_it_completes_once() {
+fn whoever_ends_it_completes_once() {
     for _ in 0..50 {
         let log = Log::default();
         let executor = Executor::builder().hook(log.hook("a")).build();

@@ -1,4 +1,4 @@
-//! The executor: what the original's tests check of it (R33 to R45), and what is promised beyond.
+//! The executor: Rails' suite (`hooks.rs`, `nesting.rs`), and the library's further promises.
 
 mod asynchronous;
 mod futures;

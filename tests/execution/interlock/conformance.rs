@@ -1,5 +1,5 @@
-//! R1 to R32: what the original's own tests check of its lock. A thread there is an execution here;
-//! "exclusive" is a load or an unload; who "upgrades" asks from inside an execution.
+//! Rails' suite of the lock below its interlock. A thread there is an execution here, "exclusive" is a load or an
+//! unload, and an "upgrade" is a request from inside an execution.
 
 use crate::common::{SECOND, soon};
 use crate::interlock::actor::{Actor, count, start, until};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Barrier, Mutex};
 
 /// The lock is held as often as it was acquired, and after that by nobody (INV-ILK-LOCK-DEPTH).
 #[test]
-fn r01_r32_nested_shares_and_nested_sections_of_one_thread_do_not_wait() {
+fn nested_shares_and_nested_sections_of_one_thread_do_not_wait() {
     let interlock = Interlock::new();
     let inner = interlock.clone();
     let depth = soon(move || {
@@ -32,7 +32,7 @@ fn r01_r32_nested_shares_and_nested_sections_of_one_thread_do_not_wait() {
 }
 
 #[test]
-fn r02_a_second_sharer_does_not_wait() {
+fn a_second_sharer_does_not_wait() {
     let interlock = Interlock::new();
     let first = Actor::enter(&interlock);
     interlock.try_run(|_| ()).expect("nobody is in the way");
@@ -40,7 +40,7 @@ fn r02_a_second_sharer_does_not_wait() {
 }
 
 #[test]
-fn r03_a_sharer_keeps_others_from_holding() {
+fn a_sharer_keeps_others_from_holding() {
     let interlock = Interlock::new();
     let sharer = Actor::enter(&interlock);
     let other = Actor::enter(&interlock);
@@ -52,7 +52,7 @@ fn r03_a_sharer_keeps_others_from_holding() {
 }
 
 #[test]
-fn r04_a_holder_keeps_sharers_out_until_it_has_released() {
+fn a_holder_keeps_sharers_out_until_it_has_released() {
     let interlock = Interlock::new();
     let (release, wait) = channel::<()>();
     let holder = interlock.clone();
@@ -69,7 +69,7 @@ fn r04_a_holder_keeps_sharers_out_until_it_has_released() {
 }
 
 #[test]
-fn r05_two_exclusives_both_get_through_after_a_sharer() {
+fn two_exclusives_both_get_through_after_a_sharer() {
     let interlock = Interlock::new();
     let sharer = Actor::enter(&interlock);
     let both: Vec<_> = (0..2)
@@ -88,7 +88,7 @@ fn r05_two_exclusives_both_get_through_after_a_sharer() {
 
 /// And has its share again afterwards (INV-ILK-SHARES).
 #[test]
-fn r06_a_lone_sharer_upgrades_at_once() {
+fn a_lone_sharer_upgrades_at_once() {
     let interlock = Interlock::new();
     interlock.run(|r| {
         r.try_load(|_| ()).expect("nobody else");
@@ -98,7 +98,7 @@ fn r06_a_lone_sharer_upgrades_at_once() {
 }
 
 #[test]
-fn r07_an_upgrade_waits_for_the_other_sharers() {
+fn an_upgrade_waits_for_the_other_sharers() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let upgrades = a.tell_until(WaitingToUnload, |r| r.unload(|_| ()));
@@ -110,7 +110,7 @@ fn r07_an_upgrade_waits_for_the_other_sharers() {
 }
 
 #[test]
-fn r08_two_of_one_purpose_pass_with_and_without_upgrading() {
+fn two_of_one_purpose_pass_with_and_without_upgrading() {
     for upgrading in 0..3 {
         let interlock = Interlock::new();
         let sharer = Actor::enter(&interlock);
@@ -136,7 +136,7 @@ fn r08_two_of_one_purpose_pass_with_and_without_upgrading() {
 
 /// There a thread is killed; here its future is dropped, or its deadline passes.
 #[test]
-fn r09_who_gives_up_while_it_waits_leaves_nothing_behind() {
+fn who_gives_up_while_it_waits_leaves_nothing_behind() {
     let clock = ManualClock::new();
     let interlock = Interlock::with_clock(clock.clock());
     let sharer = Actor::enter(&interlock);
@@ -154,10 +154,10 @@ fn r09_who_gives_up_while_it_waits_leaves_nothing_behind() {
     assert!(interlock.dump().owners.is_empty());
 }
 
-/// The original's colours are free; here there are two purposes, and the entries of both let loads go
-/// first. What R10 says of entries that let nobody go first is defect `rails-upgrade-deadlock`, mended.
+/// In Rails purposes are arbitrary. Here there are two, and the entries of both let loads go first. Entries that
+/// block each other are the defect `rails-upgrade-deadlock`.
 #[test]
-fn r10_who_is_let_go_first_by_all_passes_first() {
+fn who_is_let_go_first_by_all_passes_first() {
     for upgrading in [false, true] {
         let interlock = Interlock::new();
         let sharer = Actor::enter(&interlock);
@@ -190,7 +190,7 @@ fn r10_who_is_let_go_first_by_all_passes_first() {
 
 /// PROP-ILK-LOADS-FIRST.
 #[test]
-fn r11_loads_end_before_unloads_in_whatever_order_they_came() {
+fn loads_end_before_unloads_in_whatever_order_they_came() {
     for turns in
         [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]]
     {
@@ -222,7 +222,7 @@ fn r11_loads_end_before_unloads_in_whatever_order_they_came() {
 
 /// PROP-ILK-NEWCOMERS-WAIT.
 #[test]
-fn r12_a_new_sharer_waits_behind_an_upgrade_until_it_has_released() {
+fn a_new_sharer_waits_behind_an_upgrade_until_it_has_released() {
     let interlock = Interlock::new();
     let sharer = Actor::enter(&interlock);
     let upgrader = Actor::enter(&interlock);
@@ -241,7 +241,7 @@ fn r12_a_new_sharer_waits_behind_an_upgrade_until_it_has_released() {
 }
 
 #[test]
-fn r13_a_sharer_may_share_again_while_an_upgrade_waits() {
+fn a_sharer_may_share_again_while_an_upgrade_waits() {
     let interlock = Interlock::new();
     let sharer = Actor::enter(&interlock);
     let upgrader = Actor::enter(&interlock);
@@ -253,7 +253,7 @@ fn r13_a_sharer_may_share_again_while_an_upgrade_waits() {
 }
 
 #[test]
-fn r14_two_loaders_meet_afterwards() {
+fn two_loaders_meet_afterwards() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let barrier = Arc::new(Barrier::new(2));
@@ -270,7 +270,7 @@ fn r14_two_loaders_meet_afterwards() {
 }
 
 #[test]
-fn r15_a_permit_block_lets_a_load_in() {
+fn a_permit_block_lets_a_load_in() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let (end, wait) = channel::<()>();
@@ -281,7 +281,7 @@ fn r15_a_permit_block_lets_a_load_in() {
 }
 
 #[test]
-fn r16_a_permit_block_lets_no_unload_in() {
+fn a_permit_block_lets_no_unload_in() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let (end, wait) = channel::<()>();
@@ -297,7 +297,7 @@ fn r16_a_permit_block_lets_no_unload_in() {
 }
 
 #[test]
-fn r17_r18_r19_a_permit_block_in_a_share_in_a_permit_block() {
+fn a_permit_block_in_a_share_in_a_permit_block() {
     let interlock = Interlock::new();
     let (actor, other) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let (go, steps) = channel::<()>();
@@ -337,7 +337,7 @@ fn r17_r18_r19_a_permit_block_in_a_share_in_a_permit_block() {
 }
 
 #[test]
-fn r20_an_unload_without_a_share_does_not_overtake_a_load_with_one() {
+fn an_unload_without_a_share_does_not_overtake_a_load_with_one() {
     let interlock = Interlock::new();
     let order = Arc::new(Mutex::new(Vec::new()));
     let sharer = Actor::enter(&interlock);
@@ -357,7 +357,7 @@ fn r20_an_unload_without_a_share_does_not_overtake_a_load_with_one() {
 
 /// The original's assertions about who is stuck look at a latch for a while; here the dump says it.
 #[test]
-fn r21_r22_r23_r24_r25_the_dump_says_who_is_stuck_and_who_is_not() {
+fn the_dump_says_who_is_stuck_and_who_is_not() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     assert_eq!((a.state(), b.state()), (Some(Running), Some(Running)));
@@ -376,7 +376,7 @@ fn r21_r22_r23_r24_r25_the_dump_says_who_is_stuck_and_who_is_not() {
 
 /// Fibers are tasks here; both are owners, whichever thread they are on.
 #[test]
-fn r26_r31_two_guards_of_one_thread_are_two_owners() {
+fn two_guards_of_one_thread_are_two_owners() {
     let interlock = Interlock::new();
     let (a, mut b) = (interlock.enter(), interlock.enter());
     assert_ne!(a.id(), b.id());
@@ -386,7 +386,7 @@ fn r26_r31_two_guards_of_one_thread_are_two_owners() {
 }
 
 #[test]
-fn r27_a_section_of_one_owner_keeps_another_of_the_same_thread_out() {
+fn a_section_of_one_owner_keeps_another_of_the_same_thread_out() {
     let interlock = Interlock::new();
     let mut a = interlock.enter();
     a.load(|_| assert!(matches!(interlock.try_enter(), Err(AcquireError::WouldBlock)))).unwrap();
@@ -394,7 +394,7 @@ fn r27_a_section_of_one_owner_keeps_another_of_the_same_thread_out() {
 }
 
 #[test]
-fn r29_r30_sections_nest_and_upgrade_in_whatever_owner() {
+fn sections_nest_and_upgrade_in_whatever_owner() {
     let interlock = Interlock::new();
     let mut a = interlock.enter();
     let deep = a.load(|_| interlock.run(|r| r.load(|_| 29).unwrap()));
@@ -402,7 +402,7 @@ fn r29_r30_sections_nest_and_upgrade_in_whatever_owner() {
 }
 
 #[test]
-fn r12_r14_draining_owners_let_no_newcomer_in() {
+fn draining_owners_let_no_newcomer_in() {
     let interlock = Interlock::new();
     let sharer = Actor::enter(&interlock);
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));

@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 /// Defect `rails-permit-erased`: in Rails a load inside a permit block erases the block's entry. An unload then
 /// enters although only loads were permitted.
 #[test]
-fn d01_a_load_inside_a_permit_block_does_not_end_it() {
+fn a_load_inside_a_permit_block_does_not_end_it() {
     let interlock = Interlock::new();
     let (actor, other) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let (go, steps) = channel::<()>();
@@ -47,7 +47,7 @@ fn d01_a_load_inside_a_permit_block_does_not_end_it() {
 /// Defect `rails-starved-request`: in Rails a request without a share publishes no entry, and starves under a
 /// stream of sharers.
 #[test]
-fn d02_a_request_without_a_share_keeps_newcomers_out() {
+fn a_request_without_a_share_keeps_newcomers_out() {
     let interlock = Interlock::new();
     let sharer = Actor::enter(&interlock);
     let other = interlock.clone();
@@ -60,7 +60,7 @@ fn d02_a_request_without_a_share_keeps_newcomers_out() {
 
 /// Defect `rails-upgrade-deadlock`: in Rails two owners that upgrade without a purpose block each other for ever.
 #[test]
-fn d03_two_upgrades_to_unload_both_pass() {
+fn two_upgrades_to_unload_both_pass() {
     let interlock = Interlock::new();
     let actors = [Actor::enter(&interlock), Actor::enter(&interlock)];
     let unloads = actors.each_ref().map(|actor| actor.tell(|r| r.unload(|_| ())));
@@ -73,7 +73,7 @@ fn d03_two_upgrades_to_unload_both_pass() {
 /// Defect `rails-child-behind-unload`: in Rails the guide's own remedy hangs when an unload is queued before
 /// the child enters.
 #[test]
-fn d04_l03_a_child_enters_although_an_unload_waits_for_its_parent() {
+fn a_child_enters_although_an_unload_waits_for_its_parent() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let child = parent.tell(|r| r.child()).done();
@@ -92,7 +92,7 @@ fn d04_l03_a_child_enters_although_an_unload_waits_for_its_parent() {
 /// Without the token it is a newcomer like any other: so the dump says who waits for whom, and a time
 /// limit helps.
 #[test]
-fn d04_without_a_token_the_dump_tells() {
+fn without_a_token_the_dump_tells() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let other = interlock.clone();
@@ -113,7 +113,7 @@ fn d04_without_a_token_the_dump_tells() {
 
 /// Defect `rails-leaked-share`: in Rails a thread that died with a share blocks unloads for ever.
 #[test]
-fn d05_a_leaked_share_is_taken_out_by_an_operator() {
+fn a_leaked_share_is_taken_out_by_an_operator() {
     let interlock = Interlock::new();
     std::mem::forget(interlock.enter());
     let other = interlock.clone();
@@ -129,7 +129,7 @@ fn d05_a_leaked_share_is_taken_out_by_an_operator() {
 /// It was a child until its guard came: whoever holds was refused to wait for it, and the dump said that others
 /// did wait for it.
 #[test]
-fn d05_nobody_waits_for_a_forfeited_child() {
+fn nobody_waits_for_a_forfeited_child() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let waits_in_its_section = || {
@@ -160,7 +160,7 @@ fn d05_nobody_waits_for_a_forfeited_child() {
 
 /// The guard comes after all.
 #[test]
-fn d05_a_forfeited_execution_finds_out() {
+fn a_forfeited_execution_finds_out() {
     let interlock = Interlock::new();
     let mut late = interlock.enter();
     assert!(interlock.forfeit(late.id()));
@@ -173,7 +173,7 @@ fn d05_a_forfeited_execution_finds_out() {
     interlock.run(|r| r.load(|_| ())).expect("everything is as before");
 }
 #[test]
-fn d05_a_forfeited_wait_ends() {
+fn a_forfeited_wait_ends() {
     let interlock = Interlock::new();
     let (sharer, waits) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let loads = waits.tell_until(WaitingToLoad, |r| r.load(|_| ()));

@@ -41,7 +41,7 @@ impl World {
 }
 
 #[test]
-fn l01_many_loaders_that_all_have_a_share_all_end() {
+fn many_loaders_that_all_have_a_share_all_end() {
     let interlock = Interlock::new();
     let actors: Vec<_> = (0..8).map(|_| Actor::enter(&interlock)).collect();
     let world = Arc::new(World::default());
@@ -63,7 +63,7 @@ fn l01_many_loaders_that_all_have_a_share_all_end() {
 }
 
 #[test]
-fn l02_the_texts_second_example_ends() {
+fn the_texts_second_example_ends() {
     let interlock = Interlock::new();
     let inner = interlock.clone();
     let values = interlock.run(|r| {
@@ -80,7 +80,7 @@ fn l02_the_texts_second_example_ends() {
 }
 
 #[test]
-fn l04_a_parent_that_waits_for_a_declared_child_ends_with_an_unload_queued() {
+fn a_parent_that_waits_for_a_declared_child_ends_with_an_unload_queued() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let other = interlock.clone();
@@ -98,7 +98,7 @@ fn l04_a_parent_that_waits_for_a_declared_child_ends_with_an_unload_queued() {
 
 /// PROP-ILK-REQUESTS-END.
 #[test]
-fn l05_an_unload_is_granted_under_a_stream_of_sharers() {
+fn an_unload_is_granted_under_a_stream_of_sharers() {
     let interlock = Interlock::new();
     let stop = Arc::new(AtomicBool::new(false));
     let streams: Vec<_> = (0..4)
@@ -127,7 +127,7 @@ fn l05_an_unload_is_granted_under_a_stream_of_sharers() {
 /// PROP-ILK-NO-LOST-WAKE-UP, PROP-ILK-PROGRAMS-END, and INV-ILK-SEES-ONE-WORLD: everybody does everything, for
 /// a while, and all end.
 #[test]
-fn l06_no_wake_up_is_lost_in_a_crowd() {
+fn no_wake_up_is_lost_in_a_crowd() {
     let (interlock, world) = (Interlock::new(), Arc::new(World::default()));
     let (tell, ended) = channel();
     for seed in 0..6_u64 {

@@ -1,5 +1,4 @@
-//! The load interlock: what the originals' tests check, that the defects of Rails
-//! are absent, that everything comes to its end, and what this one adds.
+//! The load interlock: Rails' suite, the absence of Rails' defects, liveness, and the library's further promises.
 
 mod actor;
 mod conformance;

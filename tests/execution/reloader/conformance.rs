@@ -1,4 +1,4 @@
-//! What the original's tests check of it: R46 to R51, and what others of its tests show.
+//! Rails' suite of the reloader, and the scenarios of its other suites that a reloader can show.
 
 use crate::common::log::{Log, failed};
 use crate::reloader::noting::{ALWAYS, ENDS, RELOAD, noting, once, preparing, unloading};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn r46_prepare_runs_when_it_is_told_and_before_a_body_but_not_after() {
+fn prepare_runs_when_it_is_told_and_before_a_body_but_not_after() {
     let log = Log::default();
     let reloader = noting(&log).check(|| true).build().expect("valid");
     reloader.prepare().expect("it succeeds");
@@ -18,7 +18,7 @@ fn r46_prepare_runs_when_it_is_told_and_before_a_body_but_not_after() {
 }
 
 #[test]
-fn r47_a_prepended_prepare_runs_first() {
+fn a_prepended_prepare_runs_first() {
     let log = Log::default();
     let builder = noting(&log)
         .to_prepare(preparing(log.noting("last")))
@@ -28,7 +28,7 @@ fn r47_a_prepended_prepare_runs_first() {
 }
 
 #[test]
-fn r48_hooks_run_only_if_something_has_changed() {
+fn hooks_run_only_if_something_has_changed() {
     let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
     let reloader = noting(&log).check(once(&changed)).build().expect("valid");
     reloader.wrap(|_| log.noted("body")).expect("it succeeds");
@@ -41,7 +41,7 @@ fn r48_hooks_run_only_if_something_has_changed() {
 }
 
 #[test]
-fn r49_r82_the_full_order_with_and_without_a_change() {
+fn the_full_order_with_and_without_a_change() {
     let reloaded_now = [&RELOAD[..], &ENDS[..], &["prepare"]].concat();
     for changed in [true, false] {
         let log = Log::default();
@@ -58,7 +58,7 @@ fn r49_r82_the_full_order_with_and_without_a_change() {
 }
 
 #[test]
-fn r50_before_unload_after_body() {
+fn before_unload_after_body() {
     let log = Log::default();
     let unload = log.noting("unload");
     let executor = Executor::builder().interlock(Interlock::new()).build();
@@ -76,7 +76,7 @@ fn r50_before_unload_after_body() {
 }
 
 #[test]
-fn r51_r75_an_error_is_reported_once() {
+fn an_error_is_reported_once() {
     let log = Log::default();
     let reloader = noting(&log).check(|| true).build().expect("valid");
     let error = failed(reloader.wrap(|_| Err::<(), _>("on purpose".into())));
@@ -86,7 +86,7 @@ fn r51_r75_an_error_is_reported_once() {
 }
 
 #[test]
-fn r71_the_check_decides_for_each_execution() {
+fn the_check_decides_for_each_execution() {
     let (log, asked) = (Log::default(), AtomicUsize::new(0));
     let check = move || asked.fetch_add(1, SeqCst) % 2 == 0;
     let reloader = noting(&log).check(check).build().expect("valid");
@@ -97,7 +97,7 @@ fn r71_the_check_decides_for_each_execution() {
 }
 
 #[test]
-fn r83_what_is_loaded_after_a_reload_is_new() {
+fn what_is_loaded_after_a_reload_is_new() {
     let (template, source) = (Arc::new(Loaded::new()), Arc::new(Mutex::new("old")));
     let cleared = template.clone();
     let executor = Executor::builder().interlock(Interlock::new()).build();
@@ -122,7 +122,7 @@ fn r83_what_is_loaded_after_a_reload_is_new() {
 }
 
 #[test]
-fn r73_r74_a_guard_completes_as_a_wrap_does() {
+fn a_guard_completes_as_a_wrap_does() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
     let mut execution = reloader.run().expect("it runs");

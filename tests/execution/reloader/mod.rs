@@ -1,4 +1,4 @@
-//! The reloader: what the original's tests check of it (R46 to R51), and what is promised beyond.
+//! The reloader: Rails' suite, and the library's further promises.
 
 mod changes;
 mod conformance;
