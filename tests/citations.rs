@@ -1,6 +1,6 @@
 //! Comments cite the specification's names: its errata (`E…`), invariants (`INV-…`), properties (`PROP-…`), and
 //! the defects of other implementations (`elixir-…`, `rails-…`). `src/` cites every one, `tests/` and `models/`
-//! together cite every one, and none cites an unknown one.
+//! together cite every one, and an unknown name fails the test.
 //!
 //! A name in code, a string or an assertion is no citation. `src/**/invariants.rs` asserts every invariant
 //! and `invariants_tests.rs` breaks each one; these files count only for that.

@@ -88,8 +88,8 @@ fn polling_a_task_in_its_pause_does_not_allocate() {
             std::future::pending()
         }
     }
-    struct Nobody;
-    impl Wake for Nobody {
+    struct NoOp;
+    impl Wake for NoOp {
         fn wake(self: Arc<Self>) {}
     }
     let runtime = One::default();
@@ -97,7 +97,7 @@ fn polling_a_task_in_its_pause_does_not_allocate() {
     let executor = builder.target(|| async {});
     executor.open().expect("a task");
     let mut task = runtime.0.lock().expect("no panic").take().expect("it was spawned");
-    let waker = Waker::from(Arc::new(Nobody));
+    let waker = Waker::from(Arc::new(NoOp));
     let mut poll = || {
         assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         assert_eq!(executor.phase(), Phase::Asleep);

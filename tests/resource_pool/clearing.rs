@@ -136,8 +136,8 @@ fn a_close_fails_the_waiters_and_ends_with_the_last_return() {
     assert!(rig.pool.wait_closed(Duration::ZERO));
 }
 
-struct Nobody;
-impl Wake for Nobody {
+struct Counted;
+impl Wake for Counted {
     fn wake(self: Arc<Self>) {}
 }
 
@@ -149,7 +149,7 @@ fn a_wait_for_the_end_ends_at_its_time_and_can_be_given_up() {
     let (pool, theirs) = (rig.pool.clone(), rig.pool.clone());
     let waits = Background::start(move || pool.wait_closed(SECOND));
     let mut given_up = Task::new(async move { theirs.wait_closed_async().await });
-    let wakes = Arc::new(Nobody);
+    let wakes = Arc::new(Counted);
     assert!(given_up.poll_with(&Waker::from(wakes.clone())).is_none());
     drop(given_up);
     assert_eq!(Arc::strong_count(&wakes), 1, "its waker goes with it");

@@ -20,7 +20,7 @@ fn a_thread_that_waits_for_a_resource_lets_its_borrower_load() {
         ilk.run(|r| {
             let lent = theirs.borrow().expect("the only one");
             has.send(()).expect("the test waits for it");
-            reported.recv().expect("the test tells it");
+            reported.recv().expect("the test releases it");
             let loaded = r.load(|_| lent.number);
             drop(lent);
             loaded

@@ -483,7 +483,7 @@ fn keys_of_the_same_hash_are_distinguished() {
     assert_eq!((pool.num_keys(), pool.num_total(), pool.num_active()), (0, 0, 0));
 }
 
-/// A waiter does not pick up a place that was granted with its victim. Whatever happens meanwhile,
+/// A waiter does not pick up a place that was granted with its victim. In each case
 /// both the grant and the victim come to their end.
 #[test]
 fn a_grant_with_a_victim_ends_in_every_way() {

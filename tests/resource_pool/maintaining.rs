@@ -241,7 +241,7 @@ fn runs_are_apart_and_evict_so_many() {
     assert_eq!(idle, [5, 3, 3, 1, 1, 0, 0, 0]);
 }
 
-/// Two are tested in each run, in turn. Those that fail leave, and the minimum is refilled.
+/// Two are tested in each run, in turn. Invalid ones leave, and the minimum is refilled.
 #[test]
 fn idle_ones_are_tested_in_turns() {
     let rig = pool(|b| {

@@ -13,7 +13,7 @@ use crate::shared::random::{Random, for_each_seed};
 use crate::shared::task::Task;
 use crate::shared::{SOON, before_long, end_the_run_when_the_library_panics, soon};
 use cabrank::ManualClock;
-use cabrank::resource_pool::{Borrowed, KeyedResourcePool, Limit, ResourcePool, WhenExhausted};
+use cabrank::resource_pool::{Borrowed, KeyedResourcePool, Limit, WhenExhausted};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -240,98 +240,4 @@ fn run(seed: u64) {
 fn everything_at_once_leaves_nothing_behind() {
     end_the_run_when_the_library_panics();
     for_each_seed(40, |seed| soon(move || run(seed)));
-}
-
-/// The short way, which a pool without keys, minimum and times takes: beside the general one, into which a
-/// change of the limits and each waiter sends everybody.
-fn run_short(seed: u64) {
-    let mut random = Random::new(seed);
-    let (fair, fifo) = (!random.one_in(2), random.one_in(2));
-    let script = Script::default();
-    let calls = AtomicUsize::new(0);
-    script.on("activate", move |_| match calls.fetch_add(1, SeqCst) % 23 {
-        11 => Outcome::Fails,
-        13 => std::panic::resume_unwind(Box::new("on purpose")),
-        _ => Outcome::Well,
-    });
-    let clock = ManualClock::new();
-    let pool = ResourcePool::builder(script.clone(), "m").max_active(2).fair(fair).fifo(fifo);
-    let pool = pool.max_total(MOST).clock(clock.clock()).build().expect("a valid pool");
-    let lent = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        let (pool, lent) = (&pool, &lent);
-        let start = |worker| {
-            scope.spawn(move || {
-                let mut random = Random::new(seed * WORKERS + worker);
-                let mut tasks: Vec<Task<bool>> = Vec::new();
-                for _ in 0..2 * STEPS {
-                    short_step(pool, &mut random, lent, &mut tasks);
-                }
-            })
-        };
-        let workers: Vec<_> = (0..WORKERS).map(start).collect();
-        while workers.iter().any(|worker| !worker.is_finished()) {
-            clock.advance(SHORT / 4);
-            std::thread::yield_now();
-        }
-    });
-    let idle = pool.num_idle();
-    assert_eq!((pool.num_active(), pool.num_waiting(), pool.num_total()), (0, 0, idle));
-    assert_eq!(script.alive(), idle);
-    assert!(script.most_alive() <= MOST + WORKERS as usize, "{}", script.most_alive());
-    drop(pool);
-    assert_eq!(script.alive(), 0);
-}
-
-fn short_step(
-    pool: &ResourcePool<Script>,
-    random: &mut Random,
-    count: &AtomicUsize,
-    tasks: &mut Vec<Task<bool>>,
-) {
-    match random.below(16) {
-        0 => {
-            let theirs = pool.clone();
-            tasks.push(Task::new(async move { theirs.borrow_async().await.is_ok() }));
-        }
-        1 | 2 if !tasks.is_empty() => {
-            let at = random.below(tasks.len());
-            if random.one_in(4) || tasks[at].poll().is_some() {
-                drop(tasks.swap_remove(at));
-            }
-        }
-        3 => drop(pool.add()),
-        4 => pool.clear_all(),
-        5 => pool.retain(|_, resource| resource.number % 3 > 0),
-        6 => pool.set_max_idle(1 + random.below(2)).expect("valid"),
-        7 => {
-            pool.set_min_idle(1).expect("valid");
-            pool.maintain();
-            pool.set_min_idle(0).expect("valid");
-        }
-        how => {
-            let lent = match how {
-                8..=11 => pool.try_borrow(),
-                _ => pool.borrow_timeout(SHORT),
-            };
-            let Ok(lent) = lent else { return };
-            let others = count.fetch_add(1, SeqCst);
-            assert!(others < 2, "{others} others are lent");
-            if random.one_in(3) {
-                std::thread::yield_now();
-            }
-            count.fetch_sub(1, SeqCst);
-            match random.below(6) {
-                0 => lent.invalidate(),
-                1 => drop(lent.detach()),
-                _ => drop(lent),
-            }
-        }
-    }
-}
-
-#[test]
-fn everything_at_once_by_the_short_way_leaves_nothing_behind() {
-    end_the_run_when_the_library_panics();
-    for_each_seed(40, |seed| soon(move || run_short(seed)));
 }

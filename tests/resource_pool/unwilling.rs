@@ -61,7 +61,7 @@ fn a_maintenance_that_did_not_begin_is_begun_again() {
     }
 }
 
-/// A listener that borrows is not notified again inside its own call. Whatever is due next tries
+/// A listener that borrows is not notified again inside its own call. The next due work tries
 /// again, however soon.
 #[test]
 fn a_listener_that_borrows_while_no_maintenance_runs() {
@@ -105,12 +105,12 @@ impl Runtime for AtMost {
 fn the_life_of_an_addition_begins_with_its_creation() {
     end_the_run_when_the_library_panics();
     let (time, takes_its_time) = (ManualClock::new(), Arc::new(AtomicBool::new(false)));
-    let (theirs, hands) = (takes_its_time.clone(), time.clone());
+    let (theirs, clock) = (takes_its_time.clone(), time.clone());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
     let builder = builder.max_lifetime(10 * SECOND).listener(move |(), event| {
         assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
         if theirs.swap(false, SeqCst) {
-            hands.advance(9 * SECOND);
+            clock.advance(9 * SECOND);
         }
     });
     let pool = builder.build_on(AtMost(AtomicUsize::new(1))).expect("one task evicts");

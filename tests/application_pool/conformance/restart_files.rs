@@ -32,7 +32,7 @@ impl Watch {
     }
 }
 
-/// What happens to a file, and whether the next get restarts the group.
+/// A change of a file, or the next get, which restarts the group or not.
 enum Step {
     Touch,
     Remove,

@@ -83,8 +83,8 @@ fn every_get_that_waited_for_the_first_spawn_returns_its_error() {
 /// ever (INV-SPAWNING).
 #[test] // E11
 fn a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
-    let hands = ManualClock::new();
-    let builder = ApplicationPool::builder(InMemorySpawner::new()).clock(hands.clock());
+    let clock = ManualClock::new();
+    let builder = ApplicationPool::builder(InMemorySpawner::new()).clock(clock.clock());
     let pool = builder.max(1).spawner_stack_size(usize::MAX).build().expect("a valid pool");
     for failures in 1..=3 {
         let theirs = pool.clone();
@@ -96,7 +96,7 @@ fn a_thread_that_cannot_be_started_is_a_spawn_error_like_any_other() {
         let snapshot = pool.snapshot();
         assert_eq!((snapshot.spawning, snapshot.count, snapshot.waiting), (0, 0, 0));
         assert_eq!(snapshot.totals.spawns_failed, failures, "each get tries again");
-        hands.advance(100 * SECOND);
+        clock.advance(100 * SECOND);
     }
     pool.close();
     assert!(pool.wait_closed(SECOND));

@@ -236,9 +236,9 @@ fn a_closed_pool_is_dropped_after_its_last_session() {
     for close_it in [true, false] {
         let owner = Arc::new(());
         // Time stands still, so no deadline can clean up.
-        let hands = ManualClock::new();
+        let clock = ManualClock::new();
         let spawner = Owned(InMemorySpawner::new(), owner.clone());
-        let builder = ApplicationPool::builder(spawner).clock(hands.clock());
+        let builder = ApplicationPool::builder(spawner).clock(clock.clock());
         let pool = builder.build().expect("a valid pool");
         let session = pool.get(&app("x")).expect("a session");
         if close_it {

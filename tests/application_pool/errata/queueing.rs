@@ -234,11 +234,11 @@ fn a_full_queue_serves_the_gets_in_it() {
 /// A manual clock notifies every pool that uses it.
 #[test] // E19
 fn deadlines_pass_in_every_pool_of_one_clock() {
-    let hands = ManualClock::new();
+    let clock = ManualClock::new();
     let gets: Vec<_> = (0..3)
         .map(|_| {
-            let spawner = InMemorySpawner::with_clock(hands.clock());
-            let builder = ApplicationPool::builder(spawner).max(1).clock(hands.clock());
+            let spawner = InMemorySpawner::with_clock(clock.clock());
+            let builder = ApplicationPool::builder(spawner).max(1).clock(clock.clock());
             let pool = builder.build().expect("a valid pool");
             let busy = pool.get(&app("x")).expect("a session");
             let theirs = pool.clone();
@@ -247,7 +247,7 @@ fn deadlines_pass_in_every_pool_of_one_clock() {
             (get, busy)
         })
         .collect();
-    hands.advance(SECOND);
+    clock.advance(SECOND);
     for (get, _busy) in gets {
         assert!(matches!(get.error(), GetError::TimedOut));
     }

@@ -115,7 +115,7 @@ pub(crate) fn seconds(ticks: i64) -> Duration {
 
 /// Returns a pool of this configuration.
 pub(crate) fn pool(config: &Config) -> (Pool, Scripted, ManualClock) {
-    let (spawner, hands) = (Scripted::default(), ManualClock::new());
+    let (spawner, clock) = (Scripted::default(), ManualClock::new());
     spawner.book().files = vec![config.restart_file.then_some(0); config.dirs()];
     let (files, watched) = (spawner.clone(), spawner.clone());
     let others = config.environment.options.iter().map(|(_, options)| options);
@@ -126,14 +126,14 @@ pub(crate) fn pool(config: &Config) -> (Pool, Scripted, ManualClock) {
         .max_idle_time(seconds(config.max_idle_time))
         .drain_timeout(seconds(config.drain_timeout))
         .back_off(seconds(config.back_off.0), seconds(config.back_off.1))
-        .clock(hands.clock())
+        .clock(clock.clock())
         .cleaner(false)
         .observer(move |event| watched.book().events.push(event.clone()))
         .restart_files(move |file| look_up(file, &files.book().files, always));
     if let Some(max_draining) = config.max_draining {
         builder = builder.max_draining(max_draining);
     }
-    (builder.build().expect("a valid pool"), spawner, hands)
+    (builder.build().expect("a valid pool"), spawner, clock)
 }
 
 fn look_up(file: &Path, files: &[Option<u64>], always: bool) -> io::Result<SystemTime> {

@@ -31,7 +31,7 @@ pub(crate) struct SideBySide {
     reported: Reported,
     pool: Pool,
     spawner: Scripted,
-    hands: ManualClock,
+    clock: ManualClock,
     /// The current options for gets of each group.
     options: Vec<PoolOptions>,
     clients: Vec<Client>,
@@ -53,13 +53,13 @@ static FOUND: AtomicBool = AtomicBool::new(false);
 
 impl SideBySide {
     pub(crate) fn new(config: &Config) -> SideBySide {
-        let (pool, spawner, hands) = pool(config);
+        let (pool, spawner, clock) = pool(config);
         SideBySide {
             spec: pool::Pool::new(config.clone()),
             reported: Reported::default(),
             pool,
             spawner,
-            hands,
+            clock,
             options: config.groups.iter().map(options).collect(),
             clients: config.clients.iter().map(|_| Client::Out).collect(),
             closing: None,
@@ -204,7 +204,7 @@ impl SideBySide {
                 for _ in 0..n {
                     self.apply(Action::Tick);
                 }
-                self.hands.advance(seconds(n.into()));
+                self.clock.advance(seconds(n.into()));
                 Some(format!("{n} s pass"))
             }
             Operation::Clean => {

@@ -69,8 +69,8 @@ fn an_error_may_call_the_pool_back_or_panic_when_it_is_dropped() {
     let (armed, well) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let own: Arc<OnceLock<WeakPool<Bomber>>> = Arc::default();
     let bomber = Bomber { pool: own.clone(), armed: armed.clone(), well: well.clone() };
-    let hands = cabrank::ManualClock::new();
-    let builder = ApplicationPool::builder(bomber).clock(hands.clock()).cleaner(false);
+    let clock = cabrank::ManualClock::new();
+    let builder = ApplicationPool::builder(bomber).clock(clock.clock()).cleaner(false);
     let pool = builder.build().expect("a valid pool");
     own.set(pool.downgrade()).expect("set once");
     // The get drops its own reference here, before the bomb is armed.
@@ -92,7 +92,7 @@ fn an_error_may_call_the_pool_back_or_panic_when_it_is_dropped() {
     let theirs = pool.clone();
     assert!(soon(move || theirs.detach_group("/srv/x")));
     well.store(true, Ordering::SeqCst);
-    hands.advance(100 * SECOND);
+    clock.advance(100 * SECOND);
     let theirs = pool.clone();
     assert!(soon(move || theirs.get(&app("y")).is_ok()));
     assert_eq!(pool.counts().count, 1);

@@ -228,10 +228,10 @@ macro_rules! built {
 
 impl Pool {
     pub(crate) fn new(world: &World) -> (Pool, Factory, ManualClock) {
-        let (factory, hands) = (Factory::default(), ManualClock::new());
+        let (factory, manual) = (Factory::default(), ManualClock::new());
         factory.book().destroy_panics = world.destroy_panics;
         let per_key = limit(world.bounds.per_key);
-        let (calls, clock) = (factory.clone(), hands.clock());
+        let (calls, clock) = (factory.clone(), manual.clock());
         let valid = "a valid pool";
         let pool = match (world.keyed, world.tasks) {
             (false, false) => {
@@ -252,7 +252,7 @@ impl Pool {
                 Pool::KeyedTasks(built!(builder, world, clock).build_async().expect(valid))
             }
         };
-        (pool, factory, hands)
+        (pool, factory, manual)
     }
 
     /// A borrower's task.

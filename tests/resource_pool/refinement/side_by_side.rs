@@ -25,7 +25,7 @@ pub(crate) struct SideBySide {
     mirror: Mirror,
     pool: Pool,
     factory: Factory,
-    hands: ManualClock,
+    clock: ManualClock,
     tasks: bool,
     keys: usize,
     clients: Vec<Client>,
@@ -73,13 +73,13 @@ fn of_added(added: &Added) -> Ended {
 
 impl SideBySide {
     pub(crate) fn new(world: &World) -> SideBySide {
-        let (pool, factory, hands) = Pool::new(world);
+        let (pool, factory, clock) = Pool::new(world);
         let keys = if world.keyed { KEYS } else { 1 };
         SideBySide {
             mirror: Mirror::new(world, keys, CLIENTS),
             pool,
             factory,
-            hands,
+            clock,
             tasks: world.tasks,
             keys,
             clients: (0..CLIENTS).map(|_| Client::Out).collect(),
@@ -243,7 +243,7 @@ impl SideBySide {
             Operation::Tick { seconds, ref ends } => {
                 let ends = Self::all_ends(ends);
                 self.mirror.maintain(seconds, &mut self.ends(&ends));
-                self.hands.advance(Duration::from_secs(seconds));
+                self.clock.advance(Duration::from_secs(seconds));
                 let mut task = self.pool.maintain();
                 let done = self.factory.ending(&ends, || poll(&mut task));
                 self.differ("maintain", done.map(|()| Ended::Added), Some(Ended::Added));
@@ -251,7 +251,7 @@ impl SideBySide {
             }
             Operation::Pass { seconds } => {
                 self.mirror.pass(seconds);
-                self.hands.advance(Duration::from_secs(seconds));
+                self.clock.advance(Duration::from_secs(seconds));
                 Some(format!("{seconds} seconds pass"))
             }
             Operation::Clear => {
