@@ -198,7 +198,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     };
     let prose = if prose::FAILS_CI { "false" } else { "true" };
     let begun = Instant::now();
+    let mut took = Vec::new();
     for step in STEPS.iter().filter(chosen) {
+        let step_begun = Instant::now();
         println!("\n=== {}: {} ({} s)", step.name, step.about, begun.elapsed().as_secs());
         let lines = step.lines.replace("$PROSE_MAY_FAIL", prose);
         if let Err(how) = shell(&lines, &[]) {
@@ -206,7 +208,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
             let _ = shell("df -h . | tail -1", &[]);
             return Err(format!("cargo xtask ci {} repeats this step", step.name));
         }
+        took.push(format!("{} {} s", step.name, step_begun.elapsed().as_secs()));
     }
-    println!("\nall green after {} s", begun.elapsed().as_secs());
+    println!("\n{}", took.join(", "));
+    println!("all green after {} s", begun.elapsed().as_secs());
     Ok(())
 }

@@ -27,25 +27,37 @@ pub(crate) fn run() -> Outcome {
             test.find_iter(&read(&file)?).count();
     }
     println!("shuttle: {} models", tests.get("models").unwrap_or(&0));
-    let faults = fs::read_to_string("models/faults.toml").unwrap_or_default();
-    println!("faults: {}", faults.matches("[[fault]]").count());
+    let mut faults = 0;
+    for file in tracked_files("faults.txt")? {
+        let text = read(&file)?;
+        // The other lines are the files that faults change, changes and comments.
+        let is_fault =
+            |line: &&str| !line.is_empty() && !line.starts_with(['#', ' ']) && line.contains(": ");
+        faults += text.lines().filter(is_fault).count();
+    }
+    println!("faults: {faults}");
     for (folder, count) in
         tests.iter().filter(|(folder, count)| **count > 0 && **folder != "models")
     {
         println!("tests in {folder}/: {count}");
     }
 
-    let row = Regex::new(r#"\(\s*"[^"]+",\s*([\d_]+),\s*([\d_]+),\s*\d+,?\s*\)"#)
-        .expect("a valid pattern");
-    for file in ["exploration", "resource_pool", "interlock"] {
-        let source = read(&format!("spec/tests/{file}.rs"))?;
+    let row =
+        Regex::new(r#""[\w ,-]+",? [\[(]?([\d_]+), ([\d_]+), \d+[\])]"#).expect("a valid pattern");
+    let pins = [
+        ("application pool", "spec/src/configurations.rs"),
+        ("resource pool", "spec/tests/resource_pool.rs"),
+        ("interlock", "spec/tests/interlock.rs"),
+    ];
+    for (system, file) in pins {
+        let source = read(file)?;
         let (mut configurations, mut states, mut steps) = (0, 0, 0);
         for found in row.captures_iter(&source) {
             configurations += 1;
             states += number(&found[1]);
             steps += number(&found[2]);
         }
-        println!("spec, {file}: {configurations} configurations, {states} states, {steps} steps");
+        println!("spec, {system}: {configurations} configurations, {states} states, {steps} steps");
     }
     Ok(())
 }
