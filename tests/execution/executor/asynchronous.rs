@@ -1,5 +1,5 @@
-//! Executions that a task begins and ends without a closure. All of a test is on one thread: whoever blocked
-//! it would do so for ever.
+//! Executions that a task begins and ends without a closure. Each test runs on one thread, so a blocked thread
+//! would hang the test.
 
 use crate::common::log::{Log, OnPurpose, failed, reporting};
 use crate::common::task::{Task, block_on};
@@ -10,12 +10,12 @@ use std::task::{Context, Poll, Waker};
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
-/// It asks to load, `other` comes first, and it gives its load up: it has no share until `other` has released.
+/// Requests a load after `other`, and gives it up: the share comes back when `other` releases.
 fn forsake<T>(execution: &mut Execution<'static>, other: impl Future<Output = T>) -> T {
     let running = execution.running().expect("there is an interlock");
     let mut load = pin!(running.load_async());
     assert!(poll(load.as_mut()).is_pending());
-    let Poll::Ready(loads) = poll(pin!(other)) else { panic!("nobody has a share") };
+    let Poll::Ready(loads) = poll(pin!(other)) else { panic!("no owner has a share") };
     loads
 }
 fn noting(log: &Log, interlock: &Interlock) -> Executor {
@@ -40,13 +40,13 @@ fn a_task_runs_and_completes() {
     assert_eq!(log.take(), ["run a", "complete a"]);
 }
 
-/// What waits to enter, and is dropped, has run no hook.
+/// A run that is dropped while it waits to enter has run no hook.
 #[test]
 fn a_run_that_is_dropped_before_it_has_entered_has_not_begun() {
     let (log, interlock) = (Log::default(), Interlock::new());
     let executor = noting(&log, &interlock);
     let mut holder = interlock.enter();
-    let holds = block_on(holder.unload_async()).expect("nobody else runs");
+    let holds = block_on(holder.unload_async()).expect("no other owner runs");
     let mut task = Task::new(async move { executor.run_async().await.map(drop) });
     assert!(task.poll().is_none());
     drop(task);
@@ -55,14 +55,14 @@ fn a_run_that_is_dropped_before_it_has_entered_has_not_begun() {
     assert_eq!(interlock.dump().owners.len(), 1, "{}", interlock.dump());
 }
 
-/// `complete` waited for the share, and the holder was a task of its own thread.
+/// Regression: `complete` blocked the thread for the share, and the holder was a task of that thread.
 #[test]
 fn a_task_completes_when_its_share_is_back() {
     let (log, interlock) = (Log::default(), Interlock::new());
     let executor = noting(&log, &interlock);
     let mut sharer = interlock.enter();
     let mut execution = executor.run().expect("it runs");
-    let loads = forsake(&mut execution, sharer.load_async()).expect("nobody has a share");
+    let loads = forsake(&mut execution, sharer.load_async()).expect("no owner has a share");
     let mut completes = Task::new(execution.complete_async());
     assert!(completes.poll().is_none());
     assert_eq!(log.take(), ["run a"]);
@@ -78,7 +78,7 @@ fn a_completion_that_is_dropped_is_left_to_the_holder() {
     let executor = noting(&log, &interlock);
     let mut sharer = interlock.enter();
     let mut execution = executor.run().expect("it runs");
-    let loads = forsake(&mut execution, sharer.load_async()).expect("nobody has a share");
+    let loads = forsake(&mut execution, sharer.load_async()).expect("no owner has a share");
     let mut completes = Task::new(execution.complete_async());
     assert!(completes.poll().is_none());
     drop(completes);
@@ -88,12 +88,12 @@ fn a_completion_that_is_dropped_is_left_to_the_holder() {
 }
 
 #[test]
-fn a_reset_that_is_dropped_has_done_nothing() {
+fn a_dropped_reset_has_no_effect() {
     let (log, interlock) = (Log::default(), Interlock::new());
     let executor = noting(&log, &interlock);
     let mut sharer = interlock.enter();
     let mut execution = executor.run().expect("it runs");
-    let loads = forsake(&mut execution, sharer.load_async()).expect("nobody has a share");
+    let loads = forsake(&mut execution, sharer.load_async()).expect("no owner has a share");
     assert!(poll(pin!(execution.reset_async())).is_pending());
     drop(loads);
     assert_eq!(log.take(), ["run a"]);
@@ -103,8 +103,8 @@ fn a_reset_that_is_dropped_has_done_nothing() {
     assert_eq!(log.take(), ["complete a"]);
 }
 
-/// A hook that is left behind was called inside the executions of the thread that had released: an executor
-/// that both ran did nothing there.
+/// Regression: the hooks ran inside the executions of the releasing thread, where an executor that both run does
+/// nothing.
 #[test]
 fn hooks_that_are_left_behind_are_in_none_of_the_releasers_executions() {
     let (log, interlock) = (Log::default(), Interlock::new());
@@ -118,7 +118,8 @@ fn hooks_that_are_left_behind_are_in_none_of_the_releasers_executions() {
     theirs
         .wrap(|sharer| {
             let running = sharer.running().expect("there is an interlock");
-            let loads = forsake(&mut execution, running.load_async()).expect("nobody has a share");
+            let loads =
+                forsake(&mut execution, running.load_async()).expect("no owner has a share");
             drop(execution);
             log.note("released");
             drop(loads);

@@ -1,4 +1,4 @@
-//! Executions that are futures: polled anywhere, and dropped at any await.
+//! Executions as futures: polled on any thread, and dropped at any await.
 
 use crate::common::log::{Log, OnPurpose, failed, reporting};
 use crate::common::task::{Task, block_on};
@@ -37,7 +37,7 @@ fn a_future_is_wrapped_and_its_executor_active_whenever_it_is_polled() {
     assert!(task.poll().is_none());
     assert!(!executor.is_active(), "between polls the thread is free");
     assert_eq!(log.take(), ["run a"]);
-    // The second poll on another thread.
+    // Poll the second time on another thread.
     let error = std::thread::spawn(move || task.finish()).join().expect("no panic");
     assert_eq!(error, "the body failed: on purpose");
     assert_eq!(log.take(), ["nested", "complete a", "Error of cabrank: on purpose"]);
@@ -66,8 +66,8 @@ fn a_dropped_future_drops_its_body_and_then_completes() {
     assert_eq!(log.take(), ["run a", "body dropped", "complete a"]);
 }
 
-/// What a body keeps was dropped outside its execution: a wrap in such a drop was none inside it, and
-/// with an unload waiting for the execution it waited behind that, for ever.
+/// Regression: values of the body were dropped outside its execution. A wrap in such a drop did not nest, and
+/// waited for ever behind an unload that waited for the execution.
 #[test]
 fn a_dropped_body_is_dropped_inside_its_execution() {
     struct Wraps(Executor, Arc<Mutex<Vec<bool>>>);
@@ -100,9 +100,8 @@ fn a_dropped_body_is_dropped_inside_its_execution() {
     unloads.join().expect("no panic").expect("no deadlock");
 }
 
-/// PROP-ILK-USE-UNDER-SHARE: a future that was dropped while it waited to load had given its share up, and its
-/// hooks were completed beside whoever loaded. They are completed at the end of that load, and the drop waits
-/// for nobody: here both are tasks of one thread.
+/// PROP-ILK-USE-UNDER-SHARE. Regression: the hooks of a future that was dropped while it waited to load ran beside
+/// the holder. They now run at the end of that load, and the drop does not wait.
 #[test]
 fn a_future_dropped_beside_a_holder_is_completed_when_it_has_its_share_again() {
     let (log, interlock) = (Log::default(), Interlock::new());
@@ -122,18 +121,18 @@ fn a_future_dropped_beside_a_holder_is_completed_when_it_has_its_share_again() {
         theirs.wrap_async(body).await
     });
     assert!(task.poll().is_none());
-    let loading = block_on(sharer.load_async()).expect("nobody else has a share");
+    let loading = block_on(sharer.load_async()).expect("no other owner has a share");
     drop(task);
     assert_eq!(log.take(), ["run a"]);
     assert_eq!(interlock.dump().owners.len(), 2);
     drop(loading);
     assert_eq!(log.take(), ["complete a", "handled Warning of cabrank: on purpose"]);
     assert_eq!(interlock.dump().owners.len(), 1);
-    sharer.unload(|_| ()).expect("nobody else is left");
+    sharer.unload(|_| ()).expect("no other owner is left");
 }
 
-/// The same of a body that gives its load up by itself while another one holds, and ends then: a thread and
-/// a task wait for the share, each in its way.
+/// The same for a body that gives up its load while another owner holds, and then ends. A thread and a task each
+/// wait for the share.
 #[test]
 fn a_body_that_has_given_up_a_load_is_completed_when_it_has_its_share_again() {
     let (log, interlock) = (Log::default(), Interlock::new());
@@ -145,7 +144,7 @@ fn a_body_that_has_given_up_a_load_is_completed_when_it_has_its_share_again() {
         let mut load = Box::pin(running.load_async());
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(load.as_mut().poll(&mut cx).is_pending());
-        // From here on its share is given up, and taken by the sharer.
+        // From here on the sharer holds, and the share is given up.
         theirs.1.pass();
         before_long(|| theirs.0.dump().owners.iter().any(|o| o.state == OwnerState::Loading));
         Ok(())
@@ -171,8 +170,8 @@ fn a_body_that_has_given_up_a_load_is_completed_when_it_has_its_share_again() {
     }
 }
 
-/// Under one interlock, futures nest as threads do; an execution of its own inside would load for ever,
-/// waiting for the one around it.
+/// Under one interlock, futures nest as threads do. An inner execution of its own would wait for the outer one for
+/// ever.
 #[test]
 fn futures_of_executors_that_share_an_interlock_nest() {
     let interlock = Interlock::new();

@@ -1,4 +1,4 @@
-//! Hooks, bodies and reports, and the paths on which an execution ends.
+//! Hooks, bodies and reports, and every path on which an execution ends.
 
 use crate::common::log::{Log, OnPurpose, failed, reporting};
 use cabrank::execution::{BoxError, Execution, Executor, Panicked, Stage};
@@ -35,8 +35,7 @@ fn run_body_complete() {
     assert_eq!(log.take(), ["run", "body", "complete"]);
 }
 
-/// The original's callbacks share the execution; here a hook's halves share its state, the value
-/// itself.
+/// Rails' callbacks share the execution object. Here both halves of a hook share its state by value.
 #[test]
 fn the_halves_of_a_hook_share_a_state() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -154,7 +153,7 @@ fn a_hook_before_a_failing_run_is_completed() {
     assert_eq!(log.take(), ["run a", "fails", "complete a"]);
 }
 
-/// Completes in strict reverse order, outer hooks nested, where the original has two other orders.
+/// Completes run in strict reverse order, with outer hooks nested. Rails has two other orders.
 #[test]
 fn outer_hooks_come_first_and_last_and_completes_in_reverse() {
     let log = Log::default();
@@ -184,7 +183,7 @@ fn different_executors_nest() {
 }
 
 #[test]
-fn every_hook_is_completed_whatever_fails_and_the_bodys_error_comes_first() {
+fn every_hook_completes_despite_failures_and_the_bodys_error_comes_first() {
     let log = Log::default();
     let panics = log.clone();
     let executor = reporting(&log)
@@ -207,7 +206,7 @@ fn every_hook_is_completed_whatever_fails_and_the_bodys_error_comes_first() {
     let order = ["run a", "run d", "complete d", "c panics", "b fails", "complete a"];
     assert_eq!(log.take(), [&order[..], &["Error of cabrank: on purpose"]].concat());
 
-    // The body was well: a warning, and the first of those that were not.
+    // The body succeeded, so the result is the first failure.
     let error = failed(executor.wrap(|_| Ok(())));
     assert_eq!((error.stage(), error.attached().len()), (Stage::Complete, 1));
     assert_eq!(log.take().last().expect("a report"), "Warning of cabrank: it panicked: c panics");
@@ -239,14 +238,14 @@ fn a_panicking_body_is_completed_reported_once_and_goes_on() {
 }
 
 #[test]
-fn a_dropped_execution_is_completed_and_tells_the_reporter_alone() {
+fn a_dropped_execution_completes_and_only_the_reporter_learns_its_error() {
     let log = Log::default();
     let executor = reporting(&log).hook(log.hook("a")).to_complete(log.failing("fails")).build();
     drop(executor.run().expect("it runs"));
     assert_eq!(log.take(), ["run a", "fails", "complete a", "handled Warning of cabrank: fails"]);
 }
 
-/// A connection that goes on as something else has ended its execution.
+/// A connection that is upgraded has ended its execution.
 #[test]
 fn an_execution_may_end_before_its_thread_does_anything_else() {
     let log = Log::default();
@@ -257,9 +256,9 @@ fn an_execution_may_end_before_its_thread_does_anything_else() {
     assert_eq!(log.take(), ["run a", "complete a", "goes on"]);
 }
 
-/// The end of the response and an error, at once, on two threads: whoever comes first ends it.
+/// The end of the response and an error race on two threads. The first of them completes the execution.
 #[test]
-fn whoever_ends_it_completes_once() {
+fn the_first_of_two_ends_completes_once() {
     for _ in 0..50 {
         let log = Log::default();
         let executor = Executor::builder().hook(log.hook("a")).build();
@@ -273,8 +272,7 @@ fn whoever_ends_it_completes_once() {
     }
 }
 
-/// The stack unwinds already when the hooks are completed: a panic in one of them must not be the
-/// end of the process.
+/// The hooks run during unwinding. A panic in one of them must not abort the process.
 #[test]
 fn a_panic_in_a_hook_is_contained_while_another_panic_unwinds() {
     let log = Log::default();
@@ -291,7 +289,7 @@ fn a_panic_in_a_hook_is_contained_while_another_panic_unwinds() {
 
 #[test]
 fn a_panicking_reporter_is_contained() {
-    let executor = Executor::builder().reporter(|_| panic!("nobody listens")).build();
+    let executor = Executor::builder().reporter(|_| panic!("the receiver is gone")).build();
     let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
     assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
 }
@@ -308,7 +306,7 @@ fn an_execution_may_end_on_another_thread() {
     assert_eq!(log.take(), order);
 }
 
-/// The thread's own locals are being dropped, the executor's among them.
+/// Runs while the thread's locals are dropped, including the executor's.
 #[test]
 fn an_execution_may_be_dropped_when_its_thread_ends() {
     std::thread_local! {
@@ -317,7 +315,7 @@ fn an_execution_may_be_dropped_when_its_thread_ends() {
     let log = Log::default();
     let executor = Executor::builder().hook(log.hook("a")).build();
     std::thread::spawn(move || {
-        // Made before the executor's, so dropped after it, or the other way round: both must do.
+        // Create the local before or after the executor's, so that it is dropped after or before it.
         KEPT.with(|kept| *kept.borrow_mut() = Some(executor.run().expect("it runs")));
     })
     .join()

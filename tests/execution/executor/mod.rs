@@ -1,4 +1,4 @@
-//! The executor: Rails' suite (`hooks.rs`, `nesting.rs`), and the library's further promises.
+//! Tests of the executor. `hooks` restates the tests of Rails' executor.
 
 mod asynchronous;
 mod futures;

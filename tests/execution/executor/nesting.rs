@@ -1,4 +1,4 @@
-//! Executions of several executors inside one another, under one interlock: each has a share.
+//! Nested executions of several executors under one interlock. Each has a share.
 
 use crate::common::before_long;
 use crate::common::log::{Log, failed};
@@ -35,11 +35,11 @@ fn yield_once() -> impl Future<Output = ()> {
     })
 }
 
-/// The inner one sees what is loaded, and leaves it to the outer one to load.
+/// The inner execution sees loaded values, and leaves loading to the outer one.
 #[test]
 fn an_inner_execution_has_a_share_that_it_does_not_load_by() {
     let (interlock, word) = (Interlock::new(), Loaded::new());
-    interlock.load(|loading| word.set("loaded", loading)).expect("nobody else runs");
+    interlock.load(|loading| word.set("loaded", loading)).expect("no other owner runs");
     let [outer, inner] = executors(&interlock);
     let ended = outer.wrap(|_| {
         let seen = inner.wrap(|execution| {
@@ -53,7 +53,7 @@ fn an_inner_execution_has_a_share_that_it_does_not_load_by() {
         Ok(seen)
     });
     assert_eq!(ended.expect("it runs"), "loaded");
-    // The outer one's share is whole again.
+    // The outer execution has its share again.
     let loads = outer.wrap(|execution| {
         inner.wrap(|_| Ok(()))?;
         Ok(execution.running().expect("there is an interlock").load(|_| ())?)
@@ -61,8 +61,8 @@ fn an_inner_execution_has_a_share_that_it_does_not_load_by() {
     loads.expect("it loads");
 }
 
-/// Beside a permit block of the same task: it is a child's, and waits for whoever holds, no matter which
-/// executor it is. It ran beside the holder.
+/// Beside a permit block of the same task, the inner execution is a child's, and waits for the holder, whichever
+/// executor it uses. Regression: it ran beside the holder.
 #[test]
 fn beside_a_permit_block_an_inner_execution_waits_for_the_holder() {
     for same in [false, true] {
@@ -85,16 +85,16 @@ fn beside_a_permit_block_an_inner_execution_waits_for_the_holder() {
                 Ok(loads)
             })
         });
-        // It is a child that waits for the holder.
+        // A child waits for the holder.
         before_long(|| count(&interlock, OwnerState::Entering) == 1 || log.has("1 load", 1));
-        release.send(()).expect("it waits");
+        release.send(()).expect("the receiver waits");
         let loads = thread.join().expect("no panic").expect("it runs");
         loads.join().expect("no panic").expect("no deadlock");
         assert_eq!(log.take(), ["0 load"]);
     }
 }
 
-/// Who waits there would wait for the load that its own thread is to go on with.
+/// A wait there would wait for a load that its own thread must continue.
 #[test]
 fn beside_a_load_of_the_same_task_an_inner_execution_does_not_wait() {
     let interlock = Interlock::new();
@@ -104,7 +104,7 @@ fn beside_a_load_of_the_same_task_an_inner_execution_does_not_wait() {
         let running = execution.running().expect("there is an interlock");
         let mut load = pin!(running.load_async());
         assert!(poll(load.as_mut()).is_pending());
-        // Nobody holds, so there is nothing to wait for.
+        // No owner holds, so it need not wait.
         let shared = inner.wrap(|_| Ok(interlock.try_run(|r| r.has_share())?))?;
         assert!(shared);
         // From here on the load is granted.
@@ -119,7 +119,7 @@ fn beside_a_load_of_the_same_task_an_inner_execution_does_not_wait() {
     ended.expect("it runs");
 }
 
-/// A future that has begun inside an execution, and is polled and dropped outside, had no share there.
+/// Regression: a future that began inside an execution and was polled or dropped outside had no share.
 #[test]
 fn a_future_that_is_taken_out_of_the_execution_around_it_goes_on_with_a_share_of_its_own() {
     for same in [false, true] {
@@ -150,7 +150,7 @@ fn a_future_that_is_taken_out_of_the_execution_around_it_goes_on_with_a_share_of
     }
 }
 
-/// The end of the outer one's share is the end of no inner one's, and the other way round.
+/// The shares of the outer and the inner execution end independently.
 #[test]
 fn a_dropped_inner_future_completes_under_its_share() {
     let (interlock, log) = (Interlock::new(), Log::default());
@@ -170,7 +170,7 @@ fn a_dropped_inner_future_completes_under_its_share() {
     assert_eq!(log.take(), ["run inner", "complete inner", "unload"]);
 }
 
-/// In a section of the same thread, what ends there is a part of it, and what may not end there is refused.
+/// An end inside a section of the same thread is part of that section; one that may not happen there is refused.
 #[test]
 fn in_a_section_a_childs_wrap_is_a_part_of_it() {
     let interlock = Interlock::new();

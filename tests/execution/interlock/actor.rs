@@ -1,5 +1,5 @@
-//! Executions on threads of their own, that do what they are told, one thing after the other; and ways
-//! to wait for what the dump shows, without sleeping.
+//! Executions on threads of their own, which carry out orders one after the other, and waits for a state of the
+//! dump without sleeping.
 
 use crate::common::{SOON, before_long};
 use cabrank::Interlock;
@@ -18,17 +18,17 @@ pub(crate) struct Actor {
     thread: JoinHandle<()>,
 }
 
-/// What an actor was told to do.
+/// A pending result of an order.
 pub(crate) struct Doing<T>(Receiver<T>);
 
 impl Actor {
-    /// It has entered when this returns.
+    /// Starts an actor and waits until it has entered.
     #[track_caller]
     pub(crate) fn enter(interlock: &Interlock) -> Actor {
         let ilk = interlock.clone();
         Actor::begin(interlock, move |body| ilk.run(body))
     }
-    /// The same, as somebody's child.
+    /// Starts an actor as a child and waits until it has entered.
     #[track_caller]
     pub(crate) fn enter_as(interlock: &Interlock, child: Child) -> Actor {
         Actor::begin(interlock, move |body| child.run(body))
@@ -51,7 +51,7 @@ impl Actor {
         let id = id.recv_timeout(SOON).expect("it enters");
         Actor { interlock: interlock.clone(), id, orders, thread }
     }
-    /// It does this next.
+    /// Orders the actor to do this next.
     pub(crate) fn tell<T: Send + 'static>(
         &self,
         order: impl FnOnce(&mut Running<'_>) -> T + Send + 'static,
@@ -65,7 +65,7 @@ impl Actor {
         self.orders.send(order).expect("it still runs");
         Doing(done)
     }
-    /// The same; it has got to be in this state when this returns.
+    /// Orders the actor to do this, and waits until it is in the given state.
     #[track_caller]
     pub(crate) fn tell_until<T: Send + 'static>(
         &self,
@@ -76,7 +76,7 @@ impl Actor {
         self.until(state);
         doing
     }
-    /// Waits until it is in this state.
+    /// Waits until the actor is in this state.
     #[track_caller]
     pub(crate) fn until(&self, state: OwnerState) {
         before_long(|| self.state() == Some(state));
@@ -84,7 +84,7 @@ impl Actor {
     pub(crate) fn state(&self) -> Option<OwnerState> {
         self.interlock.dump().owner(self.id).map(|owner| owner.state)
     }
-    /// Its execution ends.
+    /// Ends the actor's execution.
     #[track_caller]
     pub(crate) fn leave(self) {
         drop(self.orders);
@@ -93,18 +93,18 @@ impl Actor {
 }
 
 impl<T> Doing<T> {
-    /// What came of it.
+    /// Returns the result.
     #[track_caller]
     pub(crate) fn done(self) -> T {
         self.0.recv_timeout(SOON).expect("it comes to its end")
     }
-    /// Whether it has not come to its end.
+    /// Returns whether the result is still pending.
     pub(crate) fn is_stuck(&self) -> bool {
         matches!(self.0.try_recv(), Err(TryRecvError::Empty))
     }
 }
 
-/// Something on a thread of its own.
+/// Starts work on a thread of its own.
 pub(crate) fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Doing<T> {
     let (tell, done) = channel();
     std::thread::spawn(move || {
@@ -114,7 +114,7 @@ pub(crate) fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     Doing(done)
 }
 
-/// Waits until `n` are in this state.
+/// Waits until `n` owners are in this state.
 #[track_caller]
 pub(crate) fn until(interlock: &Interlock, state: OwnerState, n: usize) {
     before_long(|| count(interlock, state) == n);
@@ -123,20 +123,21 @@ pub(crate) fn count(interlock: &Interlock, state: OwnerState) -> usize {
     interlock.dump().owners.iter().filter(|owner| owner.state == state).count()
 }
 
-/// A child of this actor's execution, which loads when it is told to, and says what came of it.
+/// Starts a child of this actor's execution, which loads when the test sends. Returns the sender and the child's
+/// result.
 pub(crate) fn child_that_loads(parent: &Actor) -> (Sender<()>, Doing<Result<(), AcquireError>>) {
     let child = parent.tell(|r| r.child()).done();
     let (tell, told) = channel();
     let loads = start(move || {
         child.run(|r| {
-            told.recv().expect("it is told");
+            told.recv().expect("the test sends");
             r.load(|_| ())
         })
     });
     (tell, loads)
 }
 
-/// What whoever closed a circle was told.
+/// Returns the deadlock with which the owner that closed a cycle was refused.
 #[track_caller]
 pub(crate) fn deadlock<T>(result: Result<T, AcquireError>) -> Box<Deadlock> {
     match result {
@@ -146,7 +147,7 @@ pub(crate) fn deadlock<T>(result: Result<T, AcquireError>) -> Box<Deadlock> {
     }
 }
 
-/// An actor that waits for its children until it is told that they have ended.
+/// Lets an actor wait for its children until the test drops the sender.
 pub(crate) fn waits(actor: &Actor, permits: bool) -> Sender<()> {
     let (over, wait) = channel::<()>();
     let until_told = move || {

@@ -1,5 +1,5 @@
-//! Rails' suite of the lock below its interlock. A thread there is an execution here, "exclusive" is a load or an
-//! unload, and an "upgrade" is a request from inside an execution.
+//! Restates the tests of the lock below Rails' interlock. A thread there is an execution here. "Exclusive" is a
+//! load or an unload, and an owner "upgrades" if it requests from inside an execution.
 
 use crate::common::{SECOND, soon};
 use crate::interlock::actor::{Actor, count, start, until};
@@ -11,7 +11,7 @@ use cabrank::{Interlock, ManualClock};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 
-/// The lock is held as often as it was acquired, and after that by nobody (INV-ILK-LOCK-DEPTH).
+/// The lock is held as often as it was acquired, and released afterwards (INV-ILK-LOCK-DEPTH).
 #[test]
 fn nested_shares_and_nested_sections_of_one_thread_do_not_wait() {
     let interlock = Interlock::new();
@@ -35,7 +35,7 @@ fn nested_shares_and_nested_sections_of_one_thread_do_not_wait() {
 fn a_second_sharer_does_not_wait() {
     let interlock = Interlock::new();
     let first = Actor::enter(&interlock);
-    interlock.try_run(|_| ()).expect("nobody is in the way");
+    interlock.try_run(|_| ()).expect("no owner is in the way");
     first.leave();
 }
 
@@ -63,8 +63,8 @@ fn a_holder_keeps_sharers_out_until_it_has_released() {
     let shares = start(move || sharer.run(|_| ()));
     until(&interlock, Entering, 1);
     assert!(shares.is_stuck());
-    release.send(()).expect("it waits");
-    holds.done().expect("no deadlock").expect("told");
+    release.send(()).expect("the receiver waits");
+    holds.done().expect("no deadlock").expect("the sender sends");
     shares.done();
 }
 
@@ -86,13 +86,13 @@ fn two_exclusives_both_get_through_after_a_sharer() {
     }
 }
 
-/// And has its share again afterwards (INV-ILK-SHARES).
+/// The sharer has its share again afterwards (INV-ILK-SHARES).
 #[test]
 fn a_lone_sharer_upgrades_at_once() {
     let interlock = Interlock::new();
     interlock.run(|r| {
-        r.try_load(|_| ()).expect("nobody else");
-        r.try_unload(|_| ()).expect("nobody else");
+        r.try_load(|_| ()).expect("no other owner runs");
+        r.try_unload(|_| ()).expect("no other owner runs");
         assert!(r.has_share());
     });
 }
@@ -114,7 +114,7 @@ fn two_of_one_purpose_pass_with_and_without_upgrading() {
     for upgrading in 0..3 {
         let interlock = Interlock::new();
         let sharer = Actor::enter(&interlock);
-        // Before any of them waits: then nobody else enters.
+        // Enter before the first wait begins: afterwards no newcomer enters.
         let shares: Vec<_> = (0..2).map(|n| (n < upgrading).then(|| interlock.enter())).collect();
         let both: Vec<_> = shares
             .into_iter()
@@ -134,9 +134,9 @@ fn two_of_one_purpose_pass_with_and_without_upgrading() {
     }
 }
 
-/// There a thread is killed; here its future is dropped, or its deadline passes.
+/// Rails kills a thread here; this test lets a deadline pass.
 #[test]
-fn who_gives_up_while_it_waits_leaves_nothing_behind() {
+fn a_waiter_that_gives_up_leaves_no_trace() {
     let clock = ManualClock::new();
     let interlock = Interlock::with_clock(clock.clock());
     let sharer = Actor::enter(&interlock);
@@ -154,10 +154,10 @@ fn who_gives_up_while_it_waits_leaves_nothing_behind() {
     assert!(interlock.dump().owners.is_empty());
 }
 
-/// In Rails purposes are arbitrary. Here there are two, and the entries of both let loads go first. Entries that
-/// block each other are the defect `rails-upgrade-deadlock`.
+/// Rails' purposes are free; here there are two, and both entries accept loads. A purpose that accepts no other is
+/// the defect `rails-upgrade-deadlock`.
 #[test]
-fn who_is_let_go_first_by_all_passes_first() {
+fn a_request_that_all_entries_accept_goes_first() {
     for upgrading in [false, true] {
         let interlock = Interlock::new();
         let sharer = Actor::enter(&interlock);
@@ -190,7 +190,7 @@ fn who_is_let_go_first_by_all_passes_first() {
 
 /// PROP-ILK-LOADS-FIRST.
 #[test]
-fn loads_end_before_unloads_in_whatever_order_they_came() {
+fn loads_end_before_unloads_in_any_order_of_arrival() {
     for turns in
         [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]]
     {
@@ -208,7 +208,7 @@ fn loads_end_before_unloads_in_whatever_order_they_came() {
             }));
         }
         sharer.leave();
-        // Whoever has loaded runs on, and the unloads wait for them.
+        // An owner that has loaded runs on, and the unloads wait for it.
         for (actor, doing) in actors.into_iter().zip(doing).collect::<Vec<_>>().into_iter().rev() {
             start(move || {
                 doing.done().expect("no deadlock");
@@ -234,8 +234,8 @@ fn a_new_sharer_waits_behind_an_upgrade_until_it_has_released() {
     sharer.leave();
     upgrader.until(Loading);
     assert_eq!(count(&interlock, Entering), 1);
-    release.send(()).expect("it waits");
-    upgrades.done().expect("no deadlock").expect("told");
+    release.send(()).expect("the receiver waits");
+    upgrades.done().expect("no deadlock").expect("the sender sends");
     enters.done();
     upgrader.leave();
 }
@@ -276,12 +276,12 @@ fn a_permit_block_lets_a_load_in() {
     let (end, wait) = channel::<()>();
     let permits = a.tell_until(Permitting, move |r| r.permit_loads(|| wait.recv()));
     b.tell(|r| r.load(|_| ())).done().expect("no deadlock");
-    end.send(()).expect("it waits");
-    permits.done().expect("the only share").expect("told");
+    end.send(()).expect("the receiver waits");
+    permits.done().expect("the only share").expect("the sender sends");
 }
 
 #[test]
-fn a_permit_block_lets_no_unload_in() {
+fn a_permit_block_keeps_unloads_out() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let (end, wait) = channel::<()>();
@@ -289,8 +289,8 @@ fn a_permit_block_lets_no_unload_in() {
     let refused = b.tell(|r| r.try_unload(|_| ())).done();
     assert!(matches!(refused, Err(AcquireError::WouldBlock)));
     let unloads = b.tell_until(WaitingToUnload, |r| r.unload(|_| ()));
-    end.send(()).expect("it waits");
-    permits.done().expect("the only share").expect("told");
+    end.send(()).expect("the receiver waits");
+    permits.done().expect("the only share").expect("the sender sends");
     assert!(unloads.is_stuck());
     a.leave();
     unloads.done().expect("no deadlock");
@@ -355,9 +355,9 @@ fn an_unload_without_a_share_does_not_overtake_a_load_with_one() {
     assert_eq!(*order.lock().unwrap(), ["load", "unload"]);
 }
 
-/// The original's assertions about who is stuck look at a latch for a while; here the dump says it.
+/// Rails' assertions watch a latch for a while; here the dump shows the state.
 #[test]
-fn the_dump_says_who_is_stuck_and_who_is_not() {
+fn the_dump_shows_which_owner_is_stuck() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     assert_eq!((a.state(), b.state()), (Some(Running), Some(Running)));
@@ -374,7 +374,7 @@ fn the_dump_says_who_is_stuck_and_who_is_not() {
     a.leave();
 }
 
-/// Fibers are tasks here; both are owners, whichever thread they are on.
+/// Rails' fibers are tasks here. Each is an owner of its own, whichever thread polls it.
 #[test]
 fn two_guards_of_one_thread_are_two_owners() {
     let interlock = Interlock::new();
@@ -394,7 +394,7 @@ fn a_section_of_one_owner_keeps_another_of_the_same_thread_out() {
 }
 
 #[test]
-fn sections_nest_and_upgrade_in_whatever_owner() {
+fn sections_nest_and_upgrade_in_any_owner() {
     let interlock = Interlock::new();
     let mut a = interlock.enter();
     let deep = a.load(|_| interlock.run(|r| r.load(|_| 29).unwrap()));
@@ -402,7 +402,7 @@ fn sections_nest_and_upgrade_in_whatever_owner() {
 }
 
 #[test]
-fn draining_owners_let_no_newcomer_in() {
+fn draining_owners_keep_newcomers_out() {
     let interlock = Interlock::new();
     let sharer = Actor::enter(&interlock);
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
@@ -414,6 +414,6 @@ fn draining_owners_let_no_newcomer_in() {
     a.until(Draining);
     assert!(matches!(interlock.try_run(|_| ()), Err(AcquireError::WouldBlock)));
     release.send(()).unwrap();
-    second.done().expect("no deadlock").expect("told");
+    second.done().expect("no deadlock").expect("the sender sends");
     first.done().expect("no deadlock");
 }

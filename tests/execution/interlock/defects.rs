@@ -89,10 +89,9 @@ fn a_child_enters_although_an_unload_waits_for_its_parent() {
     unloads.done().expect("no deadlock");
 }
 
-/// Without the token it is a newcomer like any other: so the dump says who waits for whom, and a time
-/// limit helps.
+/// Without the token it is a newcomer like any other. The dump shows the wait, and a time limit helps.
 #[test]
-fn without_a_token_the_dump_tells() {
+fn without_a_token_the_dump_shows_the_wait() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let other = interlock.clone();
@@ -113,7 +112,7 @@ fn without_a_token_the_dump_tells() {
 
 /// Defect `rails-leaked-share`: in Rails a thread that died with a share blocks unloads for ever.
 #[test]
-fn a_leaked_share_is_taken_out_by_an_operator() {
+fn an_operator_can_forfeit_a_leaked_share() {
     let interlock = Interlock::new();
     std::mem::forget(interlock.enter());
     let other = interlock.clone();
@@ -126,29 +125,30 @@ fn a_leaked_share_is_taken_out_by_an_operator() {
     unloads.done().expect("no deadlock");
 }
 
-/// It was a child until its guard came: whoever holds was refused to wait for it, and the dump said that others
-/// did wait for it.
+/// Regression: a forfeited execution stayed a child until its guard was dropped. Holders were refused a wait for
+/// it, and the dump showed other owners waiting for it.
 #[test]
-fn nobody_waits_for_a_forfeited_child() {
+fn a_forfeited_child_ends_the_waits_for_it() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let waits_in_its_section = || {
         let inside = interlock.clone();
         let loads = parent.tell(move |r| r.load(|_| inside.run(|r| r.waiting(|| ()))));
-        loads.done().expect("nobody else has a share")
+        loads.done().expect("no other owner has a share")
     };
     let lost = parent.tell(|r| r.child().enter()).done();
     let (end, wait) = channel::<()>();
     let waits = parent.tell_until(WaitingForChildren, move |r| r.waiting(|| wait.recv()));
-    let waits_for = || interlock.dump().owner(parent.id).expect("it waits").blocked_by.clone();
+    let waits_for =
+        || interlock.dump().owner(parent.id).expect("the receiver waits").blocked_by.clone();
     assert_eq!(waits_for(), [lost.id()]);
     assert!(interlock.forfeit(lost.id()));
     assert_eq!(waits_for(), []);
     drop(end);
-    waits.done().expect("it was not told").expect_err("nobody sends");
+    waits.done().expect("the wait is not refused").expect_err("the sender is dropped");
     waits_in_its_section().expect("it has no children");
 
-    // Its guard comes after all: then there is one child less, and no more.
+    // Dropping its guard later removes one child, and only one.
     let next = parent.tell(|r| r.child()).done();
     drop(lost);
     assert!(matches!(waits_in_its_section(), Err(AcquireError::Nested)));
@@ -158,16 +158,16 @@ fn nobody_waits_for_a_forfeited_child() {
     assert!(interlock.dump().owners.is_empty());
 }
 
-/// The guard comes after all.
+/// The guard is dropped later.
 #[test]
-fn a_forfeited_execution_finds_out() {
+fn a_forfeited_execution_is_refused() {
     let interlock = Interlock::new();
     let mut late = interlock.enter();
     assert!(interlock.forfeit(late.id()));
     assert!(!late.has_share());
     assert!(matches!(late.load(|_| ()), Err(AcquireError::Forfeited)));
     assert!(matches!(late.permit_loads(|| ()), Err(AcquireError::Forfeited)));
-    interlock.unload(|_| ()).expect("it counts for nothing");
+    interlock.unload(|_| ()).expect("a forfeited execution does not count");
     drop(late);
     assert!(interlock.dump().owners.is_empty());
     interlock.run(|r| r.load(|_| ())).expect("everything is as before");

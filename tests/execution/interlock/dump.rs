@@ -1,4 +1,4 @@
-//! What a reader sees.
+//! The dump, as its reader sees it.
 
 use crate::common::SECOND;
 use crate::interlock::actor::{Actor, start, until};
@@ -39,7 +39,7 @@ fn the_dump_says_who_waits_for_whom_and_since_when() {
     enters.done();
 }
 
-/// What the example shows: the cause is in the second line.
+/// The second line names the cause, as in the example.
 #[test]
 fn the_dump_of_a_deadlock_begins_with_its_circle() {
     let interlock = Interlock::new();
@@ -51,14 +51,14 @@ fn the_dump_of_a_deadlock_begins_with_its_circle() {
         let thread = std::thread::spawn(move || {
             child.run(|r| {
                 r.set_name("inner");
-                ready.recv().expect("it is told");
+                ready.recv().expect("the test sends");
                 r.load(|_| ()).expect_err("a deadlock")
             })
         });
         r.waiting(|| thread.join().expect("no panic")).expect("the child closes it")
     });
     parent.until(WaitingForChildren);
-    load.send(()).expect("it waits");
+    load.send(()).expect("the receiver waits");
     let AcquireError::Deadlock(deadlock) = told.done() else { panic!("a deadlock") };
     let text = deadlock.dump().to_string();
     let line = "deadlock: 0.1 “outer” waits for 1.1 “inner” waits for 0.1 “outer”";
@@ -69,7 +69,7 @@ fn the_dump_of_a_deadlock_begins_with_its_circle() {
     assert_eq!(interlock.dump().cycle(), None);
 }
 
-/// The name is the execution's, not the owner's place.
+/// A name belongs to the execution, not to the owner's slot.
 #[test]
 fn a_name_ends_with_its_execution() {
     let interlock = Interlock::new();
@@ -77,7 +77,7 @@ fn a_name_ends_with_its_execution() {
     interlock.run(|_| assert_eq!(interlock.dump().owners[0].name, None));
 }
 
-/// To look for circles, and to write it down, took time with the cube of the crowd.
+/// Regression: finding and printing cycles took time cubic in the number of owners.
 #[test]
 fn a_dump_of_a_crowd_is_short() {
     let interlock = Interlock::new();

@@ -1,4 +1,4 @@
-//! What an execution may and may not, and what is left after panics.
+//! The operations that an execution may use, and the state after panics.
 
 use crate::common::{SECOND, before_long};
 use crate::interlock::actor::{Actor, start, until};
@@ -146,10 +146,9 @@ fn one_change_is_unloaded_once() {
     assert_eq!(interlock.generation(), seen + 1);
 }
 
-/// Nobody is told whose wait may end: the child has yet to enter, somebody is in a permit block, or
-/// runs.
+/// A wait that can end is not refused: the child has yet to enter, or an owner runs or is in a permit block.
 #[test]
-fn no_deadlock_is_told_while_somebody_can_go_on() {
+fn a_wait_is_not_refused_while_another_owner_can_go_on() {
     let interlock = Interlock::new();
     let (parent, other) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let child = parent.tell(|r| r.child()).done();
@@ -192,8 +191,8 @@ fn a_share_used_by_another_thread_meanwhile_is_noticed() {
     });
 }
 
-/// A future of the same thread has given the share up: a run beside it panicked, though nobody was in its
-/// way. It is a child; and as its parent waits for it, it may not load.
+/// Regression: a run beside a future of the same thread that had given up the share panicked, although it could
+/// enter. It is a child, and may not load because its parent waits for it.
 #[test]
 fn a_run_beside_a_future_that_has_given_the_share_up_is_a_child() {
     let interlock = Interlock::new();
@@ -208,7 +207,7 @@ fn a_run_beside_a_future_that_has_given_the_share_up_is_a_child() {
             assert!(matches!(child.unload(|_| ()), Err(AcquireError::Child)));
             interlock.run(|nested| assert_eq!(nested.id(), child.id()));
         });
-        // From here on it holds, and whoever waited for it would do so for ever.
+        // From here on it holds, and a wait for it would never end.
         drop(sharer);
         assert!(matches!(interlock.try_run(|_| ()), Err(AcquireError::Nested)));
         assert!(matches!(interlock.run_timeout(SECOND, |_| ()), Err(AcquireError::Nested)));
@@ -217,9 +216,9 @@ fn a_run_beside_a_future_that_has_given_the_share_up_is_a_child() {
     assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
 }
 
-/// A child that waits for the holder, and gives up, is in nobody's way and in no dump.
+/// A child that gives up waiting for the holder leaves the dump and blocks no owner.
 #[test]
-fn a_child_that_gives_up_entering_leaves_nothing_behind() {
+fn a_child_that_gives_up_entering_leaves_no_trace() {
     let clock = ManualClock::new();
     let interlock = Interlock::with_clock(clock.clock());
     let (parent, loader) = (Actor::enter(&interlock), Actor::enter(&interlock));

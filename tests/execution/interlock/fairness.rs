@@ -1,5 +1,5 @@
-//! Streams of requests by owners without a share, which nothing bounds, keep nobody out for ever: they
-//! have their turns in the order in which they came, and after all who must go on.
+//! An unbounded stream of requests without a share starves no owner. Such requests are served in the order of their
+//! arrival, after all owners that must go on.
 
 use crate::interlock::actor::{Actor, start, until};
 use cabrank::Interlock;
@@ -9,7 +9,7 @@ use cabrank::execution::interlock::OwnerState::{
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
-/// What happened, in order.
+/// The events, in order.
 #[derive(Clone, Default)]
 struct Story(Arc<Mutex<Vec<&'static str>>>);
 
@@ -22,7 +22,7 @@ impl Story {
     }
 }
 
-/// Somebody unloads, without a share, until the sender is dropped.
+/// Unloads without a share, until the sender is dropped.
 fn holder(interlock: &Interlock) -> Sender<()> {
     let (release, hold) = channel::<()>();
     let theirs = interlock.clone();
@@ -32,7 +32,7 @@ fn holder(interlock: &Interlock) -> Sender<()> {
 }
 
 #[test]
-fn requests_without_a_share_have_their_turns_in_order_whatever_they_are_for() {
+fn requests_without_a_share_are_served_in_order_of_arrival() {
     for loads_first in [true, false] {
         let (interlock, story) = (Interlock::new(), Story::default());
         let release = holder(&interlock);
@@ -58,8 +58,7 @@ fn requests_without_a_share_have_their_turns_in_order_whatever_they_are_for() {
     }
 }
 
-/// A newcomer enters before the requests that came after it, and those that came before it hold first
-/// (PROP-ILK-ENTERS).
+/// A newcomer enters before later requests. Earlier requests hold first (PROP-ILK-ENTERS).
 #[test]
 fn newcomers_and_requests_without_a_share_are_one_line() {
     let (interlock, story) = (Interlock::new(), Story::default());
@@ -86,7 +85,7 @@ fn newcomers_and_requests_without_a_share_are_one_line() {
     assert!(interlock.dump().owners.is_empty());
 }
 
-/// A load that has had to wait for a newcomer before it is not in that one's way, and the dump knows.
+/// A load that waited for an earlier newcomer does not block it, and the dump agrees.
 #[test]
 fn a_later_request_does_not_block_a_newcomer() {
     let interlock = Interlock::new();
@@ -105,7 +104,7 @@ fn a_later_request_does_not_block_a_newcomer() {
     loads.done().expect("no deadlock");
 }
 
-/// Whoever ends a permit block has its turn between two holders (PROP-ILK-PERMIT-ENDS).
+/// The end of a permit block has its turn between two holders (PROP-ILK-PERMIT-ENDS).
 #[test]
 fn the_end_of_a_permit_block_goes_before_requests_without_a_share() {
     let (interlock, story) = (Interlock::new(), Story::default());
@@ -113,7 +112,7 @@ fn the_end_of_a_permit_block_goes_before_requests_without_a_share() {
     let (end, permit) = channel::<()>();
     let there = story.clone();
     let ends = permits.tell_until(Permitting, move |r| {
-        r.permit_loads(|| permit.recv()).expect("the only share").expect("told");
+        r.permit_loads(|| permit.recv()).expect("the only share").expect("the sender sends");
         there.note("resumed");
     });
     let (release, hold) = channel::<()>();
@@ -133,9 +132,9 @@ fn the_end_of_a_permit_block_goes_before_requests_without_a_share() {
     assert_eq!(story.told(), ["resumed", "load"]);
 }
 
-/// Whoever has unloaded lets those go first that gave up a share for it, and no others (PROP-ILK-RESUMES).
+/// An owner that has unloaded drains only requests that gave up a share (PROP-ILK-RESUMES).
 #[test]
-fn who_drains_does_not_wait_for_requests_without_a_share() {
+fn a_draining_owner_does_not_wait_for_requests_without_a_share() {
     let interlock = Interlock::new();
     let actor = Actor::enter(&interlock);
     let release = {
@@ -154,7 +153,7 @@ fn who_drains_does_not_wait_for_requests_without_a_share() {
     unloads.done().expect("no deadlock");
 }
 
-/// Unloads that upgrade go before those that have no share, though these came first.
+/// Unloads that upgrade go before earlier requests without a share.
 #[test]
 fn an_unload_that_upgrades_goes_before_requests_without_a_share() {
     let (interlock, story) = (Interlock::new(), Story::default());

@@ -1,5 +1,5 @@
-//! A share that is not back: its future was dropped, and somebody else holds. Whoever needs it waits for it,
-//! each for himself, as long as he wants to; and nobody for himself.
+//! A share that has not come back: its future was dropped while another owner held. Each caller that needs the
+//! share waits for it independently, until its own deadline, but never for itself.
 
 use crate::common::task::Task;
 use crate::common::{SECOND, before_long, soon};
@@ -16,23 +16,23 @@ use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// Polls once.
+/// Polls a future once.
 fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Somebody who loads until told otherwise.
+/// Loads until the test sends.
 struct Holder(Doing<()>, Sender<()>);
 
 impl Holder {
-    /// It has begun to load while a load of this execution waited, which was then dropped.
+    /// Begins to load while a load of this execution waits. That load is then dropped.
     #[track_caller]
     fn beside(interlock: &Interlock, running: &mut Running<'_>) -> Holder {
         let third = interlock.enter();
         let (release, wait) = channel::<()>();
         let other = interlock.clone();
         let holds = start(move || {
-            other.run(|r| r.load(|_| wait.recv().expect("it is told"))).expect("no deadlock");
+            other.run(|r| r.load(|_| wait.recv().expect("the test sends"))).expect("no deadlock");
         });
         until(interlock, WaitingToLoad, 1);
         let mut load = pin!(running.load_async());
@@ -43,7 +43,7 @@ impl Holder {
     }
     #[track_caller]
     fn release(self) {
-        self.1.send(()).expect("it waits");
+        self.1.send(()).expect("the receiver waits");
         self.0.done();
     }
 }
@@ -61,7 +61,7 @@ impl Wake for Counted {
     fn wake(self: Arc<Self>) {}
 }
 
-/// The second took the first one's place, which slept on.
+/// Regression: the second task took the place of the first, which slept on.
 #[test]
 fn two_tasks_that_wait_for_one_share_are_both_woken() {
     let interlock = Interlock::new();
@@ -73,7 +73,7 @@ fn two_tasks_that_wait_for_one_share_are_both_woken() {
         Task::new(async move { running.waiting_async(async {}).await })
     });
     assert!(tasks.iter_mut().all(|task| task.poll().is_none()));
-    // By another waker, and by its own again.
+    // Poll with another waker, and with the first waker again.
     assert!(tasks[1].poll_with(Waker::noop()).is_none() && tasks[1].poll().is_none());
     holder.release();
     before_long(|| tasks.iter().all(|task| task.wakes() == 1));
@@ -81,9 +81,9 @@ fn two_tasks_that_wait_for_one_share_are_both_woken() {
     assert!(running.has_share());
 }
 
-/// Many come and go in any order: who stays is woken, once, and who has left is not.
+/// Tasks come and leave in any order. Each remaining one is woken once, and the others are not woken.
 #[test]
-fn who_waits_for_a_share_no_more_takes_nobody_with_it() {
+fn a_waiter_for_a_share_that_leaves_does_not_affect_the_others() {
     let interlock = Interlock::new();
     let mut running = interlock.enter();
     let holder = Holder::beside(&interlock, &mut running);
@@ -111,7 +111,7 @@ fn who_waits_for_a_share_no_more_takes_nobody_with_it() {
     }
 }
 
-/// A task that came took the thread's place, which slept on.
+/// Regression: a later task took the place of a thread, which slept on.
 #[test]
 fn threads_and_tasks_that_wait_for_one_share_all_go_on() {
     let interlock = Interlock::new();
@@ -133,15 +133,15 @@ fn threads_and_tasks_that_wait_for_one_share_all_go_on() {
     assert_eq!(crate::interlock::actor::count(&interlock, Resuming), 1);
     holder.release();
     for thread in threads {
-        thread.done().expect("nobody waits for ever");
+        thread.done().expect("every wait ends");
     }
     before_long(|| task.wakes() == 1);
-    task.finish().expect("nobody waits for ever");
+    task.finish().expect("every wait ends");
 }
 
-/// The interlock kept it after the execution's end, and with it whatever its task kept.
+/// Regression: the interlock kept the waker, and all that it owned, after the end of the execution.
 #[test]
-fn the_waker_of_who_waits_for_a_share_goes_when_its_future_does() {
+fn a_waker_that_waits_for_a_share_is_dropped_with_its_future() {
     let interlock = Interlock::new();
     let mut running = interlock.enter();
     let holder = Holder::beside(&interlock, &mut running);
@@ -151,14 +151,14 @@ fn the_waker_of_who_waits_for_a_share_goes_when_its_future_does() {
         let waker = Waker::from(counted.clone());
         assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     }
-    assert_eq!(Arc::strong_count(&counted), 1, "nobody waits by it any more");
+    assert_eq!(Arc::strong_count(&counted), 1, "the future no longer waits");
     drop(running);
     holder.release();
 }
 
-/// Who asks by a share that is not there keeps its place, however often its future is dropped and begun anew.
+/// A request with a share that has not come back keeps its place, even if its future is dropped and created again.
 #[test]
-fn a_share_keeps_its_place_whoever_waits_for_it() {
+fn a_share_keeps_its_place_across_waits() {
     let interlock = Interlock::new();
     let mut running = interlock.enter();
     let holder = Holder::beside(&interlock, &mut running);
@@ -216,7 +216,7 @@ fn a_deadline_is_kept_by_a_share_that_is_not_back() {
     drop(running);
 }
 
-/// The hands of the clock wake those who watch for it, too.
+/// Moving a manual clock wakes these waiters, too.
 #[test]
 fn moving_the_clock_ends_the_wait_for_a_share_that_is_not_back() {
     let clock = ManualClock::new();
@@ -224,7 +224,7 @@ fn moving_the_clock_ends_the_wait_for_a_share_that_is_not_back() {
     let mut running = interlock.enter();
     let holder = Holder::beside(&interlock, &mut running);
     let waits = start(move || running.load_timeout(SECOND, |_| ()));
-    // Whenever it asks, its second passes.
+    // Each request's deadline passes during the wait.
     before_long(|| {
         clock.advance(SECOND);
         !waits.is_stuck()
@@ -232,9 +232,9 @@ fn moving_the_clock_ends_the_wait_for_a_share_that_is_not_back() {
     holder.release();
 }
 
-/// The holder goes on only when this thread has done waiting for it.
+/// The holder goes on only after this thread has stopped waiting for it.
 #[test]
-fn a_wait_for_a_share_inside_the_holder_of_the_same_thread_is_told() {
+fn a_wait_for_a_share_inside_the_holder_of_the_same_thread_is_refused() {
     soon(|| {
         let interlock = Interlock::new();
         let mut running = interlock.enter();
@@ -265,9 +265,9 @@ fn a_wait_for_a_share_inside_the_holder_of_the_same_thread_is_told() {
     });
 }
 
-/// The same where the holder blocks its thread: its section's own code waits.
+/// The same where the holder blocks its thread: the code of its own section waits.
 #[test]
-fn a_wait_for_a_share_inside_a_section_of_the_same_thread_is_told() {
+fn a_wait_for_a_share_inside_a_section_of_the_same_thread_is_refused() {
     let interlock = Interlock::new();
     let mut running = interlock.enter();
     let third = interlock.enter();
@@ -290,14 +290,14 @@ fn a_wait_for_a_share_inside_a_section_of_the_same_thread_is_told() {
         drop(third);
         until(&interlock, Loading, 1);
     }
-    give.send(running).expect("it waits");
+    give.send(running).expect("the receiver waits");
     let (loaded, panicked, mut running) = told.done().expect("it had a share");
     assert!(matches!(loaded, Err(AcquireError::Deadlock(_))));
     assert!(panicked, "a run has no error to tell it by");
     running.load(|_| ()).expect("it is back");
 }
 
-/// Whoever leaks a guard inside a share on a permit block gives it back with that share.
+/// A guard that was leaked inside a share on a permit block is given back with that share.
 #[test]
 fn a_guard_that_was_leaked_inside_a_share_on_a_permit_block_ends_with_that_share() {
     soon(|| {
@@ -312,11 +312,12 @@ fn a_guard_that_was_leaked_inside_a_share_on_a_permit_block_ends_with_that_share
         };
         interlock.run(|outer| {
             let permitted = outer.permit_loads(|| {
-                interlock.run(|nested| nested.load(|_| load_and_leak()).expect("nobody is there"));
+                interlock
+                    .run(|nested| nested.load(|_| load_and_leak()).expect("no owner is there"));
             });
             permitted.expect("it has its share");
             assert!(outer.has_share());
         });
-        interlock.try_unload(|_| ()).expect("nobody is left");
+        interlock.try_unload(|_| ()).expect("no owner is left");
     });
 }

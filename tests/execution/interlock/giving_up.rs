@@ -1,5 +1,4 @@
-//! What was begun and is given up leaves nothing behind: a share on a permit block, a permit block, a child,
-//! an entry that kept others out.
+//! An operation that is given up leaves no trace: a share on a permit block, a permit block, a child, or an entry.
 
 use crate::common::task::Task;
 use crate::common::{SECOND, before_long, soon};
@@ -16,12 +15,12 @@ use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Polls once.
+/// Polls a future once.
 fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Not out of the interlock: back in the block.
+/// The owner is back in the permit block, not outside the interlock.
 #[test]
 fn a_share_on_a_permit_block_that_times_out_leaves_the_block_as_it_was() {
     let clock = ManualClock::new();
@@ -42,8 +41,8 @@ fn a_share_on_a_permit_block_that_times_out_leaves_the_block_as_it_was() {
         assert!(matches!(shared, Err(AcquireError::TimedOut)));
         moves.done();
         assert_eq!(count(&inside, Permitting), 1);
-        release.send(()).expect("it waits");
-        holds.done().expect("no deadlock").expect("it is told");
+        release.send(()).expect("the receiver waits");
+        holds.done().expect("no deadlock").expect("the test sends");
         let other = inside.clone();
         let unloads = start(move || other.unload_timeout(Duration::ZERO, |_| ()));
         assert!(unloads.done().is_err(), "INV-ILK-NO-PERMIT-IN-UNLOAD: not in a permit block");
@@ -71,7 +70,7 @@ fn a_permit_block_that_is_cancelled_gives_the_share_back() {
         "INV-ILK-ALONE: beside a share"
     );
     drop((running, other));
-    interlock.unload_timeout(Duration::ZERO, |_| ()).expect("nobody permits any more");
+    interlock.unload_timeout(Duration::ZERO, |_| ()).expect("no permit block is open");
 }
 
 #[test]
@@ -80,12 +79,12 @@ fn a_token_that_is_dropped_is_no_child() {
     interlock.run(|r| {
         drop(r.child());
         let waited = r.load(|_| interlock.run(|r| r.waiting(|| ())));
-        waited.expect("nobody else runs").expect("there are no children");
+        waited.expect("no other owner runs").expect("there are no children");
     });
 }
 
 #[test]
-fn a_child_whose_entry_is_dropped_is_none() {
+fn a_child_whose_entry_is_dropped_is_no_child() {
     let interlock = Interlock::new();
     let mut running = interlock.enter();
     let child = running.child();
@@ -101,10 +100,10 @@ fn a_child_whose_entry_is_dropped_is_none() {
     }
     drop((permit, other));
     let waited = running.load(|_| interlock.run(|r| r.waiting(|| ())));
-    waited.expect("nobody else runs").expect("there are no children");
+    waited.expect("no other owner runs").expect("there are no children");
 }
 
-/// On the real clock, because moving a manual clock wakes every waiter.
+/// Uses the real clock, because moving a manual clock wakes every waiter.
 #[test]
 fn a_waiter_that_times_out_wakes_those_it_kept_out() {
     let interlock = Interlock::new();
@@ -116,14 +115,14 @@ fn a_waiter_that_times_out_wakes_those_it_kept_out() {
         theirs.store(true, SeqCst);
         late
     });
-    // On a busy machine the time may pass unseen.
+    // On a busy machine the deadline may pass unseen.
     before_long(|| count(&interlock, WaitingToLoad) == 1 || over.load(SeqCst));
     let other = interlock.clone();
     soon(move || other.run(|_| ()));
     assert!(loads.done());
 }
 
-/// A future may be polled by another task than before: that one is woken.
+/// A future may be polled by another task than before. The last one is woken.
 #[test]
 fn a_task_that_waits_is_woken_by_the_waker_that_polled_it_last() {
     let interlock = Interlock::new();
@@ -135,7 +134,7 @@ fn a_task_that_waits_is_woken_by_the_waker_that_polled_it_last() {
     load.finish().expect("no deadlock");
 }
 
-/// An executor's child is one of the interlock, as a task, too.
+/// A child task of an executor is a child in the interlock, too.
 #[test]
 fn a_child_task_of_an_execution_is_let_in_although_an_unload_waits() {
     let interlock = Interlock::new();

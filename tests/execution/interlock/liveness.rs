@@ -1,5 +1,5 @@
-//! With every body finite, everything comes to its end. Every interleaving of the small cases
-//! is gone through by the models; here are many threads, in real time.
+//! With finite bodies, every operation ends. The models explore every interleaving of small cases; these tests run
+//! many threads in real time.
 
 use crate::common::SOON;
 use crate::interlock::actor::{Actor, start, until};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 
-/// PROP-ILK-USE-UNDER-SHARE: while somebody is alone, nobody else runs.
+/// Checks PROP-ILK-USE-UNDER-SHARE: while one owner is alone, no other runs.
 #[derive(Default)]
 struct World {
     running: AtomicUsize,
@@ -41,7 +41,7 @@ impl World {
 }
 
 #[test]
-fn many_loaders_that_all_have_a_share_all_end() {
+fn many_loaders_with_a_share_all_end() {
     let interlock = Interlock::new();
     let actors: Vec<_> = (0..8).map(|_| Actor::enter(&interlock)).collect();
     let world = Arc::new(World::default());
@@ -63,7 +63,7 @@ fn many_loaders_that_all_have_a_share_all_end() {
 }
 
 #[test]
-fn the_texts_second_example_ends() {
+fn the_guides_second_example_ends() {
     let interlock = Interlock::new();
     let inner = interlock.clone();
     let values = interlock.run(|r| {
@@ -124,8 +124,8 @@ fn an_unload_is_granted_under_a_stream_of_sharers() {
     assert_eq!(interlock.generation(), 200);
 }
 
-/// PROP-ILK-NO-LOST-WAKE-UP, PROP-ILK-PROGRAMS-END, and INV-ILK-SEES-ONE-WORLD: everybody does everything, for
-/// a while, and all end.
+/// PROP-ILK-NO-LOST-WAKE-UP, PROP-ILK-PROGRAMS-END and INV-ILK-SEES-ONE-WORLD: random operations for a while, all
+/// of which end.
 #[test]
 fn no_wake_up_is_lost_in_a_crowd() {
     let (interlock, world) = (Interlock::new(), Arc::new(World::default()));
@@ -145,7 +145,7 @@ fn no_wake_up_is_lost_in_a_crowd() {
     }
     for _ in 0..6 {
         let come = ended.recv_timeout(SOON * 3);
-        assert!(come.is_ok(), "somebody hangs:\n{}", interlock.dump());
+        assert!(come.is_ok(), "an owner hangs:\n{}", interlock.dump());
     }
     assert!(!world.wrong.load(SeqCst));
     assert!(interlock.dump().owners.is_empty());
@@ -192,16 +192,16 @@ fn one_thing(interlock: &Interlock, world: &World, what: u64) {
     }
 }
 
-/// Each execution's descent kept that of the one before it: what is long over was remembered for ever, asked
-/// at each entry, and dropped by a recursion that overflowed the stack.
+/// Regression: each execution kept its predecessor's ancestors. Ended executions were never forgotten, and dropping
+/// them recursively overflowed the stack.
 #[test]
-fn a_long_line_of_successors_remembers_who_lives_and_nobody_else() {
+fn a_long_line_of_successors_remembers_only_living_ancestors() {
     crate::common::soon(|| {
         let interlock = Interlock::new();
         let ancestor = interlock.enter();
         let mut child = ancestor.child();
         for _ in 0..100_000 {
-            let successor = child.enter(); // before it ends, it has one, too
+            let successor = child.enter(); // before it ends, it has a child, too
             child = successor.child();
         }
         let mut last = child.enter();
@@ -211,7 +211,7 @@ fn a_long_line_of_successors_remembers_who_lives_and_nobody_else() {
     });
 }
 
-/// The same of ancestors that all live: to ask them, and to forget them, takes no stack.
+/// Regression of living ancestors: visiting and dropping them takes no stack.
 #[test]
 fn a_deep_line_of_ancestors_overflows_no_stack() {
     let work = || {

@@ -1,4 +1,4 @@
-//! Things that are loaded: once, and dropped outside.
+//! `Loaded` values: loaded once, and dropped outside the lock.
 
 use crate::interlock::actor::{Actor, start};
 use cabrank::Interlock;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 #[test]
-fn several_that_need_it_at_once_load_it_once() {
+fn concurrent_requests_load_once() {
     let interlock = Interlock::new();
     let user = Arc::new(Loaded::new());
     let loads = Arc::new(AtomicUsize::new(0));
@@ -31,7 +31,7 @@ fn several_that_need_it_at_once_load_it_once() {
 }
 
 #[test]
-fn a_failed_load_is_told_and_tried_again_by_the_next() {
+fn a_failed_load_is_returned_and_retried_by_the_next() {
     let (interlock, user) = (Interlock::new(), Loaded::new());
     interlock.run(|r| {
         let failed = user.get_or_load(r, || Err("syntax error")).expect_err("it fails");
@@ -42,7 +42,7 @@ fn a_failed_load_is_told_and_tried_again_by_the_next() {
 }
 
 #[test]
-fn an_unload_waits_for_handles_and_then_nothing_is_there() {
+fn an_unload_waits_for_handles_and_drops_the_value() {
     let (interlock, user) = (Interlock::new(), Arc::new(Loaded::new()));
     interlock.load(|w| user.set(1, w)).expect("no deadlock");
     let reader = interlock.enter();
@@ -62,7 +62,7 @@ fn an_unload_waits_for_handles_and_then_nothing_is_there() {
 }
 
 #[test]
-fn who_has_no_share_has_no_handle() {
+fn without_a_share_there_is_no_handle() {
     let (interlock, user) = (Interlock::new(), Loaded::new());
     interlock.load(|w| user.set(1, w)).expect("no deadlock");
     let mut lost = interlock.enter();
@@ -72,9 +72,9 @@ fn who_has_no_share_has_no_handle() {
     assert!(matches!(refused, Err(LoadError::Acquire(AcquireError::Forfeited))));
 }
 
-/// The interlock is entered in the drop: that would not come back under its lock.
+/// The drop enters the interlock, and would block under its lock.
 #[test]
-fn what_is_unloaded_is_dropped_without_a_lock_and_its_panic_is_contained() {
+fn an_unloaded_value_is_dropped_without_a_lock_and_its_panic_is_contained() {
     struct Calls(Interlock, Arc<AtomicUsize>);
     impl Drop for Calls {
         fn drop(&mut self) {
@@ -91,7 +91,7 @@ fn what_is_unloaded_is_dropped_without_a_lock_and_its_panic_is_contained() {
     interlock.run(|_| ());
 }
 
-/// It has loaded nothing that a share of that interlock could be using.
+/// The failed load has left no value that a share of that interlock could use.
 #[test]
 fn a_failed_load_does_not_bind_it_to_its_interlock() {
     let (interlock, other, user) = (Interlock::new(), Interlock::new(), Loaded::new());
@@ -101,14 +101,14 @@ fn a_failed_load_does_not_bind_it_to_its_interlock() {
     assert!(catch_unwind(AssertUnwindSafe(loads)).is_err());
 }
 
-/// It was first loaded under another one, while this one loaded it, too.
+/// The value was first loaded under the other interlock, while this one loaded it, too.
 #[test]
-fn of_two_interlocks_that_load_it_the_first_has_it() {
+fn the_first_of_two_interlocks_that_load_a_value_owns_it() {
     let (interlock, other, user) = (Interlock::new(), Interlock::new(), Loaded::new());
     let loads = || {
         interlock.run(|r| {
             let load = || {
-                other.load(|loading| user.set(2, loading)).expect("nobody runs there");
+                other.load(|loading| user.set(2, loading)).expect("no owner runs there");
                 Ok::<_, ()>(1)
             };
             user.get_or_load(r, load).map(|user| *user)
@@ -118,11 +118,11 @@ fn of_two_interlocks_that_load_it_the_first_has_it() {
     other.run(|r| assert_eq!(user.get(r).map(|user| *user), Some(2)));
 }
 
-/// What its own execution does in a section that it is in already is its own affair.
+/// An execution may use its handle in its own section.
 #[test]
-fn a_handle_that_was_got_inside_an_unload_keeps_what_was_there() {
+fn a_handle_from_inside_an_unload_keeps_the_old_value() {
     let (interlock, user) = (Interlock::new(), Loaded::new());
-    interlock.load(|loading| user.set(1, loading)).expect("nobody runs");
+    interlock.load(|loading| user.set(1, loading)).expect("no owner runs");
     let unload = |r: &mut Running<'_>| {
         r.unload(|unloading| {
             interlock.run(|nested| {
@@ -134,17 +134,17 @@ fn a_handle_that_was_got_inside_an_unload_keeps_what_was_there() {
             });
         })
     };
-    interlock.run(unload).expect("nobody else runs");
+    interlock.run(unload).expect("no other owner runs");
 }
 
-/// A second interlock keeps none of the first one's executions from running: what is loaded under one is
+/// A second interlock does not keep the executions of the first from running. A value that was loaded under one is
 /// neither unloaded nor used under the other.
 #[test]
-fn what_is_loaded_belongs_to_one_interlock() {
+fn a_loaded_value_belongs_to_one_interlock() {
     let (interlock, other) = (Interlock::new(), Interlock::new());
     let user = Loaded::new();
     interlock.run(|r| {
-        r.load(|loading| user.set(1, loading)).expect("nobody else runs");
+        r.load(|loading| user.set(1, loading)).expect("no other owner runs");
         let handle = user.get(r).expect("it is loaded");
         let cleared = catch_unwind(AssertUnwindSafe(|| other.unload(|u| user.clear(u))));
         let set = catch_unwind(AssertUnwindSafe(|| other.load(|l| user.set(2, l))));

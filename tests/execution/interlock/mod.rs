@@ -1,7 +1,9 @@
-//! The load interlock: Rails' suite, the absence of Rails' defects, liveness, and the library's further promises.
+//! Tests of the load interlock.
 
 mod actor;
 mod conformance;
+mod deadlock_families;
+mod deadlock_threads;
 mod defects;
 mod dump;
 mod executions;
@@ -10,9 +12,7 @@ mod forsaken;
 mod giving_up;
 mod liveness;
 mod loaded;
-mod not_told;
+mod no_deadlock;
 mod random;
 mod tasks;
-mod told_families;
-mod told_threads;
 mod variants;

@@ -1,10 +1,11 @@
-//! Random programs of tasks on one thread: loads, unloads, permit blocks, children inside and beside, guards
-//! that are dropped; cancelled at every await, dropped as a whole, forfeited. Every one comes to its end,
-//! whatever is polled when, and while somebody is alone nobody else runs (PROP-ILK-USE-UNDER-SHARE). Whoever
-//! waits for its children says so: so where nobody could ever go on somebody is told, and waits no more.
+//! Random programs of tasks on one thread: loads, unloads, permit blocks, children inside and beside, and dropped
+//! guards. They are cancelled at every await, dropped as a whole, and forfeited.
 //!
-//! The histories of `interlock_refinement` are compared with the machine step by step, which knows nothing of
-//! futures inside futures and of forfeits beside them; these are not compared with anything.
+//! Every program ends, in whatever order its tasks are polled. While one owner is alone, no other runs
+//! (PROP-ILK-USE-UNDER-SHARE). A parent declares its waits for children, so each deadlock is refused.
+//!
+//! The histories of `interlock_refinement` are compared with the machine step by step. The machine has no futures
+//! inside futures, and no forfeits beside them, so these programs are not compared.
 
 use cabrank::Interlock;
 use cabrank::execution::interlock::{AcquireError, Running};
@@ -14,7 +15,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// There is time for so many in every run; `CABRANK_CASES` says for how many otherwise.
+/// Returns the number of programs: as many as every run has time for, or `CABRANK_CASES`.
 fn programs() -> u64 {
     match std::env::var("CABRANK_CASES") {
         Ok(text) => text.parse().expect("CABRANK_CASES is a number of programs"),
@@ -29,14 +30,14 @@ struct World {
     interlock: Interlock,
     running: Cell<u32>,
     alone: Cell<u32>,
-    /// Of what is forfeited, nothing is promised.
+    /// Whether owners are forfeited. A forfeited owner has no promises.
     forfeits: bool,
-    /// Children that have been begun, and are no tasks yet.
+    /// Children that have begun and are not tasks yet.
     spawned: RefCell<Vec<Task>>,
     refused: Cell<u32>,
 }
 
-/// One that runs, or is alone, until this is dropped.
+/// Counts an owner that runs, or is alone, until this is dropped.
 struct Counted<'a>(&'a Cell<u32>);
 
 impl Drop for Counted<'_> {
@@ -46,7 +47,7 @@ impl Drop for Counted<'_> {
 }
 
 impl World {
-    /// Below `n`.
+    /// Returns a random number below `n`.
     fn random(&self, n: u64) -> u64 {
         let mut x = self.random.get();
         x ^= x << 13;
@@ -72,7 +73,7 @@ impl World {
         let _counted = self.count(&self.alone);
         yields(self.random(3)).await;
     }
-    /// Polls a future to its end, or a few times, and drops it.
+    /// Polls a future to its end, or a few times before dropping it.
     async fn perhaps<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut left = if self.random(2) == 0 { self.random(6) } else { u64::MAX };
         let mut future = pin!(future);
@@ -111,7 +112,7 @@ impl World {
         };
         let _ = running.permit_loads_async(permitted).await;
     }
-    /// Has a child, and permits loads while it runs.
+    /// Runs a child in a permit block.
     async fn has_a_child(self: &Rc<Self>, running: &mut Running<'_>, depth: u32) {
         let child = running.child();
         let lives = async {
@@ -120,7 +121,7 @@ impl World {
         };
         let _ = running.permit_waiting_async(lives).await;
     }
-    /// Has children that are tasks of their own, does something beside them, and waits for them.
+    /// Starts children as tasks, acts beside them, and waits for them.
     async fn has_children(self: &Rc<Self>, running: &mut Running<'_>, depth: u32) {
         let live = Rc::new(());
         for _ in 0..1 + self.random(2) {
@@ -134,7 +135,7 @@ impl World {
         }
         yields(self.random(3)).await;
         if self.random(3) > 0 {
-            drop(running.load_async().await); // It lets nobody go first.
+            drop(running.load_async().await); // It does not drain.
         }
         let over = poll_fn(move |_| match Rc::strong_count(&live) {
             1 => Poll::Ready(()),
@@ -205,7 +206,7 @@ async fn program(world: Rc<World>) {
     }
 }
 
-/// How often somebody was refused a wait.
+/// Runs a random program and returns the number of refused waits.
 fn play(seed: u64, forfeits: bool) -> u32 {
     let interlock = Interlock::new();
     let world = Rc::new(World {
@@ -228,7 +229,7 @@ fn play(seed: u64, forfeits: bool) -> u32 {
             }
         }
         let at = world.random(tasks.len() as u64) as usize;
-        // Where nobody goes on, nobody is helped by that.
+        // Tasks that do not make progress are not dropped: that would hide a hang.
         let dropped = idle < 400 && world.random(60) == 0;
         let task = tasks[at].as_mut();
         if task.is_some_and(|task| dropped || task.as_mut().poll(&mut cx).is_ready()) {
@@ -237,22 +238,22 @@ fn play(seed: u64, forfeits: bool) -> u32 {
             idle += 1;
         }
         tasks.extend(world.spawned.take().into_iter().map(Some));
-        assert!(idle < 20_000, "seed {seed}: nobody goes on\n{}", interlock.dump());
+        assert!(idle < 20_000, "seed {seed}: no task goes on\n{}", interlock.dump());
     }
     let dump = interlock.dump();
     assert!(dump.owners.is_empty(), "seed {seed}: {dump}");
-    interlock.run(|r| r.try_unload(|_| ())).expect("nobody is left");
+    interlock.run(|r| r.try_unload(|_| ())).expect("no owner is left");
     world.refused.get()
 }
 
 #[test]
-fn random_tasks_come_to_their_end() {
+fn random_tasks_end() {
     let refused: u32 = (1..=programs()).map(|seed| play(seed, false)).sum();
-    assert!(refused > 0, "nobody would have waited for ever");
+    assert!(refused > 0, "no wait was refused");
 }
 
 #[test]
-fn random_tasks_come_to_their_end_though_some_are_forfeited() {
+fn random_tasks_end_although_some_are_forfeited() {
     (1..=programs()).for_each(|seed| {
         play(seed, true);
     });

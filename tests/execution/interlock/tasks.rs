@@ -1,4 +1,4 @@
-//! Executions of tasks: the same queues, cancelled at every await.
+//! Executions of tasks: the same queues, with cancellation at every await.
 
 use crate::common::task::{Task, block_on};
 use crate::interlock::actor::{Actor, start, until};
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Polls once.
+/// Polls a future once.
 fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Somebody who holds until told otherwise.
+/// Holds until the test sends.
 fn holder(
     interlock: &Interlock,
 ) -> (crate::interlock::actor::Doing<()>, std::sync::mpsc::Sender<()>) {
@@ -47,7 +47,7 @@ fn a_task_waits_to_enter_and_is_woken_once() {
 }
 
 #[test]
-fn a_dropped_entry_leaves_nothing_behind() {
+fn a_dropped_entry_leaves_no_trace() {
     for granted in [false, true] {
         let interlock = Interlock::new();
         let parent = interlock.enter();
@@ -95,7 +95,7 @@ fn two_tasks_load_in_turn_and_go_on_together() {
     let _b = second.poll().expect("they go on together");
 }
 
-/// Dropped while somebody else holds, the share comes back only after that.
+/// If the load is dropped while another owner holds, the share comes back only after that owner releases.
 #[test]
 fn a_dropped_load_gets_its_share_back_when_the_holder_has_released() {
     let interlock = Interlock::new();
@@ -119,7 +119,7 @@ fn a_dropped_load_gets_its_share_back_when_the_holder_has_released() {
     assert!(running.has_share());
 }
 
-/// Granted, and dropped before its task was polled again: it holds nothing, and has done nothing.
+/// The grant came before the future was dropped: it holds no lock and has had no effect.
 #[test]
 fn a_request_that_was_granted_and_never_seen_is_given_back() {
     let interlock = Interlock::new();
@@ -132,15 +132,14 @@ fn a_request_that_was_granted_and_never_seen_is_given_back() {
     until(&interlock, Unloading, 1);
     drop(unload);
     assert_eq!(crate::interlock::actor::count(&interlock, Running), 1);
-    assert_eq!(interlock.generation(), 0, "nothing was unloaded");
-    drop(interlock.try_enter().expect("nobody holds"));
+    assert_eq!(interlock.generation(), 0, "no unload happened");
+    drop(interlock.try_enter().expect("no owner holds"));
     running.load(|_| ()).expect("it has its share");
 }
 
-/// A task that is let in has its share from then on, whether or not it is polled: whoever waits for it is
-/// to find it in the dump, and can take it out.
+/// A task has its share from the moment of its entry, polled or not. So the dump shows it, and it can be forfeited.
 #[test]
-fn who_was_let_in_and_not_polled_is_seen_and_can_be_forfeited() {
+fn a_task_that_entered_unpolled_is_in_the_dump_and_can_be_forfeited() {
     let interlock = Interlock::new();
     let (holds, release) = holder(&interlock);
     let other = interlock.clone();
@@ -151,14 +150,14 @@ fn who_was_let_in_and_not_polled_is_seen_and_can_be_forfeited() {
     until(&interlock, Running, 1);
     let lost = interlock.dump().owners[0].id;
     assert!(interlock.forfeit(lost));
-    interlock.unload(|_| ()).expect("nobody runs");
+    interlock.unload(|_| ()).expect("no owner runs");
     let mut running = task.poll().expect("it was let in");
     assert!(matches!(running.load(|_| ()), Err(AcquireError::Forfeited)));
     drop(running);
     assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
 }
 
-/// A task whose load was dropped beside a holder: its share is not back until that is told to release.
+/// A task's load was dropped while another owner held. Its share comes back after that owner's release.
 fn forsaken(
     interlock: &Interlock,
     running: &mut cabrank::execution::interlock::Running<'_>,
@@ -198,7 +197,7 @@ fn a_share_that_has_come_back_is_there_for_a_run_and_a_wait() {
     assert!(running.has_share());
 }
 
-/// Nor is the permit block ended by a share on top of it that has not come back.
+/// A share on top of a permit block that has not come back does not end the block.
 #[test]
 fn a_share_on_top_of_a_permit_block_may_end_before_it_is_back() {
     let interlock = Interlock::new();
@@ -214,7 +213,7 @@ fn a_share_on_top_of_a_permit_block_may_end_before_it_is_back() {
         .expect("the only share");
     assert!(running.has_share());
     drop(running);
-    interlock.unload(|_| ()).expect("nobody runs");
+    interlock.unload(|_| ()).expect("no owner runs");
 }
 
 #[test]
@@ -253,7 +252,7 @@ fn a_future_in_scope_nests_whichever_thread_polls_it() {
 }
 
 #[test]
-fn an_unload_guard_that_is_dropped_lets_nobody_go_first() {
+fn a_dropped_unload_guard_does_not_drain() {
     let interlock = Interlock::new();
     let mut running = interlock.enter();
     let waits = Actor::enter(&interlock);
@@ -278,8 +277,8 @@ impl Drop for Reenters {
     }
 }
 
-/// A recovery that was dropped had no guard: its waker stayed behind, and was dropped under the mutex by
-/// whoever used the record next, the same execution or another.
+/// Regression: a dropped recovery left its waker behind. The next user of the record dropped that waker under the
+/// mutex.
 #[test]
 fn a_waker_is_dropped_with_its_future_and_under_no_lock() {
     crate::common::soon(|| {
@@ -289,7 +288,9 @@ fn a_waker_is_dropped_with_its_future_and_under_no_lock() {
             let mut first = Box::pin(a.load_async());
             assert!(poll(&mut first).is_pending());
             let mut load = Box::pin(b.load_async());
-            let Poll::Ready(Ok(guard)) = poll(&mut load) else { panic!("nobody else has a share") };
+            let Poll::Ready(Ok(guard)) = poll(&mut load) else {
+                panic!("no other owner has a share")
+            };
             drop(first);
             {
                 let waker = Waker::from(Arc::new(Reenters(interlock.clone(), dropped.clone())));
@@ -308,8 +309,8 @@ fn a_waker_is_dropped_with_its_future_and_under_no_lock() {
     });
 }
 
-/// What a future keeps that waits in a permit block was dropped outside the block: a `run` in such a drop
-/// was a stranger's, behind an unload that waits for the block to end.
+/// Regression: a dropped permit block dropped its future outside the block. A `run` in that drop was a newcomer,
+/// behind an unload that waited for the end of the block.
 #[test]
 fn a_dropped_permit_block_drops_its_future_inside() {
     struct Runs(Interlock);

@@ -1,4 +1,5 @@
-//! The same request without a share, by a child, once only; at once, with a deadline, by a task.
+//! Variants of the same request: without a share, by a child, once only, without waiting, with a deadline, by a
+//! task.
 
 use crate::common::soon;
 use crate::common::task::{Task, block_on};
@@ -25,9 +26,9 @@ fn a_request_without_a_share_is_refused_or_timed_out_beside_somebody() {
     assert!(late.iter().all(|late| matches!(late, Err(AcquireError::TimedOut))));
     assert_eq!((interlock.dump().owners.len(), interlock.generation()), (1, 0));
     drop(running);
-    interlock.try_load(|_| ()).expect("nobody runs");
-    interlock.load_timeout(BRIEF, |_| ()).expect("nobody runs");
-    interlock.try_unload(|_| ()).expect("nobody runs");
+    interlock.try_load(|_| ()).expect("no owner runs");
+    interlock.load_timeout(BRIEF, |_| ()).expect("no owner runs");
+    interlock.try_unload(|_| ()).expect("no owner runs");
     assert_eq!(interlock.generation(), 1);
 }
 
@@ -44,7 +45,7 @@ fn a_request_without_a_share_may_load_beside_a_permit_block() {
     permits.leave();
 }
 
-/// Refused, it is no child any more; and a holder is all that a child waits for.
+/// A refused child is no longer a child. A child waits for the holder only.
 #[test]
 fn a_child_enters_at_once_or_not_at_all() {
     let interlock = Interlock::new();
@@ -63,7 +64,7 @@ fn a_child_enters_at_once_or_not_at_all() {
         panic!("{late:?}")
     };
     release.send(()).unwrap();
-    loads.done().expect("nobody else runs").unwrap();
+    loads.done().expect("no other owner runs").unwrap();
 
     let other = interlock.clone();
     let unloads = start(move || other.unload(|_| ()));
@@ -75,32 +76,37 @@ fn a_child_enters_at_once_or_not_at_all() {
     });
     let inside = interlock.clone();
     let alone = parent.tell(move |r| r.load(|_| inside.run(|r| r.waiting(|| ()))));
-    alone.done().expect("nobody else runs").expect("there are no children any more");
+    alone.done().expect("no other owner runs").expect("there are no children any more");
     parent.leave();
-    unloads.done().expect("nobody runs");
+    unloads.done().expect("no owner runs");
 }
 
 #[test]
-fn once_is_once_at_once_and_until_a_deadline() {
+fn unload_once_unloads_once_in_every_form() {
     let interlock = Interlock::new();
     let sharer = interlock.enter();
     let mut running = interlock.enter();
     assert!(matches!(running.try_unload_once(0, |_| ()), Err(AcquireError::WouldBlock)));
     let late = running.unload_once_timeout(0, BRIEF, |_| ());
     assert!(matches!(late, Err(AcquireError::TimedOut)));
-    // What was done already needs no waiting.
-    assert!(running.try_unload_once(7, |_| ()).expect("nothing is to be done").is_none());
-    assert!(running.unload_once_timeout(7, BRIEF, |_| ()).expect("nothing").is_none());
+    // An unload that was already done needs no wait.
+    assert!(running.try_unload_once(7, |_| ()).expect("the unload is already done").is_none());
+    assert!(
+        running
+            .unload_once_timeout(7, BRIEF, |_| ())
+            .expect("the unload is already done")
+            .is_none()
+    );
     drop(sharer);
-    assert_eq!(running.try_unload_once(0, |_| 1).expect("nobody else runs"), Some(1));
-    assert_eq!(running.unload_once_timeout(1, BRIEF, |_| 2).expect("nobody else runs"), Some(2));
-    assert_eq!(running.try_unload_once(1, |_| 3).expect("nothing is to be done"), None);
+    assert_eq!(running.try_unload_once(0, |_| 1).expect("no other owner runs"), Some(1));
+    assert_eq!(running.unload_once_timeout(1, BRIEF, |_| 2).expect("no other owner runs"), Some(2));
+    assert_eq!(running.try_unload_once(1, |_| 3).expect("the unload is already done"), None);
     assert_eq!(interlock.generation(), 2);
 }
 
-/// Somebody else has unloaded while it waited: it holds, sees that, and lets the next one go first.
+/// Another task unloads while this one waits. This one then holds, sees that, and lets the next go first.
 #[test]
-fn of_two_tasks_that_unload_once_one_does() {
+fn one_of_two_tasks_that_unload_once_does() {
     let interlock = Interlock::new();
     let sharer = interlock.enter();
     let mut tasks = [interlock.enter(), interlock.enter()].map(|mut running| {
@@ -125,10 +131,10 @@ fn of_two_tasks_that_unload_once_one_does() {
     assert_eq!(interlock.generation(), 1);
 }
 
-/// Each of the three waits for the next: the child for its grandparent's share, that one for the parent, and
-/// the parent, in a permit block, for the child.
+/// Each of three owners waits for the next: the child for its grandparent's share, the grandparent for the parent,
+/// and the parent, in a permit block, for the child.
 #[test]
-fn a_task_that_permits_and_waits_for_its_children_is_told_of_a_circle() {
+fn a_task_that_permits_and_waits_for_its_children_is_refused_in_a_cycle() {
     for child_first in [false, true] {
         let interlock = Interlock::new();
         let grandparent = interlock.enter();
@@ -159,7 +165,7 @@ fn a_task_that_permits_and_waits_for_its_children_is_told_of_a_circle() {
     }
 }
 
-/// It waits for nobody any more, in whatever block it was: nobody's load closes a circle through it.
+/// The parent no longer waits, in whatever block it was, so a load does not close a cycle through it.
 #[test]
 fn a_permit_block_that_is_dropped_waits_for_no_children() {
     let interlock = Interlock::new();

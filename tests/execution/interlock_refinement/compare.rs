@@ -1,4 +1,4 @@
-//! Waits until everybody has come to rest, and compares.
+//! Waits until every player has come to rest, and compares both sides.
 
 use crate::interlock_refinement::observed::{of_the_machine, of_the_real};
 use crate::interlock_refinement::people::{Expected, Untold, Why};
@@ -9,9 +9,9 @@ use cabrank_spec::interlock::state::OwnerId;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A thread takes a moment, but not this long, on whatever machine.
+/// A limit that a thread does not reach on any machine.
 const SOON: Duration = Duration::from_secs(30);
-/// When a difference has been found once, every history tried to make it shorter would wait as long.
+/// After the first difference, shrinking would wait this long in every history.
 const SOON_ENOUGH: Duration = Duration::from_secs(1);
 static FOUND: AtomicBool = AtomicBool::new(false);
 
@@ -20,7 +20,7 @@ fn soon() -> Instant {
 }
 
 impl SideBySide {
-    /// The first difference, if there is one.
+    /// Returns the first difference, if there is one.
     pub(crate) fn compare(&mut self) -> Result<(), String> {
         let compared = self.rest().and_then(|dump| {
             self.compare_answers()?;
@@ -29,7 +29,7 @@ impl SideBySide {
         compared.inspect_err(|_| FOUND.store(true, Ordering::Relaxed))
     }
 
-    /// Waits until each player has said what came of its order, or is queued.
+    /// Waits until each player has answered its order or is queued.
     fn rest(&mut self) -> Result<Dump, String> {
         let until = soon();
         let awaited = self.people.iter().filter(|person| person.expected.is_some());
@@ -47,7 +47,7 @@ impl SideBySide {
             std::thread::yield_now();
         }
     }
-    /// Those who carry an order out.
+    /// Returns the players that carry an order out.
     fn busy(&self) -> impl Iterator<Item = usize> {
         let all = self.people.iter().enumerate();
         all.filter(|(_, person)| person.acts_still()).map(|(i, _)| i)
@@ -67,7 +67,7 @@ impl SideBySide {
             queued && (!times_out || owner.state == OwnerState::Resuming)
         })
     }
-    /// An owner that was not there before is that of the player who has just begun.
+    /// A new owner belongs to the player that has just begun.
     fn name(&mut self, dump: &Dump) -> Result<(), String> {
         for owner in &dump.owners {
             if self.names.contains_key(&owner.id) {
@@ -77,7 +77,7 @@ impl SideBySide {
             let mut owners = self.people.iter().filter_map(|person| person.owner);
             match owners.find(nameless) {
                 Some(o) => self.names.insert(owner.id, o),
-                None => return Err(format!("nobody is {}\n{dump}", owner.id)),
+                None => return Err(format!("no owner is {}\n{dump}", owner.id)),
             };
         }
         Ok(())
@@ -108,7 +108,7 @@ impl SideBySide {
                 return Err(format!("player {i}: its task was woken: {woken}"));
             }
             if person.player.was_woken_in_vain(may_be_early) {
-                return Err(format!("player {i}: what it polls no more was woken"));
+                return Err(format!("player {i}: an unused waker was woken"));
             }
         }
         Ok(())
@@ -155,7 +155,7 @@ impl SideBySide {
                 let waits = |(&a, b): (&OwnerId, &OwnerId)| state.waits_for(&world, a).contains(b);
                 match circle.first() == Some(&o) && circle.iter().zip(next).all(waits) {
                     true => Ok(()),
-                    false => Err(format!("{circle:?} is no circle of {o}'s: {told}")),
+                    false => Err(format!("{circle:?} is no cycle of {o}: {told}")),
                 }
             }
             (why, error) => Err(format!("is refused: {error:?}, expected {why:?}")),
@@ -173,7 +173,7 @@ impl SideBySide {
             false => Err(format!("the code: {real:#?}\nthe machine: {machine:#?}\n{dump}")),
         }
     }
-    /// Since when who waits as what.
+    /// Compares since when each owner waits, and for what.
     fn note_queued(&mut self) {
         for o in 0..self.machine.program.state.owners.len() {
             match self.machine.waits_as(o) {
@@ -190,7 +190,7 @@ impl SideBySide {
         }
     }
 
-    /// All that was begun is ended; nobody is left.
+    /// Ends all blocks, and checks that no owner is left.
     pub(crate) fn end(mut self) -> Result<(), String> {
         self.tokens.clear();
         self.close();
@@ -204,7 +204,7 @@ impl SideBySide {
         let dump = self.interlock.dump();
         match dump.owners.is_empty() {
             true => Ok(()),
-            false => Err(format!("in the end somebody is left\n{dump}")),
+            false => Err(format!("an owner is left at the end\n{dump}")),
         }
     }
     fn close(&self) {

@@ -1,4 +1,4 @@
-//! What each operation is in the machine.
+//! The steps of the machine for each operation.
 
 use crate::interlock_refinement::history::{Block, How};
 use crate::interlock_refinement::machine::InLine;
@@ -62,7 +62,7 @@ impl SideBySide {
         }
         Ok(())
     }
-    /// Wants a share.
+    /// Requests a share.
     pub(crate) fn enter(&mut self, o: OwnerId) -> Result<(), String> {
         self.machine.program.write_block(o, Op::Enter, Op::Leave);
         let s = &self.machine.program.state;
@@ -77,13 +77,13 @@ impl SideBySide {
         }
         Ok(())
     }
-    /// Whether it has one share where it is, and nothing forbids to give that up.
+    /// Returns whether the player has exactly one share at its place and may give it up.
     fn is_alone(&self, o: OwnerId) -> bool {
         let s = &self.machine.program.state;
         s.mode(o) == Mode::Running && s.owners[o].shares == 1
     }
-    /// Wants to hold. What the code refuses and the machine does not: to give up a share beside another one
-    /// in the same frame, and to unload in a permit block.
+    /// Requests the lock. The code refuses two requests that the machine grants: giving up a share beside another
+    /// one in the same frame, and an unload in a permit block.
     fn ask(&mut self, o: OwnerId, open: Open) -> Result<Option<Why>, String> {
         let purpose = open.purpose().expect("it is a request");
         let s = &self.machine.program.state;
@@ -91,7 +91,7 @@ impl SideBySide {
         if unloads && s.has_live_ancestor(o) {
             return Ok(Some(Why::Child));
         }
-        let person = self.people.iter().find(|p| p.owner == Some(o)).expect("somebody's");
+        let person = self.people.iter().find(|p| p.owner == Some(o)).expect("another player's");
         let shares = person.blocks.iter().rev().take_while(|open| open.block == Block::Run);
         let permits = s.mode(o) == Mode::Running && !s.owners[o].frames.is_empty();
         if shares.count() > 1 || unloads && permits {
@@ -117,7 +117,7 @@ impl SideBySide {
         }
         Ok(refused)
     }
-    /// A statement that may be refused.
+    /// Carries out a statement that may be refused.
     fn carry_out(&mut self, o: OwnerId) -> Result<Option<Why>, String> {
         let untold = self.machine.program.if_untold(o);
         let told = self.machine.program.next(o)?;
@@ -130,7 +130,7 @@ impl SideBySide {
         }))
     }
 
-    /// The order is carried out when nothing is in its way any more.
+    /// Carries out the order when no owner is in its way.
     pub(crate) fn waits(&mut self, i: usize, begins: bool, open: Open, deadline: Option<Duration>) {
         self.people[i].pending = Some(Pending {
             begins,
@@ -145,7 +145,7 @@ impl SideBySide {
     pub(crate) fn end_block(&mut self, i: usize, open: Open, dropped: bool) -> Result<(), String> {
         let o = self.people[i].owner.expect("it is in an execution");
         if self.machine.lost.contains(&o) {
-            // What it had is gone already.
+            // Its shares are already given back.
             self.waits(i, false, open, None);
             return Ok(());
         }
@@ -189,7 +189,7 @@ impl SideBySide {
         }
         Ok(())
     }
-    /// What is done in an unload, at its end. It is done whatever others did since it was asked for.
+    /// Ends an unload. It happens regardless of other unloads since the request.
     fn unload(&mut self, o: OwnerId) -> Result<(), String> {
         let s = &mut self.machine.program.state;
         if s.holder == Some((o, Purpose::Unload)) && s.depth == 1 {
@@ -200,7 +200,7 @@ impl SideBySide {
         Ok(())
     }
 
-    /// A task's future is dropped.
+    /// Drops a task's future.
     pub(crate) fn cancel(&mut self, i: usize) -> Result<(), String> {
         let is_done = self.is_done(i);
         let o = self.people[i].owner.expect("it is in an execution, or wants to be");
@@ -208,20 +208,20 @@ impl SideBySide {
         self.people[i].expected = Some(Expected::GaveUp);
         let program = &mut self.machine.program;
         match (pending.begins, pending.open.purpose(), is_done) {
-            // What it was given is gone already.
+            // Its grant is already given back.
             _ if self.machine.lost.contains(&o) => {}
             (true, None, false) => self.machine.leaves_line(o),
             (true, None, true) => {
                 program.write_end(o, Op::Leave);
                 program.next(o)?;
             }
-            // It was granted, and never seen: nothing is done under it.
+            // The grant was never seen, so its block does not run.
             (true, Some(_), true) => {
                 program.write_end(o, Op::Drop);
                 program.next(o)?;
             }
             (_, Some(p), false) => self.machine.gives_up(o, p)?,
-            // The end of a permit block is given up only by name: it keeps its place.
+            // The end of a permit block is not really given up: it keeps its place.
             (false, ..) => {}
         }
         if self.people[i].blocks.is_empty() {

@@ -1,10 +1,10 @@
-//! Players that are forfeited, whatever they do just then.
+//! Players that are forfeited at any moment.
 //!
-//! What they have is gone, and their waits are over: a request's is refused, any other ends as if what it waits
-//! for had come. A task finds that out when it is polled. One that was granted what it asked for, and has
-//! not seen it, is inside when it is polled; but then holds nothing any more.
+//! A forfeited player loses its shares, and its waits end: a request is refused, and any other wait ends as if it
+//! had succeeded. A task finds out at its next poll. One that was granted its request without having seen it is
+//! inside at its next poll, without the lock.
 //!
-//! From then on nothing that they do is a step of the machine's.
+//! From then on its actions are no steps of the machine.
 
 use crate::interlock_refinement::history::Block;
 use crate::interlock_refinement::people::{Open, Why};
@@ -26,11 +26,11 @@ impl SideBySide {
         }
         Ok(())
     }
-    /// One that was forfeited begins something: why it is refused.
+    /// Returns the refusal when a forfeited player begins an operation.
     pub(crate) fn finds_out(&self, o: OwnerId, open: Open) -> Option<Why> {
         let is_child = self.machine.program.state.has_live_ancestor(o);
         match (open.block, open.purpose()) {
-            // For these it needs nothing that it has lost.
+            // These need no share.
             (Block::Run | Block::Wait, _) => None,
             (_, Some(Purpose::Unload)) if is_child => Some(Why::Child),
             _ => Some(Why::Forfeited),
@@ -45,7 +45,7 @@ impl SideBySide {
         let Some(pending) = &mut self.people[i].pending else { return };
         pending.forfeited = asks;
         if unloads && pending.begins && pending.open.block == Block::UnloadOnce {
-            // Nobody knows whether it has unloaded: so it has.
+            // Its unload may or may not have happened. The test assumes that it has.
             (pending.begins, pending.skipped) = (false, true);
         }
     }

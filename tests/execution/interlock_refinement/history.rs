@@ -1,37 +1,35 @@
-//! What a random history is made of.
+//! The operations of a random history.
 //!
-//! An operation names its player by a small number, which is taken modulo those who can do it when its turn
-//! comes; so every prefix and every shrunk history is one that can happen.
+//! An operation names its player by a small number, modulo the players that can do it at that moment. So every
+//! prefix and every shrunk history is possible.
 
 use proptest::prelude::*;
 
-/// One thing that a player does, or that happens to all.
+/// One operation of a player, or one that affects all.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
-    /// A player that waits for nothing begins something. Outside of any execution, only what can be begun
-    /// there; the rest begins an execution instead.
+    /// An idle player begins a block. Outside any execution, a block that needs one begins an execution instead.
     Begin {
         nth: usize,
         block: Block,
         how: How,
     },
-    /// One that is in no execution begins one as a child, with somebody's token.
+    /// A player outside any execution begins one as a child, with the token of another player.
     BeginChild {
         nth: usize,
         token: usize,
         how: How,
     },
-    /// A player ends what it began last. `dropped`: a guard is dropped, or a closure panics, and lets nobody
-    /// go first.
+    /// A player ends its innermost block. `dropped`: it drops a guard, or panics in a closure, and does not drain.
     End {
         nth: usize,
         dropped: bool,
     },
-    /// A task is polled.
+    /// Polls a task.
     Poll {
         nth: usize,
     },
-    /// A task's future is dropped, whether or not it has been granted meanwhile.
+    /// Drops a task's future, granted or not.
     Cancel {
         nth: usize,
     },
@@ -42,40 +40,40 @@ pub(crate) enum Operation {
     DropToken {
         nth: usize,
     },
-    /// One is forfeited, whatever it does; or one that waits for something. It goes on, and finds out. Who waits
-    /// to be in an execution has nothing to forfeit.
+    /// Forfeits a player, whatever it does; or one that waits. The player goes on and finds out. A player that
+    /// waits to enter has nothing to forfeit.
     Forfeit {
         nth: usize,
         waits: bool,
     },
-    /// Time passes until the next deadline has.
+    /// Lets time pass until the next deadline has passed.
     Deadline,
 }
 
-/// What is begun, and ended some time later.
+/// A block, which ends some time later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
-    /// An execution, or a share more of one.
+    /// An execution, or one more share of it.
     Run,
     Load,
     Unload,
-    /// An unload that is not done if somebody else has done it meanwhile.
+    /// An unload that is skipped if another owner has unloaded meanwhile.
     UnloadOnce,
     Permit,
-    /// Waits for all children, keeps the share, and says so.
+    /// A declared wait for all children, with the share kept.
     Wait,
-    /// The same in a permit block, without the share.
+    /// A declared wait for all children in a permit block.
     PermitWait,
 }
 
-/// How long a player wants to wait, and as what.
+/// The limit of a wait, and its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Forever,
     Try,
     /// Until a deadline of its own.
     For,
-    /// As a task, polled when it is told to be.
+    /// As a task, which the test polls.
     Task,
 }
 
@@ -97,8 +95,8 @@ fn how() -> impl Strategy<Value = How> {
     prop_oneof![5 => Just(Forever), 1 => Just(Try), 2 => Just(For), 4 => Just(Task)]
 }
 
-/// Of all kinds, or of parents, children and waits only: deadlocks are in families. Or of what is begun when
-/// something has changed: many want to unload at a time, and one of them does.
+/// Blocks of all kinds; or only parents, children and waits, which deadlock most; or those around a change, where
+/// many owners want to unload and one does.
 pub(crate) fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop_oneof![
         2 => prop::collection::vec(operation(), 1..=60),

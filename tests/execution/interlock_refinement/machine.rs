@@ -1,15 +1,14 @@
-//! Who goes on first, as the library rules it: the machine says only who may.
+//! The library's order of service; the machine only says which owners may go on.
 //!
-//! 1. Owners that gave up their share to load, the first first.
-//! 2. All who wait for the holder alone: children, ends of permit blocks, shares that come back.
-//! 3. All who let others go first, once none of those waits.
-//! 4. Owners that gave up their share to unload, the first first.
-//! 5. The line of newcomers and of requests of owners without a share. Newcomers enter up to the first
-//!    request; then the first request goes on that can.
+//! 1. Owners that gave up their share to load, in order.
+//! 2. Owners that wait for the holder only: children, ends of permit blocks, shares that come back.
+//! 3. Draining owners, once none of the requests that they let go first waits.
+//! 4. Owners that gave up their share to unload, in order.
+//! 5. The line of newcomers and of requests without a share. Newcomers enter up to the first request; then the
+//!    first request that can go on does.
 //!
-//! A request that stands in the line is made, in the machine's terms, when it is granted: until then it
-//! stands in nobody's way but that of newcomers behind it, and nobody lets it go first. Whoever is granted
-//! the lock out of the line ends with it (`Drop`).
+//! In the machine's terms, a request in the line is made when it is granted. Until then it blocks only newcomers
+//! behind it, and no owner drains for it. An owner that is granted the lock out of the line ends with `Drop`.
 
 use crate::interlock_refinement::program::Program;
 use cabrank_spec::interlock::guards::after;
@@ -26,14 +25,14 @@ pub(crate) enum InLine {
 
 pub(crate) struct Machine {
     pub(crate) program: Program,
-    /// Those that gave up their share to hold, in the order in which they asked.
+    /// The owners that gave up a share to hold, in the order of their requests.
     asked: Vec<OwnerId>,
-    /// Those that wait for the holder alone.
+    /// The owners that wait for the holder only.
     coming: Vec<OwnerId>,
     pub(crate) line: Vec<(OwnerId, InLine)>,
-    /// Those that have said that they wait for their children, be it for none.
+    /// The owners that declared a wait for their children, even for none.
     pub(crate) declared: BTreeSet<OwnerId>,
-    /// Those that were forfeited, and have not left.
+    /// The owners that were forfeited and have not left.
     pub(crate) lost: BTreeSet<OwnerId>,
 }
 
@@ -49,26 +48,26 @@ impl Machine {
         }
     }
 
-    /// Whether it waits for nothing.
+    /// Returns whether it does not wait.
     pub(crate) fn is_free(&self, o: OwnerId) -> bool {
         self.program.is_idle(o) && self.in_line(o).is_none()
     }
     pub(crate) fn in_line(&self, o: OwnerId) -> Option<InLine> {
         self.line.iter().find(|(owner, _)| *owner == o).map(|(_, what)| *what)
     }
-    /// Whether it waits for its end of a permit block, or its share.
+    /// Returns whether it waits for the end of a permit block, or for its share.
     pub(crate) fn is_coming(&self, o: OwnerId) -> bool {
         self.coming.contains(&o)
     }
 
-    /// Whether a descendant of this one waits to enter.
+    /// Returns whether a descendant of this owner waits to enter.
     pub(crate) fn lets_in(&self, o: OwnerId) -> bool {
         let parent = |o: &OwnerId| self.program.world.scripts[*o].parent;
         let descends = |q: &OwnerId| std::iter::successors(parent(q), parent).any(|a| a == o);
         self.coming.iter().any(descends)
     }
 
-    /// The queue that it is in.
+    /// Returns its queue.
     pub(crate) fn waits_as(&self, o: OwnerId) -> Option<&'static str> {
         match self.program.sleeps(o) {
             Some(Sleep::For(_)) => Some("a request"),
@@ -79,18 +78,18 @@ impl Machine {
         }
     }
 
-    /// It has asked to hold, and waits.
+    /// Queues a request to hold.
     pub(crate) fn asks(&mut self, o: OwnerId) {
         self.asked.push(o);
     }
-    /// It goes on when nobody holds.
+    /// Lets it go on when no owner holds.
     pub(crate) fn comes(&mut self, o: OwnerId) {
         self.coming.push(o);
     }
     pub(crate) fn stands_in_line(&mut self, o: OwnerId, what: InLine) {
         self.line.push((o, what));
     }
-    /// Waits for nothing that it waited for in the line, or to enter.
+    /// Removes it from the line and from the newcomers.
     pub(crate) fn leaves_line(&mut self, o: OwnerId) {
         let in_line = self.in_line(o);
         self.line.retain(|(owner, _)| *owner != o);
@@ -101,7 +100,7 @@ impl Machine {
             self.program.unwrite_block(o);
         }
     }
-    /// Gives up: its share comes back when nobody holds.
+    /// Gives up: its share comes back when no owner holds.
     pub(crate) fn gives_up(&mut self, o: OwnerId, p: Purpose) -> Result<(), String> {
         self.program.step(o, Step::GiveUp(p))?;
         self.asked.retain(|owner| *owner != o);
@@ -109,12 +108,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether it is in an execution, or holds: it has something to forfeit, and has not yet.
+    /// Returns whether it can be forfeited: it is in an execution or holds, and was not forfeited.
     pub(crate) fn has_something(&self, o: OwnerId) -> bool {
         self.program.state.mode(o) != Mode::Out && !self.lost.contains(&o)
     }
-    /// What it has is given back, as if it had died, and it waits for nothing. What was unloaded then, nobody
-    /// knows.
+    /// Gives back its shares and the lock, as if it had died, and ends its wait. Its unload may or may not have
+    /// happened.
     pub(crate) fn forfeits(&mut self, o: OwnerId) -> Result<(), String> {
         let s = &mut self.program.state;
         if s.holder == Some((o, Purpose::Unload)) {
@@ -130,13 +129,13 @@ impl Machine {
         self.lost.insert(o);
         Ok(())
     }
-    /// It has left.
+    /// Removes an owner that has left.
     pub(crate) fn over(&mut self, o: OwnerId) {
         self.lost.remove(&o);
         self.program.over(o);
     }
 
-    /// Everybody goes on who can, in the order of the ruling.
+    /// Lets every owner go on that can, in the library's order.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
         use Purpose::{Load, Unload};
         if self.program.state.holder.is_some() || self.grant_first(Load)? {

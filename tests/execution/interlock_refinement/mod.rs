@@ -1,18 +1,20 @@
-//! The real interlock and the executable specification, side by side: random histories of two to five
-//! players, each on a thread of its own, and after each step the same observable state. One thing is done
-//! at a time, and the next only when everybody has come to rest: a player waits for its next order, or its
-//! owner is in a queue. So the histories are sequential, though all who block really do.
+//! The real interlock beside the executable specification: random histories of two to five players, each on a
+//! thread of its own, with the same observable state after each step. The test carries out one operation at a time,
+//! and waits until each player waits for an order or is queued. So the histories are sequential, although the
+//! players really block.
 //!
-//! The machine in `spec/` was explored to the last state for small meetings; this shows that the code does what
-//! the machine does in long ones. Each thing that the code does must be a step that the machine allows, and
-//! none of the machine's properties may break on the way. What is compared is the whole dump (who has what,
-//! lets in whom (INV-ILK-ENTRY), waits for whom, and how long), the generation, and every answer: granted,
-//! refused and why, and of a deadlock its circle, each of whose members must wait for the next in the machine,
-//! too.
+//! The specification's machine was explored completely for small meetings; this test shows that the code follows it
+//! in long ones. Each action of the code must be a step that the machine allows, and every property of the machine
+//! must hold. The test compares:
 //!
-//! The machine has no queue, and the code has: [`machine`] restates its ruling.
+//! * the whole dump: what each owner has, accepts (INV-ILK-ENTRY) and waits for, and since when;
+//! * the generation;
+//! * every answer: the grant or the reason of the refusal. In the cycle of a deadlock each owner must wait for the
+//!   next in the machine, too.
 //!
-//! `CABRANK_CASES=10000 cargo test --test interlock_refinement` for more histories than the usual 1,000.
+//! The machine has no queue; [`machine`] restates the library's order.
+//!
+//! `CABRANK_CASES=10000 cargo test --test execution refinement` runs more histories than the usual 1,000.
 
 mod compare;
 mod doing;
@@ -40,8 +42,8 @@ fn play(players: usize, operations: &[Operation]) -> Result<(), TestCaseError> {
     both.end().map_err(TestCaseError::fail)
 }
 
-/// A future is polled inside the poll of another; it is woken, and dropped. The other is not woken by that:
-/// once a player was taken for woken here that was not.
+/// A future is polled inside the poll of another, woken, and dropped. That does not wake the outer one. Regression:
+/// the test took a player for woken that was not.
 #[test]
 fn a_task_is_not_woken_by_what_woke_another_inside_it() {
     let begin = |nth, block, how| Operation::Begin { nth, block, how };
@@ -70,7 +72,7 @@ proptest! {
         players in 2..=5usize,
         operations in history::operations(),
     ) {
-        // What is left when it has been made shorter may be another difference.
+        // The shrunk history may show another difference.
         play(players, &operations).inspect_err(|failed| eprintln!("{failed}\n"))?;
     }
 }

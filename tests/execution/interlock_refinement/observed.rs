@@ -1,8 +1,8 @@
-//! What can be seen of an interlock from outside: the same type for both.
+//! The observable state of an interlock: the same type for both sides.
 //!
-//! In the machine who gives up keeps its entry until it has its share back, so that nobody unloads in
-//! between. In the code nobody can, though the entry is gone at once: the share comes back in the critical
-//! section in which the holder releases. So the machine is looked at without those entries ([`view`]).
+//! In the machine, an owner that gives up keeps its entry until its share is back, so that no owner unloads in
+//! between. In the code the entry goes at once, because the share comes back in the critical section in which the
+//! holder releases. So [`view`] hides those entries of the machine.
 
 use crate::interlock_refinement::machine::{InLine, Machine};
 use cabrank::execution::interlock::{self as real, Dump, OwnerState};
@@ -11,11 +11,11 @@ use cabrank_spec::interlock::state::{self as spec, Accepts, Entry, Mode, Purpose
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Everything that is compared after each step.
+/// The state that is compared after each step.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Observed {
     generation: u64,
-    /// By the machine's number.
+    /// The machine's number of the owner.
     owners: BTreeMap<spec::OwnerId, Owner>,
 }
 
@@ -24,7 +24,7 @@ struct Owner {
     state: OwnerState,
     shares: u32,
     permits: u32,
-    /// Whom it lets go first: newcomers, loads, unloads.
+    /// The requests that it accepts: newcomers, loads, unloads.
     accepts: Option<[bool; 3]>,
     parent: Option<spec::OwnerId>,
     waiting: Option<Duration>,
@@ -43,7 +43,7 @@ pub(crate) fn of_the_real(dump: &Dump, names: &Names) -> Observed {
             shares: o.shares,
             permits: o.permits,
             accepts: o.accepts.map(|a| [a.share, a.load, a.unload]),
-            // Of a parent that is over the code knows no more than its name.
+            // Of a parent that has ended, the code knows only its name.
             parent: o.parent.and_then(|id| names.get(&id).copied()),
             waiting: o.waiting,
             blocked_by,
@@ -53,7 +53,7 @@ pub(crate) fn of_the_real(dump: &Dump, names: &Names) -> Observed {
     Observed { generation: dump.generation, owners: owners.collect() }
 }
 
-/// `queued` says since when who waits.
+/// Observes the machine. `queued` holds since when each owner waits.
 pub(crate) fn of_the_machine(
     machine: &Machine,
     queued: impl Fn(spec::OwnerId) -> Option<Duration>,
@@ -64,7 +64,7 @@ pub(crate) fn of_the_machine(
     Observed { generation: s.generation.into(), owners: owners.collect() }
 }
 
-/// The machine's state, without the entries of those who have given up.
+/// Returns the machine's state without the entries of owners that have given up.
 fn view(machine: &Machine) -> spec::Interlock {
     let mut s = machine.program.state.clone();
     for owner in &mut s.owners {
@@ -83,7 +83,7 @@ fn owner(
 ) -> Option<Owner> {
     let state = state(machine, o)?;
     let runs = s.mode(o) == Mode::Running;
-    // In the line, a request lets everybody pass but newcomers.
+    // In the line, a request accepts all but newcomers.
     let request = matches!(machine.in_line(o), Some(InLine::Request(_)));
     let lets_in = |entry: Entry| {
         [Accepts::SHARE, Accepts::LOAD, Accepts::UNLOAD].map(|a| entry.accepts.includes(a))
@@ -99,7 +99,7 @@ fn owner(
     })
 }
 
-/// What an owner does; nothing, if it is in no execution and wants nothing.
+/// Returns the state of an owner, or `None` if it is outside and idle.
 fn state(machine: &Machine, o: spec::OwnerId) -> Option<OwnerState> {
     let s = &machine.program.state;
     if machine.lost.contains(&o) {
@@ -130,14 +130,14 @@ fn state(machine: &Machine, o: spec::OwnerId) -> Option<OwnerState> {
     })
 }
 
-/// The permit blocks that it is in: a frame each, but for the one of what it waits for.
+/// Returns its permit blocks: one for each frame, except the frame of a wait.
 fn permits(machine: &Machine, o: spec::OwnerId) -> u32 {
     let owner = &machine.program.state.owners[o];
     let frames = owner.frames.len() - usize::from(owner.sleeps.is_some());
     frames.try_into().expect("a few")
 }
 
-/// Whom it waits for, of those who can be seen; in the line, also those in front of it.
+/// Returns the visible owners for which it waits; in the line, also those in front of it.
 fn blocked_by(machine: &Machine, s: &spec::Interlock, o: spec::OwnerId) -> Vec<spec::OwnerId> {
     let world = &machine.program.world;
     let mut found = match machine.in_line(o) {
@@ -147,7 +147,7 @@ fn blocked_by(machine: &Machine, s: &spec::Interlock, o: spec::OwnerId) -> Vec<s
             let line: Vec<_> = requests.map(|(owner, _)| *owner).collect();
             [s.waits_for(world, o), line].concat()
         }
-        // What keeps a request out is what would, if it were made now.
+        // A request is blocked by the owners that would block it if it were made now.
         Some(InLine::Request(p)) => s.x_blockers(o, p).collect(),
         None => s.waits_for(world, o),
     };

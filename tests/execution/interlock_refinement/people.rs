@@ -1,4 +1,4 @@
-//! The players, and what the machine knows of them.
+//! The players, and the machine's view of them.
 
 use crate::interlock_refinement::history::{Block, How};
 use crate::interlock_refinement::player::{Order, Player};
@@ -7,18 +7,18 @@ use cabrank_spec::interlock::state::{self as spec, OwnerId, Purpose};
 use std::fmt;
 use std::time::Duration;
 
-/// One of them.
+/// A player.
 pub(crate) struct Person {
     pub(crate) player: Player,
-    /// While it is in an execution, or wants to be.
+    /// Its owner, while it is in an execution or enters one.
     pub(crate) owner: Option<OwnerId>,
-    /// What it has begun and not ended.
+    /// Its open blocks.
     pub(crate) blocks: Vec<Open>,
-    /// What it waits for, or its task was not polled for.
+    /// Its pending wait, or its unpolled task.
     pub(crate) pending: Option<Pending>,
-    /// What it has to say next.
+    /// Its next expected answer.
     pub(crate) expected: Option<Expected>,
-    /// Whether it was given an order and has said nothing since.
+    /// Whether it has an unanswered order.
     pub(crate) acts: bool,
 }
 
@@ -28,16 +28,16 @@ pub(crate) struct Open {
     pub(crate) how: How,
 }
 
-/// What an order is for that has not been carried out.
+/// The purpose of an order that was not carried out yet.
 pub(crate) struct Pending {
     pub(crate) begins: bool,
     pub(crate) open: Open,
     pub(crate) deadline: Option<Duration>,
     /// It has given up, and waits for its share.
     pub(crate) timed_out: bool,
-    /// Somebody else had unloaded.
+    /// Another owner had unloaded.
     pub(crate) skipped: bool,
-    /// It had asked to hold, and was forfeited before it was granted that.
+    /// It was forfeited before its request was granted.
     pub(crate) forfeited: bool,
 }
 
@@ -47,14 +47,14 @@ pub(crate) enum Expected {
     Over,
     Skipped,
     Pends,
-    /// What it waits for comes in this step, but of another player's doing: it may be polled too early.
+    /// Its wait ends in this step by another player's action, so its poll may come too early.
     MayPend,
     GaveUp,
     Token(OwnerId),
     Refused(Why),
 }
 
-/// Why the code refuses something.
+/// The reason of a refusal by the code.
 #[derive(Debug)]
 pub(crate) enum Why {
     WouldBlock,
@@ -62,7 +62,7 @@ pub(crate) enum Why {
     Child,
     Nested,
     Forfeited,
-    /// With what would be, if nobody were told.
+    /// With the state that would follow without the refusal.
     Deadlock(OwnerId, Box<Untold>),
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Untold(pub(crate) World, pub(crate) spec::Interlock);
 
 impl fmt::Debug for Untold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("who waits for itself")
+        f.write_str("an owner that waits for itself")
     }
 }
 
@@ -79,11 +79,11 @@ impl Person {
         self.acts = true;
         self.player.order(order);
     }
-    /// Whether it was given an order and has said nothing since.
+    /// Returns whether it has an unanswered order.
     pub(crate) fn acts_still(&self) -> bool {
         self.acts && self.player.is_busy()
     }
-    /// Whether its task was polled in this step, and has not said yet what came of it.
+    /// Returns whether its task was polled in this step and has not answered.
     pub(crate) fn is_first_polled(&self) -> bool {
         self.acts && self.expected.is_none()
     }
@@ -97,7 +97,7 @@ impl Open {
             Block::Run | Block::Permit | Block::Wait | Block::PermitWait => None,
         }
     }
-    /// Whether no `run` nests in it.
+    /// Returns whether a `run` does not nest in it.
     pub(crate) fn is_bare(self) -> bool {
         self.how == How::Task && self.purpose().is_some() || self.waits()
     }

@@ -1,5 +1,4 @@
-//! Players: each does what it is told on a thread of its own, one thing inside the other, and says what
-//! came of it.
+//! Players: each carries out orders on a thread of its own, nested as ordered, and answers each.
 
 use crate::interlock_refinement::history::{Block, How};
 use cabrank::Interlock;
@@ -19,14 +18,14 @@ pub(crate) enum Order {
     Token,
     Poll,
     Cancel,
-    /// Ends what was begun last; with nothing begun, the player. If so told, the guard of a task is dropped,
-    /// and a thread panics out of it.
+    /// Ends the innermost block, or the player if it has none. `dropped`: drops the guard of a task, or panics out
+    /// of a thread's block.
     End {
         dropped: bool,
     },
 }
 
-/// [`How`] long, with the time it takes until a deadline.
+/// [`How`] long, with the time until the deadline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
     Forever,
@@ -46,14 +45,14 @@ impl Limit {
     }
 }
 
-/// What came of an order.
+/// The answer to an order.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// It is inside.
+    /// It is inside the block.
     Began(Option<OwnerId>),
     /// It is outside again.
     Over,
-    /// Somebody else had unloaded.
+    /// Another owner had unloaded.
     Skipped,
     Refused(AcquireError),
     /// The future is pending.
@@ -63,7 +62,7 @@ pub(crate) enum Answer {
     Token(Child),
 }
 
-/// What lies between the test and a player.
+/// The channel between the test and a player.
 #[derive(Default)]
 struct Port {
     desk: Mutex<Desk>,
@@ -74,17 +73,17 @@ struct Port {
 struct Desk {
     order: Option<Order>,
     answer: Option<Answer>,
-    /// What is to wake the task that was polled last, if it pends.
+    /// The waker of the last poll, while it is pending.
     pends: Option<Arc<Woken>>,
-    /// What was given to earlier polls, or to futures that are gone; and how often each had been woken by then.
+    /// The wakers of earlier polls and futures, with their numbers of wakes at the time.
     former: Vec<(Arc<Woken>, usize)>,
-    /// All is over: whatever was begun is ended.
+    /// Whether the test ends: every block ends.
     closing: bool,
     gone: bool,
 }
 
-/// How often a task was woken since it was polled: one for each poll, for a future may be polled inside the
-/// poll of another, and what wakes the one does not wake the other.
+/// Counts the wakes of a task since its poll. Each poll has its own count, because a future may be polled inside
+/// the poll of another, and waking one does not wake the other.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 
@@ -94,7 +93,7 @@ impl Wake for Woken {
     }
 }
 
-/// The test's end of a player.
+/// The test's side of a player.
 pub(crate) struct Player {
     port: Arc<Port>,
     thread: JoinHandle<()>,
@@ -110,15 +109,15 @@ impl Player {
         self.port.on_desk(|desk| desk.order = Some(order));
         self.port.changed.notify_all();
     }
-    /// What it said last, if it has come to wait for an order since it was given one.
+    /// Returns its last answer, if it waits for an order again.
     pub(crate) fn take_answer(&self) -> Option<Answer> {
         self.port.on_desk(|desk| desk.answer.take())
     }
-    /// Whether it waits for no order and has said nothing.
+    /// Returns whether it is busy: it neither waits for an order nor has answered.
     pub(crate) fn is_busy(&self) -> bool {
         self.port.on_desk(|desk| desk.answer.is_none() && !desk.gone)
     }
-    /// Waits until it has said something, or that time.
+    /// Waits until it has answered, up to a limit.
     pub(crate) fn wait(&self, until: Instant) {
         let silent = |desk: &mut Desk| desk.answer.is_none() && !desk.gone;
         drop(self.port.wait_while(until, silent));
@@ -126,8 +125,8 @@ impl Player {
     pub(crate) fn was_woken(&self) -> bool {
         self.port.on_desk(|desk| desk.pends.as_ref().is_some_and(|task| task.0.load(SeqCst) > 0))
     }
-    /// Whether something was woken that nobody polls any more. Forgiven where a future was polled just as somebody
-    /// else had it woken.
+    /// Returns whether a waker was woken that is no longer in use, unless another player woke the future just as it
+    /// was polled.
     pub(crate) fn was_woken_in_vain(&self, forgiven: bool) -> bool {
         self.port.on_desk(|desk| {
             let mut in_vain = false;
@@ -138,15 +137,15 @@ impl Player {
             in_vain && !forgiven
         })
     }
-    /// From now on it ends whatever it is in.
+    /// Makes it end every block from now on.
     pub(crate) fn close(&self) {
         self.port.on_desk(|desk| desk.closing = true);
         self.port.changed.notify_all();
     }
-    /// Whether it has come to its end before that time.
+    /// Returns whether it has ended before the limit.
     pub(crate) fn has_ended(self, before: Instant) -> bool {
         let ended = self.port.wait_while(before, |desk| !desk.gone).gone;
-        // One that hangs is left where it is.
+        // A hanging player is left behind.
         ended && self.thread.join().is_ok()
     }
 }
@@ -163,7 +162,7 @@ impl Port {
     }
 }
 
-/// The player's end.
+/// The player's side.
 struct Inside {
     port: Arc<Port>,
     interlock: Interlock,
@@ -176,24 +175,24 @@ impl Drop for Inside {
     }
 }
 
-/// What orders can ask of a player where it is.
+/// The place of a player, which limits its orders.
 enum Place<'a, 'r> {
     Outside,
     Shared(&'a mut Running<'r>),
     /// Inside a section or a permit block, where a `run` nests.
     Nests,
-    /// Inside the section of a task's guard, which is no scope; or while it waits for its children.
+    /// Inside the section of a task's guard, which is no scope; or during a wait for its children.
     Bare,
 }
 
-/// How a block was told to end.
+/// The way in which a block was ordered to end.
 struct Dropped(bool);
 
-/// What a player panics with that is told to.
+/// The panic of a player that was ordered to panic.
 struct ToldTo;
 
 impl Dropped {
-    /// A closure has no guard that could be dropped.
+    /// A closure has no guard to drop.
     fn or_panic(self) {
         if self.0 {
             resume_unwind(Box::new(ToldTo)); // without a message
@@ -206,7 +205,7 @@ impl Inside {
         self.block(None, Place::Outside);
     }
 
-    /// Says something, and waits for the next order.
+    /// Answers, and waits for the next order.
     fn next(&self, answer: Option<Answer>) -> Order {
         let mut desk = self.port.desk.lock().unwrap_or_else(PoisonError::into_inner);
         if answer.is_some() {
@@ -249,7 +248,7 @@ impl Inside {
             (Order::Token, Place::Shared(r)) => Answer::Token(r.child()),
             (Order::Begin(..), Place::Bare)
             | (Order::Token | Order::Poll | Order::Cancel | Order::End { .. }, _) => {
-                unreachable!("it is not told to, here")
+                unreachable!("there is no such order here")
             }
         }
     }
@@ -261,7 +260,7 @@ impl Inside {
         self.block(Some(Answer::Began(None)), place)
     }
 
-    /// Outside of any execution.
+    /// Outside any execution.
     fn begin(&self, block: Block, limit: Limit) -> Answer {
         let ilk = &self.interlock;
         let alone = || self.within(Place::Nests).or_panic();
@@ -292,7 +291,7 @@ impl Inside {
         self.shared(&mut running);
         Answer::Over
     }
-    /// An execution, or a share more of the one that this thread is in.
+    /// Runs an execution, or one more share of the one on this thread.
     fn run(&self, limit: Limit) -> Answer {
         let ilk = &self.interlock;
         match limit {
@@ -305,7 +304,7 @@ impl Inside {
         }
     }
 
-    /// In an execution.
+    /// Carries out a block in an execution.
     fn ask(&self, r: &mut Running<'_>, block: Block, limit: Limit) -> Answer {
         let alone = || self.within(Place::Nests).or_panic();
         match (block, limit) {
@@ -380,7 +379,7 @@ impl Inside {
             ended => over(ended.map(|_| ())),
         }
     }
-    /// Polls a future whenever it is told to. None: it was told to drop it.
+    /// Polls a future on each order. Returns `None` if it was ordered to drop the future.
     fn poll<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         loop {

@@ -1,8 +1,8 @@
 //! The specification's machine, with programs that are written while they run.
 //!
-//! The machine's owners run programs that are known from the start. Here each owner's program ends, at any
-//! time, with what closes all that it has open, and an idle statement stands where it is: what it does next
-//! is written before that. So the machine never knows more than the code does.
+//! The machine's owners run fixed programs. Here each owner's program always ends with the statements that close
+//! its open blocks. An idle statement stands at its current place, and the next statement is inserted before it. So
+//! the machine never knows more than the code does.
 
 use cabrank_spec::checker::Machine as _;
 use cabrank_spec::interlock::properties::{INVARIANTS, STEP_PROPERTIES};
@@ -10,7 +10,7 @@ use cabrank_spec::interlock::rules::{Planted, Rules};
 use cabrank_spec::interlock::script::{Action, Op, Script, Step, World};
 use cabrank_spec::interlock::state::{Event, Interlock, Owner, OwnerId, Refusal, Sleep};
 
-/// What an owner is at that does nothing.
+/// The statement of an idle owner.
 const IDLE: Op = Op::Use;
 
 pub(crate) struct Program {
@@ -26,27 +26,27 @@ impl Program {
         Program { world, state }
     }
 
-    /// One more owner, which is idle.
+    /// Adds an idle owner.
     pub(crate) fn owner(&mut self, parent: Option<OwnerId>) -> OwnerId {
         self.world.scripts.push(Script { name: "owner", parent, ops: vec![IDLE] });
         let sees = self.state.generation;
         self.state.owners.push(Owner { parent, started: true, sees, ..Owner::default() });
         self.state.owners.len() - 1
     }
-    /// Its program is over.
+    /// Ends its program.
     pub(crate) fn over(&mut self, o: OwnerId) {
         let at = self.state.owners[o].at;
         self.world.scripts[o].ops.truncate(at);
     }
 
-    /// Whether it can be given something to do.
+    /// Returns whether it can get a statement.
     pub(crate) fn is_idle(&self, o: OwnerId) -> bool {
         let owner = &self.state.owners[o];
         owner.sleeps.is_none()
             && owner.waits_on.is_empty()
             && self.world.next(&self.state, o) == Some(IDLE)
     }
-    /// What it is at, if not idle.
+    /// Returns its current statement, unless it is idle.
     pub(crate) fn is_at(&self, o: OwnerId, op: Op) -> bool {
         self.world.next(&self.state, o) == Some(op)
     }
@@ -54,21 +54,21 @@ impl Program {
         self.world.actions(&self.state).contains(&Action { owner: o, step })
     }
 
-    /// A block is what it does next.
+    /// Inserts a block as its next statement.
     pub(crate) fn write_block(&mut self, o: OwnerId, begin: Op, end: Op) {
         self.write(o, &[begin, IDLE, end]);
     }
-    /// One statement is what it does next.
+    /// Inserts one statement as its next.
     pub(crate) fn write(&mut self, o: OwnerId, ops: &[Op]) {
         let at = self.state.owners[o].at;
         self.world.scripts[o].ops.splice(at..at, ops.iter().copied());
     }
-    /// It does not do it after all.
+    /// Removes the next statement again.
     pub(crate) fn unwrite_block(&mut self, o: OwnerId) {
         let at = self.state.owners[o].at;
         self.world.scripts[o].ops.drain(at..at + 3);
     }
-    /// The end of its innermost block is what it does next, and is this statement.
+    /// Makes this statement the end of its innermost block, and its next.
     pub(crate) fn write_end(&mut self, o: OwnerId, end: Op) {
         let at = self.state.owners[o].at;
         let ops = &mut self.world.scripts[o].ops;
@@ -77,12 +77,12 @@ impl Program {
         ops[at] = end;
     }
 
-    /// The statement that it is at.
+    /// Returns its current statement.
     pub(crate) fn next(&mut self, o: OwnerId) -> Result<Vec<Event>, String> {
         let op = self.world.next(&self.state, o).expect("it is not over");
         self.step(o, Step::Next(op))
     }
-    /// A step, if the machine allows it and no property breaks.
+    /// Takes a step, if the machine allows it and every property holds.
     pub(crate) fn step(&mut self, o: OwnerId, step: Step) -> Result<Vec<Event>, String> {
         let action = Action { owner: o, step };
         if !self.can(o, step) {
@@ -104,13 +104,13 @@ impl Program {
         Ok(self.state.events.clone())
     }
 
-    /// It dies, wherever it is. In the machine's own programs an owner that sleeps does not: what is given back
-    /// then is the same.
+    /// Lets it die, wherever it is. In the machine's own programs a sleeping owner does not die, but giving back is
+    /// the same.
     pub(crate) fn dies(&mut self, o: OwnerId) {
         self.state.owners[o].dead = true;
     }
 
-    /// The state in which a step that is refused as a deadlock would have been waited for.
+    /// Returns the state after a step that is refused with a deadlock, as if it had waited.
     pub(crate) fn if_untold(&self, o: OwnerId) -> (World, Interlock) {
         let rules = Rules::AS_MENDED.with(Planted::DeadlockUnreported);
         let untold = World { rules, ..self.world.clone() };

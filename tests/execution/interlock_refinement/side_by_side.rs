@@ -1,4 +1,4 @@
-//! Carries each operation out on both.
+//! Carries each operation out on both sides.
 
 use crate::interlock_refinement::history::{Block, How, Operation};
 use crate::interlock_refinement::machine::Machine;
@@ -17,14 +17,14 @@ pub(crate) struct SideBySide {
     pub(crate) interlock: Interlock,
     hands: ManualClock,
     pub(crate) now: Duration,
-    /// No two deadlines are the same.
+    /// All deadlines differ.
     deadlines: u32,
     pub(crate) people: Vec<Person>,
     pub(crate) tokens: Vec<(OwnerId, Child)>,
     pub(crate) names: Names,
-    /// Since when an owner waits as what.
+    /// Since when an owner waits, and for what.
     pub(crate) queued: HashMap<OwnerId, (&'static str, Duration)>,
-    /// What was done last.
+    /// The last operation.
     pub(crate) said: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl SideBySide {
         }
     }
 
-    /// Carries the operation out, if it can be at this moment, and compares.
+    /// Carries the operation out, if it is possible now, and compares.
     pub(crate) fn step(&mut self, operation: &Operation) -> Result<(), String> {
         if self.act(operation)?.is_none() {
             return Ok(());
@@ -118,8 +118,8 @@ impl SideBySide {
                 self.cancel(i)?;
             }
             Operation::Token { nth } => {
-                // Who holds outside of any execution is over when it releases. A child that waits just then
-                // the code lets in as the child as which it came, and the machine as a newcomer.
+                // A holder outside any execution ends when it releases. The code then lets a waiting child in as a
+                // child, and the machine as a newcomer.
                 let shared = |both: &Self, p: &Person| {
                     let is_run = |open: &Open| open.block == Block::Run;
                     let blocks = (p.blocks.first(), p.blocks.last());
@@ -142,7 +142,7 @@ impl SideBySide {
                 drop(child);
             }
             Operation::Forfeit { nth, waits } => {
-                // As of a token: a child that waits just then the code lets in as the child as which it came.
+                // As with a token: the code lets a waiting child in as the child as which it came.
                 let forfeitable = |both: &Self, p: &Person| {
                     (p.pending.is_some() || !waits)
                         && p.owner.is_some_and(|o| !both.machine.lets_in(o))
@@ -173,7 +173,7 @@ impl SideBySide {
     fn say(&mut self, what: String) {
         self.said = Some(what);
     }
-    /// Of those of whom this holds, the one of this number.
+    /// Returns the player of this number among those that `which` selects.
     fn nth(&self, nth: usize, holds: impl Fn(&Self, &Person) -> bool) -> Option<usize> {
         let all = 0..self.people.len();
         let found: Vec<_> = all.filter(|&i| holds(self, &self.people[i])).collect();
@@ -187,17 +187,17 @@ impl SideBySide {
         Limit::new(how, self.until())
     }
     fn until(&self) -> Duration {
-        // Whole seconds, so that all later deadlines are later.
+        // Whole seconds keep all later deadlines later.
         Duration::from_secs(self.deadlines.into()) * 1000
     }
 
-    /// Whether it can be told to begin something.
+    /// Returns whether it can begin a block.
     fn is_free(&self, person: &Person) -> bool {
         let waits = person.blocks.last().is_some_and(|open| open.waits());
         let is_free = |o| self.machine.is_free(o) || self.machine.lost.contains(&o);
         person.pending.is_none() && !waits && person.owner.is_none_or(is_free)
     }
-    /// What it can begin where it is, instead of this.
+    /// Returns a block that it can begin at its place.
     fn fit(&self, person: &Person, block: Block, how: How) -> Option<(Block, How)> {
         let run = |how| (Block::Run, if how == How::Task { How::Forever } else { how });
         let top = person.blocks.last();
@@ -223,7 +223,7 @@ impl SideBySide {
         begun && (person.owner.is_some_and(|o| self.machine.is_free(o)) || waits() || is_lost())
     }
 
-    /// Whether what the player waits for has come, in the machine.
+    /// Returns whether the player's wait has ended in the machine.
     pub(crate) fn is_done(&self, i: usize) -> bool {
         let person = &self.people[i];
         let over = !person.pending.as_ref().is_some_and(|pending| pending.begins)
@@ -232,7 +232,7 @@ impl SideBySide {
         let may_go_on = |o| self.machine.is_free(o) || self.machine.lost.contains(&o);
         over || waits || person.owner.is_none_or(may_go_on)
     }
-    /// And the player is told.
+    /// Orders the player, too.
     pub(crate) fn done(&mut self, i: usize) {
         let person = &mut self.people[i];
         let Some(pending) = person.pending.take() else { return };
@@ -252,7 +252,7 @@ impl SideBySide {
         }
     }
 
-    /// Everybody goes on who can, and says so; whose task it is, says so when it is polled.
+    /// Lets every owner go on that can. Each answers; a task answers when it is polled.
     fn settle(&mut self) -> Result<(), String> {
         self.machine.settle()?;
         let polled = |both: &Self, i: usize| {
@@ -296,13 +296,13 @@ impl SideBySide {
             person.owner = None;
         }
     }
-    /// Who was to unload once, and is granted it after somebody else has, releases as soon as it sees that: a
-    /// thread at once, a task when it is polled. Who that is, if there is one.
+    /// Returns the player that requested to unload once and is granted it after another's unload. It releases as
+    /// soon as it sees that: a thread at once, a task when polled.
     fn skip_unload(&mut self) -> Result<Option<usize>, String> {
         let s = &self.machine.program.state;
         let Some((o, Purpose::Unload)) = s.holder else { return Ok(None) };
         let late = s.depth == 1 && s.owners[o].asked != s.generation;
-        let i = self.people.iter().position(|p| p.owner == Some(o)).expect("somebody's");
+        let i = self.people.iter().position(|p| p.owner == Some(o)).expect("another player's");
         let person = &mut self.people[i];
         let is_polled = person.is_first_polled();
         let Some(pending) = &mut person.pending else { return Ok(None) };
@@ -311,7 +311,7 @@ impl SideBySide {
         if !late || !sees || !pending.begins || pending.open.block != Block::UnloadOnce {
             return Ok(None);
         }
-        // Others go first, however long that takes.
+        // It drains, however long that takes.
         (pending.begins, pending.skipped, pending.deadline) = (false, true, None);
         self.machine.program.write(o, &[Op::Unload]);
         self.machine.program.next(o)?;

@@ -1,4 +1,4 @@
-//! When it reloads, how often, and what is exclusive meanwhile.
+//! The conditions and the number of reloads, and the exclusive part of a reload.
 
 use crate::common::log::{Log, failed};
 use crate::common::soon;
@@ -16,7 +16,7 @@ fn always_reloads_after_each_body() {
         reloader.wrap(|_| log.noted("body")).expect("it succeeds");
         assert_eq!(log.take(), ALWAYS);
     }
-    // Whatever the body does.
+    // Regardless of the body.
     failed(reloader.wrap(|_| {
         log.note("body");
         Err::<(), _>("on purpose".into())
@@ -27,9 +27,9 @@ fn always_reloads_after_each_body() {
     assert_eq!(log.take(), without_body.chain(["prepare"]).collect::<Vec<_>>());
 }
 
-/// While the interlock is held to unload, nobody else enters; before and after, others do.
+/// While the interlock is held to unload, no owner enters; before and after, owners do.
 #[test]
-fn what_is_exclusive_is_as_documented_in_both_modes() {
+fn the_exclusive_part_is_as_documented_in_both_modes() {
     for always in [false, true] {
         let (log, interlock) = (Log::default(), Interlock::new());
         let alone = |what: &'static str| {
@@ -86,7 +86,7 @@ fn what_is_exclusive_is_as_documented_in_both_modes() {
     }
 }
 
-/// The original reloads again for each request that begins while the first is still in its body.
+/// Rails reloads again for each request that begins during the first body.
 #[test]
 fn one_change_reloads_once_although_others_begin_meanwhile() {
     let (log, version) = (Log::default(), Arc::new(AtomicU32::new(1)));
@@ -107,7 +107,7 @@ fn one_change_reloads_once_although_others_begin_meanwhile() {
 }
 
 #[test]
-fn many_who_see_one_change_reload_once() {
+fn many_executions_that_see_one_change_reload_once() {
     let version = Arc::new(AtomicU32::new(0));
     let (watched, unloads) = (version.clone(), Arc::new(AtomicUsize::new(0)));
     let counted = unloads.clone();
@@ -137,7 +137,7 @@ fn many_who_see_one_change_reload_once() {
 }
 
 #[test]
-fn what_changes_during_a_reload_is_reloaded_by_the_next() {
+fn a_change_during_a_reload_is_left_to_the_next() {
     let version = Arc::new(AtomicU32::new(1));
     let (watched, edited) = (version.clone(), version.clone());
     let log = Log::default();
@@ -176,7 +176,7 @@ fn a_disabled_reloader_is_the_executor() {
     assert_eq!(log.take(), ["executor run", "body", "prepare"]);
     let error = failed(reloader.reload_now());
     assert_eq!(error.cause().downcast_ref(), Some(&ReloadRefused::Disabled));
-    reloader.executor().wrap(|_| Ok(reloader.wrap(|_| Ok(()))?)).expect("nothing to refuse");
+    reloader.executor().wrap(|_| Ok(reloader.wrap(|_| Ok(()))?)).expect("no reason to refuse");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Rails' suite of the reloader, and the scenarios of its other suites that a reloader can show.
+//! Restates the tests of Rails' reloader.
 
 use crate::common::log::{Log, failed};
 use crate::reloader::noting::{ALWAYS, ENDS, RELOAD, noting, once, preparing, unloading};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn prepare_runs_when_it_is_told_and_before_a_body_but_not_after() {
+fn prepare_runs_on_request_and_before_a_body_but_not_after() {
     let log = Log::default();
     let reloader = noting(&log).check(|| true).build().expect("valid");
     reloader.prepare().expect("it succeeds");
@@ -97,7 +97,7 @@ fn the_check_decides_for_each_execution() {
 }
 
 #[test]
-fn what_is_loaded_after_a_reload_is_new() {
+fn a_value_loaded_after_a_reload_is_new() {
     let (template, source) = (Arc::new(Loaded::new()), Arc::new(Mutex::new("old")));
     let cleared = template.clone();
     let executor = Executor::builder().interlock(Interlock::new()).build();

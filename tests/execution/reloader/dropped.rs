@@ -1,5 +1,5 @@
-//! Futures that are dropped while they wait to reload, and while others that waited have their turn after it.
-//! Everything is polled by one thread: whoever blocked it would do so for ever.
+//! Futures that are dropped while they wait to reload, or while they drain. One thread polls all of them, so a
+//! blocked thread would hang the test.
 
 use crate::common::log::{Log, failed, reporting};
 use crate::reloader::noting::{noting, preparing};
@@ -13,12 +13,12 @@ use std::thread;
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
-/// One that is nested in none of this thread's.
+/// An execution that nests in none of this thread's executions.
 fn beside(executor: &Executor) -> Execution<'static> {
     let executor = executor.clone();
     thread::spawn(move || executor.run().expect("it runs")).join().expect("no panic")
 }
-/// Asks for it, when it is polled.
+/// Requests it when polled.
 async fn asks(mut execution: Execution<'static>, purpose: Purpose) {
     let running = execution.running().expect("there is an interlock");
     match purpose {
@@ -26,7 +26,7 @@ async fn asks(mut execution: Execution<'static>, purpose: Purpose) {
         Purpose::Unload => drop(running.unload_async().await),
     }
 }
-/// It waits to load or unload, does it, and is dropped while another that asked for the same has its turn.
+/// Waits to load or unload, does it, and is dropped while it drains.
 fn drop_as_it_drains(executor: &Executor, purpose: Purpose, future: impl Future) {
     let (second, third) = (beside(executor), beside(executor));
     let mut future = Box::pin(future);
@@ -37,13 +37,13 @@ fn drop_as_it_drains(executor: &Executor, purpose: Purpose, future: impl Future)
     assert!(poll(future.as_mut()).is_pending(), "it was alone, and the other has its turn");
     drop(future);
 }
-/// What is dropped waits to unload.
+/// The dropped future waits to unload.
 fn drop_as_it_waits(executor: &Executor, future: impl Future) {
     let other = beside(executor);
-    assert!(poll(pin!(future)).is_pending(), "somebody runs beside it");
+    assert!(poll(pin!(future)).is_pending(), "another owner runs beside it");
     drop(other);
 }
-/// A reloader that notes its unloads, of which the first fails.
+/// A reloader that notes its unloads and fails the first.
 fn failing(log: &Log) -> ReloaderBuilder {
     let (noted, fails) = (log.clone(), AtomicBool::new(true));
     let executor = reporting(log).interlock(Interlock::new()).build();
@@ -54,9 +54,9 @@ fn failing(log: &Log) -> ReloaderBuilder {
 }
 const TOLD: [&str; 2] = ["unload", "handled Error of cabrank: on purpose"];
 
-/// The failure was lost: the world was half reloaded, and nobody was told.
+/// Regression: the failure was lost. The world was half reloaded without a report.
 #[test]
-fn a_failed_reload_is_told_although_its_future_is_dropped() {
+fn a_failed_reload_is_reported_although_its_future_is_dropped() {
     for wraps in [false, true] {
         let (log, changed) = (Log::default(), AtomicBool::new(true));
         let builder = failing(&log).check(move || changed.swap(false, SeqCst));
@@ -73,16 +73,16 @@ fn a_failed_reload_is_told_although_its_future_is_dropped() {
     }
 }
 
-/// The reporter may enter, for it is told when the holder has left; here it would wait for a task of its own
+/// The reporter may enter, because it runs after the holder has left. Otherwise it would wait for a task of its own
 /// thread.
 #[test]
-fn the_reporter_of_what_was_dropped_may_enter() {
+fn the_reporter_of_a_dropped_future_may_enter() {
     for completes in [false, true] {
         let (log, interlock) = (Log::default(), Interlock::new());
         let (told, entered) = (log.clone(), interlock.clone());
         let executor = Executor::builder().interlock(interlock).reporter(move |_| {
             let _running = entered.enter();
-            told.note("told");
+            told.note("the sender sends");
         });
         let executor = match completes {
             true => executor.to_complete(log.noting("complete")).build(),
@@ -100,13 +100,13 @@ fn the_reporter_of_what_was_dropped_may_enter() {
         drop(run);
         assert!(log.take().is_empty());
         drop(other);
-        assert!(log.has("told", 1));
+        assert!(log.has("the sender sends", 1));
     }
 }
 
-/// What another's reload has unloaded since is not unloaded once more.
+/// If another reload has unloaded since, the dropped end does not unload again.
 #[test]
-fn an_end_that_is_dropped_behind_anothers_reload_owes_nothing() {
+fn an_end_that_is_dropped_behind_anothers_reload_owes_no_unload() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
     let (first, second) = (reloader.run().expect("it runs"), reloader.run().expect("it runs"));
@@ -126,7 +126,7 @@ fn an_end_that_is_dropped_behind_anothers_reload_owes_nothing() {
 }
 
 #[test]
-fn what_fails_in_a_dropped_completion_is_told() {
+fn a_failure_in_a_dropped_completion_is_reported() {
     let log = Log::default();
     let reloader = failing(&log).always().build().expect("valid");
     let execution = reloader.run().expect("it runs");
@@ -140,9 +140,9 @@ fn what_fails_in_a_dropped_completion_is_told() {
     assert_eq!(log.take(), ["unload", told], "the reload's failure is attached to the body's");
 }
 
-/// What prepares fails, and others that wait to load have their turn before it is told.
+/// Preparing fails, and other waiting loads have their turn before the report.
 #[test]
-fn what_fails_to_prepare_is_told_although_its_future_is_dropped() {
+fn a_failed_prepare_is_reported_although_its_future_is_dropped() {
     let log = Log::default();
     let executor = reporting(&log).interlock(Interlock::new()).build();
     let reloader = Reloader::builder(executor)
@@ -157,15 +157,15 @@ fn what_fails_to_prepare_is_told_although_its_future_is_dropped() {
     assert_eq!(log.take(), ["handled Error of cabrank: on purpose"]);
 }
 
-/// What is dropped before it may unload leaves everything as it was.
+/// A reset that is dropped before its unload leaves the world as it was.
 #[test]
 fn after_a_reset_that_waits_and_is_dropped_the_next_or_the_end_unloads() {
     let ends: [fn(Execution<'_>); 2] = [
         |mut execution| {
-            execution.reset().expect("nobody is in the way");
+            execution.reset().expect("no owner is in the way");
             std::mem::forget(execution);
         },
-        |execution| execution.complete().expect("nobody is in the way"),
+        |execution| execution.complete().expect("no owner is in the way"),
     ];
     for end in ends {
         let log = Log::default();
@@ -185,24 +185,24 @@ fn after_a_reset_that_waits_and_is_dropped_the_next_or_the_end_unloads() {
         log.take();
         Ok(())
     });
-    ended.expect("nobody is in the way");
+    ended.expect("no owner is in the way");
     assert_eq!(log.take(), ["before", "unload", "after", "complete", "executor complete"]);
 }
 
-/// It would have waited for who goes on.
+/// It would have waited for the execution that goes on.
 #[test]
-fn a_reset_that_waits_and_is_dropped_leaves_nothing_to_the_next_execution() {
+fn a_reset_that_waits_and_is_dropped_owes_no_unload() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
     let mut execution = reloader.run().expect("it runs");
     drop_as_it_waits(reloader.executor(), execution.reset_async());
     log.take();
-    assert!(poll(pin!(reloader.run_async())).is_ready(), "nothing is to be reloaded");
+    assert!(poll(pin!(reloader.run_async())).is_ready(), "no change to reload");
     assert_eq!(log.take()[..3], ["executor run", "run", "prepare"]);
-    execution.complete().expect("nobody is in the way");
+    execution.complete().expect("no owner is in the way");
 }
 
-/// What its body loads from then on was unloaded by nobody.
+/// Values that its body loads afterwards have not been unloaded.
 #[test]
 fn after_a_reset_that_is_dropped_as_it_drains_the_next_or_the_end_unloads_once_more() {
     for resets in [true, false] {
@@ -215,20 +215,20 @@ fn after_a_reset_that_is_dropped_as_it_drains_the_next_or_the_end_unloads_once_m
         execution.within(|_| log.note("body"));
         let again = ["body", "before", "unload", "after", "executor complete"];
         if resets {
-            execution.reset().expect("nobody is in the way");
+            execution.reset().expect("no owner is in the way");
             let anew = ["executor run", "run", "prepare"];
             assert_eq!(log.take(), [&again[..], &anew].concat());
             std::mem::forget(execution);
         } else {
-            execution.complete().expect("nobody is in the way");
+            execution.complete().expect("no owner is in the way");
             assert_eq!(log.take(), again);
         }
     }
 }
 
-/// That has ended, and nobody goes on: what it has unloaded is not left to the next.
+/// The execution has ended, and its unload is not left to the next one.
 #[test]
-fn a_completion_that_is_dropped_as_it_drains_owes_nothing() {
+fn a_completion_that_is_dropped_as_it_drains_owes_no_unload() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
     let execution = reloader.run().expect("it runs");
@@ -239,9 +239,9 @@ fn a_completion_that_is_dropped_as_it_drains_owes_nothing() {
     assert_eq!(log.take()[..3], ["executor run", "run", "prepare"]);
 }
 
-/// The former has no world to go on in.
+/// The former execution has no world to go on in.
 #[test]
-fn a_reset_that_has_failed_and_is_dropped_is_told_and_tried_again() {
+fn a_failed_reset_that_is_dropped_is_reported_and_retried() {
     let log = Log::default();
     let reloader = failing(&log).always().to_prepare(preparing(log.noting("prepare")));
     let reloader = reloader.build().expect("valid");
@@ -251,15 +251,15 @@ fn a_reset_that_has_failed_and_is_dropped_is_told_and_tried_again() {
     let nested = execution.within(|_| reloader.executor().wrap(|_| log.noted("body")));
     assert!(failed(nested).cause().is::<HalfReloaded>());
     assert_eq!(log.take(), [format!("Error of cabrank: {HalfReloaded}")]);
-    execution.reset().expect("it is tried again, and begins anew");
-    assert_eq!(log.take(), [TOLD[1], "unload", "prepare"], "the first failure is told now");
+    execution.reset().expect("the retry begins again");
+    assert_eq!(log.take(), [TOLD[1], "unload", "prepare"], "the first failure is reported now");
     let nested = execution.within(|_| reloader.executor().wrap(|_| log.noted("body")));
     nested.expect("it runs again");
-    execution.complete().expect("nothing else has failed");
+    execution.complete().expect("no other step has failed");
     assert_eq!(log.take(), ["body", "unload"]);
 }
 
-/// Whoever has waited to unload finds what another has unloaded meanwhile.
+/// An owner that waited to unload finds that another has unloaded meanwhile.
 #[test]
 fn two_that_end_at_once_unload_once() {
     let log = Log::default();
@@ -268,12 +268,12 @@ fn two_that_end_at_once_unload_once() {
     let third = beside(reloader.executor());
     let mut ends = [first, second].map(|execution| Box::pin(execution.complete_async()));
     for end in &mut ends {
-        assert!(poll(end.as_mut()).is_pending(), "somebody runs beside it");
+        assert!(poll(end.as_mut()).is_pending(), "another owner runs beside it");
     }
     drop(third);
     assert!(poll(ends[0].as_mut()).is_pending(), "the second has its turn");
     for end in ends.iter_mut().rev() {
-        let Poll::Ready(ended) = poll(end.as_mut()) else { panic!("nobody is in its way") };
+        let Poll::Ready(ended) = poll(end.as_mut()) else { panic!("no owner is in its way") };
         ended.expect("it completes");
     }
     assert!(log.has("unload", 1) && !log.has("unload", 2) && log.has("complete", 2));

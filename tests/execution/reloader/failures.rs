@@ -1,4 +1,4 @@
-//! Reloads that fail: who is told, and who tries again.
+//! Failed reloads: their reports, and their retries.
 
 use crate::common::log::{Log, failed, reporting};
 use crate::reloader::noting::{once, preparing, unloading};
@@ -9,7 +9,7 @@ use cabrank::execution::{
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-/// A reloader whose stage of this name fails as long as it is told to.
+/// A reloader whose stage of this name fails while the switch is set.
 fn breaking(log: &Log, stage: &'static str, broken: &Arc<AtomicBool>) -> ReloaderBuilder {
     let (broken, stage_log) = (broken.clone(), log.clone());
     let step = move |name: &'static str| {
@@ -31,7 +31,7 @@ fn breaking(log: &Log, stage: &'static str, broken: &Arc<AtomicBool>) -> Reloade
 }
 
 #[test]
-fn a_failed_reload_is_reported_and_retried_and_nothing_runs_before_it_succeeds() {
+fn a_failed_reload_is_reported_and_retried_before_any_body_runs() {
     let stages = [
         ("before", Stage::BeforeUnload),
         ("unload", Stage::Unload),
@@ -45,14 +45,14 @@ fn a_failed_reload_is_reported_and_retried_and_nothing_runs_before_it_succeeds()
         let builder = breaking(&log, name, &broken).check(once(&changed));
         let reloader = builder.build().expect("valid");
         let done: Vec<&str> = stages[..=at].iter().map(|(name, _)| *name).collect();
-        // Whatever the check says: it said so once.
+        // The check's result no longer matters: it has reported a change once.
         for _ in 0..2 {
             let error = failed(reloader.wrap(|_| log.noted("body")));
             assert_eq!((error.stage(), error.cause().to_string()), (stage, name.to_owned()));
             let completed = if at >= 3 { &["complete"][..] } else { &[] };
             let reported = format!("Error of cabrank: {name}");
             assert_eq!(log.take(), [&done[..], completed, &[&reported]].concat());
-            // Nor does anything else run on what is half loaded.
+            // No other execution runs on a half loaded world.
             let error = failed(reloader.executor().wrap(|_| log.noted("body")));
             assert_eq!((error.stage(), error.cause().is::<HalfReloaded>()), (Stage::Enter, true));
             assert_eq!(log.take(), [format!("Error of cabrank: {HalfReloaded}")]);
@@ -105,7 +105,7 @@ fn a_panic_in_a_reload_is_its_failure() {
 }
 
 #[test]
-fn a_panicking_check_is_an_error_and_half_reloads_nothing() {
+fn a_panicking_check_is_an_error_and_leaves_the_world_whole() {
     let panics = AtomicBool::new(true);
     let check = move || if panics.swap(false, SeqCst) { panic!("on purpose") } else { false };
     let executor = Executor::builder().interlock(Interlock::new()).build();
@@ -115,9 +115,9 @@ fn a_panicking_check_is_an_error_and_half_reloads_nothing() {
     reloader.wrap(|_| Ok(())).expect("it succeeds");
 }
 
-/// It is called where there is nobody to tell, too: when it is given. The panic went on through the builder.
+/// The panic reaches the caller of the builder, too, because the version is called there.
 #[test]
-fn a_panic_of_a_version_is_a_failed_check_whenever_it_is_called() {
+fn a_panic_of_a_version_is_a_failed_check_at_any_time() {
     let (log, calls) = (Log::default(), AtomicUsize::new(0));
     let executor = reporting(&log).interlock(Interlock::new()).build();
     let reloader = Reloader::builder(executor)
@@ -141,7 +141,7 @@ fn a_panic_of_a_version_is_a_failed_check_whenever_it_is_called() {
         assert_eq!(log.take(), done);
     };
     fails("at the beginning");
-    // There is nothing to compare with: it is taken to have changed.
+    // Without an earlier version, the world counts as changed.
     fails("in a reload");
     runs(&["unload", "body"]);
     fails("in a look");
@@ -169,9 +169,9 @@ fn the_bodys_error_comes_before_that_of_the_reload_after_it() {
     assert_eq!(*severities.lock().expect("no panic"), [Severity::Error]);
 }
 
-/// The world is the interlock's: another executor under it ran on what the reload had half unloaded.
+/// The world belongs to the interlock. Regression: another executor under it ran on a half unloaded world.
 #[test]
-fn nobody_of_the_interlock_runs_on_a_half_reloaded_world() {
+fn no_execution_of_the_interlock_runs_on_a_half_reloaded_world() {
     let interlock = Interlock::new();
     let [executor, other] =
         [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build());
@@ -180,7 +180,7 @@ fn nobody_of_the_interlock_runs_on_a_half_reloaded_world() {
     let reloader = Reloader::builder(executor.clone())
         .check(|| true)
         .unload(move |_| {
-            inside.wrap(|_| Ok(()))?; // what reloads may run
+            inside.wrap(|_| Ok(()))?; // The reload itself may run.
             if fails.load(SeqCst) { Err("on purpose".into()) } else { Ok(()) }
         })
         .build()

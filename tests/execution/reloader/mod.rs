@@ -1,4 +1,4 @@
-//! The reloader: Rails' suite, and the library's further promises.
+//! Tests of the reloader. `conformance` restates the tests of Rails' reloader.
 
 mod changes;
 mod conformance;

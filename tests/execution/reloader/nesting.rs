@@ -1,4 +1,4 @@
-//! Executions inside executions, and children.
+//! Nested executions and children.
 
 use crate::common::log::{Log, failed};
 use crate::common::{before_long, soon};
@@ -20,7 +20,7 @@ fn a_reload_inside_an_execution_is_refused_and_left_to_the_next() {
     };
     executor
         .wrap(|_| {
-            // Nothing has changed: nothing is to be refused.
+            // No change, so no refusal.
             reloader.wrap(|_| log.noted("nested"))?;
             changed.store(true, SeqCst);
             assert!(refused(reloader.wrap(|_| log.noted("never"))));
@@ -54,7 +54,7 @@ fn a_reload_in_a_child_is_refused() {
     .expect("it succeeds");
 }
 
-/// A nested one of the reloader's own is no second look, whatever has changed since.
+/// A nested execution of the same reloader does not check again, whatever has changed.
 #[test]
 fn inside_its_own_execution_a_reloader_only_calls_the_body() {
     for always in [false, true] {
@@ -68,8 +68,8 @@ fn inside_its_own_execution_a_reloader_only_calls_the_body() {
     }
 }
 
-/// Two executors over one interlock: the inner one has the outer one's share, so a reload that
-/// waits does not come between them.
+/// Two executors over one interlock: the inner execution has the outer share, so a waiting reload does not come
+/// between them.
 #[test]
 fn executors_that_share_an_interlock_nest_although_a_reload_waits() {
     let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
@@ -103,7 +103,7 @@ fn executors_that_share_an_interlock_nest_although_a_reload_waits() {
     assert_eq!(log.take(), order);
 }
 
-/// Who runs a child waits for it with a reload queued: rule C of the interlock.
+/// A parent waits for its child with a reload queued: guard C of the interlock.
 #[test]
 fn a_child_is_let_in_although_a_reload_waits_for_its_parent() {
     let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
@@ -138,8 +138,8 @@ fn a_child_is_let_in_although_a_reload_waits_for_its_parent() {
     assert_eq!(log.take(), ["child", "child", "unload"]);
 }
 
-/// Whoever has an execution of its own may swap its share for one of another interlock: it reloaded beside
-/// those who run.
+/// An owner may swap its share for one of another interlock. Regression: it then reloaded beside running
+/// executions.
 #[test]
 fn an_execution_whose_share_was_swapped_does_not_reload() {
     let (log, other) = (Log::default(), Interlock::new());

@@ -1,4 +1,4 @@
-//! Reloaders whose stages are noted.
+//! Reloaders that note their stages.
 
 use crate::common::log::{Log, reporting};
 use cabrank::execution::interlock::Unloading;
@@ -6,7 +6,7 @@ use cabrank::execution::{BoxError, Interlock, Preparing, Reloader, ReloaderBuild
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// A reloader whose every stage is noted, over an executor whose hooks and reports are.
+/// Returns a reloader that notes every stage, over an executor that notes its hooks and reports.
 pub(crate) fn noting(log: &Log) -> ReloaderBuilder {
     let executor = reporting(log)
         .interlock(Interlock::new())
@@ -23,13 +23,13 @@ pub(crate) fn noting(log: &Log) -> ReloaderBuilder {
         .to_prepare(preparing(log.noting("prepare")))
 }
 
-/// A step that unloads nothing.
+/// An unload step without effect.
 pub(crate) fn unloading(
     step: impl Step,
 ) -> impl Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync {
     move |_| step()
 }
-/// A step that prepares nothing.
+/// A prepare step without effect.
 pub(crate) fn preparing(
     step: impl Step,
 ) -> impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync {
@@ -38,7 +38,7 @@ pub(crate) fn preparing(
 pub(crate) trait Step: Fn() -> Result<(), BoxError> + Send + Sync + 'static {}
 impl<F: Fn() -> Result<(), BoxError> + Send + Sync + 'static> Step for F {}
 
-/// Says once that something has changed, whenever it is set.
+/// Reports a change once, each time the flag is set.
 pub(crate) fn once(changed: &Arc<AtomicBool>) -> impl Fn() -> bool + Send + Sync + use<> {
     let changed = changed.clone();
     move || changed.swap(false, SeqCst)

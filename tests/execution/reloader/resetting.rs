@@ -1,4 +1,4 @@
-//! Executions of a reloader that are reset: a new one begins where the former ended.
+//! Resets of a reloader's execution: a new one begins where the former ended.
 
 use crate::common::log::{Log, failed};
 use crate::common::task::{Task, block_on};
@@ -17,7 +17,7 @@ use std::thread;
 
 type Reset = fn(&mut Execution<'_>) -> Result<(), ExecutionError>;
 
-/// By a thread, and by a task.
+/// Runs the case by a thread and by a task.
 const WAYS: [Reset; 2] =
     [|execution| execution.reset(), |execution| block_on(execution.reset_async())];
 
@@ -33,14 +33,14 @@ fn one_that_always_reloads_reloads_and_prepares_between_the_two() {
         });
         ended.expect("it succeeds");
         assert_eq!(log.take(), [ALWAYS, ALWAYS].concat());
-        reloader.executor().wrap(|_| Ok(())).expect("nothing is owed");
+        reloader.executor().wrap(|_| Ok(())).expect("no unload is owed");
         assert_eq!(log.take(), ["executor run", "executor complete"]);
     }
 }
 
-/// What is prepared may have to be loaded.
+/// Prepared values may have to be loaded.
 #[test]
-fn its_body_finds_what_was_prepared() {
+fn its_body_finds_the_prepared_values() {
     for reset in WAYS {
         let (settings, loads) = (Arc::new(Loaded::new()), Arc::new(AtomicUsize::new(0)));
         let (stale, fresh) = (settings.clone(), settings.clone());
@@ -82,9 +82,9 @@ fn one_that_does_not_reload_each_time_keeps_its_world() {
     }
 }
 
-/// Nothing may run on what is half reloaded, so none begins.
+/// No execution may run on a half reloaded world, so the reset begins no new one.
 #[test]
-fn none_begins_where_the_former_could_not_reload() {
+fn no_execution_begins_where_the_former_could_not_reload() {
     for reset in WAYS {
         let (log, broken) = (Log::default(), Arc::new(AtomicBool::new(true)));
         let breaks = broken.clone();
@@ -102,7 +102,7 @@ fn none_begins_where_the_former_could_not_reload() {
             log.take(),
             [&["executor run", "run", "prepare"][..], &ended, &[reported]].concat()
         );
-        execution.complete().expect("nothing is left");
+        execution.complete().expect("no work is left");
         assert_eq!(log.take(), [""; 0]);
 
         broken.store(false, SeqCst);
@@ -112,9 +112,9 @@ fn none_begins_where_the_former_could_not_reload() {
     }
 }
 
-/// Inside another execution it would wait for that to end: the reload is owed.
+/// Inside another execution the reload would wait for that one to end, so it is left to the next.
 #[test]
-fn none_begins_where_the_former_is_not_to_reload() {
+fn no_execution_begins_where_the_former_may_not_reload() {
     for reset in WAYS {
         let (log, interlock) = (Log::default(), Interlock::new());
         let outer = Executor::builder().interlock(interlock.clone()).build();
@@ -134,7 +134,7 @@ fn none_begins_where_the_former_is_not_to_reload() {
                 assert_eq!(refused.downcast_ref(), Some(&ReloadRefused::InsideExecution));
                 log.noted("body")
             });
-            refused.expect("it was told of it, and nothing is left to be done");
+            refused.expect("it learned of the reload, and no work is left");
             assert_eq!(log.take(), ["prepare", "body"]);
             Ok(())
         });
@@ -144,9 +144,9 @@ fn none_begins_where_the_former_is_not_to_reload() {
     }
 }
 
-/// The body lets a reload go first that waits, by unloading by hand, and that fails.
+/// The body unloads explicitly. That yields to a waiting reload, which fails.
 #[test]
-fn none_begins_on_what_another_has_left_half_reloaded() {
+fn no_execution_begins_on_a_world_that_another_left_half_reloaded() {
     for reset in WAYS {
         let interlock = Interlock::new();
         let executor = Executor::builder().interlock(interlock.clone()).build();
@@ -168,7 +168,7 @@ fn none_begins_on_what_another_has_left_half_reloaded() {
     }
 }
 
-/// The former has ended by then, so there is a new one: its end reloads what it has prepared.
+/// The former execution has ended, so a new one exists, and its end reloads the prepared values.
 #[test]
 fn one_that_is_dropped_while_it_prepares_goes_on() {
     let (log, interlock, beside) = (Log::default(), Interlock::new(), Arc::new(Mutex::new(None)));
@@ -187,13 +187,13 @@ fn one_that_is_dropped_while_it_prepares_goes_on() {
         .expect("valid");
     let leave = || drop(beside.lock().expect("no panic").take());
     let mut runs = Task::new(async move { reloader.run_async().await });
-    assert!(runs.poll().is_none(), "somebody runs beside it");
+    assert!(runs.poll().is_none(), "another owner runs beside it");
     leave();
     let mut execution = runs.finish().expect("it runs");
     assert_eq!(log.take(), ["prepare"]);
 
     let waits = pin!(execution.reset_async()).poll(&mut Context::from_waker(Waker::noop()));
-    assert!(waits.is_pending(), "somebody runs beside it");
+    assert!(waits.is_pending(), "another owner runs beside it");
     assert_eq!(log.take(), ["unload", "complete"]);
     leave();
     execution.within(|_| log.note("body"));
@@ -201,8 +201,8 @@ fn one_that_is_dropped_while_it_prepares_goes_on() {
     assert_eq!(log.take(), ["body", "unload", "complete"]);
 }
 
-/// The reporter of a reset is told while the execution has its share: what it ran queued up behind a reload that
-/// waited for that very share.
+/// The reporter of a reset runs while the execution has its share. Regression: an execution in the reporter queued
+/// behind a reload that waited for that share.
 #[test]
 fn the_reporter_of_a_reset_executes_inside_it() {
     for reset in WAYS {
@@ -230,13 +230,13 @@ fn the_reporter_of_a_reset_executes_inside_it() {
         });
         assert_eq!(log.take(), ["run a", "complete a", "run a", "executes"]);
         assert_eq!(told.take(), ["on purpose"]);
-        std::mem::forget(execution); // its reporter would be told once more, and wait
+        std::mem::forget(execution); // the reporter would be called again and wait
     }
 }
 
-/// One that could not begin anew is over: what is called in it is no part of it.
+/// An execution that could not begin again has ended. Calls inside its body do not belong to it.
 #[test]
-fn nothing_executes_in_one_that_could_not_begin_on_a_half_reloaded_world() {
+fn no_execution_runs_in_one_that_could_not_begin_on_a_half_reloaded_world() {
     for reset in WAYS {
         let interlock = Interlock::new();
         let executor = Executor::builder().interlock(interlock.clone()).build();
@@ -249,7 +249,7 @@ fn nothing_executes_in_one_that_could_not_begin_on_a_half_reloaded_world() {
             .expect("valid");
         let mut execution = reloader.run().expect("it runs");
         assert_eq!(failed(reset(&mut execution)).stage(), Stage::Unload);
-        // One more that waits for the share of what is over.
+        // Another owner waits for the share of the ended execution.
         let mut other = interlock.enter();
         let mut unload = pin!(other.unload_async());
         let waits = unload.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -287,13 +287,13 @@ fn nothing_executes_in_one_that_could_not_begin_on_a_half_reloaded_world() {
         broken.store(false, SeqCst);
         drop(execution);
         let granted = unload.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        assert!(granted.is_ready(), "nobody else runs");
+        assert!(granted.is_ready(), "no other owner runs");
     }
 }
 
-/// Wherever it is called: the body that has reset its execution in vain.
+/// This holds anywhere in the body whose reset failed.
 #[test]
-fn nothing_executes_within_one_that_could_not_begin_although_its_body_goes_on() {
+fn no_execution_runs_within_one_that_could_not_begin_although_its_body_goes_on() {
     for reset in WAYS {
         let executor = Executor::builder().interlock(Interlock::new()).build();
         let reloader = Reloader::builder(executor.clone())
@@ -311,9 +311,9 @@ fn nothing_executes_within_one_that_could_not_begin_although_its_body_goes_on() 
     }
 }
 
-/// One that is over may begin anew when the world is whole.
+/// An ended execution may begin again when the world is whole.
 #[test]
-fn one_that_was_over_counts_as_running_when_it_has_begun_anew() {
+fn an_ended_execution_counts_as_running_after_it_has_begun_again() {
     for reset in WAYS {
         let (log, fails) = (Log::default(), Arc::new(AtomicBool::new(false)));
         let breaks = fails.clone();
@@ -326,7 +326,7 @@ fn one_that_was_over_counts_as_running_when_it_has_begun_anew() {
         log.take();
         execution.within(|_| executor.wrap(|_| log.noted("body"))).expect("one of its own");
         assert_eq!(log.take(), ["run a", "body", "complete a"]);
-        reset(&mut execution).expect("it begins anew");
+        reset(&mut execution).expect("it begins again");
         execution.within(|_| executor.wrap(|_| log.noted("body"))).expect("a nested one");
         assert_eq!(log.take(), ["run a", "body"]);
     }

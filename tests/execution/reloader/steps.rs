@@ -1,4 +1,4 @@
-//! What the steps of a reload may do.
+//! The operations that the steps of a reload may use.
 
 use crate::common::log::Log;
 use crate::common::soon;
@@ -8,9 +8,9 @@ use cabrank::execution::{Execution, Executor, Interlock, Reloader, Stage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// What a reload calls is in the execution that reloads, whoever polls it.
+/// A step runs in the reloading execution, whichever thread polls it.
 #[test]
-fn what_unloads_may_use_the_interlock_and_the_executor() {
+fn an_unload_step_may_use_the_interlock_and_the_executor() {
     let (interlock, own) = (Interlock::new(), Arc::new(std::sync::OnceLock::<Reloader>::new()));
     let (inner, theirs, log) = (interlock.clone(), own.clone(), Log::default());
     let noted = log.clone();
@@ -35,9 +35,9 @@ fn what_unloads_may_use_the_interlock_and_the_executor() {
     assert_eq!(log.take(), expected);
 }
 
-/// What prepares loads, and whoever runs finds it: in whichever mode, and when the program starts.
+/// A prepare step loads, and executions find the value, in both modes and at the start of the program.
 #[test]
-fn what_prepares_may_load() {
+fn a_prepare_step_may_load() {
     for always in [false, true] {
         let (settings, extra) = (Arc::new(Loaded::new()), Arc::new(Loaded::new()));
         let prepares = Arc::new(AtomicUsize::new(0));
@@ -65,7 +65,7 @@ fn what_prepares_may_load() {
         };
         reloader.prepare().expect("it loads");
         assert_eq!(reloader.executor().wrap(seen).expect("it runs"), (Some(0), None));
-        // Always: the world is prepared beside others, and unloaded only after the body.
+        // In this mode the world is prepared beside other executions, and unloaded only after the body.
         let extra = (!always).then_some("after");
         assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(1), extra));
         assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(2), Some("after")));
@@ -74,10 +74,10 @@ fn what_prepares_may_load() {
     }
 }
 
-/// A task that prepares beside others, and has to load for it, blocked the thread until they had left: on a
-/// runtime of one thread, for ever.
+/// Regression: a preparing task that had to load blocked its thread until the others had left. On a runtime of one
+/// thread that lasted for ever.
 #[test]
-fn a_task_that_prepares_blocks_no_thread() {
+fn a_task_that_prepares_does_not_block_its_thread() {
     let (settings, calls) = (Arc::new(Loaded::new()), Arc::new(AtomicUsize::new(0)));
     let executor = Executor::builder().interlock(Interlock::new()).build();
     let (prepared, count) = (settings.clone(), calls.clone());
@@ -112,9 +112,9 @@ fn a_task_that_prepares_blocks_no_thread() {
     );
 }
 
-/// Inside an execution on the same thread the share is that one's, which keeps it.
+/// Inside an execution of the same thread, the outer execution keeps the share.
 #[test]
-fn what_prepares_inside_an_execution_may_not_load() {
+fn a_prepare_step_inside_an_execution_may_not_load() {
     let executor = Executor::builder().interlock(Interlock::new()).build();
     let reloader = Reloader::builder(executor)
         .to_prepare(|preparing| Ok(preparing.load(|_| ())?))

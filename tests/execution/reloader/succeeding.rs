@@ -1,4 +1,4 @@
-//! One reloader after the other, and executions that a task begins and ends.
+//! Successive reloaders of one interlock, and executions that a task begins and ends.
 
 use crate::common::log::{Log, failed};
 use crate::common::task::{Task, block_on};
@@ -14,9 +14,9 @@ fn is_half_reloaded<T>(result: Result<T, cabrank::execution::ExecutionError>) ->
     error.stage() == Stage::Enter && error.cause().is::<HalfReloaded>()
 }
 
-/// The right to be the only one was never given back: nothing ran any more, and nothing could be done.
+/// Regression: the first reloader's exclusive right was never given back, so no execution could run again.
 #[test]
-fn what_a_reloader_has_left_half_reloaded_the_next_one_reloads() {
+fn the_next_reloader_reloads_a_half_reloaded_world() {
     let (log, interlock) = (Log::default(), Interlock::new());
     let executor = Executor::builder().interlock(interlock.clone()).build();
     let fails = Reloader::builder(executor.clone()).to_prepare(|_| Err("on purpose".into()));
@@ -29,16 +29,16 @@ fn what_a_reloader_has_left_half_reloaded_the_next_one_reloads() {
     drop(clone);
     let unload = log.noting("unload");
     let next = Reloader::builder(executor.clone()).unload(move |_| unload()).build();
-    let next = next.expect("there is none");
+    let next = next.expect("there is no such owner");
     assert!(is_half_reloaded(executor.wrap(|_| Ok(()))));
     next.wrap(|_| log.noted("body")).expect("it reloads first");
     executor.wrap(|_| Ok(())).expect("it is whole");
     assert_eq!(log.take(), ["unload", "body"]);
 }
 
-/// An execution is its reloader's to the end.
+/// An execution belongs to its reloader until its end.
 #[test]
-fn what_a_reloader_owes_the_next_one_reloads() {
+fn the_next_reloader_makes_an_owed_reload() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("the first");
     let executor = reloader.executor().clone();
@@ -48,7 +48,7 @@ fn what_a_reloader_owes_the_next_one_reloads() {
     assert_eq!(another().expect_err("an execution"), ReloaderError::SecondReloader);
     drop(execution);
     log.take();
-    let next = another().expect("there is none");
+    let next = another().expect("there is no such owner");
     next.wrap(|_| log.noted("body")).expect("it runs");
     next.wrap(|_| log.noted("body")).expect("it runs");
     let order = ["executor run", "unload", "body", "executor complete", "executor run", "body"];
@@ -66,16 +66,15 @@ fn log_unload(
     move |_| unload()
 }
 
-/// Only what reloads runs on a world that is half reloaded: not what somebody calls who loads, nor a reloader
-/// that is disabled.
+/// Only the reload runs on a half reloaded world: no execution that a load calls, and no disabled reloader.
 #[test]
-fn nothing_but_the_reload_runs_on_a_half_reloaded_world() {
+fn only_the_reload_runs_on_a_half_reloaded_world() {
     let (interlock, broken) = (Interlock::new(), Arc::new(AtomicBool::new(true)));
     let executor = Executor::builder().interlock(interlock.clone()).build();
     let other = Executor::builder().interlock(interlock.clone()).build();
     let (fails, inside) = (broken.clone(), other.clone());
     let prepare = move || {
-        // What reloads calls what it needs, however deep.
+        // A reload may call what it needs, at any depth.
         let nested = inside.clone();
         inside.wrap(|_| Ok(nested.wrap(|_| Ok(()))?))?;
         if fails.load(SeqCst) { Err("on purpose".into()) } else { Ok(()) }
@@ -101,7 +100,7 @@ fn nothing_but_the_reload_runs_on_a_half_reloaded_world() {
     other.wrap(|_| Ok(())).expect("it is whole");
 }
 
-/// A task that unloads at the end waits for its turn, and blocks nobody; dropped, it leaves that to the next.
+/// A task that unloads at its end waits without blocking. If it is dropped, the next one unloads.
 #[test]
 fn a_task_unloads_at_the_end_or_leaves_it_to_the_next() {
     for dropped in [false, true] {
@@ -130,7 +129,7 @@ fn a_task_unloads_at_the_end_or_leaves_it_to_the_next() {
 }
 
 #[test]
-fn a_reload_that_was_asked_for_inside_another_executors_execution_is_refused() {
+fn a_requested_reload_inside_another_executors_execution_is_refused() {
     let (interlock, changed) = (Interlock::new(), Arc::new(AtomicBool::new(true)));
     let [outer, inner] = [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build());
     let reloader = Reloader::builder(inner).check(once(&changed)).build().expect("valid");

@@ -1,4 +1,4 @@
-//! Who waits to reload, and who does not: threads, futures, drops.
+//! Waiting for a reload: threads, futures and drops.
 
 use crate::common::log::Log;
 use crate::common::task::{Task, block_on};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
 #[test]
-fn a_reload_waits_for_who_runs_wherever_that_ends() {
+fn a_reload_waits_for_running_executions_on_any_thread() {
     let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
     let reloader = noting(&log).check(once(&changed)).build().expect("valid");
     let old = reloader.run().expect("it runs");
@@ -27,7 +27,7 @@ fn a_reload_waits_for_who_runs_wherever_that_ends() {
 }
 
 #[test]
-fn a_dropped_execution_waits_for_nobody_and_leaves_its_reload_to_the_next() {
+fn a_dropped_execution_does_not_wait_and_leaves_its_reload_to_the_next() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
     let other = reloader.executor().run().expect("it runs");
@@ -90,7 +90,7 @@ fn a_future_that_gives_up_waiting_leaves_its_reload_to_the_next() {
     assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
 }
 
-/// PROP-ILK-USE-UNDER-SHARE: a future that gave up waiting to reload was completed beside whoever loaded just then.
+/// PROP-ILK-USE-UNDER-SHARE. Regression: a future that gave up waiting to reload completed beside a load.
 #[test]
 fn a_future_that_gives_up_its_reload_is_completed_when_it_has_its_share_again() {
     let (log, interlock) = (Log::default(), Interlock::new());
@@ -100,17 +100,17 @@ fn a_future_that_gives_up_its_reload_is_completed_when_it_has_its_share_again() 
     let theirs = reloader.clone();
     let mut task = Task::new(async move { theirs.wrap_async(async |_| Ok(())).await });
     assert!(task.poll().is_none());
-    let loading = block_on(sharer.load_async()).expect("nobody else has a share");
+    let loading = block_on(sharer.load_async()).expect("no other owner has a share");
     drop(task);
     assert_eq!(log.take(), ["run a"]);
     drop(loading);
     drop(sharer);
     assert_eq!(log.take(), ["complete a"]);
-    reloader.wrap(|_| Ok(())).expect("nobody is in the way");
+    reloader.wrap(|_| Ok(())).expect("no owner is in the way");
 }
 
 #[test]
-fn a_bodys_error_is_told_although_its_future_is_dropped_while_it_waits_to_reload() {
+fn a_bodys_error_is_reported_although_its_future_is_dropped_while_it_waits_to_reload() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
     let old = reloader.executor().run().expect("it runs");

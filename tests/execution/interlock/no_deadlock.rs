@@ -1,5 +1,5 @@
-//! Who is told of no deadlock, because there is none: who waits no more, or is no child; who is refused before it
-//! waits; and who goes on because another has begun to wait, has given up, or has drained.
+//! Operations without a deadlock: a wait that has ended, an execution that is no child, a request that is refused
+//! before it waits, and an owner that another lets go on.
 
 use crate::interlock::actor::{Actor, child_that_loads, start, until, waits};
 use cabrank::Interlock;
@@ -12,9 +12,9 @@ use std::future::pending;
 use std::sync::mpsc::channel;
 use std::task::{Context, Waker};
 
-/// Whoever asks for something else does not wait any more, though the future that did was never dropped.
+/// An owner that requests again has ended its earlier wait, even if the waiting future was leaked.
 #[test]
-fn a_wait_for_children_that_was_leaked_is_over_when_the_share_is_given_up() {
+fn a_leaked_wait_for_children_ends_when_the_share_is_given_up() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let child = Actor::enter_as(&interlock, parent.tell(|r| r.child()).done());
@@ -31,7 +31,7 @@ fn a_wait_for_children_that_was_leaked_is_over_when_the_share_is_given_up() {
     let theirs = child.tell_until(WaitingToLoad, |r| r.load(|_| ()));
     stranger.leave();
     loads.done().expect("the child waits for no share that is kept");
-    theirs.done().expect("nobody waits for it");
+    theirs.done().expect("no owner waits for it");
 
     parent.tell(leak).done();
     parent
@@ -44,10 +44,10 @@ fn a_wait_for_children_that_was_leaked_is_over_when_the_share_is_given_up() {
     parent.leave();
 }
 
-/// The block around it waits for nobody whom the interlock knows. A block that was leaked inside it went on
-/// counting as one that waits for its children, by the number of blocks alone.
+/// The block around it waits for no owner of the interlock. Regression: a leaked inner block still counted as
+/// waiting for its children, because only the number of blocks was compared.
 #[test]
-fn a_permit_block_that_waits_for_children_and_was_leaked_is_over_with_its_share() {
+fn a_leaked_permit_block_that_waits_for_children_ends_with_its_share() {
     let interlock = Interlock::new();
     let grandparent = Actor::enter(&interlock);
     let parent = Actor::enter_as(&interlock, grandparent.tell(|r| r.child()).done());
@@ -76,19 +76,19 @@ fn a_permit_block_that_waits_for_children_and_was_leaked_is_over_with_its_share(
     parent.leave();
     drop(over);
     grandparent.leave();
-    loads.done().expect("nobody waits for it");
+    loads.done().expect("no owner waits for it");
 }
 
-/// A load that was granted, given up or refused is no wait any more.
+/// A load that was granted, given up or refused no longer waits.
 #[test]
-fn a_child_that_has_waited_is_no_circle() {
+fn a_child_that_has_waited_closes_no_cycle() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let (load, loads) = child_that_loads(&parent);
     load.send(()).unwrap();
     until(&interlock, WaitingToLoad, 1);
     parent.tell(|r| r.permit_loads(|| loads.done())).done().unwrap().expect("it is permitted");
-    parent.tell(|r| r.waiting(|| ())).done().expect("nobody waits");
+    parent.tell(|r| r.waiting(|| ())).done().expect("no owner waits");
 
     let child = parent.tell(|r| r.child()).done();
     let refused = start(move || {
@@ -98,12 +98,12 @@ fn a_child_that_has_waited_is_no_circle() {
     });
     let (child, refused) = refused.done();
     assert!(matches!(refused, Err(AcquireError::WouldBlock)));
-    parent.tell(|r| r.waiting(|| ())).done().expect("nobody waits");
+    parent.tell(|r| r.waiting(|| ())).done().expect("no owner waits");
     drop(child);
     parent.leave();
 }
 
-/// A guard that was refused, or has ended, is no child.
+/// A guard that was refused or has ended is no child.
 #[test]
 fn a_guard_that_is_gone_is_no_child() {
     let interlock = Interlock::new();
@@ -112,13 +112,13 @@ fn a_guard_that_is_gone_is_no_child() {
         r.load(|_| {
             interlock.run(|r| assert!(interlock.try_enter().is_err() && r.waiting(|| ()).is_ok()))
         })
-        .expect("nobody else runs");
+        .expect("no other owner runs");
     });
 }
 
-/// The child may have a permit block to end, which waits for the holder and cannot be refused.
+/// The child may have to end a permit block, which waits for the holder and cannot be refused.
 #[test]
-fn whoever_holds_may_not_wait_for_its_children() {
+fn a_holder_may_not_wait_for_its_children() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let child = parent.tell(|r| r.child()).done();
@@ -153,8 +153,8 @@ fn whoever_holds_may_not_wait_for_its_children() {
     assert_eq!(waits.done().expect("alone").expect("it will be no child"), 9);
 }
 
-/// Draining is no less a part of an execution than running: if the child queued up, its parent would
-/// resume, and might permit loads and wait for it.
+/// A draining owner is still in an execution. If the child queued, its parent would resume, and might permit loads
+/// and wait for it.
 #[test]
 fn a_child_may_not_unload_while_its_parent_drains() {
     let interlock = Interlock::new();
@@ -182,10 +182,9 @@ fn a_child_may_not_unload_while_its_parent_drains() {
     unloads.done().expect("no deadlock").unwrap();
 }
 
-/// Nobody would wake who waits to load but the one that begins to wait to unload, whose share was all
-/// that was in the way.
+/// Only the owner that begins to wait to unload can wake the waiting load, because only its share was in the way.
 #[test]
-fn whoever_begins_to_wait_lets_others_go_on() {
+fn an_owner_that_begins_to_wait_lets_others_go_on() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let loads = a.tell_until(WaitingToLoad, |r| r.load(|_| ()));
@@ -196,9 +195,9 @@ fn whoever_begins_to_wait_lets_others_go_on() {
     b.leave();
 }
 
-/// The same of who gives up: its entry kept a newcomer out.
+/// An owner that gives up withdraws its entry, which kept a newcomer out.
 #[test]
-fn whoever_gives_up_lets_others_go_on() {
+fn an_owner_that_gives_up_lets_others_go_on() {
     let clock = cabrank::ManualClock::new();
     let interlock = Interlock::with_clock(clock.clock());
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
@@ -213,9 +212,9 @@ fn whoever_gives_up_lets_others_go_on() {
     b.leave();
 }
 
-/// And of who has drained.
+/// An owner that has drained withdraws its entry.
 #[test]
-fn whoever_has_drained_lets_others_go_on() {
+fn an_owner_that_has_drained_lets_others_go_on() {
     let interlock = Interlock::new();
     let (a, b) = (Actor::enter(&interlock), Actor::enter(&interlock));
     let (release, hold) = channel::<()>();

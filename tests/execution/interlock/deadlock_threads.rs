@@ -1,5 +1,5 @@
-//! Who would wait for what its own thread is in: it is told, or panics where nothing could be told. What waits for
-//! nothing is let in.
+//! A wait for the caller's own thread is refused, or panics where no error can be returned. An entry that need not
+//! wait succeeds.
 
 use crate::interlock::actor::{deadlock, start, until};
 use cabrank::Interlock;
@@ -9,9 +9,9 @@ use std::mem::replace;
 use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 
-/// What this thread is in goes on only when the wait has ended: it waited for itself, in silence.
+/// Regression: the thread's own section goes on only after the wait, so the thread waited for itself for ever.
 #[test]
-fn a_wait_for_what_the_same_thread_is_in_is_told() {
+fn a_wait_for_the_threads_own_execution_is_refused() {
     crate::common::soon(|| {
         let interlock = Interlock::new();
         let told = interlock.run(|r| (r.id(), deadlock(interlock.enter().load(|_| ()))));
@@ -33,14 +33,14 @@ fn a_wait_for_what_the_same_thread_is_in_is_told() {
             deadlock(unloaded);
         });
         interlock.run(|_| assert!(stranger.try_load(|_| ()).is_err()));
-        stranger.unload(|_| ()).expect("nobody else is left");
+        stranger.unload(|_| ()).expect("no other owner is left");
     });
 }
 
-/// A permit block is polled inside another execution, which has begun to load: a share on top of it would wait for
+/// A permit block is polled inside another execution, which has begun to load. A share on top of it would wait for
 /// the thread's own section.
 #[test]
-fn a_share_on_a_permit_block_inside_the_holder_of_the_same_thread_is_told() {
+fn a_share_on_a_permit_block_inside_the_holder_of_the_same_thread_is_refused() {
     crate::common::soon(|| {
         let (interlock, mut cx) = (Interlock::new(), Context::from_waker(Waker::noop()));
         let (mut other, (tell, told)) = (interlock.enter(), channel());
@@ -57,7 +57,7 @@ fn a_share_on_a_permit_block_inside_the_holder_of_the_same_thread_is_told() {
             let Poll::Ready(Ok(guard)) = loads.as_mut().poll(&mut cx) else {
                 panic!("it is permitted")
             };
-            assert!(permit.as_mut().poll(&mut cx).is_pending(), "somebody loads");
+            assert!(permit.as_mut().poll(&mut cx).is_pending(), "another owner loads");
             drop(guard);
             drop(loads);
             holder.id()
@@ -69,7 +69,7 @@ fn a_share_on_a_permit_block_inside_the_holder_of_the_same_thread_is_told() {
     });
 }
 
-/// A child that enters where its thread loads waits for itself: it panics, as a guard does.
+/// A child that enters where its thread loads would wait for itself. It panics, as a guard does.
 #[test]
 #[should_panic(expected = "this thread loads or unloads")]
 fn a_child_does_not_enter_where_its_thread_loads() {
@@ -80,7 +80,7 @@ fn a_child_does_not_enter_where_its_thread_loads() {
     });
 }
 
-/// An unload that waits for this thread would keep out the child of somebody who has left.
+/// An unload that waits for this thread would keep out the child of an execution that has ended.
 #[test]
 fn a_child_enters_at_once_where_its_thread_is_in_an_execution() {
     let interlock = Interlock::new();

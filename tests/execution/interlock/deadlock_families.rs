@@ -1,5 +1,4 @@
-//! Parents and children that would wait for each other, in threads or tasks: whoever closes the circle is told
-//! at once, whatever others do meanwhile; and nobody else.
+//! Deadlocks between parents and children, in threads or tasks: the owner that closes the cycle is refused at once.
 
 use crate::interlock::actor::{Actor, Doing, child_that_loads, deadlock, start, until, waits};
 use cabrank::Interlock;
@@ -13,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::task::{Context, Waker};
 
 #[test]
-fn a_child_that_closes_the_circle_is_told() {
+fn a_child_that_closes_the_cycle_is_refused() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let (load, loads) = child_that_loads(&parent);
@@ -26,13 +25,13 @@ fn a_child_that_closes_the_circle_is_told() {
     assert_eq!(told.dump().owner(parent.id).unwrap().state, WaitingForChildren);
     assert!(waits.is_stuck());
     end.send(()).unwrap();
-    waits.done().expect("it was not told").unwrap();
+    waits.done().expect("the wait is not refused").unwrap();
     assert_eq!(parent.state(), Some(Running));
 }
 
-/// The child has asked first.
+/// The child has requested first.
 #[test]
-fn a_parent_that_closes_the_circle_by_its_wait_is_told() {
+fn a_parent_whose_wait_closes_the_cycle_is_refused() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let (load, loads) = child_that_loads(&parent);
@@ -45,10 +44,9 @@ fn a_parent_that_closes_the_circle_by_its_wait_is_told() {
     loads.done().expect("the wait was not begun");
 }
 
-/// A grandparent that keeps its share, its child that permits loads, and this one's child that loads: each
-/// waits for the next.
+/// A grandparent keeps its share, its child permits loads, and the grandchild loads. Each waits for the next.
 #[test]
-fn a_circle_through_a_permit_block_is_told_to_whoever_closes_it() {
+fn the_owner_that_closes_a_cycle_through_a_permit_block_is_refused() {
     let interlock = Interlock::new();
     let family = || {
         let grandparent = Actor::enter(&interlock);
@@ -94,19 +92,19 @@ fn a_circle_through_a_permit_block_is_told_to_whoever_closes_it() {
     grandparent.leave();
 }
 
-/// It asks to load, and its section ends in a panic: so nobody else has a turn before it runs again.
+/// Requests a load whose section panics, so no other owner has a turn before it runs again.
 fn fails_to_load(actor: &Actor) -> Doing<bool> {
     actor.tell_until(WaitingToLoad, |r| {
-        let load = || r.load(|_| resume_unwind(Box::new("nothing to load")));
+        let load = || r.load(|_| resume_unwind(Box::new("no value to load")));
         catch_unwind(AssertUnwindSafe(load)).is_err()
     })
 }
 
-/// A child lets a stranger load first, which waits for the parent's share: the parent, whose own section
-/// has ended without a turn for anybody, would wait for the child. `INV-ILK-DEADLOCK-TOLD` left out who drains, and
-/// nobody was told.
+/// A child drains for another owner's load, which waits for the parent's share. The parent, whose own section ended
+/// without draining, then waits for the child. Regression: `INV-ILK-DEADLOCK-TOLD` ignored draining owners, and no
+/// owner was refused.
 #[test]
-fn a_parent_that_would_wait_for_a_child_that_drains_is_told() {
+fn a_parent_that_would_wait_for_a_draining_child_is_refused() {
     let interlock = Interlock::new();
     let parent = Actor::enter(&interlock);
     let child = Actor::enter_as(&interlock, parent.tell(|r| r.child()).done());
@@ -121,13 +119,13 @@ fn a_parent_that_would_wait_for_a_child_that_drains_is_told() {
     assert_eq!(told.cycle(), [parent.id, child.id, stranger.id]);
     assert!(others.is_stuck() && loaded.is_stuck());
     parent.leave();
-    others.done().expect("it waits no more");
+    others.done().expect("its wait has ended");
     loaded.done().expect("it has loaded");
 }
 
-/// The same through a permit block, told to whoever of the two waits last.
+/// The same through a permit block. The later of the two waits is refused.
 #[test]
-fn a_circle_through_a_permit_block_and_a_child_that_drains_is_told() {
+fn a_cycle_through_a_permit_block_and_a_draining_child_is_refused() {
     let interlock = Interlock::new();
     for grandparent_is_last in [true, false] {
         let grandparent = Actor::enter(&interlock);
@@ -164,14 +162,14 @@ fn a_circle_through_a_permit_block_and_a_child_that_drains_is_told() {
         }
         parent.leave();
         grandparent.leave();
-        others.done().expect("nobody has a share");
+        others.done().expect("no owner has a share");
         loaded.done().expect("it has loaded");
     }
 }
 
-/// Those have nothing to do with it: one runs, one permits, one has a token that it does not use.
+/// The bystanders are unrelated: one runs, one permits, one has an unused token.
 #[test]
-fn a_deadlock_beside_bystanders_is_told_at_once() {
+fn a_deadlock_beside_bystanders_is_refused_at_once() {
     let interlock = Interlock::new();
     let bystanders = [(); 3].map(|()| Actor::enter(&interlock));
     let (end, permit) = channel::<()>();
@@ -185,7 +183,7 @@ fn a_deadlock_beside_bystanders_is_told_at_once() {
     load.send(()).unwrap();
     deadlock(loads.done());
     over.send(()).unwrap();
-    waits.done().expect("it was not told").unwrap();
+    waits.done().expect("the wait is not refused").unwrap();
 
     let (load, loads) = child_that_loads(&parent);
     load.send(()).unwrap();
@@ -200,8 +198,8 @@ fn a_deadlock_beside_bystanders_is_told_at_once() {
     loads.done().expect("all have left");
 }
 
-/// The dump knew that a parent waits for an execution begun inside it by a guard, and nobody was told: only
-/// those begun with a token counted. Now all do, and whoever closes the circle is refused.
+/// Regression: only children begun with a token counted, so a cycle through an execution that a guard began inside
+/// another was not refused.
 #[test]
 fn an_execution_that_a_guard_began_inside_another_is_its_child() {
     let interlock = Interlock::new();
@@ -214,21 +212,21 @@ fn an_execution_that_a_guard_began_inside_another_is_its_child() {
     let told = start(move || deadlock(guard.load(|_| ()))).done();
     assert_eq!(told.cycle()[1], parent.id);
     end.send(()).unwrap();
-    waits.done().expect("it was not told").unwrap();
+    waits.done().expect("the wait is not refused").unwrap();
 
     let other = interlock.clone();
     let mut guard = parent.tell(move |_| other.enter()).done();
     let loads = start(move || guard.load(|_| ()));
     until(&interlock, WaitingToLoad, 1);
     deadlock(parent.tell(|r| r.waiting(|| unreachable!("for ever"))).done());
-    assert_eq!(interlock.dump().cycle(), None, "nobody waits for ever of whom nobody was told");
+    assert_eq!(interlock.dump().cycle(), None, "every deadlock was refused");
     parent.leave();
-    loads.done().expect("nobody else has a share");
+    loads.done().expect("no other owner has a share");
 }
 
-/// As a thread does, so does a task that waits for its children say so.
+/// A task declares a wait for its children as a thread does.
 #[test]
-fn a_task_that_waits_for_its_children_is_told_of_a_circle() {
+fn a_task_that_waits_for_its_children_is_refused_in_a_cycle() {
     use crate::common::task::Task;
     let interlock = Interlock::new();
     let parent = interlock.enter();
@@ -246,10 +244,10 @@ fn a_task_that_waits_for_its_children_is_told_of_a_circle() {
     assert!(interlock.dump().owners.is_empty());
 }
 
-/// Each waits, in a permit block, for its child. That the last one waits to load is counted all the way up, and
-/// was so by recursion: the stack of whoever asked overflowed under the lock, which aborts the process.
+/// Each waits for its child in a permit block. Regression: the recursion up to the first of them overflowed the
+/// stack under the lock, which aborts the process.
 #[test]
-fn a_circle_through_a_long_line_of_permit_blocks_is_told_on_a_small_stack() {
+fn a_cycle_through_many_permit_blocks_is_refused_on_a_small_stack() {
     const LINE: usize = 400;
     let interlock = Interlock::new();
     let mut cx = Context::from_waker(Waker::noop());
