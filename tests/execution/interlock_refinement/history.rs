@@ -41,7 +41,7 @@ pub(crate) enum Operation {
         nth: usize,
     },
     /// Forfeits a player, whatever it does; or one that waits. The player goes on and finds out. A player that
-    /// waits to enter has nothing to forfeit.
+    /// waits to enter cannot be forfeited.
     Forfeit {
         nth: usize,
         waits: bool,
