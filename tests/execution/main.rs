@@ -6,4 +6,5 @@ mod common;
 mod executor;
 mod interlock;
 mod interlock_refinement;
+mod polling;
 mod reloader;

@@ -3,13 +3,11 @@
 
 use crate::common::log::{Log, OnPurpose, failed, reporting};
 use crate::common::task::{Task, block_on};
+use crate::polling::poll;
 use cabrank::execution::{Execution, Executor, Interlock, Stage};
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::pin::pin;
+use std::task::Poll;
 
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 /// Requests a load after `other`, and gives it up: the share comes back when `other` releases.
 fn forsake<T>(execution: &mut Execution<'static>, other: impl Future<Output = T>) -> T {
     let running = execution.running().expect("there is an interlock");

@@ -3,21 +3,11 @@
 use crate::common::log::{Log, OnPurpose, failed, reporting};
 use crate::common::task::{Task, block_on};
 use crate::common::{Door, before_long, soon};
+use crate::polling::yield_once;
 use cabrank::execution::interlock::OwnerState;
 use cabrank::execution::{BoxError, Execution, Executor, Interlock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-
-fn yield_once() -> impl Future<Output = ()> {
-    let mut polled = false;
-    std::future::poll_fn(move |cx| {
-        cx.waker().wake_by_ref();
-        match std::mem::replace(&mut polled, true) {
-            true => std::task::Poll::Ready(()),
-            false => std::task::Poll::Pending,
-        }
-    })
-}
 
 #[test]
 fn a_future_is_wrapped_and_its_executor_active_whenever_it_is_polled() {

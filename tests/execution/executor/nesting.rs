@@ -3,23 +3,18 @@
 use crate::common::before_long;
 use crate::common::log::{Log, failed};
 use crate::common::task::{Task, block_on};
+use crate::interlock::actor::count;
+use crate::polling::{poll, yield_once};
 use cabrank::execution::interlock::OwnerState::{self, Loading};
 use cabrank::execution::interlock::{AcquireError, Loaded};
 use cabrank::execution::{BoxError, Execution, ExecutionError, Executor, Interlock, Stage};
-use std::future::{pending, poll_fn};
+use std::future::pending;
 use std::pin::pin;
 use std::sync::mpsc::channel;
-use std::task::{Context, Poll, Waker};
 use std::thread;
 
 fn executors(interlock: &Interlock) -> [Executor; 2] {
     [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build())
-}
-fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-fn count(interlock: &Interlock, state: OwnerState) -> usize {
-    interlock.dump().owners.iter().filter(|owner| owner.state == state).count()
 }
 #[track_caller]
 fn refused<T>(result: Result<T, ExecutionError>) {
@@ -27,14 +22,6 @@ fn refused<T>(result: Result<T, ExecutionError>) {
     assert_eq!(error.stage(), Stage::Enter);
     assert!(matches!(error.cause().downcast_ref(), Some(AcquireError::Nested)), "{error}");
 }
-fn yield_once() -> impl Future<Output = ()> {
-    let mut polled = false;
-    poll_fn(move |_| match std::mem::replace(&mut polled, true) {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
-    })
-}
-
 /// The inner execution sees loaded values, and leaves loading to the outer one.
 #[test]
 fn an_inner_execution_has_a_share_that_it_does_not_load_by() {

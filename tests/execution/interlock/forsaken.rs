@@ -4,22 +4,17 @@
 use crate::common::task::Task;
 use crate::common::{SECOND, before_long, soon};
 use crate::interlock::actor::{Doing, start, until};
+use crate::polling::poll;
 use cabrank::execution::interlock::OwnerState::{Loading, Resuming, WaitingToLoad};
 use cabrank::execution::interlock::{AcquireError, Running};
 use cabrank::{Interlock, ManualClock};
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-
-/// Polls a future once.
-fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 
 /// Loads until the test sends.
 struct Holder(Doing<()>, Sender<()>);

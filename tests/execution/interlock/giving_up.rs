@@ -3,22 +3,17 @@
 use crate::common::task::Task;
 use crate::common::{SECOND, before_long, soon};
 use crate::interlock::actor::{count, start, until};
+use crate::polling::poll;
 use cabrank::execution::Executor;
 use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{Entering, Loading, Permitting, WaitingToLoad};
 use cabrank::{Interlock, ManualClock};
-use std::future::{Future, pending};
-use std::pin::Pin;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
-
-/// Polls a future once.
-fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-}
 
 /// The owner is back in the permit block, not outside the interlock.
 #[test]

@@ -1,6 +1,6 @@
 //! Tests of the load interlock.
 
-mod actor;
+pub(crate) mod actor;
 mod conformance;
 mod deadlock_families;
 mod deadlock_threads;

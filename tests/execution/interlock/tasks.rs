@@ -2,23 +2,17 @@
 
 use crate::common::task::{Task, block_on};
 use crate::interlock::actor::{Actor, start, until};
+use crate::polling::poll;
 use cabrank::Interlock;
 use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{
     Draining, Entering, Loading, Permitting, Resuming, Running, Unloading, WaitingForChildren,
     WaitingToLoad, WaitingToUnload,
 };
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Wake, Waker};
-
-/// Polls a future once.
-fn poll<F: Future + ?Sized>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-}
 
 /// Holds until the test sends.
 fn holder(

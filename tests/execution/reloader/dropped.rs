@@ -2,17 +2,15 @@
 //! blocked thread would hang the test.
 
 use crate::common::log::{Log, failed, reporting};
+use crate::polling::poll;
 use crate::reloader::noting::{noting, preparing};
 use cabrank::execution::interlock::Purpose;
 use cabrank::execution::{Execution, Executor, HalfReloaded, Interlock, Reloader, ReloaderBuilder};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::thread;
 
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 /// An execution that nests in none of this thread's executions.
 fn beside(executor: &Executor) -> Execution<'static> {
     let executor = executor.clone();
