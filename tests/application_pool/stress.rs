@@ -2,11 +2,12 @@
 //! processes die; restart files change; the clock jumps; user code re-enters the pool.
 //!
 //! The pool asserts every invariant in every critical section. At the end the test asserts that
-//! every released call ends, all counts are zero, each group can be served, and every process was
-//! shut down exactly once.
+//! every released call ends and that all counts are zero. Each group can be served, and every
+//! process was shut down exactly once.
 //!
-//! `CABRANK_STRESS=<seed>` sets the first seed, `CABRANK_STRESS_SEEDS=<n>` how many follow. The seed decides
-//! what each thread does, not how the threads interleave: a failure may take some runs to return.
+//! The environment's `CABRANK_STRESS=<seed>` sets the first seed, `CABRANK_STRESS_SEEDS=<n>` how
+//! many follow. The seed decides what each thread does, not how the threads interleave: a failure
+//! may take some runs to return.
 
 use crate::common::random::{Random, for_each_seed};
 use crate::common::task::Task;

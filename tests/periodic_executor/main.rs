@@ -1,5 +1,5 @@
-//! The periodic executor, as a thread and as a task, on a manual clock: PyMongo's suite, and
-//! reopening, wakes during a call, the minimum interval and shutdowns.
+//! The periodic executor, as a thread and as a task, on a manual clock. PyMongo's suite comes first;
+//! the rest covers reopening, wakes during a call, the minimum interval and shutdowns.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,6 +1,6 @@
-//! Calls that allow no allocation: close, wake and skip_sleep of a periodic executor, the drops of
-//! its handles and close-on-drop guards, and loans of the resource pool. (The models show that they
-//! take no lock.)
+//! Calls that must not allocate: close, wake and skip_sleep of a periodic executor, and the drops of
+//! its handles and close-on-drop guards. So must loans of the resource pool. (The models show that
+//! these calls take no lock.)
 
 use allocation_counter::{AllocationInfo, measure};
 use cabrank::periodic_executor::{BoxFuture, Phase, Runtime};

@@ -1,5 +1,5 @@
-//! Waiting for a resource within an execution: the wait is a permit section, because the resource's
-//! borrower may have to load before it returns the resource.
+//! Waiting for a resource within an execution is a permit section: the resource's borrower may have
+//! to load before it returns the resource.
 
 use crate::common::{Background, pool};
 use crate::shared::before_long;

@@ -2,17 +2,17 @@
 //! waits, fails and panics at random at each of its calls. In the end every call succeeds, and
 //! everything has to come to its end.
 //!
-//! The refinement test compares single steps with the specification. Here are the options that it
-//! leaves out: loans that look abandoned, jitter, minima of several keys, bounded runs of the
-//! evictor, and several calls under way at once. Sometimes a destruction causes a borrow of the same
-//! key.
+//! The refinement test compares single steps with the specification. This test adds the options that
+//! it leaves out: loans that look abandoned, jitter, minima of several keys, and bounded runs.
+//! Several calls are under way at once. Sometimes a destruction causes a borrow of the same key.
 //!
-//! The pool asserts every invariant in every section. The test asserts: a resource serves its own
-//! key only; every wait ends; all counts are zero in the end; a closed pool is empty; existing
-//! resources stay within `max_total` and `max_total_per_key`, unless these change or a loan is taken
-//! back.
+//! The pool asserts every invariant in every section. The test asserts that a resource serves its
+//! own key only, that every wait ends, and that a closed pool is empty, with all counts zero.
+//! Existing resources stay within `max_total` and `max_total_per_key`, unless these change or a loan
+//! is taken back.
 //!
-//! `CABRANK_CASES=60000` runs so many histories instead of 400; `CABRANK_SEED=<n>` sets the first seed.
+//! The environment's `CABRANK_CASES=60000` runs so many histories instead of 400; `CABRANK_SEED=<n>`
+//! sets the first seed.
 
 use crate::common::locked;
 use crate::shared::SECOND;

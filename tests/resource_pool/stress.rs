@@ -2,11 +2,12 @@
 //! jumps.
 //!
 //! The pool asserts every invariant in every critical section. The test asserts that every call
-//! ends, that the limits hold (the factory counts resources and loans), and that all counts are zero
-//! in the end.
+//! ends, that all counts are zero in the end, and that the limits hold: the factory counts resources
+//! and loans.
 //!
-//! `CABRANK_STRESS=<seed>` sets the first seed, `CABRANK_STRESS_SEEDS=<n>` how many follow. The seed decides what each
-//! thread does, not how the threads interleave: a failure may take some runs to return.
+//! The environment's `CABRANK_STRESS=<seed>` sets the first seed, `CABRANK_STRESS_SEEDS=<n>` how
+//! many follow. The seed decides what each thread does, not how the threads interleave: a failure
+//! may take some runs to return.
 
 use crate::common::{Keyed, Outcome, Script};
 use crate::shared::random::{Random, for_each_seed};

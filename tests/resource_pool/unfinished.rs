@@ -360,7 +360,7 @@ fn fills_up(rig: &Rig) -> Task<Option<Duration>> {
     task
 }
 
-/// A creation left by a borrower, an `add` or the maintenance has the only place: the next pass
+/// A creation left by a borrower, an `add` or the maintenance has the only place. The next pass
 /// finishes it, instead of giving up the minimum until the next borrow (PROP-RP-REFILLED).
 #[test]
 fn an_unfinished_creation_refills_the_minimum() {

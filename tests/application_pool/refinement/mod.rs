@@ -5,11 +5,12 @@
 //! longer waits are futures. A group's options change while other gets wait, connect and spawn under
 //! the old ones (PROP-OPTIONS).
 //!
-//! The test compares everything that is visible from outside: the snapshot, the processes that were
-//! shut down and why, the spawns in flight, the reloads, every event, and how each get ended.
-//! proptest shrinks a failing history.
+//! The test compares everything that is visible from outside: the snapshot, the spawns in flight,
+//! the reloads and every event. It also compares how each get ended, and which processes were shut
+//! down and why. proptest shrinks a failing history.
 //!
-//! `CABRANK_CASES=10000 cargo test --test application_pool refinement` runs more histories than the usual 1,000.
+//! With `CABRANK_CASES=10000`, `cargo test --test application_pool refinement` runs more histories
+//! than the usual 1,000.
 
 mod history;
 mod observed;

@@ -1,19 +1,20 @@
-//! The real resource pool and its executable specification, side by side: random histories of the
-//! public API, with and without keys, for threads and for tasks, and the same observable state after
-//! each step.
+//! The real resource pool and its executable specification, side by side. Random histories of the
+//! public API run on both, with and without keys, for threads and for tasks. The observable state
+//! must agree after each step.
 //!
 //! One thread plays all borrowers: waiting ones are futures, polled by hand. The calls of an
-//! asynchronous factory end when the history says so: borrowers and additions are cancelled during a
+//! asynchronous factory end when the history says so. Borrowers and additions are cancelled during a
 //! creation, a test or an activation, and others take over. The calls of a synchronous factory end
 //! at once. A blocking call has a deadline that has come. The history moves the clock and calls
 //! `maintain`.
 //!
 //! The test compares the snapshot (for each key: active, idle in order, existing, waiting), the end
-//! of each call, and the destroyed resources. proptest shrinks a failing history. `histories.rs`
-//! covers the options left out here: loans that look abandoned, jitter, bounded runs, eviction runs
-//! without tests, and minima of several keys, whose order the specification leaves open.
+//! of each call, and the destroyed resources. proptest shrinks a failing history. Some options are
+//! left to `histories.rs`: loans that look abandoned, jitter, bounded runs, and eviction runs
+//! without tests. So are minima of several keys, whose order the specification leaves open.
 //!
-//! `CABRANK_CASES=10000 cargo test --test resource_pool refinement` runs more histories than the usual 1,000.
+//! With `CABRANK_CASES=10000`, `cargo test --test resource_pool refinement` runs more histories than
+//! the usual 1,000.
 
 mod history;
 mod mirror;
