@@ -1,15 +1,12 @@
 //! Two gets for an application with an `always_restart.txt` (erratum E24).
 //!
-//! Guards that the files are looked at once a get, and that a get does not restart what is being
-//! restarted: a group that waits for its first process with the new code (`reload_pending` in
-//! `State::needs_restart`). As the text has it, every get that wakes looks again and kills
-//! the process that it was woken for. Asserted: both are served, and there is at most one restart for
-//! each.
+//! Guards that a get looks at the files once, and `reload_pending` in `State::needs_restart`. A group that still
+//! waits for its first process with the new code is not restarted again. In the pseudocode each woken get looks again
+//! and kills the process that it was woken for. Asserted: both gets are served, with at most one restart each.
 //!
-//! A spawn runs to its end on the thread of the get that ordered it (`inline`), before that get goes on:
-//! no get sleeps for its own. The line looks at what is being restarted when a get comes, under the lock:
-//! the other get may come before the spawn ends, or after. To sleep for one's own, and foreign calls that re-enter the
-//! pool, are each more than loom goes through in a minute.
+//! Each get's spawn ends on the get's own thread (`inline`), so no get sleeps for its own spawn. The guarded line
+//! runs under the lock when a get arrives; the other get still arrives before the spawn ends or after it. A get that
+//! sleeps for its own spawn takes loom more than a minute, and so does user code that re-enters the pool.
 
 use crate::application_pool::RestartMode;
 use crate::models::rig::*;
@@ -18,7 +15,7 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A pool of at most that many processes, whose applications have such a file.
+/// Returns a pool of at most `max` processes, whose applications have an `always_restart.txt`.
 fn always_restarting(max: usize) -> Rig {
     let door = Door::default();
     let looks = door.clone();
@@ -50,14 +47,16 @@ fn always_restart_x_waiter() {
     });
 }
 
-/// A get comes while a rolling restart replaces two processes, one after the other (erratum E34).
+/// A get arrives while a rolling restart replaces two processes, one after the other (erratum E34).
 ///
-/// Guards the look at `outdated` in `State::needs_restart`: `reload_pending` is over with the first
-/// replacement, the restart with the last. Without it, the get that comes between the two restarts what
-/// is new already, and under a stream of gets the last process is never replaced. The second replacement takes
-/// until the pool is dropped, so the get comes before the first or after it. Asserted: it
-/// is served by what is there, and the first get's restart is the only one. The replacements have a thread of their
-/// own here; under loom foreign calls do not re-enter the pool: with that, it is not through in a minute.
+/// Guards the look at `outdated` in `State::needs_restart`. `reload_pending` ends with the first replacement, the
+/// restart with the last. Without the line, a get that arrives between the two restarts the new process. Under a
+/// stream of gets the last old process is then never replaced.
+///
+/// The second replacement hangs until the pool is dropped, so the second get arrives before the first replacement or
+/// after it. Asserted: it is served by an existing process, and the first get's restart is the only one. The
+/// replacements have a thread of their own. User code re-enters the pool only under shuttle: loom would need more
+/// than a minute.
 #[test]
 fn always_restart_x_replacement() {
     let ways = ["before the first replacement", "after it"];
@@ -72,10 +71,10 @@ fn always_restart_x_replacement() {
         let second = rig.pool.get(&rolling).expect("the old code serves meanwhile");
         outcomes.note(match (first.pid(), second.pid()) {
             (1, 2) => "before the first replacement",
-            // It took the place of the one that serves the first get.
+            // The new process took the place of the one that serves the first get.
             (1, 3) => "after it",
             other => panic!("{other:?}"),
         });
-        assert_eq!(rig.generation(&rolling), 1, "restarted what is being restarted");
+        assert_eq!(rig.generation(&rolling), 1, "a group that is restarting was restarted");
     });
 }

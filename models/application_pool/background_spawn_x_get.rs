@@ -1,8 +1,8 @@
 //! A background spawn ends while its get waits and the busy process is freed.
 //!
-//! Guards `State::spawn_has_ended` (attach, then `settle`): without it the get sleeps although its
-//! process is there. Asserted: the get is served by the old process or by the new one, and the
-//! reservation is used or returned (erratum E3: INV-CAPACITY, INV-RESERVED in each section).
+//! Guards `State::spawn_has_ended`: it attaches the process, then settles the group. Without that, the get sleeps
+//! although its process exists. Asserted: the old process or the new one serves the get. Each section uses or returns
+//! the reservation (erratum E3: INV-CAPACITY, INV-RESERVED).
 
 use crate::models::rig::*;
 

@@ -1,7 +1,6 @@
-//! A spawner's code calls the pool back while the pool is closed: where its process is asked what it takes,
-//! where its spawn is told to give up, and where its error is shown.
+//! User code calls the pool back while the pool is closed: a process's answers, a spawn's cancel hook, a spawn error.
 //!
-//! The spawner of the other models calls back in none of these; so these have one of their own.
+//! The in-memory spawner calls back in other places only, so these models have a spawner of their own.
 
 use crate::ManualClock;
 use crate::application_pool::{
@@ -13,14 +12,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Its own process, too: each spawn gives a clone.
+/// A spawner that is its own process: each spawn returns a clone.
 #[derive(Clone, Default)]
 struct Caller {
-    /// For what a process is asked.
+    /// Entered when the pool asks the process for its properties.
     questions: Door,
-    /// For what is left with a spawn, to be called when that is given up.
+    /// The hook that the next spawn registers for its cancellation.
     hook: Arc<Mutex<Option<Hook>>>,
-    /// What the next spawn fails with.
+    /// The error of the next spawn.
     refusal: Arc<Mutex<Option<Refusal>>>,
     shut_down: Arc<AtomicUsize>,
 }
@@ -29,13 +28,13 @@ impl Spawner for Caller {
     type Process = Caller;
 
     fn spawn(&self, request: &SpawnRequest) -> Result<Caller, SpawnError> {
-        // A hook that kept the token itself would keep itself.
+        // Weak, because a hook that kept the token would keep itself alive.
         let token = Arc::new(request.cancel().clone());
-        if let Some(hook) = self.hook.lock().expect("no panic while it is held").take() {
+        if let Some(hook) = self.hook.lock().expect("the lock is not poisoned").take() {
             let token = Arc::downgrade(&token);
             request.cancel().on_cancel(move || hook.call(&token));
         }
-        match self.refusal.lock().expect("no panic while it is held").take() {
+        match self.refusal.lock().expect("the lock is not poisoned").take() {
             Some(refusal) => Err(SpawnError::new(refusal)),
             None => Ok(self.clone()),
         }
@@ -67,9 +66,11 @@ fn pool_of(caller: &Caller) -> crate::ApplicationPool<Caller> {
     builder.cleaner(false).max(1).build().expect("a valid pool")
 }
 
-/// Guards that `Inner::spawn` asks the process (`concurrency`, `pid`) without the lock, and before it is attached:
-/// under the lock, what re-enters would not come back. Asserted: a get out of either answer finds no process, or the pool
-/// closed; once closed, it stays so; and the process is shut down once.
+/// Guards that `Inner::spawn` asks the process (`concurrency`, `pid`) without the lock and before it is attached.
+/// Under the lock, a callback that re-enters the pool deadlocks.
+///
+/// Asserted: a get made by either callback finds no process, or a closed pool. A closed pool stays closed, and the
+/// process is shut down once.
 #[test]
 fn asked_process_x_close() {
     let expected = ["open, open", "open, closed", "closed, closed"];
@@ -85,17 +86,17 @@ fn asked_process_x_close() {
                 Err(GetError::Closed) => "closed",
                 other => panic!("{:?}", other.map(drop)),
             };
-            finds.lock().expect("no panic while it is held").push(it_is);
+            finds.lock().expect("the lock is not poisoned").push(it_is);
         });
         assert!(matches!(pool.try_get(&app("a")), Err(GetError::WouldBlock)));
         pool.close();
-        assert!(pool.wait_closed(DRAIN), "nothing is left of a closed pool");
+        assert!(pool.wait_closed(DRAIN), "a closed pool becomes empty");
         assert_eq!(caller.shut_down.load(Ordering::SeqCst), 1);
-        outcomes.note(found.lock().expect("no panic while it is held").join(", "));
+        outcomes.note(found.lock().expect("the lock is not poisoned").join(", "));
     });
 }
 
-/// Looks at its token and the pool when it is called, and at the pool again when it is dropped.
+/// Looks at its token and at the pool when it is called, and at the pool again when it is dropped.
 struct Hook {
     door: Door,
     /// The thread that closes the pool.
@@ -109,7 +110,7 @@ impl Hook {
     fn call(mut self, token: &Weak<CancelToken>) {
         self.door.enter();
         if let Some(token) = token.upgrade() {
-            assert!(token.is_cancelled(), "called, and not given up");
+            assert!(token.is_cancelled(), "the hook was called before the cancellation");
         }
         let by_closer = crate::sync::me() == self.closer;
         self.outcome = if by_closer { "called by the close" } else { "called at once" };
@@ -126,10 +127,13 @@ impl Drop for Hook {
     }
 }
 
-/// Guards that `State::give_up_spawn` leaves it to an effect to tell the spawn, and that `CancelToken` calls its hooks
-/// without its own lock, whether they came before (`cancel`) or after (`on_cancel`); and that `Reservation::end`
-/// lets go of a hook that was never called after its section: under a lock, what re-enters would not come back.
-/// Asserted: the hook is called once at most, by the close or where it is left, and dropped once.
+/// Guards three places that run the hook, or drop it, without a lock:
+/// - `State::give_up_spawn` leaves the cancellation to an effect;
+/// - `CancelToken` calls its hooks without its own lock, whether registered before the cancellation or after it;
+/// - `Reservation::end` drops a hook that was never called after its section.
+///
+/// Under a lock, a hook that re-enters the pool deadlocks. Asserted: the hook is called at most once, by the close or
+/// by its registration, and dropped once.
 #[test]
 fn cancel_hook_x_close() {
     let expected = ["called at once", "called by the close", "never called"];
@@ -139,7 +143,7 @@ fn cancel_hook_x_close() {
         let (door, dropped) = (Door::default(), Bell::new());
         let weak = pool.downgrade();
         door.open(move || {
-            let pool = weak.upgrade().expect("it is waited for the hook");
+            let pool = weak.upgrade().expect("the pool outlives the hook");
             pool.counts();
         });
         let hook = Hook {
@@ -149,16 +153,16 @@ fn cancel_hook_x_close() {
             outcomes: outcomes.clone(),
             dropped: dropped.clone(),
         };
-        *caller.hook.lock().expect("no panic while it is held") = Some(hook);
+        *caller.hook.lock().expect("the lock is not poisoned") = Some(hook);
         assert!(matches!(pool.try_get(&app("a")), Err(GetError::WouldBlock)));
         pool.close();
         dropped.wait(1);
-        assert!(pool.wait_closed(DRAIN), "nothing is left of a closed pool");
+        assert!(pool.wait_closed(DRAIN), "a closed pool becomes empty");
         assert_eq!(caller.shut_down.load(Ordering::SeqCst), 1);
     });
 }
 
-/// An error that calls back when it is shown, and when it is dropped.
+/// An error that calls the pool when it is displayed and when it is dropped.
 struct Refusal(Door);
 
 impl fmt::Debug for Refusal {
@@ -182,9 +186,9 @@ impl Drop for Refusal {
     }
 }
 
-/// Guards that `Inner::snapshot` shows a group's error after its section, and that `State::forget_history` defers the drop of what is
-/// forgotten: under the lock, what re-enters would not come back. Asserted: the error is shown, or has gone
-/// with the close, whichever of the two had the last of it.
+/// Guards that `Inner::snapshot` formats a group's error after its section, and that `State::forget_history` defers
+/// the drop of the error. Under the lock, an error that re-enters the pool deadlocks. Asserted: the snapshot shows
+/// the error, or the close has forgotten it, whichever of the two drops the last reference.
 #[test]
 fn shown_error_x_close() {
     let expected = ["forgotten", "shown"];
@@ -197,7 +201,7 @@ fn shown_error_x_close() {
                 pool.counts();
             }
         });
-        *caller.refusal.lock().expect("no panic while it is held") = Some(Refusal(door));
+        *caller.refusal.lock().expect("the lock is not poisoned") = Some(Refusal(door));
         let refused = inline(|| pool.get(&app("a")).map(drop));
         assert!(matches!(refused, Err(GetError::Spawn(_))));
         drop(refused);

@@ -1,9 +1,9 @@
 //! The cleaner meets a get for the process that has been idle for too long.
 //!
-//! Guards that the choice and the detach are each one critical section: a process that was chosen is
-//! not idle any more (INV-PROCESS-IDLE, INV-INACTIVE-IDLE), and one that was detached is not chosen
-//! (INV-PROCESS-ACCESSIBLE). Asserted: the get is served by the old
-//! process or by a new one; if by the old one, it was not shut down under it.
+//! Guards that the choice and the detach are one critical section each. A chosen process is no longer idle
+//! (INV-PROCESS-IDLE, INV-INACTIVE-IDLE), and a detached process is never chosen (INV-PROCESS-ACCESSIBLE). Otherwise
+//! the cleaner shuts down a process with a session. Asserted: the old process serves the get and still runs, or a new
+//! one serves it.
 
 use crate::models::rig::*;
 

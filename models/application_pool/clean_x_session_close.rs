@@ -1,8 +1,8 @@
-//! The cleaner passes while a session is closed that was open for as long as a process may be idle.
+//! The cleaner passes while a session closes that lasted as long as a process may be idle.
 //!
-//! Guards that a close sets `last_used` before the process is idle (errata E5, E30). Without it, the
-//! process that has just answered a request is taken for one that has been idle all the while. Asserted:
-//! it stays, whether the pass comes before the close or after it, and serves the next get.
+//! Guards that a close sets `last_used` before the process becomes idle (errata E5, E30). Without it, the cleaner
+//! takes a process that has just answered a request for one that was idle all the time. Asserted: the process stays
+//! and serves the next get, whether the pass comes before the close or after it.
 
 use crate::models::rig::*;
 
@@ -26,9 +26,9 @@ fn clean_x_session_close() {
     });
 }
 
-/// The same for a process that was born just now.
+/// The cleaner passes while a process is attached.
 ///
-/// Guards `last_used` in `State::attach`: the text never sets it for what is spawned in the background
+/// Guards `last_used` in `State::attach`: the pseudocode never sets it for a process spawned in the background
 /// (erratum E5).
 #[test]
 fn clean_x_newborn() {

@@ -1,9 +1,8 @@
 //! The cleaner's thread goes to sleep while a session is closed and time passes (erratum E30).
 //!
-//! Asserted in the first two: the process is shut down. The cleaner then drops the pool's last handle, within the
-//! pass that shuts it down, so that the pool's end, of which other models tell, is not explored here;
-//! a cleaner that sleeps on is found by the tool at the end. Under loom foreign calls re-enter the pool in the
-//! second only: in the first, with that, it is not through in a minute.
+//! The first two models assert that the process is shut down. The cleaner then drops the pool's last handle within
+//! that pass: other models cover the pool's end. A cleaner that sleeps on shows up as a deadlock. Under loom user
+//! code re-enters the pool only in the second: the first would need more than a minute.
 
 use crate::in_memory::InMemorySpawner;
 use crate::models::rig::*;
@@ -11,9 +10,9 @@ use crate::periodic_executor::{Flow, Verdict};
 use crate::sync::explore::Outcomes;
 use std::sync::Mutex;
 
-/// Guards that a pass says, under the pool's lock, until when the cleaner sleeps (`Inner::cleaner`), so that
-/// who makes something due earlier wakes it; and that moved hands do. Without, what becomes due waits
-/// for the next thing that happens.
+/// Guards that a pass stores, under the pool's lock, until when the cleaner sleeps (`Inner::cleaner`). A section that
+/// makes an item due earlier can therefore wake the cleaner. Guards too that moving the manual clock wakes it.
+/// Without either, a due item waits for the next event.
 #[test]
 fn cleaner_x_becoming_idle() {
     explore("cleaner_x_becoming_idle", &["cleaned", "due"], |outcomes| {
@@ -21,7 +20,7 @@ fn cleaner_x_becoming_idle() {
         let session = rig.session(&app("a"));
         start_cleaner(&rig, rig.pool.clone());
         let Rig { pool, spawner, clock, .. } = rig;
-        // That of the cleaner's hook is the last.
+        // The handle in the cleaner's hook is the last one.
         drop(pool);
         session.close();
         clock.advance(IDLE);
@@ -29,10 +28,10 @@ fn cleaner_x_becoming_idle() {
     });
 }
 
-/// The time for which a process may be idle is shortened, so that one has been for too long already.
+/// `max_idle_time` is shortened, so that a process has already been idle for too long.
 ///
-/// Guards the wake-up in `State::is_due`: the cleaner sleeps until the next thing is due, so what
-/// becomes due earlier must wake it.
+/// Guards the wake-up in `State::is_due`. The cleaner sleeps until the next item is due, so an item that becomes due
+/// earlier must wake it.
 #[test]
 fn cleaner_x_earlier_date() {
     explore("cleaner_x_earlier_date", &["cleaned", "due"], |outcomes| {
@@ -45,14 +44,16 @@ fn cleaner_x_earlier_date() {
     });
 }
 
-/// A pass that is not the first finds nothing idle, while a session is closed whose process is due later than
-/// what the pass before it had found.
+/// A later pass finds no idle process while a session closes, whose process is due later than the former pass had
+/// found.
 ///
-/// Guards that the look for what is due and the note of until when the cleaner sleeps are one section
-/// (`Inner::cleaner`). Between the two, who closes would compare with what the former pass said, wake nobody,
-/// and be overwritten: the process would never be cleaned. The pass is called by a thread of the model's, not by
-/// the executor's: how that sleeps and is woken is `periodic_wake_x_park`'s. Asserted: the pass says when the
-/// process is due, or the close makes it known, which is when it wakes the cleaner (`State::is_due`).
+/// Guards that `Inner::cleaner` looks for the next due item and stores its time in one section. Between two sections,
+/// the close would compare with the former pass's time and wake no cleaner, and the pass would overwrite its note.
+/// The process would never be cleaned. Asserted: the pass returns the time, or the close stores it, which wakes the
+/// cleaner (`State::is_due`).
+///
+/// A thread of the model makes the pass. The model `periodic_wake_x_park` covers how the executor sleeps and is
+/// woken.
 #[test]
 fn cleaner_x_due_later() {
     explore_small("cleaner_x_due_later", &["by the close", "by the pass"], |outcomes| {
@@ -60,9 +61,9 @@ fn cleaner_x_due_later() {
         let inner = rig.pool.inner().clone();
         inner.critical(|state, _| state.cleaner_runs = true);
         rig.idle(&app("a"));
-        assert!(matches!(inner.cleaner(), Verdict::Until(_)), "it is idle");
+        assert!(matches!(inner.cleaner(), Verdict::Until(_)), "the process is idle");
         let session = rig.session(&app("a"));
-        // The pass is due; the process no longer is.
+        // The pass is due, but the process no longer is.
         rig.clock.advance(IDLE);
         let cleaner = spawn(move || inner.cleaner());
         session.close();
@@ -73,12 +74,12 @@ fn cleaner_x_due_later() {
         });
         let (due, known) =
             rig.pool.inner().critical(|state, _| (state.next_due(), state.cleaner_sleeps_until));
-        assert!(due.is_some(), "it is idle again");
-        assert_eq!(known, due, "the cleaner sleeps past it");
+        assert!(due.is_some(), "the process is idle again");
+        assert_eq!(known, due, "the cleaner sleeps past the due time");
     });
 }
 
-/// Starts the cleaner, which drops `theirs`, a handle to the pool, when it has shut a process down.
+/// Starts the cleaner, which drops the pool handle `theirs` once it has shut a process down.
 fn start_cleaner(rig: &Rig, theirs: Pool) {
     let pool = theirs.inner().clone();
     let theirs = Mutex::new(Some(theirs));
@@ -90,7 +91,7 @@ fn start_cleaner(rig: &Rig, theirs: Pool) {
     pool.start_cleaner().expect("a thread");
 }
 
-/// Without a step, so that it belongs to the last one.
+/// Adds no step for the tool, so the look belongs to the step before it.
 fn note_what_was_done(spawner: &InMemorySpawner, outcomes: &Outcomes) {
     outcomes.note(if spawner.shut_down().is_empty() { "due" } else { "cleaned" });
 }

@@ -1,8 +1,8 @@
 //! An empty pool is closed while its cleaner goes to sleep (erratum E32).
 //!
-//! Guards that the cleaner ends when a closed pool has ended (`Inner::cleaner`), and that the end wakes the cleaner
-//! wherever it sleeps (`State::notify_if_ended`). Without either, its thread lives on as long as a handle to the
-//! closed pool is kept. Asserted: the cleaner ends, in its first pass or in one that the close has called for.
+//! Guards that the cleaner ends once a closed pool has ended (`Inner::cleaner`), and that this end wakes the cleaner
+//! (`State::notify_if_ended`). Without either, the thread lives as long as any handle to the closed pool. Asserted:
+//! the cleaner ends, in its first pass or in a pass that the close requests.
 
 use crate::models::rig::*;
 

@@ -1,9 +1,9 @@
 //! The pool is closed twice at once, with a session open (errata E13, E32).
 //!
-//! Guards that the process drains through both closes and that the end of its session shuts it down
-//! (`end_drain` in `State::close_session`). Without it, a closed pool never comes to its end. That
-//! `State::close` returns early the second time saves work only: a second pass finds each list empty.
-//! Asserted: both come back, whichever closed first, and the process is shut down once, after its session.
+//! Guards that the process drains through both closes, and that the end of its session shuts it down (`end_drain` in
+//! `State::close_session`). Without it, a closed pool never ends. The early return of the second `State::close` only
+//! saves work: a second pass would find each list empty. Asserted: both closes return, in either order, and the
+//! process is shut down once, after its session.
 
 use crate::models::rig::*;
 

@@ -1,10 +1,9 @@
-//! The pool is closed while a process that has just left it is shut down elsewhere (erratum E32).
+//! The pool is closed while another thread shuts down a process that has just left it (erratum E32).
 //!
-//! Guards `disposing` in `State::has_come`, and that who carried a disposal out tells of it (`Effects::run`).
-//! Without the first, a closed pool is over while a process of it is still being shut down, though it is in no
-//! list any more: whoever waits for the end, to exit, leaves that process behind. Without the second, he waits
-//! for ever, for there is nobody else to tell him. Asserted: where `wait_closed` has come back, the process has
-//! been shut down, once, whoever did it.
+//! Guards `disposing` in `State::has_come`, and that `Effects::run` reports the end of a disposal. Without the first,
+//! `wait_closed` returns during the shut-down, because the process is in no list any more: a caller that then exits
+//! leaves it behind. Without the second, that caller waits for ever. Asserted: when `wait_closed` returns, the
+//! process has been shut down once, by either thread.
 
 use crate::models::rig::*;
 
@@ -13,7 +12,7 @@ fn close_x_disposal() {
     let expected = ["closed first", "being shut down", "shut down before"];
     explore_small("close_x_disposal", &expected, |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
-        // Rung at the end of `shut_down`: the pool's book-keeping is long done by then.
+        // Rings at the end of `shut_down`, long after the pool's book-keeping.
         let ended = rig.bell(Call::ShutDown);
         let app = app("a").with_min_processes(0);
         rig.idle(&app);
@@ -22,8 +21,8 @@ fn close_x_disposal() {
         let detaching = spawn(move || pool.detach(identifier));
         rig.pool.close();
         let before = ended.rung();
-        assert!(rig.pool.wait_closed(DRAIN), "nothing is left of a closed pool");
-        assert_eq!(ended.rung(), 1, "over, and a process is still being shut down");
+        assert!(rig.pool.wait_closed(DRAIN), "a closed pool becomes empty");
+        assert_eq!(ended.rung(), 1, "the pool has ended while a process is being shut down");
         outcomes.note(match (detaching.join().expect("no panic"), before) {
             (false, _) => "closed first",
             (true, 0) => "being shut down",

@@ -1,9 +1,8 @@
-//! The pool is closed while a get waits, and while the session it waits for is closed.
+//! The pool is closed while a get waits, and while the session that it waits for is closed.
 //!
-//! Guards `State::close`: each waiter is told, once (erratum E32). Without it the get sleeps for ever
-//! in a pool that nobody can wake. Asserted: the get is served or told that the pool is closed, and
-//! the pool ends with nothing left and the process shut down once. Foreign calls do not re-enter the
-//! pool: with that, loom is not through after a minute.
+//! Guards `State::close`: it ends each wait, once (erratum E32). Without that, the get sleeps for ever in a closed
+//! pool. Asserted: the get is served or fails with `Closed`. The pool ends empty, and the process is shut down once.
+//! User code does not re-enter the pool: loom would need more than a minute.
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;

@@ -1,10 +1,9 @@
 //! A get finds that the process has crashed while another session of it is closed (errata E16, E31).
 //!
-//! Guards `connect`: the lease of a get that could not connect is ended, as failed. If it were not ended,
-//! the process would drain for ever; if it were not failed, the get would be sent to the crashed
-//! process again until it gave up. Asserted: the get is served by another process, and the crashed one
-//! is shut down once. Foreign calls do not re-enter the pool: with that, loom is not through after a
-//! minute.
+//! Guards `connect`: a get that cannot connect ends its lease as failed. If the lease did not end, the process would
+//! drain for ever. If it did not fail, the get would meet the crashed process again until it gave up. Asserted:
+//! another process serves the get, and the crashed one is shut down once. User code does not re-enter the pool: loom
+//! would need more than a minute.
 
 use crate::models::rig::*;
 

@@ -1,11 +1,11 @@
-//! Everybody at once: more threads than loom can run, in a pool that is too small for them. Shuttle only.
+//! More threads than loom can run, in a pool that is too small for them. Shuttle only.
 //!
-//! Four clients ask for two groups, one of them with a future that it drops in the middle; meanwhile the
-//! cleaner passes, processes are detached, the limits change, and one spawn in three fails. Guards what the models of two
-//! and three actors cannot: that nobody sleeps for ever because a third came between; and in `Waiters::enqueue_thread`
-//! that every thread sleeps on a condition variable of its own, for else a wake-up goes to whoever happens to sleep
-//! there. Asserted: every get
-//! ends (PROP-EVERY-GET-ENDS), and a closed pool comes to an end with every process shut down once.
+//! Four clients ask for two groups; one of them drops a future while it waits. Meanwhile the cleaner passes,
+//! processes are detached, the limits change, and a spawn fails. Guards against what models of two or three actors
+//! cannot show: a waiter that sleeps for ever because a third actor came between. Guards too that
+//! `Waiters::enqueue_thread` gives every thread a condition variable of its own: on a shared one, another sleeper may
+//! take the wake-up. Asserted: every get ends (PROP-EVERY-GET-ENDS), and a closed pool ends with every process shut
+//! down once.
 
 use crate::application_pool::{GetError, Identifier};
 use crate::models::rig::*;

@@ -1,10 +1,9 @@
-//! An idle process is evicted for another group while its own group is asked for (errata E17, E29).
+//! An idle process is evicted for another group while its own group asks for it (errata E17, E29).
 //!
-//! Guards that a process is chosen, and taken out, in one section each: an idle process cannot be
-//! handed to its own group and evicted for another. As the text has it, a process freed for one get can
-//! be evicted for another. Asserted: both gets are served, one after the other, each by a process of its
-//! own group (INV-GROUP-NAME). Foreign calls do not re-enter the pool: with that, loom is not through
-//! after a minute.
+//! Guards that a process is chosen, and taken out, in one section each. Otherwise its own group may use an idle
+//! process that is evicted for another, as in the pseudocode. Asserted: both gets are served in turn, each by a
+//! process of its own group (INV-GROUP-NAME). User code does not re-enter the pool: loom would need more than a
+//! minute.
 
 use crate::models::rig::*;
 

@@ -1,8 +1,8 @@
 //! Two gets meet in an empty group of a pool for one process.
 //!
-//! Guards that the first process, too, is spawned without the lock (erratum E4), that a group with a
-//! spawn in flight wants no other (`State::wants`), and that both gets are served by it, one after the
-//! other (E17). Asserted: one spawn, and both are served by its process.
+//! Guards that the first process is spawned without the lock, too (erratum E4). Guards that a group with a spawn in
+//! flight wants no second one (`State::wants`), and that its process serves both gets in turn (E17). Asserted: one
+//! spawn, whose process serves both.
 
 use crate::models::rig::*;
 

@@ -1,12 +1,15 @@
 //! A get meets the close of the only session of a full pool.
 //!
-//! Guards the hand-over in `State::close_session` (the call of `settle` when somebody waits) and the
-//! look for the outcome before sleeping in `section::block`. Without the first, the get that has queued
-//! up sleeps for ever; without the second, it does if the close comes between queueing and sleeping.
-//! Guards in `Session::end` that the connection goes before the session is closed, too: else the process
-//! may be handed over, or idle, while the last connection with it is still open.
-//! Asserted: the get is served by the one process, at once or after waiting, and the pool ends idle;
-//! whenever a connection is dropped, its process still counts as active.
+//! Guards:
+//! - the hand-off in `State::close_session` (it settles the group if a get waits). Without it, a queued get sleeps
+//!   for ever;
+//! - the look for the outcome before a thread sleeps, in `section::block`. Without it, a get sleeps for ever if the
+//!   close comes after the get has queued up;
+//! - in `Session::end`, that the connection is dropped before the session closes. Otherwise the pool may lend out the
+//!   process, or count it as idle, while its last connection is open.
+//!
+//! Asserted: the one process serves the get, at once or after waiting, and the pool ends idle. Whenever a connection
+//! is dropped, its process still counts as active.
 
 use crate::models::rig::*;
 use std::sync::{Arc, Mutex};
@@ -15,7 +18,8 @@ use std::sync::{Arc, Mutex};
 fn get_x_session_close() {
     explore_small("get_x_session_close", &["at once", "after waiting"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
-        // Seen by no scheduler. A panic in a hook would be contained: what is seen is asserted in the end.
+        // The scheduler does not see this list. A panic in a hook would be contained, so the model asserts on it in
+        // the end.
         let active = Arc::new(Mutex::new(Vec::new()));
         let (weak, sees) = (rig.pool.downgrade(), active.clone());
         rig.spawner.on_call(move |call| {
@@ -24,7 +28,7 @@ fn get_x_session_close() {
             {
                 let counts = pool.counts();
                 if call == Call::DropConnection {
-                    sees.lock().expect("whole").push(counts.active);
+                    sees.lock().expect("the lock is not poisoned").push(counts.active);
                 }
             }
         });
@@ -34,7 +38,11 @@ fn get_x_session_close() {
         session.close();
         assert_eq!(getter.join().expect("no panic"), 1);
         assert_eq!(rig.counts(), (0, 1));
-        assert_eq!(*active.lock().expect("whole"), [1, 1], "active when a connection was dropped");
+        assert_eq!(
+            *active.lock().expect("the lock is not poisoned"),
+            [1, 1],
+            "active when a connection was dropped"
+        );
         let waited = rig.pool.snapshot().totals.waited;
         // The first get waited for the first spawn.
         outcomes.note(if waited == 1 { "at once" } else { "after waiting" });

@@ -1,8 +1,8 @@
-//! The first process of one group hangs while another group is asked for (erratum E4).
+//! The first process of one group hangs while a get asks for another group (erratum E4).
 //!
-//! Guards that no process is spawned under the lock, the first of a group neither. As the text has it,
-//! one application that hangs freezes every get, every close and every look at the pool. Asserted: the
-//! other group's get is served, and its session closed, while the first hangs (PROP-CLOSE-POSSIBLE).
+//! Guards that each process is spawned without the lock, the first of a group, too. In the pseudocode one application
+//! that hangs freezes every get, every close and every look at the pool. Asserted: the other group's get is served,
+//! and its session closed, while the first hangs (PROP-CLOSE-POSSIBLE).
 
 use crate::models::rig::*;
 
@@ -13,7 +13,7 @@ fn hanging_spawn_x_other_group() {
         rig.spawner.always("/a", Spawn::ready().held());
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
         rig.pool.get(&app("b")).expect("a session").close();
-        assert_eq!(rig.pool.counts().spawning, 1, "the other hangs still");
+        assert_eq!(rig.pool.counts().spawning, 1, "the first group still hangs");
         rig.spawner.release();
         rig.pool.get(&app("a")).expect("a session").close();
         outcomes.note("served meanwhile");

@@ -1,19 +1,21 @@
-//! Clients, spawns and whatever else happens to a pool, against the specification. Shuttle only.
+//! Concurrent clients, spawns and other operations on a pool, compared with the specification. Shuttle only.
 //!
-//! Every operation is recorded with its beginning, its end and what it gave. There must be an order in
-//! which the machine of `spec/`, taking one operation after the other, gives the same, and which keeps what
-//! ended before something else began in its place: then the pool is *linearizable*, and what was
-//! found out about the machine holds of the pool under concurrency. stateright's tester looks for the
-//! order.
+//! Every operation is recorded with its beginning, its end and its result. The pool is *linearizable* if some
+//! sequential order of the operations gives the same results in the machine of `spec/`. The order must keep an
+//! operation that ended before another began in front of it. The machine's properties then hold for the concurrent
+//! pool. stateright's tester searches for the order.
 //!
-//! What is one operation here is one critical section: a later poll of a waiting get; the end of a spawn,
-//! from before the spawner returns until its process is told of; a get's look at the restart file. The first poll
-//! of a get may be two (it queues up, and looks whether it has been served since), so what it saw is then
-//! held against the machine when its client goes on.
+//! One operation is one critical section. These are operations of their own:
+//! - a later poll of a waiting get;
+//! - the end of a spawn, from before the spawner returns until its process is reported;
+//! - a get's look at the restart file.
 //!
-//! Each scenario adds something to clients that get, close and try: what may come between their
-//! sections is what it guards. Asserted besides: which ends there are. Foreign calls do not re-enter the
-//! pool: what they did would have to be recorded, inside the operation that called them.
+//! The first poll of a get may be two sections: it queues up, then looks for its outcome. The machine therefore
+//! checks that poll's result when the client goes on.
+//!
+//! Each scenario adds an operation that may come between the sections of clients that get, close and try. Each also
+//! asserts which ends are reached. User code does not re-enter the pool: such calls would have to be recorded inside
+//! the operation that made them.
 
 mod machine;
 mod recorder;
@@ -24,11 +26,11 @@ use crate::sync::thread::JoinHandle;
 use cabrank_spec::pool::Failure;
 use recorder::{Client, Recorder};
 
-fn none(_: usize) -> bool {
+fn never(_: usize) -> bool {
     false
 }
 
-/// Starts so many clients, each on a thread of its own.
+/// Starts `clients` clients, each on a thread of its own.
 fn start<T: Send + 'static>(
     recorder: &Recorder,
     clients: usize,
@@ -45,11 +47,11 @@ fn join<T>(clients: Vec<JoinHandle<T>>) -> Vec<T> {
     clients.into_iter().map(|client| client.join().expect("no panic")).collect()
 }
 
-/// A process is detached, and the limit raised: who may spawn, and who waits for whom.
+/// A process is detached and the limit is raised: this changes which groups may spawn, and which get waits for which.
 #[test]
 fn linearizable() {
     explore_large("linearizable", &["all served"], |outcomes| {
-        let recorder = Recorder::new(3, 1, none, false);
+        let recorder = Recorder::new(3, 1, never, false);
         let clients = start(&recorder, 3, |n, client| {
             client.get_and_close(n % 2).expect("nothing fails here");
             let _ = client.try_get_and_close(0);
@@ -65,11 +67,11 @@ fn linearizable() {
     });
 }
 
-/// The first spawn fails: who waits for it is told in the same section in which its group begins to back
-/// off, and who comes later is told at once (errata E26, E27).
+/// The first spawn fails. The same section ends the waits for it and lets the group back off; later gets fail at once
+/// (errata E26, E27).
 #[test]
 fn linearizable_failing_spawn() {
-    let outcomes = ["1 told", "2 told"];
+    let outcomes = ["1 failed", "2 failed"];
     explore_large("linearizable_failing_spawn", &outcomes, |outcomes| {
         let recorder = Recorder::new(3, 2, |ticket| ticket == 1, false);
         let clients = start(&recorder, 3, |n, client| {
@@ -78,20 +80,20 @@ fn linearizable_failing_spawn() {
             got == Err(Failure::Spawn)
         });
         recorder.counts();
-        let told = join(clients).into_iter().filter(|told| *told).count();
+        let failed = join(clients).into_iter().filter(|failed| *failed).count();
         recorder.totals();
         recorder.assert_linearizable();
-        outcomes.note(format!("{told} told"));
+        outcomes.note(format!("{failed} failed"));
     });
 }
 
-/// A get is given up while it waits, or when it has been served and does not know it (erratum E16): then
-/// the process is free for the next, as if it had not been given.
+/// A get is given up while it waits, or after it was served without knowing (erratum E16). The next get then finds
+/// the process free, as if it had never been granted.
 #[test]
 fn linearizable_giving_up() {
     let outcomes = ["given up", "served at once"];
     explore_large("linearizable_giving_up", &outcomes, |outcomes| {
-        let recorder = Recorder::new(3, 1, none, false);
+        let recorder = Recorder::new(3, 1, never, false);
         let clients = start(&recorder, 3, |n, client| match n {
             0 => client.get_and_give_up(0),
             _ => {
@@ -108,12 +110,12 @@ fn linearizable_giving_up() {
     });
 }
 
-/// The pool is closed: from one moment on everybody is told, and nothing is attached (erratum E32).
+/// The pool is closed: from one moment on every get fails, and no process is attached (erratum E32).
 #[test]
 fn linearizable_closing() {
-    let outcomes = ["0 told", "1 told", "2 told"];
+    let outcomes = ["0 refused", "1 refused", "2 refused"];
     explore_large("linearizable_closing", &outcomes, |outcomes| {
-        let recorder = Recorder::new(2, 1, none, false);
+        let recorder = Recorder::new(2, 1, never, false);
         let clients = start(&recorder, 2, |_, client| {
             let got = client.get_and_close(0);
             let _ = client.try_get_and_close(0);
@@ -122,21 +124,23 @@ fn linearizable_closing() {
         recorder.counts();
         recorder.close();
         recorder.counts();
-        let told = join(clients).into_iter().filter(|told| *told).count();
+        let refused = join(clients).into_iter().filter(|refused| *refused).count();
         recorder.totals();
         recorder.assert_linearizable();
-        outcomes.note(format!("{told} told"));
+        outcomes.note(format!("{refused} refused"));
     });
 }
 
-/// A restart file is touched between the looks and the sections of gets (errata E22, E24): whoever sees it
-/// first restarts the group, and a look from before is no news: one process is detached for it, once.
+/// A restart file is touched between the looks and the sections of gets (errata E22, E24).
+///
+/// The first get that sees it restarts the group, and an earlier look does not count as a change. Exactly one process
+/// is detached.
 #[test]
 fn linearizable_restart() {
     let outcomes = ["2 spawned, 1 detached", "3 spawned, 1 detached"];
     explore_large("linearizable_restart", &outcomes, |outcomes| {
-        let recorder = Recorder::new(3, 2, none, true);
-        // What it sees is what the others compare with.
+        let recorder = Recorder::new(3, 2, never, true);
+        // Later looks are compared with the look of this get.
         recorder.client(2).get_and_close(0).expect("nothing fails here");
         let clients = start(&recorder, 2, |_, client| {
             client.get_and_close(0).expect("nothing fails here");

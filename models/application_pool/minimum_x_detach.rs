@@ -1,17 +1,16 @@
-//! Processes are detached while the group's minimum is being made good (erratum E28).
+//! Processes are detached while the group's minimum is being refilled (erratum E28).
 //!
-//! Guards that `State::wants` asks for more below the minimum, after every loss. As the text has it, the
-//! minimum is looked at when the group is made, and never again. Asserted: without another get, there
-//! are as many spawns as it takes to have the minimum back (PROP-MINIMUM-REFILLED). Under loom foreign calls do not
-//! re-enter the pool: with that, it is not through in a minute.
+//! Guards that `State::wants` asks for more below the minimum, after every loss. The pseudocode looks at the minimum
+//! only when the group is created. Asserted: without another get, enough spawns run to restore the minimum
+//! (PROP-MINIMUM-REFILLED). User code re-enters the pool only under shuttle: loom would need more than a minute.
 
 use crate::models::rig::*;
 
 #[test]
 fn minimum_x_detach() {
-    explore("minimum_x_detach", &["at work", "made good"], |outcomes| {
+    explore("minimum_x_detach", &["at work", "refilled"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
-        let made = rig.bell(Call::Spawn);
+        let spawned = rig.bell(Call::Spawn);
         let two = app("a").with_min_processes(2);
         rig.idle(&two);
         let identifiers: Vec<_> =
@@ -21,7 +20,7 @@ fn minimum_x_detach() {
             assert!(rig.pool.detach(identifier));
         }
         let at_work = rig.pool.counts().spawning > 0;
-        made.wait(4);
-        outcomes.note(if at_work { "at work" } else { "made good" });
+        spawned.wait(4);
+        outcomes.note(if at_work { "at work" } else { "refilled" });
     });
 }

@@ -8,7 +8,7 @@ mod clean_x_get;
 mod clean_x_session_close;
 mod cleaner_x_becoming_idle;
 mod cleaner_x_close;
-mod close_in_foreign_call;
+mod close_in_user_code;
 mod close_x_close;
 mod close_x_disposal;
 mod close_x_waiter;

@@ -1,9 +1,9 @@
-//! Two gets wait, a third tries its luck at the moment in which the process is freed (erratum E17).
+//! Two gets wait, and a third tries while the process is freed (erratum E17).
 //!
-//! Guards the order of the queue (`Waiters::enqueue`) and the hand-over under the lock
-//! (`State::global_queue_position_became_available`). As the text has it, all are woken and whoever
-//! comes first is served, the newcomer too. Asserted: the newcomer is not served, and of the two that
-//! wait the one that came first is (PROP-NO-OVERTAKING).
+//! Guards the order of the queue (`Waiters::enqueue`) and the hand-off under the lock
+//! (`State::global_queue_position_became_available`). The pseudocode wakes every waiter and serves the first to
+//! arrive, a newcomer, too. Asserted: the newcomer is not served, and the earlier of the two waiters is
+//! (PROP-NO-OVERTAKING).
 
 use crate::models::rig::*;
 use std::pin::pin;
@@ -20,7 +20,7 @@ fn newcomer_x_waiters() {
         assert!(poll_once(second.as_mut()).is_pending());
         let closer = spawn(move || session.close());
         let freed = rig.pool.counts().waiting == 1;
-        assert!(rig.pool.try_get(&app).is_err(), "it has overtaken who waits");
+        assert!(rig.pool.try_get(&app).is_err(), "the newcomer overtook the waiters");
         let served = block_on(first).expect("a session");
         assert!(poll_once(second.as_mut()).is_pending(), "served out of turn");
         drop(served);

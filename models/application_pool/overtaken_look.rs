@@ -1,15 +1,13 @@
-//! A get looks at `restart.txt`, and arrives after one that has looked since it was touched, or deleted.
+//! A get looks at `restart.txt`, and arrives after a get with a later look.
 //!
-//! Looks are made without the lock (erratum E24), so a get may be held up between its look and its
-//! critical section. Guards `LastSeen::has_changed`: only a look that began after the last one that counted had
-//! ended is news. Without it, the look from before the touch is taken for another change, and one touch
-//! restarts twice. Asserted: after one more get there has been exactly one restart, whatever the two saw, in
-//! whatever order they arrived.
+//! A get looks without the lock (erratum E24), so it may be delayed between its look and its critical section. Guards
+//! `LastSeen::has_changed`: only a look that began after the last counted look had ended is new. Without that, a look
+//! from before the touch counts as another change, and one touch restarts twice. Asserted: after one more get there
+//! was exactly one restart, whatever the two gets saw, in either order.
 //!
-//! A spawn runs to its end on the thread of the get that ordered it (`inline`), before that get goes on:
-//! no get sleeps for its own. The line compares looks, which are made before any of that: they, the touch and the gets'
-//! sections come in every order still. Foreign calls do not re-enter the pool: with that, loom is not
-//! through in 45 seconds.
+//! A spawn ends on the thread of the get that ordered it (`inline`), so no get sleeps for its own. The guarded line
+//! compares looks, which come earlier: looks, touch and sections still come in every order. User code does not
+//! re-enter the pool: loom would need more than 45 seconds.
 
 use crate::models::rig::*;
 use crate::sync::thread::inline;
@@ -19,15 +17,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A `restart.txt`, and the time that each thread saw. All that is done with it is a step for the tool:
-/// what is none is not interleaved.
+/// A `restart.txt`, and the time that each thread saw. Each access is a step for the tool: otherwise the accesses
+/// would not be interleaved.
 #[derive(Clone)]
 struct Watched(Arc<Mutex<File>>);
 
 struct File {
-    /// None: there is none.
+    /// `None` if the file does not exist.
     time: Option<u64>,
-    /// Threads, and what they saw.
+    /// Each thread that has looked, and the time that it saw.
     looks: Vec<(usize, Option<u64>)>,
 }
 
@@ -35,7 +33,7 @@ impl Watched {
     fn new() -> Self {
         Watched(Arc::new(Mutex::new(File { time: Some(1), looks: vec![] })))
     }
-    /// A step after which a look may begin, or end.
+    /// A step after which a look may begin or end.
     fn step(&self) {
         drop(self.0.lock());
     }
@@ -62,7 +60,8 @@ impl Watched {
     }
     fn seen_by(&self, thread: usize) -> Option<u64> {
         let file = self.0.lock();
-        let (_, time) = file.looks.iter().find(|(by, _)| *by == thread).expect("it has looked");
+        let (_, time) =
+            file.looks.iter().find(|(by, _)| *by == thread).expect("the thread has looked");
         *time
     }
 }
@@ -89,7 +88,7 @@ fn overtaken_look() {
         file.touch();
         let quick = inline(|| rig.pool.get(&app("a"))).expect("a session");
         let (thread, slow) = slow.join().expect("no panic");
-        // What it saw, and which process it was given: the second is the first with the new code.
+        // The time that it saw, and its process: the second process is the first one with the new code.
         outcomes.note(match (file.seen_by(thread), slow.pid()) {
             (Some(1), 1) => "before",
             (Some(1), 2) => "overtaken",
@@ -102,11 +101,11 @@ fn overtaken_look() {
     });
 }
 
-/// The file is deleted, which is no news, but is remembered as what was seen last (erratum E23).
+/// The file is deleted. That restarts nothing, but the group remembers it as its last look (erratum E23).
 ///
-/// Guards in `LastSeen::has_changed` that it is noted when a look ended which was no news: else the look from
-/// before the deletion, arriving late, is taken for a file made anew, and restarts the group. Asserted: there
-/// is no restart, whatever the two saw, in whatever order they arrived, and the one process serves on.
+/// Guards in `LastSeen::has_changed` that it stores when a look ended that brought no change. Otherwise a late look
+/// from before the deletion counts as a new file and restarts the group. Asserted: no restart, whatever the two gets
+/// saw, in either order, and the one process serves both.
 #[test]
 fn overtaken_deletion() {
     explore("overtaken_deletion", &["before", "after"], |outcomes| {

@@ -1,7 +1,7 @@
-//! A get finds the queue full while the process is freed that the queue waits for (erratum E19).
+//! A get finds the queue full while a close frees the process that the queue waits for (erratum E19).
 //!
-//! Guards the bound in `State::wait`. Without it, gets pile up without end. Asserted: the get is turned
-//! away while another waits, and waits or is served once that has been served (PROP-QUEUE-BOUND).
+//! Guards the bound in `State::wait`. Without it, the queue grows without limit. Asserted: the get is turned away
+//! while another waits; once that one is served, it waits or is served (PROP-QUEUE-BOUND).
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;

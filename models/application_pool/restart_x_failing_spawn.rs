@@ -1,10 +1,9 @@
 //! A restart's first spawn fails, with two gets at once (erratum E22).
 //!
-//! Guards `Group::reload_pending`: the restart has been carried out when a process with the new code is
-//! there, not when the file was seen. As the text has it, the reload is asked for once, and lost with
-//! the spawn that failed. Asserted: the change is seen once, by whichever get comes first; who waited
-//! is told; and every spawn until one succeeds tells the spawner to reload. Foreign calls do not re-enter
-//! the pool in either model: with that, loom is not through in 45 seconds.
+//! Guards `Group::reload_pending`: a restart ends when a process with the new code exists, not when the file was
+//! seen. In the pseudocode the reload is requested once, and lost with the spawn that failed. Asserted: the first get
+//! to arrive sees the change, once. Waiting gets fail with the error. Every spawn until the first success asks the
+//! spawner to reload. User code does not re-enter the pool in either model: loom would need more than 45 seconds.
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;
@@ -25,20 +24,19 @@ fn restart_x_failing_spawn() {
         rig.clock.advance(DRAIN);
         drop(crate::sync::thread::inline(|| rig.pool.get(&app("a"))).expect("a session"));
         assert_eq!(rig.generation(&app("a")), 1, "one touch, one restart");
-        assert_eq!(rig.spawner.reloaded().len(), 2, "until it has been carried out");
-        // The very first get waited, and so did the last.
+        assert_eq!(rig.spawner.reloaded().len(), 2, "each spawn of the restart reloads");
+        // The first get of all waited, and so did the last.
         outcomes.note(if waited == 3 { "both waited" } else { "one waited" });
     });
 }
 
 /// Two groups whose restart files lie in the same directory.
 ///
-/// Guards `Group::seen`: what was seen is remembered for each group. As the text has it, the first to
-/// look takes the change away from the other. Asserted: both restart (PROP-RESTART-SEEN).
+/// Guards `Group::seen`: each group remembers its own look. In the pseudocode the first group to look takes the
+/// change away from the other. Asserted: both restart (PROP-RESTART-SEEN).
 ///
-/// Each get's spawn runs to its end on its own thread (`inline`), so no get sleeps for it. The line
-/// compares a get's look with what its group saw, in the get's first section, which no spawn comes
-/// before: the two gets' looks and sections come in every order still.
+/// Each get's spawn ends on the get's own thread (`inline`), so no get sleeps for it. The guarded line runs in the
+/// get's first section, before any spawn: the looks and sections of the two gets still come in every order.
 #[test]
 fn shared_restart_file() {
     explore("shared_restart_file", &["both"], |outcomes| {

@@ -1,11 +1,12 @@
 //! A rolling restart replaces a process while a session of it is closed (erratum E34).
 //!
-//! Guards `Want::Replacement` and its order in `State::attach_if_room`: the new process is attached, then the
-//! oldest outdated one detached, in one section (PROP-ROLLING). Without the first, the old code serves
-//! for ever; in another order the group is without a process meanwhile. Asserted: it is told of in this
-//! order; the get during the restart is served, by whichever code; the old process is shut
-//! down once its session is closed; and then the new code serves. Under loom foreign calls do not re-enter the
-//! pool: with that, it is not through in a minute.
+//! Guards `Want::Replacement` and the order in `State::attach_if_room`: one section attaches the new process, then
+//! detaches the oldest outdated one (PROP-ROLLING). Without the first, the old code serves for ever; in another order
+//! the group has no process meanwhile.
+//!
+//! Asserted: the events come in this order. The old or the new code serves the get during the restart. The old
+//! process is shut down after its session closes, and then the new code serves. User code re-enters the pool only
+//! under shuttle: loom would need more than a minute.
 
 use crate::application_pool::{Event, RestartMode};
 use crate::models::rig::*;
@@ -15,15 +16,15 @@ use std::sync::{Arc, Mutex};
 fn rolling_restart_x_close() {
     explore("rolling_restart_x_close", &["by the new", "by the old"], |outcomes| {
         let file = RestartFile::new();
-        // Seen by no scheduler: of interest is the order within one section.
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let tells = told.clone();
+        // The scheduler does not see this list: only the order within one section matters.
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let reported = events.clone();
         let observe = move |event: &Event| match event {
             Event::Spawned { pid: Some(pid), .. } => {
-                tells.lock().expect("whole").push(("comes", *pid))
+                reported.lock().expect("the lock is not poisoned").push(("attached", *pid))
             }
             Event::Detached { pid: Some(pid), .. } => {
-                tells.lock().expect("whole").push(("goes", *pid))
+                reported.lock().expect("the lock is not poisoned").push(("detached", *pid))
             }
             _ => {}
         };
@@ -44,10 +45,10 @@ fn rolling_restart_x_close() {
         let after = rig.pool.try_get(&rolling).expect("there is a process");
         assert_eq!(after.code(), "new");
         drop(after);
-        // The last may not have been told yet, by a thread that is held up.
-        let told = told.lock().expect("whole").clone();
-        let in_order = [("comes", 1), ("comes", 2), ("goes", 1)];
-        assert!(in_order.starts_with(&told), "without a process meanwhile: {told:?}");
+        // A delayed thread may not have reported the last event yet.
+        let events = events.lock().expect("the lock is not poisoned").clone();
+        let in_order = [("attached", 1), ("attached", 2), ("detached", 1)];
+        assert!(in_order.starts_with(&events), "without a process meanwhile: {events:?}");
         assert_eq!(rig.end(), [1, 2]);
     });
 }

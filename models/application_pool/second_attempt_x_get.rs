@@ -1,15 +1,13 @@
-//! A get that could not connect tries again, while another get restarts the group (erratum E24).
+//! A get that could not connect tries again while another get restarts the group (erratum E24).
 //!
 //! There is an `always_restart.txt`, and the only process has crashed. Guards `first_attempt` in
-//! `State::checkout_without_lock`, and that `get` and `get_async` count their attempts: the files are tested
-//! in the first one only (PROP-RESTART-ONCE). Tested in the second, too, the get throws away what the
-//! restart has just spawned, for itself or for the other. Asserted: both are served by a process that
-//! lives, and there is at most one restart for each.
+//! `State::checkout_without_lock`, and that `get` and `get_async` count their attempts: only the first one tests the
+//! files (PROP-RESTART-ONCE). If the second did, too, the get would throw away the process that its own restart or
+//! the other has just spawned. Asserted: a live process serves both, with at most one restart each.
 //!
-//! A spawn runs to its end on the thread of the get that ordered it (`inline`), before that get goes on:
-//! it has always ended when that get tries again. Whether it has makes no difference to the line, which
-//! counts a get's failures to connect; what the other get or the close does comes in every order still.
-//! With two gets foreign calls do not re-enter the pool: with that, loom is not through in 45 seconds.
+//! A spawn ends on the thread of the get that ordered it (`inline`), so it has ended when that get tries again. The
+//! guarded line counts failed connects, so this does not matter to it; the other get or the close still comes in
+//! every order. With two gets user code does not re-enter the pool: loom would need more than 45 seconds.
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;
@@ -18,8 +16,9 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A pool with such a file, and an idle process that has crashed: it is replaced once its successor is
-/// there, so that the get that restarts meets it.
+/// Returns a pool with such a file and an idle process that has crashed.
+///
+/// The restart is rolling: the crashed process stays until its successor exists, so the get that restarts meets it.
 fn crashed() -> Rig {
     let door = Door::default();
     let looks = door.clone();
@@ -42,7 +41,7 @@ fn always() -> crate::PoolOptions {
     app("a").with_restart_mode(crate::application_pool::RestartMode::Rolling)
 }
 
-/// The one is a thread, the other a task: each counts its attempts for itself.
+/// One get runs as a thread and the other as a task: each counts its attempts on its own.
 #[test]
 fn second_attempt_x_get() {
     let outcomes = ["one restart", "two restarts"];
@@ -65,12 +64,12 @@ fn second_attempt_x_get() {
 
 /// The pool is closed between the two attempts.
 ///
-/// Guards the look at `closed` in `State::checkout_without_lock`, which comes before everything else:
-/// without it the second attempt queues up in a pool in which nobody is served any more. Asserted:
-/// the get is served or told, and whatever was spawned is shut down once.
+/// Guards the look at `closed` in `State::checkout_without_lock`, which comes first. Without it, the second attempt
+/// queues up in a closed pool, which serves no get. Asserted: the get is served or fails, and every spawned process
+/// is shut down once.
 #[test]
 fn second_attempt_x_close() {
-    let ways = ["told at the first", "told at the second", "served"];
+    let ways = ["refused at the first", "refused at the second", "served"];
     explore("second_attempt_x_close", &ways, |outcomes| {
         let rig = crashed().reentrant();
         let pool = rig.pool.clone();
@@ -79,8 +78,8 @@ fn second_attempt_x_close() {
         outcomes.note(match &got {
             Ok(session) if session.pid() > 1 => "served",
             // Its first attempt would have restarted the group.
-            Err(GetError::Closed) if rig.spawner.begun() == 1 => "told at the first",
-            Err(GetError::Closed) => "told at the second",
+            Err(GetError::Closed) if rig.spawner.begun() == 1 => "refused at the first",
+            Err(GetError::Closed) => "refused at the second",
             other => panic!("{other:?}"),
         });
         drop(got);

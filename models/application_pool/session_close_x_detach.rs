@@ -1,10 +1,9 @@
-//! A session is closed while its process is detached, drains, and runs out of time.
+//! A session is closed while its process is detached, drains, and passes its drain deadline.
 //!
-//! Guards the two looks at `Entry::gone` in `session_has_been_closed` (erratum E15) and the weak
-//! reference of the session. Without the look under the lock, a close that was overtaken by the end
-//! of the drain counts down a process that is no more: of a vacant slab entry, or worse, of the
-//! process that has its key now. Asserted: each of the ways a close can find its process is reached,
-//! and the process is shut down exactly once.
+//! Guards the two looks at `Entry::gone` in `session_has_been_closed` and `State::end_session` (erratum E15), and the
+//! weak reference of the session. Without the look under the lock, a close that comes after the end of the drain
+//! counts down a removed process. It would change a vacant slab entry, or the process that has the key now. Asserted:
+//! a close finds its process in each of the possible ways, and the process is shut down exactly once.
 
 use crate::models::rig::*;
 
@@ -26,11 +25,11 @@ fn session_close_x_detach() {
     });
 }
 
-/// The whole group is detached by name, and forgotten as soon as nothing needs it.
+/// The whole group is detached by name, and forgotten once it is unused.
 ///
-/// Guards `draining` in `State::forget_if_unused`: a group is needed while a process of it drains. Without
-/// it, the close looks for a group that is gone, or finds another that has its key now (INV-DRAINING).
-/// Asserted: the process is shut down once, and when its session has been closed nothing is left of the group.
+/// Guards `draining` in `State::forget_if_unused`: a group stays while a process of it drains. Without it, the close
+/// looks for a group that is gone, or finds another one under its key (INV-DRAINING). Asserted: the process is shut
+/// down once, and the group is gone after the close.
 #[test]
 fn session_close_x_detach_group() {
     explore("session_close_x_detach_group", &["Draining", "Live"], |outcomes| {
@@ -40,13 +39,12 @@ fn session_close_x_detach_group() {
         assert!(rig.pool.detach_group("/a"));
         let found: Found = closer.join().expect("no panic");
         outcomes.note(format!("{found:?}"));
-        assert!(rig.pool.snapshot().groups.is_empty(), "nothing needs it any more");
+        assert!(rig.pool.snapshot().groups.is_empty(), "an unused group is forgotten");
         assert_eq!(rig.spawner.shut_down().len(), 1);
     });
 }
 
-/// The same with the slab key in use again when the session is closed: the stale session must not
-/// touch the process that has it now.
+/// The slab key is in use again when the session is closed: the stale session must not touch the new process.
 #[test]
 fn stale_session_x_reused_key() {
     let ways = ["Draining", "GoneBeforeLock", "GoneUnderLock", "Live", "Null"];

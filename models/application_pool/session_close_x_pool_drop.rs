@@ -1,9 +1,9 @@
 //! The last handle of the pool is dropped while a session is closed (errata E13, E32).
 //!
-//! Guards that a pool that is dropped lets its sessions finish (`State::close` drains busy processes)
-//! and that the close of the last one shuts its process down (`end_drain` in `State::close_session`).
-//! Without the latter, the process outlives the pool. Asserted: the close finds the process in the
-//! pool or draining, never gone, and then it is shut down, once, as one that has drained.
+//! Guards that a dropped pool lets its sessions finish (`State::close` drains busy processes). Guards that the close
+//! of the last session shuts the process down (`end_drain` in `State::close_session`). Without the latter, the
+//! process outlives the pool. Asserted: the close finds the process attached or draining, never gone, and the process
+//! is then shut down once, as drained.
 
 use crate::application_pool::ShutDown;
 use crate::models::rig::*;

@@ -6,8 +6,8 @@ use crate::sync::{me, thread};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Guards `State::mutate_max`: whoever can now proceed is served. Without that, the get waits until a
-/// session is closed, which here comes after it. Asserted: it is served by a second process.
+/// Guards `State::mutate_max`: it serves the gets that can now proceed. Without that, the get waits until a session
+/// closes, which here comes after it. Asserted: a second process serves it.
 #[test]
 fn set_max_x_waiter() {
     explore_small("set_max_x_waiter", &["raised first", "waited"], |outcomes| {
@@ -24,7 +24,7 @@ fn set_max_x_waiter() {
     });
 }
 
-/// Guards `State::mutate_max_per_app`, which the text does not have: without it, nobody tells the get.
+/// Guards `State::mutate_max_per_app`, which the pseudocode lacks: without it, the get is never woken.
 #[test]
 fn set_max_per_app_x_waiter() {
     explore("set_max_per_app_x_waiter", &["raised first", "waited"], |outcomes| {
@@ -41,9 +41,8 @@ fn set_max_per_app_x_waiter() {
     });
 }
 
-/// Guards the second look at the room in `State::attach_if_room`, that at `max`: without it, there are more processes than
-/// the limit that holds when the newcomer is attached. Asserted: a newcomer for which there is no room
-/// any more is disposed of.
+/// Guards the comparison with `max` when a process is attached (`State::attach_if_room`). Without it, the pool may
+/// exceed a limit that was lowered during the spawn. Asserted: a new process without room is disposed of.
 #[test]
 fn lowered_max_x_spawn() {
     explore("lowered_max_x_spawn", &["attached", "disposed of"], |outcomes| {
@@ -52,8 +51,8 @@ fn lowered_max_x_spawn() {
     });
 }
 
-/// Guards its other half, that at `max_per_app`: without it, the group has one more than it may have. Under loom
-/// foreign calls do not re-enter the pool here: in the model above they do, in the same places.
+/// Guards the comparison with `max_per_app` in the same place: without it, the group gets one process too many. Under
+/// loom user code does not re-enter the pool here: in the model above it does, in the same places.
 #[test]
 fn lowered_max_per_app_x_spawn() {
     explore("lowered_max_per_app_x_spawn", &["attached", "disposed of"], |outcomes| {
@@ -62,11 +61,13 @@ fn lowered_max_per_app_x_spawn() {
     });
 }
 
-/// Guards that what is in flight still takes room from a lowered `max` (`reserved` in `State::attach_if_room`): without it, the
-/// first of two to end is attached beside the other in flight, and the two are above the limit until that has ended,
-/// too. Asserted: with the first that ends the pool has sunk to its limit. One of the two runs to its end where it is
-/// started, and `max` is lowered within it: the other ends before that, or after it, or in between. Foreign calls
-/// do not re-enter the pool under loom.
+/// Guards that spawns in flight still take room from a lowered `max` (`reserved` in `State::attach_if_room`). Without
+/// it, the first of two spawns to end is attached while the other is in flight. The pool then exceeds its limit until
+/// that one ends.
+///
+/// One of the two spawns runs on the thread that starts it, and lowers `max` within it. The other ends before that,
+/// after it, or in between. Asserted: once the first has ended, the pool keeps its limit. User code does not re-enter
+/// the pool under loom.
 #[test]
 fn lowered_max_x_two_spawns() {
     explore("lowered_max_x_two_spawns", &["one ended before", "two in flight"], |outcomes| {
@@ -85,7 +86,10 @@ fn lowered_max_x_two_spawns() {
                 theirs.store(reserved, Ordering::Relaxed);
             }
         });
-        assert!(thread::inline(|| rig.pool.try_get(&app("b"))).is_err(), "nor does this");
+        assert!(
+            thread::inline(|| rig.pool.try_get(&app("b"))).is_err(),
+            "the second get finds no process either"
+        );
         let after = rig.pool.counts();
         outcomes.note(match in_flight.load(Ordering::Relaxed) {
             1 => "one ended before",
@@ -94,17 +98,17 @@ fn lowered_max_x_two_spawns() {
                 "two in flight"
             }
         });
-        // In this order: the end of the pool would go through them in any.
+        // In this order, because the end of the pool would detach the groups in any order.
         for name in ["/a", "/b"] {
             assert!(rig.pool.detach_group(name));
         }
     });
 }
 
-/// A second process is spawned while a limit is lowered to one.
+/// Spawns a second process while `lower` lowers a limit to one.
 fn lowered_x_spawn(rig: Rig, outcomes: &Outcomes, lower: impl Fn(&Pool)) {
     let session = rig.session(&app("a"));
-    assert!(rig.pool.try_get(&app("a")).is_err(), "it is busy");
+    assert!(rig.pool.try_get(&app("a")).is_err(), "the process is busy");
     lower(&rig.pool);
     let in_flight = rig.pool.counts().spawning == 1;
     rig.pool.close();

@@ -1,9 +1,8 @@
 //! The pool is closed while a process is spawned (errata E2, E32).
 //!
-//! Guards that `State::close` gives up spawns in flight, that `close` waits for them without the lock,
-//! and that what they spawned all the same is disposed of. Without the first, a spawn that ends only
-//! when it is told to keeps `close` for ever. Asserted: `close` comes back, and what was spawned is
-//! shut down once.
+//! Guards that `State::close` gives up the spawns in flight, that `close` waits for them without the lock, and that
+//! their late processes are disposed of. Without the first, a spawn that ends only when cancelled blocks `close` for
+//! ever. Asserted: `close` returns, and the spawned process is shut down once.
 
 use crate::models::rig::*;
 
@@ -14,14 +13,14 @@ fn spawn_x_close() {
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
         rig.pool.close();
         let counts = rig.pool.counts();
-        assert_eq!((counts.spawning, counts.count), (0, 0), "what close waits for");
+        assert_eq!((counts.spawning, counts.count), (0, 0), "close waits for the spawn");
         let before = rig.pool.snapshot().totals.detached == 1;
         outcomes.note(if before { "spawned before" } else { "given up" });
         assert_eq!(rig.end(), [1]);
     });
 }
 
-/// One that never ends by itself.
+/// The spawn never ends by itself.
 #[test]
 fn hanging_spawn_x_close() {
     explore("hanging_spawn_x_close", &["came late", "waited"], |outcomes| {
@@ -33,6 +32,6 @@ fn hanging_spawn_x_close() {
         assert!(matches!(getter.join(), Ok(Err(crate::application_pool::GetError::Closed))));
         let waited = rig.pool.snapshot().totals.waited == 1;
         outcomes.note(if waited { "waited" } else { "came late" });
-        assert!(rig.end().is_empty(), "nothing was spawned");
+        assert!(rig.end().is_empty(), "the spawn never ends well");
     });
 }

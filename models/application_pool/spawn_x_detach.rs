@@ -1,11 +1,10 @@
 //! The group is detached while its first process is spawned (errata E2, E12).
 //!
-//! Guards that `detach_group` gives up the spawn in flight (`give_up_spawn`) and joins nothing, and that
-//! whoever ran the spawn disposes of its process (`Effect::Unwanted`). Without the first, a process that
-//! was spawned before the detach serves after it; without the second, it lives for ever, owned by
-//! nobody (PROP-NO-ORPHAN); as the text has it, the detach waits for the spawn with the lock in its
-//! hand. Asserted: the next get is served by a process that was spawned after the detach, and each is
-//! shut down once.
+//! Guards that `detach_group` gives up the spawn in flight (`give_up_spawn`) and joins no thread, and that the
+//! spawn's thread disposes of its process (`Effect::Unwanted`). Without the first, a process spawned before the
+//! detach serves after it. Without the second, it lives for ever without an owner (PROP-NO-ORPHAN). In the pseudocode
+//! the detach waits for the spawn while it holds the lock. Asserted: a process spawned after the detach serves the
+//! next get, and each process is shut down once.
 
 use crate::models::rig::*;
 

@@ -1,8 +1,8 @@
 //! A get for a new group meets a background spawn that will fill the pool (erratum E3).
 //!
-//! Guards that a spawn reserves its capacity (`State::may_reserve` counts what is reserved). As the text
-//! has it, max 2, `get A`, `get A`, `get B`, spawn ends: three processes. Asserted: INV-CAPACITY in each
-//! section, and that the new group is served: by the place that the newcomer gives up again.
+//! Guards that a spawn reserves its capacity (`State::may_reserve` counts `reserved`). In the pseudocode, with `max`
+//! 2, two gets of A, a get of B and then the spawn's end give three processes. Asserted: INV-CAPACITY in each
+//! section, and the new group is served, in the place that the background spawn's process gives up again.
 
 use crate::models::rig::*;
 
@@ -12,7 +12,7 @@ fn spawn_x_new_group() {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         rig.spawner.always("/a", unlimited());
         let first = rig.session(&app("a"));
-        // Served by the same process, and begins a spawn.
+        // The same process serves this get, which begins a spawn.
         let second = rig.pool.get(&app("a")).expect("a session");
         assert_eq!(second.pid(), 1);
         let in_flight = rig.pool.counts().spawning == 1;

@@ -1,8 +1,8 @@
 //! No spawner thread can be started, and two gets want a process (erratum E11).
 //!
-//! Guards `Inner::try_to_start_spawner_thread`: the reservation of an order that nobody will carry out
-//! is ended with an error. As the text has it, the group is spawning for ever. Asserted: both gets are
-//! told, and nothing stays reserved.
+//! Guards `Inner::try_to_start_spawner_thread`: if no thread can carry out an order, its reservation ends with an
+//! error. In the pseudocode the group spawns for ever. Asserted: both gets fail with the error, and no capacity stays
+//! reserved.
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;

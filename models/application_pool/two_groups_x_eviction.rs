@@ -2,12 +2,12 @@
 
 use crate::models::rig::*;
 
-/// One process, busy, which takes any number of sessions: the starving group condemns it, or evicts
-/// it if it is idle already.
+/// One busy process takes any number of sessions. The starving group marks it for eviction, or evicts it if it is
+/// idle already.
 ///
-/// Guards `State::condemn`: without it, the process takes one session more while the other group
-/// waits, then another, and is never idle (erratum E18: PROP-NO-GROUP-STARVES). Asserted: once
-/// the new group is in line, no newcomer is served by the process; the new group is served, by a process of its own.
+/// Guards `State::mark_victims`: without it, the process takes one more session while the other group waits, then
+/// another, and is never idle (erratum E18: PROP-NO-GROUP-STARVES). Asserted: once the new group is in line, the
+/// process serves no newcomer. A process of its own serves the new group.
 #[test]
 fn two_groups_x_eviction() {
     let ways = ["in line first", "in line meanwhile", "late"];
@@ -20,10 +20,10 @@ fn two_groups_x_eviction() {
             let session = pool.get(&app("b")).expect("a session");
             assert_eq!(session.request("r"), "r from /b");
         });
-        // Whether the other is in line already.
+        // Whether the other get is in line already.
         let waits = rig.pool.counts().waiting == 1;
         let newcomer = rig.pool.try_get(&app("a"));
-        assert!(!waits || newcomer.is_err(), "served by a process that is to make room");
+        assert!(!waits || newcomer.is_err(), "a process marked for eviction served a newcomer");
         let outcome = match (waits, newcomer.is_ok()) {
             (true, _) => "in line first",
             (false, true) => "late",
@@ -38,15 +38,15 @@ fn two_groups_x_eviction() {
     });
 }
 
-/// Two processes, busy: one is condemned, and the other is freed first.
+/// Of two busy processes, one is marked for eviction, and the other is freed first.
 ///
-/// Guards in `State::close_session` that a freed process is offered to the groups that wait for room,
-/// and in `State::new_app_group_creatable` that it is evicted for them and the condemned process
-/// reprieved. Without the first, the get waits for the condemned one, which is not freed before it is
-/// served. Asserted: the freed process makes room, and the other serves its group again.
+/// Guards in `State::close_session` that a freed process is offered to the groups that wait for room. Guards in
+/// `State::new_app_group_creatable` that it is evicted for them and the marked process is unmarked. Without the
+/// first, the get waits for the marked process, which is freed only after the get is served. Asserted: the freed
+/// process makes room, and the other serves its group again.
 #[test]
-fn condemned_x_other_freed() {
-    explore("condemned_x_other_freed", &["in line", "late"], |outcomes| {
+fn marked_x_other_freed() {
+    explore("marked_x_other_freed", &["in line", "late"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         let (first, second) = (rig.session(&app("a")), rig.session(&app("a")));
         let pool = rig.pool.clone();

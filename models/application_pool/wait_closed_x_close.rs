@@ -1,4 +1,4 @@
-//! A caller waits for the end of the pool while that comes, and while its deadline passes (erratum E32).
+//! A caller waits for the end of the pool while the pool ends, and while its deadline passes (erratum E32).
 
 use crate::application_pool::{End, Inner, WaitForEnd};
 use crate::collections::wait_queue::Wake;
@@ -10,11 +10,10 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A pool that has nothing is closed.
+/// An empty pool is closed.
 ///
-/// Guards the last line of `State::close`: the pool shuts nothing down that could report the end later, so the close
-/// itself does. Without it, the caller sleeps until its deadline, though the pool has ended. Asserted: the caller is
-/// woken.
+/// Guards that `State::close` reports the pool's end itself: an empty pool shuts no process down that could report it
+/// later. Without it, the caller sleeps until its deadline, though the pool has ended. Asserted: the caller is woken.
 #[test]
 fn wait_closed_x_close() {
     explore_small("wait_closed_x_close", &["came late", "waited"], |outcomes| {
@@ -25,7 +24,7 @@ fn wait_closed_x_close() {
         rig.pool.close();
         assert!(
             waiter.join().expect("no panic"),
-            "the pool has ended, and the caller was not woken"
+            "the pool has ended, but the caller was not woken"
         );
         outcomes.note(if waited { "waited" } else { "came late" });
     });
@@ -33,10 +32,11 @@ fn wait_closed_x_close() {
 
 /// The deadline passes: the pool is closed, and a session outlives the wait.
 ///
-/// Guards that a manual clock wakes the caller (`Inner::advanced`), and takes the lock before it does: the caller may
-/// have looked at the clock and not sleep yet. Without either it sleeps on, for nothing else wakes it here. The
-/// clock, whose moves the tools do not see, is moved once the caller has looked at the pool; it keeps the lock from
-/// there until it sleeps. Asserted: the caller times out.
+/// Guards that a manual clock wakes the caller (`Inner::advanced`), and takes the lock first: the caller may have
+/// looked at the clock without sleeping yet. Without either, the caller sleeps on. Asserted: the caller times out.
+///
+/// The tools do not see the clock move. The model therefore moves it once the caller has looked at the pool; from
+/// there the caller keeps the lock until it sleeps.
 #[test]
 fn wait_closed_x_time_out() {
     explore_small("wait_closed_x_time_out", &["timed out"], |outcomes| {

@@ -1,9 +1,8 @@
-//! A future that waits is dropped while the process it waits for is freed, with another get behind it.
+//! A waiting future is dropped while its process is freed, with another get behind it.
 //!
-//! Guards the end of `Turn`: a get that was handed a session and never took it passes it on. Without
-//! that, the process stays counted as busy for ever and the get behind sleeps (erratum E16).
-//! Asserted: the get behind is served, whether the first was still waiting when it was dropped or had
-//! been served; the pool ends idle.
+//! Guards the drop of `Turn`: a get that was granted a session and never took it passes it on. Without that, the
+//! process counts as busy for ever and the get behind sleeps (erratum E16). Asserted: the get behind is served,
+//! whether the dropped future was still waiting or already granted. The pool ends idle.
 
 use crate::models::rig::*;
 use std::pin::pin;

@@ -1,8 +1,8 @@
-//! A get's time-out comes while the process it waits for is freed.
+//! A get times out while the process that it waits for is freed.
 //!
-//! Guards `section::block`: it looks for its outcome before it looks at the clock, and leaves the queue in
-//! the same section in which it gives up. Without that, a session is handed to a get that has left.
-//! Asserted: the get is served or has timed out, and the process is idle in the end.
+//! Guards `section::block`: it looks for its outcome before it looks at the clock, and gives up and leaves the queue
+//! in one section. Without that, a session is granted to a get that has left. Asserted: the get is served or times
+//! out, and the process is idle in the end.
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;
@@ -17,14 +17,14 @@ fn waiter_x_time_out() {
     });
 }
 
-/// Closes the session of the one process there is while a get waits whose time comes to its end.
+/// Closes the session of the only process while a get waits whose deadline passes.
 pub(super) fn served_or_timed_out(rig: &Rig, outcomes: &Outcomes) {
     let session = rig.session(&app("a"));
     let pool = rig.pool.clone();
     let getter = spawn(move || pool.get_timeout(&app("a"), Duration::from_secs(1)).map(drop));
     let clock = rig.clock.clone();
     let time = spawn(move || clock.advance(Duration::from_secs(1)));
-    // The clock may have been moved before the get began: this ends that get's wait.
+    // The clock may have moved before the get began: this then ends the get's wait.
     session.close();
     outcomes.note(match getter.join().expect("no panic") {
         Ok(()) => "served",

@@ -1,7 +1,8 @@
-//! A future that waits is dropped while a permit is given back, with another waiter behind it.
+//! A waiting future is dropped while a permit is given back, with another waiter behind it.
 //!
-//! Guards the drop of `Turn`: a waiter gives up a permit that it was granted and never took, and the next in line gets it. Without that, the waiter behind waits for ever. Asserted: the waiter behind is
-//! served, and no permit is lost or left over.
+//! Guards the drop of `Turn`: a waiter gives up a permit that it was granted and never took, and the next in line
+//! gets it. Without that, the waiter behind waits for ever. Asserted: the waiter behind is served, and no permit is
+//! lost or left over.
 
 use super::rig::Permits;
 use crate::models::rig::*;

@@ -1,9 +1,9 @@
-//! A permit is given back while a caller begins to wait for it: a thread, and a task.
+//! A permit is given back while a thread, or a task, begins to wait for it.
 //!
-//! Guards the steps of "no wake-up is lost" in `src/section.rs`. A thread that does not look for its
-//! outcome under the lock, before it sleeps, sleeps for ever if the grant came first. So does a task that keeps the
-//! waker of an earlier poll. Guards besides that effects run without the lock: each give calls back into the
-//! permits, as does each waker. Asserted: the caller gets the permit, at once or after waiting.
+//! Guards the steps of "no wake-up is lost" in `src/section.rs`. A thread must look for its outcome under the lock
+//! before it sleeps. Otherwise it sleeps for ever if the grant came first; so does a task that keeps the waker of an
+//! earlier poll. Guards besides that effects run without the lock: each give calls back into the permits, and so does
+//! each waker. Asserted: the caller gets the permit, at once or after waiting.
 
 use super::rig::Permits;
 use crate::clock::Deadline;
@@ -23,7 +23,7 @@ fn section_grant_x_thread() {
     });
 }
 
-/// The task is polled once before, by another waker.
+/// The task was polled once before, with another waker.
 #[test]
 fn section_grant_x_task() {
     explore_small("section_grant_x_task", &["after waiting"], |outcomes| {

@@ -14,7 +14,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) struct Permits {
     lock: Lock<State>,
-    /// User code of effects and wakers: it looks at the permits again.
+    /// Entered by the user code of effects and wakers: it looks at the permits again.
     pub(super) door: Door,
     pub(super) clock: ManualClock,
 }
@@ -111,7 +111,7 @@ impl Permits {
             fx.push(Effect::Callback);
         });
     }
-    /// Returns whether the caller has had to wait, unless it gave up.
+    /// Returns whether the caller had to wait, or `None` if it gave up.
     pub(super) async fn take(&self, patience: Patience) -> Option<bool> {
         let waiter = self.critical(|state, _| match state.free.checked_sub(1) {
             Some(rest) => {

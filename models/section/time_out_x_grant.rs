@@ -1,8 +1,8 @@
 //! A thread's deadline passes while a permit is given back.
 //!
-//! Guards that a thread looks for its outcome before it sleeps, and that it keeps the lock from its look at the clock
-//! until it sleeps. Otherwise it misses the grant, or the moved clock (`Lock::clock_advanced`). Asserted: the thread has the
-//! permit, or the permit is free.
+//! Guards that a thread looks for its outcome before it sleeps, and keeps the lock from its look at the clock until
+//! it sleeps. Otherwise it misses the grant, or the moved clock (`Lock::clock_advanced`). Asserted: the thread has
+//! the permit, or the permit is free.
 
 use super::rig::{Permits, SECOND};
 use crate::models::rig::*;

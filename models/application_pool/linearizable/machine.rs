@@ -1,4 +1,4 @@
-//! The machine of `spec/` as what histories are held against: one operation after the other.
+//! The machine of `spec/` as a sequential specification: it takes one operation after the other.
 
 use cabrank_spec::configuration::{Config, Options};
 use cabrank_spec::pool::{Action, At, Event, Failure, Pool, SpawnResult};
@@ -6,7 +6,7 @@ use stateright::semantics::SequentialSpec;
 
 pub(super) const GROUPS: [&str; 2] = ["/a", "/b"];
 
-/// What is done, and takes effect at one moment.
+/// An operation, which takes effect at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Op {
     /// A get looks at its group's restart file, without the lock.
@@ -19,7 +19,7 @@ pub(super) enum Op {
         client: usize,
         group: usize,
     },
-    /// A get that waits sees what has become of it.
+    /// A waiting get looks for its outcome.
     Sees {
         client: usize,
     },
@@ -27,7 +27,7 @@ pub(super) enum Op {
         client: usize,
         group: usize,
     },
-    /// A get that waits is given up.
+    /// A waiting get is given up.
     GiveUp {
         client: usize,
     },
@@ -50,11 +50,11 @@ pub(super) enum Op {
     Totals,
 }
 
-/// What it gave.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ret {
     Done,
-    /// It could not happen then.
+    /// The operation could not happen then.
     Impossible,
     /// The time of a restart file.
     Time(Option<u64>),
@@ -63,20 +63,20 @@ pub(super) enum Ret {
     Fails(Failure),
     Found(bool),
     Attached(bool),
-    /// Processes, active ones, spawns, draining ones, gets that wait.
+    /// The counts: processes, active ones, spawns, draining ones, waiting gets.
     Counts([usize; 5]),
-    /// Spawned, failed, detached, processed, waited.
+    /// The totals: spawned, failed, detached, processed, waited.
     Totals([u64; 5]),
 }
 
 #[derive(Clone)]
 pub(super) struct Machine {
     pool: Pool,
-    /// What each client's get saw of the restart file, until it begins.
+    /// The time that each client's get saw at the restart file, until the get begins.
     looked: Vec<Option<Option<u64>>>,
-    /// Why each client's get failed, until that is seen.
+    /// The error of each client's get, until the client sees it.
     failed: Vec<Option<Failure>>,
-    /// What each client saw of its get before the machine got so far.
+    /// The result that each client saw before the machine had got so far.
     promised: Vec<Option<Ret>>,
 }
 
@@ -105,8 +105,8 @@ impl Machine {
         Ret::Done
     }
 
-    /// Begins a get with what was seen. The machine looks in the same step, the pool does not: so
-    /// another get's later look may have come before, and then this one is no news.
+    /// Begins a get with the time that it saw. The machine looks in the same step, but the pool does not. Another
+    /// get's later look may have come first; then this look is no change.
     fn begin(&mut self, client: usize, group: usize, get: Action) -> Ret {
         if !self.keeps_promise(client) {
             return Ret::Impossible;
@@ -114,7 +114,7 @@ impl Machine {
         let now = self.pool.files[group];
         if now.is_some() {
             let Some(looked) = self.looked[client].take() else { return Ret::Impossible };
-            // Of the one directory that the group's gets name.
+            // The look at the one directory that the group's gets name.
             let seen = self.pool.groups[group].seen[0].flatten();
             self.pool.files[group] = looked.max(seen);
         }
@@ -123,7 +123,7 @@ impl Machine {
         self.sees(client)
     }
 
-    /// Whether what a client saw of its get has come about by now, before it goes on.
+    /// Returns whether the machine now gives the result that the client saw earlier.
     fn keeps_promise(&mut self, client: usize) -> bool {
         let promised = self.promised[client].take();
         promised.is_none_or(|promised| self.sees(client) == promised)
@@ -158,7 +158,7 @@ impl SequentialSpec for Machine {
                 self.begin(client, group, Action::TryGet { client, group })
             }
             Op::GiveUp { client } => match self.pool.clients[client].at {
-                // It was told meanwhile, and did not look.
+                // Its outcome was granted meanwhile, and it did not look.
                 At::Out => self.failed[client].take().map_or(Ret::Impossible, |_| Ret::Done),
                 _ => {
                     self.apply(Action::GiveUp { client });

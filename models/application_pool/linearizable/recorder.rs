@@ -1,4 +1,4 @@
-//! A pool of which everything that is done is recorded: when it began, when it ended, what it gave.
+//! A pool that records every operation: its beginning, its end and its result.
 
 use super::machine::{GROUPS, Machine, Op, Ret};
 use crate::application_pool::{
@@ -18,18 +18,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, SystemTime};
 
-/// Who does things, to the tester: it takes one after the other from each. Clients have their own numbers;
-/// what a client's get does besides, and spawns, come after them.
+/// The tester's actors, each of which does one operation at a time. Clients have their own numbers; the looks of
+/// their gets, other operations and spawns come after them.
 const LOOKS: usize = 20;
 const OTHERS: usize = 50;
 const SPAWNS: usize = 100;
 
-/// What is written down. Plain data behind plain locks: they are no steps for the tool.
+/// The recording. Plain data behind plain locks: accesses are no steps for the tool.
 struct Book {
     tester: LinearizabilityTester<usize, Machine>,
-    /// Which thread is which client.
+    /// The client of each thread.
     clients: BTreeMap<usize, usize>,
-    /// The processes of which the pool has told that they are attached.
+    /// The processes that the pool has reported as attached.
     attached: BTreeSet<usize>,
 }
 
@@ -54,10 +54,10 @@ impl History {
     }
 }
 
-/// Which spawns fail, by their tickets.
+/// Whether the spawn with this ticket fails.
 type Fails = fn(usize) -> bool;
 
-/// Records when its spawns begin to end, and those that nobody wanted.
+/// Records when each spawn begins to end, and the processes that the pool never attached.
 pub(super) struct Recording {
     spawner: InMemorySpawner,
     history: History,
@@ -67,8 +67,8 @@ pub(super) struct Recording {
 pub(super) struct Recorded {
     process: Handle,
     ticket: usize,
-    /// On which thread it was spawned: who disposes of it there, without having told that it is
-    /// attached, never attached it.
+    /// The thread that spawned it. If that thread shuts it down before it was reported as attached, it was never
+    /// attached.
     spawned_on: usize,
     history: History,
 }
@@ -80,7 +80,7 @@ impl Spawner for Recording {
         let (process, well) = (self.spawner.spawn(request)?, !(self.fails)(ticket));
         self.history.invoke(SPAWNS + ticket, Op::SpawnEnds { ticket, well });
         if !well {
-            // The error says whose it is: that is how the observer knows.
+            // The error names the ticket, so that the observer knows the spawn.
             return Err(SpawnError::new(ticket.to_string()));
         }
         let history = self.history.clone();
@@ -111,7 +111,7 @@ fn why(error: &GetError) -> Failure {
         GetError::Closed => Failure::Closed,
         GetError::WouldBlock => Failure::WouldBlock,
         GetError::Spawn(_) => Failure::Spawn,
-        other => panic!("nothing here fails so: {other}"),
+        other => panic!("unexpected error: {other}"),
     }
 }
 
@@ -125,29 +125,29 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// For so many clients. With restart files, every get's look at one is an operation, too.
+    /// Returns a recorder for this many clients. With restart files, every get's look at one is an operation, too.
     pub(super) fn new(clients: usize, max: usize, fails: Fails, restart_files: bool) -> Self {
         let tester = LinearizabilityTester::new(Machine::new(clients, max, restart_files));
         let book = Book { tester, clients: BTreeMap::new(), attached: BTreeSet::new() };
         let history = History(Arc::new(Mutex::new(book)));
         let files: Arc<[AtomicU64; GROUPS.len()]> = Arc::default();
-        let hands = crate::ManualClock::new();
-        let spawner = InMemorySpawner::with_clock(hands.clock());
+        let manual_clock = crate::ManualClock::new();
+        let spawner = InMemorySpawner::with_clock(manual_clock.clock());
         let spawner = Recording { spawner, history: history.clone(), fails };
-        let (told, seen, watched) = (history.clone(), history.clone(), files.clone());
+        let (observed, seen, watched) = (history.clone(), history.clone(), files.clone());
         let mut builder = ApplicationPool::builder(spawner)
             .max(max)
             .cleaner(false)
-            .clock(hands.clock())
+            .clock(manual_clock.clock())
             .observer(move |event| match event {
                 Event::Spawned { identifier, .. } => {
                     let ticket = number(*identifier);
-                    told.book().attached.insert(ticket);
-                    told.gave(SPAWNS + ticket, Ret::Attached(true));
+                    observed.book().attached.insert(ticket);
+                    observed.gave(SPAWNS + ticket, Ret::Attached(true));
                 }
                 Event::SpawnFailed { error, .. } => {
                     let ticket: usize = error.to_string().parse().expect("a ticket");
-                    told.gave(SPAWNS + ticket, Ret::Attached(false));
+                    observed.gave(SPAWNS + ticket, Ret::Attached(false));
                 }
                 _ => {}
             });
@@ -169,7 +169,7 @@ impl Recorder {
         Recorder { pool: builder.build().expect("a valid pool"), history, files }
     }
 
-    /// A client on this thread.
+    /// Returns a client on this thread.
     pub(super) fn client(&self, client: usize) -> Client {
         self.history.book().clients.insert(crate::sync::me(), client);
         Client { recorder: self.clone(), client }
@@ -200,7 +200,7 @@ impl Recorder {
             (Ret::Counts([c.count, c.active, c.spawning, c.draining, c.waiting]), ())
         });
     }
-    /// Spawned, failed, detached, processed, waited.
+    /// Returns the totals: spawned, failed, detached, processed, waited.
     pub(super) fn totals(&self) -> [u64; 5] {
         self.during(Op::Totals, || {
             let t = self.pool.snapshot().totals;
@@ -217,14 +217,14 @@ impl Recorder {
 type Opened = Session<Recording>;
 type Getting<'a> = Pin<Box<dyn Future<Output = Result<Opened, GetError>> + 'a>>;
 
-/// One who asks, on a thread of its own.
+/// A client, on a thread of its own.
 pub(super) struct Client {
     recorder: Recorder,
     client: usize,
 }
 
 impl Client {
-    /// A get as a task, every poll of which is recorded, and its close. Says why it failed.
+    /// Gets a session as a task, records each poll, and closes the session. Returns the error if the get fails.
     pub(super) fn get_and_close(&self, group: usize) -> Result<(), Failure> {
         struct Ring(Bell);
         impl Wake for Ring {
@@ -252,13 +252,13 @@ impl Client {
         }
     }
 
-    /// Polls a get once, and gives it up if it waits. Says whether it was given up.
+    /// Polls a get once, and gives it up if it waits. Returns whether it was given up.
     pub(super) fn get_and_give_up(&self, group: usize) -> bool {
         let options = PoolOptions::new(GROUPS[group]);
         let mut future = self.begin(&options);
         let client = self.client;
         match self.poll(&mut future, Waker::noop(), Op::Get { client, group }) {
-            Poll::Ready(session) => self.close(session.expect("nothing fails here")),
+            Poll::Ready(session) => self.close(session.expect("no get fails here")),
             Poll::Pending => {
                 let op = Op::GiveUp { client };
                 self.recorder.history.during(self.client, op, || (Ret::Done, drop(future)));

@@ -1,14 +1,14 @@
-//! Foreign code closes the pool whose work its thread does (erratum E32).
+//! User code closes the pool that its thread works for (erratum E32).
 //!
-//! Whoever closes waits for the spawns in flight. On a thread that has one to end, or to begin, that would be to
-//! wait for itself: so each says for which pool it works (`WorksFor`), and a close from there waits for nobody.
-//! Asserted: all come back, and each process is shut down once.
+//! A close waits for the spawns in flight. On a thread that must end or begin one of them, the close would wait for
+//! itself. Such a thread therefore records which pool it works for (`WorksFor`), and its close does not wait.
+//! Asserted: every call returns, and each process is shut down once.
 
 use crate::models::rig::*;
 
-/// While another thread closes it, too.
+/// Another thread closes the pool, too.
 ///
-/// Guards that a spawner's thread works for its pool (`spawner_thread_callback`): without it, the spawn waits for its
+/// Guards that a spawner's thread works for its pool (`spawner_thread_callback`). Without it, the spawn waits for its
 /// own end.
 #[test]
 fn close_in_spawn_x_close() {
@@ -25,10 +25,10 @@ fn close_in_spawn_x_close() {
     });
 }
 
-/// The process makes room for another group, whose spawn is in flight already, and begins after its end.
+/// A shut-down makes room for another group, whose spawn is already ordered and begins after the shut-down returns.
 ///
-/// Guards that who carries out effects works for the pool (`Effects::run_all`): without it, the first of them waits for
-/// the second. Asserted: the get for which the process makes room is told that the pool is closed.
+/// Guards that a thread works for the pool while it runs effects (`Effects::run`). Without it, the first effect waits
+/// for the second. Asserted: the get that needs the room fails because the pool is closed.
 #[test]
 fn close_in_shut_down_x_spawn() {
     explore("close_in_shut_down_x_spawn", &["closed"], |outcomes| {
@@ -41,7 +41,7 @@ fn close_in_shut_down_x_spawn() {
     });
 }
 
-/// Closes the pool in the first call of this kind, of which `begin` is told.
+/// Calls `begin` and closes the pool in the first call of this kind.
 fn close_at(rig: &Rig, wanted: Call, begin: impl Fn(&Pool) + Send + Sync + 'static) {
     let weak = rig.pool.downgrade();
     let first = std::sync::Once::new();
