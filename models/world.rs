@@ -17,7 +17,7 @@ struct State {
     halves: [AtomicU32; 2],
     unloads: AtomicUsize,
     completed: AtomicUsize,
-    told: AtomicUsize,
+    reported: AtomicUsize,
     /// Whether the last unload has failed. A preparation does not repair that.
     broken: AtomicBool,
     /// The unload that fails, counted from the next one as 1; 0: every unload succeeds.
@@ -67,10 +67,10 @@ impl World {
         };
         let (reports, before, after) = (re_enter(), re_enter(), re_enter());
         let executor = Executor::builder().interlock(interlock).hook((|| Ok(()), complete));
-        let told = world.clone();
+        let reported = world.clone();
         let report = move |_: &Report<'_>| {
             _ = reports();
-            told.0.told.fetch_add(1, SeqCst);
+            reported.0.reported.fetch_add(1, SeqCst);
         };
         let executor = executor.reporter(report).build();
         let (watched, unloaded, prepared) = (world.clone(), world.clone(), world.clone());
@@ -165,8 +165,8 @@ impl World {
         self.0.completed.load(SeqCst)
     }
     /// Returns the number of errors that the reporter got.
-    pub(super) fn told(&self) -> usize {
-        self.0.told.load(SeqCst)
+    pub(super) fn reported(&self) -> usize {
+        self.0.reported.load(SeqCst)
     }
 }
 

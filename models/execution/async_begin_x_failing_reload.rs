@@ -1,13 +1,14 @@
-//! Between the reload of an asynchronous execution and its body others have their turn: one that reloads last, and
-//! whose reload fails, because a child of its own has left something to be reloaded once more.
+//! Other executions have their turn between the reload of an asynchronous execution and its body, and one of them
+//! fails to reload.
 //!
-//! Guards the loop in `Execution::begin_async`: a body begins when the world is whole after its share has come back,
-//! not when its own reload has succeeded. Without it the first one's body runs on what the second has half
-//! reloaded. Asserted: the body sees a whole world; where the second reload fails, the first one has made a third.
+//! Guards the loop in `Execution::begin_async`: a body begins once its share is back and the world is whole, not once
+//! its own reload has succeeded. Without it, the first body runs on a world that the second has half reloaded.
+//! Asserted: the body sees a whole world. If the second reload fails, the first execution makes a third.
 //!
-//! The two that reload are tasks of one thread; the child has its own. A load that is given up lets the first one
-//! in when both have begun, so the second waits for the first one's share.
-//! (`change_x_failing_reload` is the same for threads, and too large for loom.)
+//! The second execution reloads last, because its child has left one more reload to make. The first two are tasks of
+//! one thread; the child has its own. A load that is given up lets the first execution in once both have begun, so
+//! the second waits for the first one's share. (`change_x_failing_reload` is the same for threads, and too large for
+//! loom.)
 
 use crate::models::rig::*;
 use crate::models::world::World;
@@ -37,13 +38,13 @@ fn async_begin_x_failing_reload() {
         assert!(poll_once(ends.as_mut()).is_pending(), "the first has entered");
         let theirs = reloader.clone();
         world.amid_unload(move || child.run(|_| drop(theirs.run())));
-        assert!(poll_once(begins.as_mut()).is_pending(), "the second is to have its turn");
+        assert!(poll_once(begins.as_mut()).is_pending(), "the second has its turn");
         let mut ended = poll_once(ends.as_mut());
         world.join();
         if ended.is_pending() {
             ended = poll_once(ends.as_mut());
         }
-        let Poll::Ready(ended) = ended else { panic!("nobody is in its way") };
+        let Poll::Ready(ended) = ended else { panic!("no owner is in its way") };
         assert!(poll_once(begins.as_mut()).is_ready());
         assert_eq!(world.unloads(), 1 + usize::from(ended.is_err()));
         outcomes.note(ways[usize::from(ended.is_err())]);

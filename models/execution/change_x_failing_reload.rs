@@ -1,12 +1,13 @@
-//! Two executions have found one change; when the first has reloaded, the second has its turn, and something
-//! has changed once more: a child of somebody who waits to unload, too, was let in between the two and noted
-//! it. The second reload fails.
+//! Two executions have found one change. After the first has reloaded, the second has its turn and fails.
 //!
-//! Guards the loop in `Execution::start`: a body begins when the world is whole after its share has come back,
-//! not when its own reload has succeeded. Without it the first one's body runs on what the second has half
-//! reloaded. Asserted: whoever runs sees a whole world, and one fails at most.
+//! The second reload is due because the source has changed once more. A child notes that change: it was let in
+//! between the two because its parent waits to unload, too.
 //!
-//! Random schedules: so many are too many steps for loom.
+//! Guards the loop in `Execution::start`: a body begins once its share is back and the world is whole, not once its
+//! own reload has succeeded. Without it, the first body runs on a world that the second has half reloaded. Asserted:
+//! every body sees a whole world, and at most one execution fails.
+//!
+//! Random schedules only: loom would need too many steps.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};
@@ -28,7 +29,7 @@ fn change_x_failing_reload() {
         let notes = spawn(move || {
             child.run(|_| {
                 world.edit(3);
-                // It notes the change, and is refused the reload.
+                // It notes the change, and its own reload is refused.
                 let _ = reloader.wrap(|_| Ok(()));
             });
         });

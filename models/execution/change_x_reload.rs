@@ -1,9 +1,8 @@
-//! Something changes while a reload is under way.
+//! The source changes while a reload is under way.
 //!
-//! Guards the place of `Changes::take_up`: before anything is unloaded. What changes from then on
-//! is a new change. If it were taken up afterwards, a change that came while the old source was
-//! being loaded would be forgotten. Asserted: the next execution runs on the newest world, after
-//! one reload or two.
+//! Guards the place of `Changes::take_up`, which is before the unload: a change from then on is a new change. If the
+//! reload took it up afterwards, it would forget a change that came while it loaded the old source. Asserted: the
+//! next execution runs on the newest world, after one reload or two.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};
@@ -21,7 +20,7 @@ fn change_x_reload() {
         assert_eq!(execute(&reloader, &world).expect("it succeeds"), 3);
         outcomes.note(match (first, world.unloads()) {
             (3, 1) => ways[0],
-            // It was looked at before, and loaded after the change.
+            // The reload looked at the source before the change, and loaded it afterwards.
             (3, 2) => ways[1],
             (2, 2) => ways[2],
             unexpected => panic!("{unexpected:?}"),

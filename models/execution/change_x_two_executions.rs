@@ -1,9 +1,8 @@
 //! Two executions meet one change.
 //!
-//! Guards `Changes::take_up`: a change is taken up by the reload that it causes, so that who found
-//! the same one and waited finds nothing to be done. Without that both reload, the second under the
-//! nose of the first one's body. Asserted: one reload, and both bodies run on the new world, which
-//! stays the same while they do.
+//! Guards `Changes::take_up`: the reload takes up the change that caused it. An execution that found the same change
+//! and waited then has no reload left to make. Without it, both reload, the second under the first one's body.
+//! Asserted: one reload, and both bodies run on the new world, which stays the same.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};

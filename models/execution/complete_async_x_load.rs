@@ -1,9 +1,9 @@
-//! A guard's execution is completed by a task, after its load was given up, while somebody else loads.
+//! A task completes an execution whose load was given up, while another owner loads.
 //!
-//! Guards the waits of `Execution::complete_async` and `reset_async`: what they complete runs under the share,
-//! and the thread is not blocked. Without them hooks are completed beside the load (PROP-ILK-USE-UNDER-SHARE).
-//! Asserted: hooks and load are never beside one another, each happens, and dropping the future instead of
-//! polling it completes the hook, too, once.
+//! Guards the waits of `Execution::complete_async` and `reset_async`: hooks are completed under the share, without
+//! blocking the thread. Without them, hooks are completed beside the load (PROP-ILK-USE-UNDER-SHARE). Asserted: the
+//! hooks and the load never run side by side, and each happens. Dropping the future instead of polling it completes
+//! the hook once, too.
 
 use crate::execution::{Execution, Executor};
 use crate::models::interlock::rig::*;
@@ -12,7 +12,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// An execution whose load was given up, and another thread's load.
+/// Ends an execution whose load was given up, beside another thread's load. Returns their order and the number of
+/// completions.
 fn race(ends: impl FnOnce(Execution<'static>)) -> (String, usize) {
     let (interlock, world) = (Interlock::new(), World::new());
     let completed = Arc::new(AtomicUsize::new(0));
@@ -38,7 +39,7 @@ fn race(ends: impl FnOnce(Execution<'static>)) -> (String, usize) {
     };
     ends(execution);
     thread.join().expect("no panic");
-    interlock.unload(|_| ()).expect("nobody is left");
+    interlock.unload(|_| ()).expect("no execution is left");
     (world.story(), completed.load(SeqCst))
 }
 

@@ -1,10 +1,8 @@
-//! An execution that two may end: whoever finds it completes it, or drops it, while a reload waits
-//! for its end.
+//! Two threads race to end one execution, by completing or dropping it, while a reload waits for its end.
 //!
-//! Guards that an execution is a value, and that its drop completes it: it has one owner, so it is
-//! completed once and gives its share back once, by either way. Without the drop's half a hook that
-//! has run would never be completed. Asserted: each execution is completed once, this one by the
-//! one or the other, before the reload.
+//! Guards that an execution is a value with one owner, and that its drop completes it. Either way it is completed
+//! once and gives its share back once. Without the drop, a hook that has run is never completed. Asserted: each
+//! execution is completed once, this one by either thread, before the reload.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};

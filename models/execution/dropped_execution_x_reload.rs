@@ -1,9 +1,8 @@
-//! An execution is dropped on another thread than its own, while something is reloaded.
+//! An execution is dropped on another thread than its own while the reloader reloads.
 //!
-//! Guards the order of `Execution::end`: what is to be completed is completed under the share,
-//! which is left last; and that a drop completes at all. Otherwise a hook would be completed in the
-//! middle of a reload, or never. Asserted: both executions are completed,
-//! once, and what completes them sees a whole world that stays the same.
+//! Guards that a drop completes the hooks, and the order of `Execution::end`: hooks are completed under the share,
+//! which is left last. Otherwise a hook is completed during a reload, or never. Asserted: both executions are
+//! completed once, and their hooks see a whole world that stays the same.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};

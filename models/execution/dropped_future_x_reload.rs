@@ -1,12 +1,12 @@
-//! A future of `wrap_async` is dropped while another execution reloads: in its body, or before that has
-//! begun.
+//! A future of `wrap_async` is dropped while another execution reloads: in its body, or before it.
 //!
-//! Guards that `Execution::carry_async` keeps the execution, and so the share, beside the body: when the
-//! future is dropped the body goes first, then the hooks are completed, and the share is left last. If
-//! it were left before, a body's `Drop` would run in the middle of a reload. Asserted: whatever runs, the
-//! drop of a body and the completion of a hook too, sees a whole world that stays the same; who has begun
-//! is completed once, and who has not, never; and the other reloads. What is called does not re-enter the
-//! interlock: with that, loom is not through in five minutes.
+//! Guards that `Execution::carry_async` keeps the execution, and so the share, beside the body. A dropped future then
+//! drops the body first, completes the hooks, and leaves the share last. If it left the share earlier, the body's
+//! `Drop` would run during a reload.
+//!
+//! Asserted: all code sees a whole world that stays the same, a body's drop and a hook's completion, too. An
+//! execution that has begun is completed once, the other never, and the other execution reloads. User code does not
+//! re-enter the interlock: loom would need more than five minutes.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};

@@ -1,13 +1,15 @@
-//! A future that reloads, and fails to, is dropped while another asks to unload: it still waits, or that one has its
+//! A future whose reload fails is dropped while another owner asks to unload: it still waits, or that owner has its
 //! turn.
 //!
-//! Guards, in `Execution::unload_async`, that what has failed is noted before others have their turn, and that what is
-//! to be reloaded last is so until it may unload, and again while others have their turn after it. Without the first
-//! the world is half reloaded, and nobody is told; without the others what goes on is unloaded by nobody. Asserted:
-//! whenever it is dropped, the reporter is told once of the reload that has failed, and whoever comes to it next
-//! makes it good. What ends the execution is called by this thread, or by the other one where that lets the share in.
+//! Guards two things in `Execution::unload_async`. It notes the failure before others have their turn; otherwise the
+//! world is half reloaded without a report. It keeps `reloads_last` until it may unload, and sets it again while
+//! others have their turn. Otherwise code that is loaded from then on is never unloaded.
 //!
-//! It begins to wait before the other asks: entering beside it, too, is more than loom goes through in a minute.
+//! Asserted: whenever the future is dropped, the reporter gets the failure once, and the next execution makes up for
+//! the reload. This thread ends the execution, or the other one if that lets the share in.
+//!
+//! The future begins to wait before the other owner asks: if it also entered beside it, loom would need more than a
+//! minute.
 
 use crate::execution::{ExecutionError, Reloader};
 use crate::models::rig::*;
@@ -19,8 +21,8 @@ use std::task::Poll;
 
 const WAYS: [&str; 3] = ["while it waits", "while the other has its turn", "too late"];
 
-/// Polls it until it waits to unload, and once more beside another that asks to. In which way it is dropped, and the
-/// other.
+/// Polls `future` until it waits to unload, and once more beside another owner that asks to unload. Returns how the
+/// future ends, and the other owner's thread.
 fn dropped_beside_an_unload<T>(
     reloader: &Reloader,
     world: &World,
@@ -30,11 +32,11 @@ fn dropped_beside_an_unload<T>(
     let (mut other, third) = (interlock.enter(), interlock.enter());
     assert!(poll_once(future.as_mut()).is_pending(), "two run");
     let other = spawn(move || other.unload(|_| ()).expect("no deadlock"));
-    drop(third); // whoever has asked by now is let in, the first first
+    drop(third); // The owners that have asked by now are let in, in order.
     let way = match poll_once(future.as_mut()) {
         Poll::Pending => usize::from(world.is_broken()),
         Poll::Ready(ended) => {
-            assert!(ended.is_err(), "its reload was to fail");
+            assert!(ended.is_err(), "its reload fails on purpose");
             2
         }
     };
@@ -53,17 +55,17 @@ fn dropped_reset_x_unload() {
         let (way, other) = dropped_beside_an_unload(&reloader, &world, reset);
         let joins = || other.join().expect("no panic");
         let ended = match way {
-            0 => (execution.complete(), joins()).0, // the other waits for that
+            0 => (execution.complete(), joins()).0, // The other owner waits for it.
             _ => (joins(), execution.complete()).1,
         };
-        assert_eq!(ended.is_err(), way < 2, "its end tells of what was not told");
-        assert_eq!((world.told(), world.completed()), (1, 1));
+        assert_eq!(ended.is_err(), way < 2, "its end returns the failure unless the reset did");
+        assert_eq!((world.reported(), world.completed()), (1, 1));
         assert_eq!(world.unloads(), usize::from(way == 1), "its end unloads");
         outcomes.note(WAYS[way]);
     });
 }
 
-/// One of a reloader on change begins, and does not come to its body.
+/// An execution of a reloader on change begins, and does not come to its body.
 #[test]
 fn dropped_run_x_unload() {
     explore("dropped_run_x_unload", &WAYS, |outcomes| {
@@ -73,9 +75,9 @@ fn dropped_run_x_unload() {
         let run = Box::pin(reloader.run_async());
         let (way, other) = dropped_beside_an_unload(&reloader, &world, run);
         other.join().expect("no panic");
-        assert_eq!((world.told(), world.completed()), (usize::from(way > 0), 1));
-        assert_eq!(execute(&reloader, &world).is_err(), way == 0, "it is tried again");
-        assert_eq!((world.told(), world.unloads()), (1, usize::from(way > 0)));
+        assert_eq!((world.reported(), world.completed()), (usize::from(way > 0), 1));
+        assert_eq!(execute(&reloader, &world).is_err(), way == 0, "the reload is tried again");
+        assert_eq!((world.reported(), world.unloads()), (1, usize::from(way > 0)));
         outcomes.note(WAYS[way]);
     });
 }

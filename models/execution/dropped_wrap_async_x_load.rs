@@ -1,11 +1,12 @@
-//! A `wrap_async` is dropped while its body waits to load, and somebody else loads.
+//! A `wrap_async` is dropped while its body waits to load and another owner loads.
 //!
-//! Guards the drop of an `Execution`: what is given up is taken back first, and where somebody holds the
-//! execution is completed when that one has released (`guard/late.rs`). Without it, its hook is completed
-//! beside the load (PROP-ILK-USE-UNDER-SHARE). Asserted: the hook is completed once, under a share, and the
-//! execution leaves; both by the drop itself and by the thread that has loaded. That thread is then in an
-//! execution of its own, which the hook is no part of (`Outside`): an executor that both run is nested in
-//! neither.
+//! Guards the drop of an `Execution`. It first takes back its share; during another owner's load, the execution is
+//! completed after that load (`guard/late.rs`). Without it, the hook is completed beside the load
+//! (PROP-ILK-USE-UNDER-SHARE). Asserted: the hook is completed once, under a share, and the execution leaves, both by
+//! the drop itself and by the loading thread.
+//!
+//! In the second model that thread is in an execution of its own, to which the hook does not belong (`Outside`). An
+//! executor that both run is therefore nested in neither.
 
 use crate::execution::Executor;
 use crate::models::interlock::rig::*;
@@ -41,7 +42,7 @@ fn dropped_wrap_async_x_load() {
         thread.join().expect("no panic");
         assert_eq!(completed.load(SeqCst), 1);
         outcomes.note(if by_the_drop { expected[0] } else { expected[1] });
-        interlock.unload(|_| ()).expect("nobody is left");
+        interlock.unload(|_| ()).expect("no execution is left");
     });
 }
 

@@ -1,10 +1,8 @@
-//! A reload fails in the middle, beside an execution of the executor alone, or another of the
-//! reloader.
+//! A reload fails in the middle, beside an execution of the executor alone, or another one of the reloader.
 //!
-//! Guards what `World::half_reloaded` is for: the executor refuses to run on what is neither old
-//! nor new, and the reloader's next execution reloads although the change was taken up. Asserted:
-//! one execution fails; whoever runs sees a whole world; in the end it is the new one, after one
-//! reload more.
+//! Guards `World::half_reloaded`: the executor refuses to run on a world that is neither old nor new. The reloader's
+//! next execution reloads although the change was taken up. Asserted: one execution fails, and every body sees a
+//! whole world. In the end that is the new one, after one more reload.
 
 use crate::execution::{HalfReloaded, Stage};
 use crate::models::rig::*;

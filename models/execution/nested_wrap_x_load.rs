@@ -1,11 +1,12 @@
-//! An executor wraps something inside an execution whose share is given up: by a load that was dropped, or
-//! beside a permit block or a load of the same task. Meanwhile somebody else loads.
+//! An executor wraps a body inside an execution whose share is given up, while another owner loads. The share was
+//! given up by a dropped load, or beside a permit block or a load of the same task.
 //!
-//! Guards what `Interlock::share` gives: an execution inside another has a share of its own, one more of the
-//! same owner or a child's, by the rules by which anybody enters there. Without it the body runs beside the
-//! load (INV-ILK-ALONE, PROP-ILK-USE-UNDER-SHARE). And guards what `Running::beside` refuses: whoever waits for
-//! a holder beside a load of its own thread waits for a future that nobody polls. Asserted: the body runs
-//! alone, or is refused where it would have to wait beside such a load; and everything ends.
+//! Guards `Interlock::share`: an execution inside another has a share of its own, either one more of the same owner
+//! or a child's. Without it, the body runs beside the load (INV-ILK-ALONE, PROP-ILK-USE-UNDER-SHARE).
+//!
+//! Guards too that `Running::beside` refuses to wait for a holder beside a load of its own thread: that load's future
+//! is not polled meanwhile. Asserted: the body runs alone, or is refused where it would have to wait beside such a
+//! load. Every execution ends.
 
 use crate::execution::{BoxError, Executor};
 use crate::models::interlock::rig::*;
@@ -16,7 +17,7 @@ fn executors(interlock: &Interlock) -> [Executor; 2] {
     [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build())
 }
 
-/// Whoever waits here waits until the other has loaded.
+/// The nested execution waits until the other owner has loaded.
 #[test]
 fn nested_wrap_x_load() {
     let orders = ["load, nested", "nested, load"];
@@ -44,7 +45,7 @@ fn nested_wrap_x_load() {
     });
 }
 
-/// The same beside a permit block that goes on.
+/// The same, beside a permit block that goes on.
 #[test]
 fn nested_wrap_x_sibling_permit_x_load() {
     let orders = ["load, nested", "nested, load"];
@@ -70,7 +71,7 @@ fn nested_wrap_x_sibling_permit_x_load() {
     });
 }
 
-/// Beside a load that waits, and may have been granted, it does not wait.
+/// Beside a load that waits, and may have been granted, the nested execution does not wait.
 #[test]
 fn nested_wrap_x_sibling_load_x_load() {
     let orders = ["load", "nested, load"];
@@ -100,7 +101,7 @@ fn nested_wrap_x_sibling_load_x_load() {
     });
 }
 
-/// A future that has begun inside an execution outlives it: an unload waits for it, too.
+/// A future that has begun inside an execution outlives it: an unload waits for the future, too.
 #[test]
 fn nested_wrap_async_x_unload() {
     explore("nested_wrap_async_x_unload", &["completed, unload"], |outcomes| {

@@ -1,11 +1,11 @@
-//! A reload is asked for while somebody reloads a change that somebody else has found, too.
+//! A reload is requested during another reload, whose change a second execution has found, too.
 //!
-//! Guards where `Execution::begin` notes that one was asked for: under its share. Noted while somebody unloads, it
-//! would be taken up by whoever waits to unload behind that one, and the world reloaded once more between the
-//! first one's reload and its body. And that it is noted at all. Asserted: each body runs after one reload, the
-//! change's; what was asked for is a second one.
+//! Guards that `Execution::begin` notes the request under its share. Noted during an unload instead, it would be
+//! taken up by the next execution that waits to unload. That one would reload once more, between the first one's
+//! reload and its body. Guards too that the request is noted at all. Asserted: each body runs after one reload, that
+//! of the change; the requested reload is a second one.
 //!
-//! The two are tasks of one thread: both are let in by the end of a load, so both look before either unloads.
+//! The two executions are tasks of one thread. The end of a load lets both in, so both look before either unloads.
 
 use crate::models::rig::*;
 use crate::models::world::World;
@@ -17,10 +17,14 @@ fn reload_now_x_reload() {
         let reloader = builder.build().expect("valid");
         let interlock = reloader.executor().interlock().expect("it has one");
         let mut loader = interlock.enter();
-        let loading = block_on(loader.load_async()).expect("nobody else runs");
+        let loading = block_on(loader.load_async()).expect("no other execution runs");
         let [mut first, mut second] = [(); 2].map(|()| {
             Box::pin(reloader.wrap_async(async |_| {
-                assert_eq!(world.unloads(), 1, "reloaded between its reload and its body");
+                assert_eq!(
+                    world.unloads(),
+                    1,
+                    "a second reload came between its reload and its body"
+                );
                 assert_eq!(world.look(), 2);
                 Ok(())
             }))

@@ -1,9 +1,9 @@
-//! The body of an execution unloads by its own share, which lets a reload go first that waits; that one fails, and
+//! The body of an execution unloads by its own share, which lets a waiting reload go first. That reload fails, and
 //! the execution is reset.
 //!
-//! Guards the look at the world in `Execution::begin_anew`: the share was not kept, so the world need not be
-//! whole. Without it the hooks of the new execution, and what is called by it, run on what is half reloaded.
-//! Asserted: whoever runs after a reset that has succeeded sees a whole world, and one that has not says why.
+//! Guards the look at the world in `Execution::begin_anew`: the share was given up, so the world need not be whole.
+//! Without it, the hooks and the body of the new execution run on a half reloaded world. Asserted: code after a
+//! successful reset sees a whole world, and a failed reset returns the reason.
 
 use crate::execution::{Executor, HalfReloaded};
 use crate::models::rig::*;
@@ -12,7 +12,7 @@ use crate::sync::has_failed;
 
 #[test]
 fn reset_x_failing_reload() {
-    let ways = ["it begins anew", "half reloaded"];
+    let ways = ["it begins again", "half reloaded"];
     explore("reset_x_failing_reload", &ways, move |outcomes| {
         let (world, builder) = World::reentrant(2);
         let reloader = builder.build().expect("valid");
@@ -37,6 +37,6 @@ fn reset_x_failing_reload() {
             Err(refused) => assert!(refused.cause().is::<HalfReloaded>(), "{refused}"),
         }
         drop(execution);
-        assert!(reloads.join().expect("no panic"), "its reload was to fail");
+        assert!(reloads.join().expect("no panic"), "its reload fails on purpose");
     });
 }

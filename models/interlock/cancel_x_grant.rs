@@ -1,9 +1,8 @@
-//! Something that waits is dropped while it is granted.
+//! A future that waits to load is dropped while the load is granted.
 //!
-//! Guards the drop of what a task has given up (`GivenUp`): a load that was granted and never seen is
-//! released, and one that still waits leaves its queue; in either case the share is back. Without it,
-//! nobody ever enters again. Asserted: both ways are reached, and afterwards the execution runs, and
-//! loads, and somebody else unloads.
+//! Guards the drop of `GivenUp`: a load that was granted and never seen is released, and one that still waits leaves
+//! its queue. Either way the owner has its share again. Without it, no owner ever enters again. Asserted: both ways
+//! are reached. Afterwards the execution runs and loads, and another owner unloads.
 
 use crate::models::interlock::rig::*;
 use std::future::Future;
@@ -28,7 +27,7 @@ fn interlock_cancel_x_grant() {
             let granted = in_state(&interlock, OwnerState::Loading) == 1;
             drop(load);
             outcomes.note(if granted { "dropped granted" } else { "dropped waiting" });
-            assert!(a.has_share(), "nobody else holds");
+            assert!(a.has_share(), "the share is back: no other owner holds");
             world.runs();
             thread.join().expect("no panic");
         }
@@ -38,9 +37,9 @@ fn interlock_cancel_x_grant() {
     });
 }
 
-/// Guards `State::cancel` where there is a holder: who gives up waiting must not run before the holder
-/// has released. Without the wait, it runs beside it. Asserted: a load that times out while somebody
-/// loads comes back with its share when that one has released.
+/// Guards `State::cancel` where there is a holder: an owner that gives up waiting may run only after the holder has
+/// released. Without that wait, it runs beside the holder. Asserted: a load that times out during another load
+/// returns with its share once the holder has released.
 #[test]
 fn interlock_time_out_x_holder() {
     let expected = ["loaded", "timed out"];
@@ -70,8 +69,10 @@ fn interlock_time_out_x_holder() {
 
 const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A future that waits to enter is dropped while it is let in. Guards the drop of `Arrival`: an
-/// execution that was let in and never seen is ended. Without it, its share stays for ever.
+/// A future that waits to enter is dropped while it is let in.
+///
+/// Guards the drop of `Arrival`: an execution that was let in and never seen is ended. Without it, its share stays
+/// for ever.
 #[test]
 fn interlock_cancel_x_entry() {
     let expected = ["dropped inside", "dropped waiting"];
@@ -102,7 +103,7 @@ fn interlock_cancel_x_entry() {
     });
 }
 
-/// A waker that uses the interlock, whenever it is woken or dropped.
+/// A waker that calls the interlock whenever it is woken or dropped.
 pub(super) struct Reenters(pub(super) Interlock);
 
 impl Wake for Reenters {
@@ -119,10 +120,11 @@ impl Drop for Reenters {
     }
 }
 
-/// What waits is dropped while it is granted, and its waker uses the interlock. Guards
-/// `State::withdraw_wake`: the waker of who gives up is handed out of the critical section, and dropped
-/// when the lock is released. Without it, the thread locks the mutex that it holds. Asserted: both ways are
-/// reached, and afterwards somebody else unloads.
+/// A waiting future is dropped while it is granted, and its waker calls the interlock.
+///
+/// Guards `State::withdraw_wake`: the critical section hands out the waker of an owner that gives up, and the waker
+/// is dropped without the lock. Without it, the thread locks the mutex that it holds. Asserted: both ways are
+/// reached, and afterwards another owner unloads.
 #[test]
 fn interlock_cancel_x_waker() {
     let expected = ["dropped granted", "dropped waiting"];

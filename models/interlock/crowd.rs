@@ -1,9 +1,9 @@
-//! Everybody at once: more executions than loom can run, each doing something else. Shuttle only.
+//! More executions than loom can run, each with random operations. Shuttle only.
 //!
-//! Guards what the models of two and three actors cannot: that nobody sleeps for ever because a third came
-//! between. Four to six executions nest, load, unload, permit, have children, give up, and come and go.
-//! Asserted: PROP-ILK-USE-UNDER-SHARE in every body, INV-ILK-SEES-ONE-WORLD around each, every invariant after
-//! every critical section; all come to their end.
+//! Guards against what models of two or three actors cannot show: a waiter that sleeps for ever because a third actor
+//! came between. Four to six executions nest, load, unload, permit, have children, give up, and come and go.
+//! Asserted: PROP-ILK-USE-UNDER-SHARE in every body, INV-ILK-SEES-ONE-WORLD around each, and every invariant after
+//! every critical section. Every execution ends.
 
 use crate::models::interlock::rig::*;
 use crate::sync::explore::explore_large;
@@ -67,7 +67,7 @@ fn one_thing(interlock: &Interlock, world: &World, what: u32) {
             joined.expect("the only share").expect("no deadlock");
         }),
         6 => {
-            // It waits, and gives up.
+            // A load that waits and is given up.
             let mut running = interlock.enter();
             {
                 let mut load = Box::pin(running.load_async());

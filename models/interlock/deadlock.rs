@@ -1,9 +1,8 @@
-//! The example of the text as it stands: an execution keeps its share and waits for a child, which
-//! waits to load.
+//! The deadlock of the Rails guide: an execution keeps its share and waits for a child, which waits to load.
 //!
-//! Guards what looks for the circle when a wait begins, the child's or the parent's. Without it, both
-//! wait for ever. Asserted: whoever closes the circle is told, the other goes on, and nobody is told whose
-//! wait would have ended.
+//! Guards the search for a cycle when a wait begins, the child's or the parent's. Without it, both wait for ever.
+//! Asserted: the owner that closes the cycle gets the error, and the other goes on. A wait that would have ended gets
+//! no error.
 
 use crate::models::interlock::rig::*;
 use crate::models::rig::block_on;
@@ -14,12 +13,12 @@ fn interlock_deadlock() {
     explore("interlock_deadlock", &expected, |outcomes| {
         let (interlock, world) = (Interlock::new(), World::new());
         let parent = interlock.enter();
-        let (child, told) = (parent.child(), Bell::new());
-        let theirs = (world.clone(), told.clone());
+        let (child, ended) = (parent.child(), Bell::new());
+        let theirs = (world.clone(), ended.clone());
         let thread = spawn(move || {
-            let (world, told) = theirs;
+            let (world, ended) = theirs;
             let loaded = child.run(|r| r.load(|_| world.alone("load")));
-            told.ring();
+            ended.ring();
             match loaded {
                 Ok(()) => "closed by the parent",
                 Err(AcquireError::Deadlock(deadlock)) => {
@@ -29,7 +28,7 @@ fn interlock_deadlock() {
                 Err(other) => panic!("a deadlock, not {other:?}"),
             }
         });
-        let waited = parent.waiting(|| told.wait(1));
+        let waited = parent.waiting(|| ended.wait(1));
         world.runs();
         drop(parent);
         let closed = thread.join().expect("no panic");
@@ -42,8 +41,8 @@ fn interlock_deadlock() {
     });
 }
 
-/// A child that has waited to load, and was let: its parent may wait for it from then on. Guards the
-/// count of the children that wait.
+/// A child has waited to load and was let: from then on its parent may wait for it. Guards the count of the waiting
+/// children.
 #[test]
 fn interlock_no_deadlock() {
     explore("interlock_no_deadlock", &["load, run"], |outcomes| {
@@ -65,12 +64,14 @@ fn interlock_no_deadlock() {
     });
 }
 
-/// A child has loaded and lets a stranger go first, who waits for the parent's share: the parent, whose own section
-/// was dropped without a turn for anybody, would wait for the child. Guards that who drains counts as one who waits
-/// for its parent. Asserted: the parent is told, wherever the child's thread is by then, and all go on.
+/// A parent waits for a child that has loaded and lets a stranger go first, which waits for the parent's share. The
+/// parent's own load was dropped without letting others have their turn.
+///
+/// Guards that a draining child counts as waiting for its parent. Asserted: the parent gets the error, wherever the
+/// child's thread is by then, and every execution goes on.
 #[test]
 fn interlock_deadlock_x_draining_child() {
-    explore("interlock_deadlock_x_draining_child", &["told"], |outcomes| {
+    explore("interlock_deadlock_x_draining_child", &["reported"], |outcomes| {
         let interlock = Interlock::new();
         let (mut parent, mut stranger) = (interlock.enter(), interlock.enter());
         let mut child = parent.child().enter();
@@ -92,6 +93,6 @@ fn interlock_deadlock_x_draining_child() {
         drop(parent);
         drop(block_on(others).expect("no deadlock"));
         thread.join().expect("no panic");
-        outcomes.note("told");
+        outcomes.note("reported");
     });
 }

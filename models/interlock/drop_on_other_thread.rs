@@ -1,7 +1,7 @@
-//! A guard is dropped on another thread than it was made on, while somebody waits for its share.
+//! A guard is dropped on another thread than its own, while a load waits for its share.
 //!
-//! Guards `Running::drop`, which knows its owner and not its thread, and the look for waiters after it.
-//! Asserted: the load is granted, and whether it waited.
+//! Guards `Running::drop`, which knows its owner and not its thread, and serves the waiters after it. Without either,
+//! the load waits for ever. Asserted: the load is granted, at once or after waiting.
 
 use crate::models::interlock::rig::*;
 

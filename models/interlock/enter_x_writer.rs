@@ -1,11 +1,11 @@
-//! Executions enter and leave through the word, while somebody who needs the mutex sets its bit.
+//! Executions enter and leave through the atomic word while an owner that needs the mutex sets the word's bit.
 //!
-//! Guards the count that is carried from the word into the machine and back (`slow_down`, `speed_up`):
-//! without it, an execution that entered before the bit is not waited for, or one that leaves after it
-//! is not missed. Asserted: who unloads is alone; the entering execution comes before or after it.
+//! Guards the count that moves from the word into the state and back (`slow_down`, `speed_up`). Without it, the owner
+//! does not wait for an execution that entered before the bit, or waits for one that leaves after it. Asserted: an
+//! owner that unloads is alone; the entering execution comes before or after it.
 //!
-//! And where who unloads without a share begins (`State::hold`): with one it would not be alone, by its own word
-//! (`INV-ILK-FRAMES`).
+//! Guards too where an owner without a share begins to unload (`State::hold`): with a share it would not be alone, by
+//! its own word (INV-ILK-FRAMES).
 
 use crate::models::interlock::rig::*;
 
@@ -28,8 +28,8 @@ fn interlock_enter_x_writer() {
     });
 }
 
-/// The bit goes as soon as nobody needs it, while another leaves and enters. Guards the same in the
-/// other direction: who entered in the slow period leaves through the word.
+/// The bit is cleared once no owner needs it, while another execution leaves and enters. Guards the same count in the
+/// other direction: an execution that entered while the bit was set leaves through the word.
 #[test]
 fn interlock_enter_x_end_of_writer() {
     let expected = ["load, run", "run, load"];

@@ -1,10 +1,11 @@
-//! An operator forfeits an execution just as it ends.
+//! An operator forfeits an execution while it ends.
 //!
-//! Guards the look at the owner's context in `forfeit`, and the one in `Running::drop`: without them, a
-//! share is given back twice, or never. Asserted: both ways are reached, and afterwards nobody is left.
+//! Guards the look at the owner's context in `forfeit`, and the one in `Running::drop`. Without them, the share is
+//! given back twice, or never. Asserted: both ways are reached, and afterwards no owner is left.
 //!
-//! A child: guards what `forfeit` and `leave` count in its parent. Without them a parent that loads is refused to
-//! wait for a child that counts for nothing any more, or may wait for one that lives. Asserted: both.
+//! In the second model the execution is a child. Guards the children that `forfeit` and `leave` count in its parent.
+//! Without them a loading parent may not wait though its child was forfeited, or may wait for a living one. Asserted:
+//! it may wait in the first case only.
 
 use crate::execution::interlock::Running;
 use crate::models::interlock::rig::*;
@@ -38,7 +39,7 @@ fn interlock_forfeit_x_leaving_child() {
         let id = child.id();
         let thread = spawn(move || drop(child));
         let forfeited = interlock.forfeit(id);
-        assert!(waits_and_loads(&mut parent), "it is no child any more");
+        assert!(waits_and_loads(&mut parent), "an ended child does not count");
         thread.join().expect("no panic");
         let next = parent.child();
         assert!(!waits_and_loads(&mut parent), "there is one child");

@@ -1,9 +1,9 @@
-//! A share is not back, because its future was dropped beside a holder, and several wait for it while the
-//! holder releases.
+//! A share was given up by a dropped future and is not back yet. Several callers wait for it while the holder
+//! releases.
 //!
-//! Guards the list of those who watch for a share (`State::watch`): everybody in it is woken. With one place for
-//! all of them, the last who comes takes it, and the others sleep for ever. Asserted: whenever the holder
-//! releases, both tasks go on, each woken if it waited.
+//! Guards the list of watchers of a share (`State::watch`): each of them is woken. With one place for all of them,
+//! the last to come takes it, and the others sleep for ever. Asserted: whenever the holder releases, both tasks go
+//! on, and each that waited was woken.
 
 use crate::execution::interlock::Running;
 use crate::models::interlock::cancel_x_grant::Reenters;
@@ -23,13 +23,13 @@ impl Wake for Woken {
     }
 }
 
-/// Whether it has to wait.
+/// Polls once, and returns whether the future has to wait.
 fn waits<F: Future>(future: Pin<&mut F>, waker: &Waker) -> bool {
     future.poll(&mut Context::from_waker(waker)).is_pending()
 }
 
-/// The first one's share is given up for a load that is dropped while the other loads, on a thread of its own;
-/// what is returned joins that.
+/// Lets `a` give up its share for a load, and drops that load while `b` loads on a thread of its own. The result
+/// joins that thread.
 fn forsake(a: &mut Running<'_>, mut b: Running<'static>) -> impl FnOnce() + use<> {
     let mut load = Box::pin(a.load_async());
     assert!(poll_once(load.as_mut()).is_pending());
@@ -61,7 +61,7 @@ fn interlock_forsaken_x_release() {
         let waited = [0, 1].map(|at| waits(tasks[at].as_mut(), &wakers[at]));
         join();
         for at in [0, 1] {
-            assert_eq!(woken[at].0.load(SeqCst), usize::from(waited[at]), "one sleeps on");
+            assert_eq!(woken[at].0.load(SeqCst), usize::from(waited[at]), "a watcher sleeps on");
             assert!(!waited[at] || !waits(tasks[at].as_mut(), &wakers[at]), "it is back");
         }
         outcomes.note(match waited {
@@ -74,8 +74,8 @@ fn interlock_forsaken_x_release() {
     });
 }
 
-/// One that waits is dropped while the share is let in. Guards what is done with its waker, which uses the
-/// interlock: it is dropped when the lock is released. Asserted: both ways are reached, and the share is back.
+/// A watcher is dropped while the share is let in. Guards that its waker, which calls the interlock, is dropped
+/// without the lock. Asserted: both ways are reached, and the share is back.
 #[test]
 fn interlock_forsaken_x_drop() {
     let expected = ["dropped waiting", "it is back"];
@@ -90,12 +90,12 @@ fn interlock_forsaken_x_drop() {
             outcomes.note(expected[usize::from(!waited)]);
         }
         join();
-        a.load(|_| ()).expect("its share is back, and nobody else has one");
+        a.load(|_| ()).expect("its share is back, and is the only one");
     });
 }
 
-/// A thread waits for it, and a task comes after it or before it. Guards the same, and that each
-/// thread sleeps by a condition variable of its own. Asserted: both go on.
+/// A thread waits for the share, and a task comes after it or before it. Guards the same list, and that each thread
+/// sleeps on a condition variable of its own. Asserted: both go on.
 #[test]
 fn interlock_forsaken_x_thread() {
     explore("interlock_forsaken_x_thread", &["the task was woken"], |outcomes| {
@@ -106,7 +106,7 @@ fn interlock_forsaken_x_thread() {
             assert!(poll_once(load.as_mut()).is_pending());
             let mut loading = Box::pin(b.load_async());
             let std::task::Poll::Ready(guard) = poll_once(loading.as_mut()) else {
-                panic!("nobody else has a share")
+                panic!("the load is alone")
             };
             guard.expect("no deadlock")
         };

@@ -1,16 +1,16 @@
-//! Something that was begun is dropped, given up, or waited for in another way than it was begun: what that
-//! leaves behind.
+//! A future is dropped, gives up, or is waited for in another way than it began.
 
 use crate::models::interlock::rig::*;
 use crate::models::rig::block_on;
 use std::future::pending;
 use std::time::Duration;
 
-/// A permit block, and a child that is about to enter, are dropped while somebody loads. Guards that a permit
-/// block that is dropped ends (`State::take_back`), and that a child whose entry is dropped is none any more
-/// (the drop of `Child`): without the one the share never comes back, without the other its parent may never
-/// wait inside an exclusive section again. Asserted: both ways are reached, the share is back, there is no
-/// child, and somebody else unloads.
+/// A permit block, and a child that is about to enter, are dropped while another owner loads.
+///
+/// Guards that a dropped permit block ends (`State::take_back`), and that a child is gone once its entry is dropped
+/// (the drop of `Child`). Without the first, the share never comes back. Without the second, the parent may never
+/// again wait inside an exclusive section. Asserted: both ways are reached, the share is back, no child is left, and
+/// another owner unloads.
 #[test]
 fn interlock_cancel_x_permit() {
     let expected = ["dropped inside", "dropped waiting"];
@@ -37,9 +37,10 @@ fn interlock_cancel_x_permit() {
     });
 }
 
-/// A task waits by one waker, and then by another. Guards that a poll leaves its own waker (`Turn::poll`):
-/// otherwise the first is woken, which wakes nobody, and the task sleeps for ever. Asserted: it loads,
-/// whenever the way becomes free.
+/// A task waits with one waker, and then with another.
+///
+/// Guards that each poll stores its own waker (`Turn::poll`). Otherwise only the first is woken, and the task sleeps
+/// for ever. Asserted: it loads, whenever the way becomes free.
 #[test]
 fn interlock_second_waker() {
     explore("interlock_second_waker", &["loaded"], |outcomes| {
@@ -56,9 +57,10 @@ fn interlock_second_waker() {
     });
 }
 
-/// A load times out, at once, that has kept a newcomer out. Guards that who
-/// gives up wakes whoever can then go on (`section::block`): otherwise the newcomer sleeps until somebody else
-/// comes by. Asserted: it enters beside the one that was in the way of the load.
+/// A load that has kept a newcomer out times out at once.
+///
+/// Guards that a waiter that gives up wakes the owners that can then go on (`section::block`). Otherwise the newcomer
+/// sleeps until the next section. Asserted: it enters beside the owner that was in the load's way.
 #[test]
 fn interlock_time_out_x_newcomer() {
     let expected = ["kept out for a while", "entered at once"];

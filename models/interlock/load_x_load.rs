@@ -1,9 +1,8 @@
-//! Two executions that both have a share both want to load, and meet afterwards.
+//! Two executions that both have a share want to load, and meet afterwards.
 //!
-//! Guards the drain in `State::release`: who has loaded lets the other, who gave up its share to load, go
-//! first, before it runs on. Without that, the first runs on, waits for the second, and the second waits for
-//! its share. Asserted: both load, each alone, and both get to the meeting (PROP-ILK-PROGRAMS-END); the order
-//! is either.
+//! Guards the drain in `State::release`: an owner that has loaded first lets the other load, which gave its share up
+//! for that. Without it, the first runs on and waits for the second, which waits for its share. Asserted: both load,
+//! each alone, in either order, and both get to the meeting (PROP-ILK-PROGRAMS-END).
 
 use crate::models::interlock::rig::*;
 

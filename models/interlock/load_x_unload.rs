@@ -1,9 +1,8 @@
 //! One execution loads and another unloads.
 //!
-//! Guards the entries' accept sets: a waiting unload lets loads go first, a waiting load does not let
-//! unloads. With a waiting unload that accepts no load both would wait for each other. Asserted: both
-//! come to their end, each alone; while both have a share the load always comes first, whoever asked
-//! first.
+//! Guards the entries' accept sets: a waiting unload lets loads go first, but a waiting load does not let unloads go
+//! first. If a waiting unload accepted no load, both would wait for each other. Asserted: both end, each alone. While
+//! both have a share the load comes first, whichever asked first.
 
 use crate::models::interlock::rig::*;
 
@@ -18,7 +17,7 @@ fn interlock_load_x_unload() {
             b.unload(|_| theirs.alone("unload")).expect("no deadlock");
             theirs.runs();
         });
-        // The same, but for what is seen.
+        // The attempt only shows whether the load has to wait.
         let waited = match a.try_load(|_| world.alone("load")) {
             Ok(()) => "it did not wait",
             Err(AcquireError::WouldBlock) => {

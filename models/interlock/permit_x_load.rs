@@ -1,11 +1,10 @@
-//! The example of the text, mended: an execution permits loads while it waits for a thread whose
-//! execution loads.
+//! The cure of the Rails guide's deadlock: an execution permits loads while it waits for a thread whose execution
+//! loads.
 //!
-//! Guards `State::permit`, which gives the share up and then lets whoever waits go on: without the last
-//! step of the critical section, a load that waited already sleeps for ever. And `State::end_permit`,
-//! which waits for the holder: without that, the execution runs on while the thread loads. Asserted: the
-//! thread loads alone, whether it waited for the permit block or came while it was open; the execution
-//! gets its share back.
+//! Guards `State::permit`, which gives the share up; settling the section then lets waiters go on. Without that last
+//! step, a load that waited already sleeps for ever. Guards `State::end_permit`, which waits for the holder. Without
+//! that, the execution runs on while the thread loads. Asserted: the thread loads alone, whether it waited for the
+//! permit block or came during it, and the execution gets its share back.
 
 use crate::models::interlock::rig::*;
 
@@ -21,7 +20,7 @@ fn interlock_permit_x_load() {
             let (interlock, world, loaded) = theirs;
             interlock.run(|r| {
                 r.load(|_| {
-                    // Before the section ends: the permit block may end first.
+                    // Before the load ends: the permit block may end first.
                     loaded.ring();
                     world.alone("load");
                 })

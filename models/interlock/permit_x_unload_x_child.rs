@@ -1,11 +1,10 @@
-//! An execution waits, permitting loads, for its child, while somebody wants to unload (defect
-//! `rails-child-behind-unload` of the original).
+//! An execution permits loads while it waits for its child, and another owner wants to unload (defect
+//! `rails-child-behind-unload` of Rails).
 //!
-//! Guards the guard of `State::enter` for descendants: they wait for the holder alone. Entering like any
-//! newcomer, the child waits behind the unload, the unload for the end of the permit block, and that for the
-//! child. Asserted: all three come to their end, and nothing is unloaded before the parent's permit block has
-//! ended (PROP-ILK-PROGRAMS-END, INV-ILK-NO-PERMIT-IN-UNLOAD), whether the child came before or after the
-//! unload asked.
+//! Guards the condition of `State::enter` for descendants: they wait for the holder alone. A child that enters like
+//! any newcomer waits behind the unload. The unload waits for the end of the permit block, which waits for the child.
+//! Asserted: all three end, and the unload comes after the parent's permit block, whether it asked before or after
+//! the child came (PROP-ILK-PROGRAMS-END, INV-ILK-NO-PERMIT-IN-UNLOAD).
 
 use crate::models::interlock::rig::*;
 

@@ -1,4 +1,4 @@
-//! What the models of the interlock share: application code that notices whether it is alone.
+//! Application code for the models of the interlock, which notices whether it is alone.
 
 pub(in crate::models) use crate::execution::interlock::{AcquireError, OwnerState};
 pub(in crate::models) use crate::models::rig::{Bell, explore, poll_once, spawn};
@@ -8,9 +8,10 @@ use crate::sync::Flag;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-/// Application code that runs, is loaded, and is unloaded. Says PROP-ILK-USE-UNDER-SHARE in its bodies: while
-/// somebody loads or unloads, nobody else runs. Its numbers are no steps; the flag is one, so that others come
-/// in between.
+/// Application code that runs, is loaded and is unloaded.
+///
+/// Its bodies assert PROP-ILK-USE-UNDER-SHARE: during a load or an unload no other code runs. Its numbers are no
+/// steps for the tool. The flag is one, so that other threads come in between.
 #[derive(Clone)]
 pub(in crate::models) struct World(Arc<Inside>);
 
@@ -30,24 +31,24 @@ impl World {
             story: Mutex::default(),
         }))
     }
-    /// A body that has a share.
+    /// Runs the body of an execution with a share.
     pub(in crate::models) fn runs(&self) {
         self.0.running.fetch_add(1, SeqCst);
-        assert_eq!(self.0.alone.load(SeqCst), 0, "it runs while somebody is alone");
+        assert_eq!(self.0.alone.load(SeqCst), 0, "code runs during a load or an unload");
         self.0.step.is_raised();
-        assert_eq!(self.0.alone.load(SeqCst), 0, "somebody is alone while it runs");
+        assert_eq!(self.0.alone.load(SeqCst), 0, "a load or an unload began under running code");
         self.0.running.fetch_sub(1, SeqCst);
     }
-    /// The body of a load or an unload: one at a time (INV-ILK-ONE-HOLDER).
+    /// Runs the body of a load or an unload: one at a time (INV-ILK-ONE-HOLDER).
     pub(in crate::models) fn alone(&self, what: &'static str) {
-        assert_eq!(self.0.alone.fetch_add(1, SeqCst), 0, "two are alone");
-        assert_eq!(self.0.running.load(SeqCst), 0, "it is not alone");
+        assert_eq!(self.0.alone.fetch_add(1, SeqCst), 0, "two owners load or unload at once");
+        assert_eq!(self.0.running.load(SeqCst), 0, "a load or an unload began under running code");
         self.note(what);
         self.0.step.is_raised();
-        assert_eq!(self.0.running.load(SeqCst), 0, "it was not alone");
+        assert_eq!(self.0.running.load(SeqCst), 0, "code ran during a load or an unload");
         self.0.alone.fetch_sub(1, SeqCst);
     }
-    /// Notes something, in order.
+    /// Adds to the story.
     pub(in crate::models) fn note(&self, what: &'static str) {
         self.0.story.lock().expect("no panic").push(what);
     }
@@ -56,7 +57,7 @@ impl World {
     }
 }
 
-/// How many are in this state.
+/// Returns the number of owners in this state.
 pub(in crate::models) fn in_state(interlock: &Interlock, state: OwnerState) -> usize {
     interlock.dump().owners.iter().filter(|owner| owner.state == state).count()
 }

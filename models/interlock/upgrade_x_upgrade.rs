@@ -1,8 +1,7 @@
-//! Two executions that have a share both want to unload (defect `rails-upgrade-deadlock` of the original).
+//! Two executions that have a share both want to unload (defect `rails-upgrade-deadlock` of Rails).
 //!
-//! Guards the giving up of the share in `State::acquire`: with the share kept while it waits, each waits
-//! for the other. Asserted: both unload, each alone, in either order, and the second is told that
-//! somebody was first.
+//! Guards that `State::acquire` gives the share up. If an owner kept its share while it waits, each would wait for
+//! the other. Asserted: both unload, each alone, in either order, and each unload counts.
 
 use crate::models::interlock::rig::*;
 
@@ -25,8 +24,8 @@ fn interlock_upgrade_x_upgrade() {
     });
 }
 
-/// Guards the second look at the generation in `unload_once`: without it, one change is unloaded
-/// twice (PROP-ILK-RELOAD-ONCE).
+/// Guards the second look at the generation in `unload_once`: without it, one change is unloaded twice
+/// (PROP-ILK-RELOAD-ONCE).
 #[test]
 fn interlock_one_change_x_two_executions() {
     explore("interlock_one_change_x_two_executions", &["a", "b"], |outcomes| {
