@@ -58,7 +58,6 @@ pub(crate) const SMALL: &[&str] = &[
     "section_cancel_x_grant",
     "section_grant_x_task",
     "section_grant_x_thread",
-    "section_time_out_x_grant",
     "section_time_out_x_sleep",
     "session_close_x_pool_drop",
     "set_max_x_waiter",

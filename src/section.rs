@@ -87,7 +87,8 @@ pub(crate) trait Guarded {
         let mut fx = self.effects();
         let mut state = self.lock().state.lock();
         let result = section(&mut state, &mut fx);
-        end_section(self, state, fx);
+        end_section(self, state, &mut fx);
+        mem::forget(fx);
         result
     }
 
@@ -100,20 +101,20 @@ pub(crate) trait Guarded {
     }
 }
 
+/// Takes the effects by reference: they would be copied before the comparison that finds them empty.
 #[inline]
 fn end_section<G: Guarded + ?Sized>(
     owner: &G,
     mut state: MutexGuard<'_, G::State>,
-    mut fx: G::Effects,
+    fx: &mut G::Effects,
 ) {
-    owner.settle(&mut state, &mut fx);
+    owner.settle(&mut state, fx);
     #[cfg(debug_assertions)]
     if let Some(broken) = broken(G::INVARIANTS, &state).next() {
         panic!("{broken}");
     }
     drop(state);
-    owner.run(&mut fx);
-    mem::forget(fx);
+    owner.run(fx);
 }
 
 /// One invariant of a state: its name in `spec/`, what it says, and whether it holds.
@@ -243,7 +244,8 @@ fn block<G: Guarded + ?Sized, W: Wait<G>>(
         let condvar = wait.wake(&mut state).thread().expect("a thread waits").clone();
         clock.wait(&condvar, &mut state, deadline);
     };
-    end_section(owner, state, fx);
+    end_section(owner, state, &mut fx);
+    mem::forget(fx);
     outcome
 }
 

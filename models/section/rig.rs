@@ -3,7 +3,7 @@
 use crate::clock::{Clock, ClockListener, Deadline, ManualClock};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Waiters, Wake};
-use crate::models::rig::Door;
+use crate::models::rig::{Bell, Door};
 use crate::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
 use crate::user_code::{contain, drop_contained};
 use std::sync::{Arc, Weak};
@@ -65,12 +65,16 @@ fn exact_wake_up(state: &State) -> bool {
     state.free == 0 || state.queue.is_empty()
 }
 
-pub(super) struct WaitForPermit(Key);
+/// Rings its bell, if it has one, when it looks for its permit.
+pub(super) struct WaitForPermit(Key, Option<Bell>);
 
 impl Wait<Permits> for WaitForPermit {
     type Outcome = ();
     type GivenUp = ();
     fn take(&mut self, state: &mut State, _: &mut Vec<Effect>) -> Option<()> {
+        if let Some(bell) = &self.1 {
+            bell.ring();
+        }
         state.waiters.take(self.0)
     }
     fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
@@ -113,6 +117,9 @@ impl Permits {
     }
     /// Returns whether the caller had to wait, or `None` if it gave up.
     pub(super) async fn take(&self, patience: Patience) -> Option<bool> {
+        self.take_by(patience, None).await
+    }
+    async fn take_by(&self, patience: Patience, bell: Option<Bell>) -> Option<bool> {
         let waiter = self.critical(|state, _| match state.free.checked_sub(1) {
             Some(rest) => {
                 state.free = rest;
@@ -125,11 +132,16 @@ impl Permits {
         });
         match waiter {
             None => Some(false),
-            Some(waiter) => self.turn(WaitForPermit(waiter), patience).await.ok().map(|()| true),
+            Some(waiter) => {
+                self.turn(WaitForPermit(waiter, bell), patience).await.ok().map(|()| true)
+            }
         }
     }
     pub(super) fn take_as_thread(&self, deadline: Deadline) -> Option<bool> {
         now(self.take(Patience::Thread(deadline)))
+    }
+    pub(super) fn take_ringing(&self, deadline: Deadline, bell: Bell) -> Option<bool> {
+        now(self.take_by(Patience::Thread(deadline), Some(bell)))
     }
     pub(super) fn clock(&self) -> &Clock {
         self.lock.clock()

@@ -137,7 +137,10 @@ impl<S: Spawner> Inner<S> {
         let look = self.look(options);
         let mut attempt = 1;
         loop {
-            let lease = self.try_once(options, look.as_ref(), attempt, patience).await?;
+            let lease = match self.begin(options, look.as_ref(), attempt, patience) {
+                Ok(lease) => lease,
+                Err(checkout) => self.wait(checkout, options, patience).await?,
+            };
             match connect(lease) {
                 Ok(session) => return Ok(session),
                 Err(error) if error.is_local() || attempt == MAX_ATTEMPTS => {
@@ -158,31 +161,13 @@ impl<S: Spawner> Inner<S> {
         patience: Patience,
     ) -> Result<Lease<S>, GetError> {
         let look = self.look(options);
-        self.try_once(options, look.as_ref(), 1, patience).await
-    }
-
-    /// One attempt of a get: until it has a process.
-    #[inline]
-    async fn try_once(
-        self: &Arc<Self>,
-        options: &PoolOptions,
-        look: Option<&Look>,
-        attempt: usize,
-        patience: Patience,
-    ) -> Result<Lease<S>, GetError> {
-        match self.begin(options, look, attempt, patience) {
-            Checkout::Serve(entry) => Ok(Lease::new(entry)),
-            Checkout::Fail(error) => Err(error),
-            Checkout::Wait { group, waiter } => {
-                let began = self.clock().now();
-                let outcome = self.turn(WaitForProcess { group, waiter }, patience).await;
-                let lease = outcome.map_err(|()| GetError::TimedOut)?.into_lease()?;
-                self.report_wait(options, began);
-                Ok(lease)
-            }
+        match self.begin(options, look.as_ref(), 1, patience) {
+            Ok(lease) => Ok(lease),
+            Err(checkout) => self.wait(checkout, options, patience).await,
         }
     }
 
+    /// One critical section. Returns the lease if it served the get at once.
     #[inline]
     fn begin(
         self: &Arc<Self>,
@@ -190,7 +175,7 @@ impl<S: Spawner> Inner<S> {
         look: Option<&Look>,
         attempt: usize,
         patience: Patience,
-    ) -> Checkout<S> {
+    ) -> Result<Lease<S>, Checkout<S>> {
         let first = attempt == 1;
         let mut other = None;
         // A process leaves the section in a register. To return the whole `Checkout` would copy it by fields of other
@@ -204,9 +189,26 @@ impl<S: Spawner> Inner<S> {
                 }
             }
         });
-        match served {
-            Some(entry) => Checkout::Serve(entry),
-            None => other.expect("it was not served"),
+        served.map(Lease::new).ok_or_else(|| other.expect("it was not served"))
+    }
+
+    /// Continues a get that was not served at once.
+    async fn wait(
+        self: &Arc<Self>,
+        checkout: Checkout<S>,
+        options: &PoolOptions,
+        patience: Patience,
+    ) -> Result<Lease<S>, GetError> {
+        match checkout {
+            Checkout::Serve(entry) => Ok(Lease::new(entry)),
+            Checkout::Fail(error) => Err(error),
+            Checkout::Wait { group, waiter } => {
+                let began = self.clock().now();
+                let outcome = self.turn(WaitForProcess { group, waiter }, patience).await;
+                let lease = outcome.map_err(|()| GetError::TimedOut)?.into_lease()?;
+                self.report_wait(options, began);
+                Ok(lease)
+            }
         }
     }
 

@@ -1,0 +1,24 @@
+//! A thread's deadline passes while the thread goes to sleep. No permit is given back: only the clock ends the wait.
+//!
+//! Guards that a thread keeps the lock from its look at the clock until it sleeps, and that a moved clock takes the
+//! lock before it wakes (`Lock::clock_advanced`). Otherwise the thread misses the move and sleeps for ever. The tools do
+//! not see the clock's moves, so the model moves it once the thread has looked for its outcome, with the lock that it
+//! keeps. Asserted: the thread times out.
+
+use super::rig::{Permits, SECOND};
+use crate::models::rig::*;
+
+#[test]
+fn section_time_out_x_sleep() {
+    explore_small("section_time_out_x_sleep", &["timed out"], |outcomes| {
+        let permits = Permits::new(0);
+        let (theirs, deadline) = (permits.clone(), permits.clock().deadline(SECOND));
+        let looks = Bell::new();
+        let looking = looks.clone();
+        let taker = spawn(move || theirs.take_ringing(deadline, looking));
+        looks.wait(1);
+        permits.clock.advance(SECOND);
+        assert_eq!(taker.join().expect("no panic"), None);
+        outcomes.note("timed out");
+    });
+}
