@@ -177,7 +177,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("section_cancel_x_grant", 2_439),
     ("section_grant_x_task", 242),
     ("section_grant_x_thread", 11),
-    ("section_time_out_x_sleep", 5),
+    ("section_time_out_x_sleep", 8),
     ("session_close_x_detach", 2_278),
     ("session_close_x_detach_group", 29),
     ("session_close_x_pool_drop", 7),
