@@ -44,7 +44,7 @@ impl Case {
     fn new(others: usize, busy: bool) -> Case {
         let pool = ApplicationPool::builder(Free).max(others + 8).build();
         let pool = pool.expect("a valid pool");
-        let crowd = PoolOptions::new("/crowd").with_max_queue(0);
+        let crowd = PoolOptions::new("/crowd").with_max_queue(None);
         let mut sessions = Vec::with_capacity(others);
         for _ in 0..others {
             sessions.push(pool.checkout(&crowd).expect("a session"));

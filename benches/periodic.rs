@@ -68,7 +68,7 @@ fn parking(
     interval: Duration,
     target: impl FnMut() + Send + 'static,
 ) -> PeriodicExecutor {
-    let executor = PeriodicExecutor::builder(interval).name(name).target(target);
+    let executor = PeriodicExecutor::builder(interval).name(name).build(target);
     executor.open().expect("a thread");
     executor
 }

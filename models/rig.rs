@@ -230,7 +230,7 @@ pub(super) fn app(name: &str) -> PoolOptions {
 }
 
 pub(super) fn unlimited() -> Spawn {
-    Spawn::ready().concurrency(0)
+    Spawn::ready().concurrency(None)
 }
 
 /// Polls once, with a waker that does nothing.

@@ -60,10 +60,6 @@ impl Span {
     pub(crate) fn new(d: Duration) -> Self {
         Span(ticks(d))
     }
-    #[inline]
-    pub(crate) fn is_zero(self) -> bool {
-        self.0 == 0
-    }
 }
 
 /// Converts to ticks. Rounded up, so that a wait is never shorter than its duration.

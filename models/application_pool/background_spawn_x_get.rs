@@ -13,7 +13,7 @@ fn background_spawn_x_get() {
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();
         let getter = spawn(move || pool.get(&app("a")).map(|s| s.pid()));
-        session.close();
+        drop(session);
         let by = getter.join().expect("no panic").expect("a session");
         outcomes.note(if by == 1 { "by the old" } else { "by the new" });
     });

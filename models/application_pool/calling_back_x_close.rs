@@ -9,6 +9,7 @@ use crate::application_pool::{
 use crate::models::rig::*;
 use crate::sync::thread::inline;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -47,9 +48,9 @@ impl Process for Caller {
     fn connect(&self) -> Result<(), ConnectError> {
         Ok(())
     }
-    fn concurrency(&self) -> usize {
+    fn concurrency(&self) -> Option<NonZeroUsize> {
         self.questions.enter();
-        1
+        Some(NonZeroUsize::MIN)
     }
     fn pid(&self) -> Option<u32> {
         self.questions.enter();

@@ -18,7 +18,7 @@ fn clean_x_session_close() {
             pool.clean();
             busy
         });
-        session.close();
+        drop(session);
         let busy = cleaner.join().expect("no panic");
         outcomes.note(if busy { "busy at the pass" } else { "idle at the pass" });
         assert!(rig.spawner.shut_down().is_empty(), "cleaned although it was just used");

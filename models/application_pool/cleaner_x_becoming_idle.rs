@@ -22,7 +22,7 @@ fn cleaner_x_becoming_idle() {
         let Rig { pool, spawner, clock, .. } = rig;
         // The handle in the cleaner's hook is the last one.
         drop(pool);
-        session.close();
+        drop(session);
         clock.advance(IDLE);
         note_what_was_done(&spawner, outcomes);
     });
@@ -39,7 +39,7 @@ fn cleaner_x_earlier_date() {
         rig.idle(&app("a"));
         rig.clock.advance(IDLE);
         start_cleaner(&rig, rig.pool.clone());
-        rig.pool.set_max_idle_time(IDLE);
+        rig.pool.set_max_idle_time(IDLE).expect("not zero");
         note_what_was_done(&rig.spawner, outcomes);
     });
 }
@@ -66,7 +66,7 @@ fn cleaner_x_due_later() {
         // The pass is due, but the process no longer is.
         rig.clock.advance(IDLE);
         let cleaner = spawn(move || inner.cleaner());
-        session.close();
+        drop(session);
         outcomes.note(match cleaner.join().expect("no panic") {
             Verdict::Until(_) => "by the pass",
             Verdict::Flow(Flow::Idle) => "by the close",

@@ -17,7 +17,7 @@ fn close_x_waiter() {
         let getter = spawn(move || pool.get(&app("a")).map(drop));
         let pool = rig.pool.clone();
         let closer = spawn(move || pool.close());
-        session.close();
+        drop(session);
         outcomes.note(match getter.join().expect("no panic") {
             Ok(()) => "served",
             Err(GetError::Closed) => "closed",

@@ -35,7 +35,7 @@ fn get_x_session_close() {
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();
         let getter = spawn(move || pool.get(&app("a")).expect("a session").pid());
-        session.close();
+        drop(session);
         assert_eq!(getter.join().expect("no panic"), 1);
         assert_eq!(rig.counts(), (0, 1));
         assert_eq!(

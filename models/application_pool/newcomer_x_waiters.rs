@@ -18,7 +18,7 @@ fn newcomer_x_waiters() {
         let mut second = pin!(rig.pool.get_async(&app));
         assert!(poll_once(first.as_mut()).is_pending());
         assert!(poll_once(second.as_mut()).is_pending());
-        let closer = spawn(move || session.close());
+        let closer = spawn(move || drop(session));
         let freed = rig.pool.counts().waiting == 1;
         assert!(rig.pool.try_get(&app).is_err(), "the newcomer overtook the waiters");
         let served = block_on(first).expect("a session");

@@ -15,7 +15,7 @@ fn queue_bound_x_close() {
         let session = rig.session(&one);
         let mut first = pin!(rig.pool.get_async(&one));
         assert!(poll_once(first.as_mut()).is_pending());
-        let closer = spawn(move || session.close());
+        let closer = spawn(move || drop(session));
         {
             let mut second = pin!(rig.pool.get_async(&one));
             outcomes.note(match poll_once(second.as_mut()) {

@@ -13,7 +13,7 @@ fn session_close_x_detach() {
     explore("session_close_x_detach", &ways, |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         let mut session = rig.session(&app("a"));
-        let identifier = session.identifier();
+        let identifier = crate::Session::identifier(&session);
         let closer = spawn(move || session.end(Ending::Closed));
         rig.pool.detach(identifier);
         rig.clock.advance(DRAIN);
@@ -51,7 +51,7 @@ fn stale_session_x_reused_key() {
     explore("stale_session_x_reused_key", &ways, |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let mut session = rig.session(&app("a"));
-        let identifier = session.identifier();
+        let identifier = crate::Session::identifier(&session);
         let closer = spawn(move || session.end(Ending::Closed));
         rig.pool.detach(identifier);
         rig.clock.advance(DRAIN);

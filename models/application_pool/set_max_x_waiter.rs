@@ -33,7 +33,7 @@ fn set_max_per_app_x_waiter() {
         let pool = rig.pool.clone();
         let getter = spawn(move || pool.get(&app("a")).expect("a session").pid());
         let waits = rig.pool.counts().waiting == 1;
-        rig.pool.set_max_per_app(2);
+        rig.pool.set_max_per_app(2).expect("not zero");
         assert_eq!(getter.join().expect("no panic"), 2);
         outcomes.note(if waits { "waited" } else { "raised first" });
         drop(session);
@@ -57,7 +57,9 @@ fn lowered_max_x_spawn() {
 fn lowered_max_per_app_x_spawn() {
     explore("lowered_max_per_app_x_spawn", &["attached", "disposed of"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
-        lowered_x_spawn(rig, outcomes, |pool| pool.set_max_per_app(1));
+        lowered_x_spawn(rig, outcomes, |pool| {
+            pool.set_max_per_app(1).expect("not zero");
+        });
     });
 }
 

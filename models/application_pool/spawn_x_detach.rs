@@ -16,7 +16,7 @@ fn spawn_x_detach() {
         assert!(rig.pool.detach_group("/a"));
         let session = rig.pool.get(&app("a")).expect("a session");
         assert_eq!(session.pid(), 2, "spawned before the detach");
-        session.close();
+        drop(session);
         let before = rig.pool.snapshot().totals.detached == 1;
         outcomes.note(if before { "spawned before" } else { "given up" });
         assert_eq!(rig.end(), [1, 2]);

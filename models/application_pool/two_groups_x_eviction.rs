@@ -30,7 +30,7 @@ fn two_groups_x_eviction() {
             (false, false) => "in line meanwhile",
         };
         drop(newcomer);
-        session.close();
+        drop(session);
         getter.join().expect("no panic");
         assert_eq!(rig.counts(), (0, 1));
         assert_eq!(rig.spawner.shut_down().len(), 1);
@@ -52,9 +52,9 @@ fn marked_x_other_freed() {
         let pool = rig.pool.clone();
         let getter = spawn(move || drop(pool.get(&app("b")).expect("a session")));
         let waits = rig.pool.counts().waiting == 1;
-        second.close();
+        drop(second);
         getter.join().expect("no panic");
-        first.close();
+        drop(first);
         let again = rig.pool.try_get(&app("a")).expect("the first has room again");
         assert_eq!(again.pid(), 1);
         assert_eq!(rig.spawner.shut_down().len(), 1);

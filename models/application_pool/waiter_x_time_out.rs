@@ -25,7 +25,7 @@ pub(super) fn served_or_timed_out(rig: &Rig, outcomes: &Outcomes) {
     let clock = rig.clock.clone();
     let time = spawn(move || clock.advance(Duration::from_secs(1)));
     // The clock may have moved before the get began: this then ends the get's wait.
-    session.close();
+    drop(session);
     outcomes.note(match getter.join().expect("no panic") {
         Ok(()) => "served",
         Err(GetError::TimedOut) => "timed out",

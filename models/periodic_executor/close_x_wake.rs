@@ -15,7 +15,7 @@ fn periodic_close_x_wake() {
         let (calls, closed) = (Count::default(), Count::default());
         let executor = {
             let (calls, closed) = (calls.clone(), closed.clone());
-            builder().target(move || {
+            builder().build(move || {
                 assert_eq!(closed.get(), 0, "called after the close");
                 calls.up();
             })
@@ -41,7 +41,7 @@ fn periodic_close_x_close() {
         let calls = Count::default();
         let executor = {
             let calls = calls.clone();
-            builder().target(move || {
+            builder().build(move || {
                 calls.up();
             })
         };
@@ -72,7 +72,7 @@ fn periodic_handle_drop_x_park() {
             }
         }
         let notes = Notes(outcomes.clone(), Count::default());
-        let executor = builder().target(move || {
+        let executor = builder().build(move || {
             notes.1.up();
         });
         executor.open().expect("a thread");

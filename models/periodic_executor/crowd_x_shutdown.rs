@@ -38,7 +38,7 @@ const OPENS: usize = 2 * (4 + 4 + 3);
 fn executor(n: usize, registry: &Registry, over: &Count) -> PeriodicExecutor {
     let over = over.clone();
     let mut calls = 0;
-    builder().registry(registry).target(move || {
+    builder().registry(registry).build(move || {
         assert_eq!(over.get(), 0, "called after the shutdown");
         calls += 1;
         match (n % 4, calls % 2) {

@@ -30,7 +30,8 @@ fn periodic_drop_x_upgrade() {
         }
         let dropped_by = Arc::new(OnceLock::new());
         let owner = Arc::new(Owner { closes: Mutex::default(), dropped_by: dropped_by.clone() });
-        let executor = builder().weak_ref(Arc::downgrade(&owner), |_: &Arc<Owner>| Flow::Continue);
+        let executor =
+            builder().build_weak_ref(Arc::downgrade(&owner), |_: &Arc<Owner>| Flow::Continue);
         *owner.closes.lock().expect("no panic") = Some(executor.close_on_drop());
         executor.open().expect("a thread");
         drop(owner);
@@ -64,7 +65,8 @@ fn periodic_drop_x_own_join() {
         }
         let joined = Arc::new(OnceLock::new());
         let owner = Arc::new(Owner { executor: OnceLock::new(), joined: joined.clone() });
-        let executor = builder().weak_ref(Arc::downgrade(&owner), |_: &Arc<Owner>| Flow::Continue);
+        let executor =
+            builder().build_weak_ref(Arc::downgrade(&owner), |_: &Arc<Owner>| Flow::Continue);
         owner.executor.set(executor.clone()).expect("the owner had no executor");
         executor.open().expect("a thread");
         drop(owner);

@@ -18,7 +18,7 @@ fn periodic_open_x_exit() {
         let threads: Arc<Mutex<Vec<usize>>> = Arc::default();
         let executor = {
             let (news, seen, threads) = (news.clone(), seen.clone(), threads.clone());
-            builder().target(move || {
+            builder().build(move || {
                 threads.lock().expect("no panic").push(me());
                 if news.get() > 0 {
                     seen.up();
@@ -49,7 +49,7 @@ fn periodic_close_x_reopen() {
     let ways = ["it went on", "it ended first"];
     explore("periodic_close_x_reopen", &ways, move |outcomes| {
         let (calls, news) = (Count::default(), Count::default());
-        let executor = builder().target(until_news(&calls, &news));
+        let executor = builder().build(until_news(&calls, &news));
         executor.open().expect("a thread");
         lock_free(|| executor.close());
         let ended = executor.phase() == Phase::Stopped;
@@ -70,7 +70,7 @@ fn periodic_open_x_open() {
         let (calls, inside) = (Count::default(), Count::default());
         let executor = {
             let calls = calls.clone();
-            builder().target(move || {
+            builder().build(move || {
                 assert_eq!(inside.up(), calls.up(), "two runs");
                 Flow::Stop
             })
@@ -94,7 +94,7 @@ fn periodic_panic_x_join() {
         let (calls, own) = (Count::default(), Arc::new(Mutex::new(None::<PeriodicExecutor>)));
         let executor = {
             let (calls, own) = (calls.clone(), own.clone());
-            builder().target(move || {
+            builder().build(move || {
                 if calls.up() > 1 {
                     return Flow::Stop;
                 }

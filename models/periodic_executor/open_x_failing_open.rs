@@ -6,7 +6,7 @@
 use crate::AsyncPeriodicExecutor;
 use crate::models::periodic_executor::rig::*;
 use crate::periodic_executor::{BoxFuture, OpenError, Runtime};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A runtime with a thread for each task. Its first `times` spawns panic.
 struct Fails {
@@ -32,10 +32,10 @@ impl Runtime for Fails {
 fn two_opens(times: usize, calls: &Count) -> (usize, usize, Result<Joined, JoinError>) {
     let (tries, counted) = (Count::default(), calls.clone());
     let runtime = Fails { times, tries: tries.clone() };
-    let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime)
+    let executor = AsyncPeriodicExecutor::builder(None, runtime)
         .clock(ManualClock::new().clock())
         .unregistered()
-        .target(move || {
+        .build(move || {
             counted.up();
             std::future::ready(Flow::Stop)
         });

@@ -9,10 +9,9 @@ pub(in crate::models) use crate::periodic_executor::{Flow, JoinError, Joined, Ph
 pub(in crate::models) use crate::sync::lock_free;
 pub(in crate::models) use crate::{ManualClock, PeriodicExecutor};
 
-use crate::periodic_executor::{ExecutorBuilder, OnThread};
+use crate::periodic_executor::{Builder, OnThread};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::time::Duration;
 
 /// A number that grows, and that no scheduler sees.
 #[derive(Clone, Default)]
@@ -28,9 +27,9 @@ impl Count {
 }
 
 /// Returns a builder of an executor that sleeps until it is woken, on a manual clock that stands still.
-pub(in crate::models) fn builder() -> ExecutorBuilder<OnThread> {
+pub(in crate::models) fn builder() -> Builder<OnThread> {
     let clock = ManualClock::new().clock();
-    PeriodicExecutor::builder(Duration::MAX).clock(clock).unregistered()
+    PeriodicExecutor::builder(None).clock(clock).unregistered()
 }
 
 /// Returns a target that counts its calls, and stops at the first call after `news` has grown.

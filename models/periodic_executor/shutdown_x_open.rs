@@ -8,7 +8,7 @@ use std::time::Duration;
 
 fn executor(registry: &Registry, calls: &Count, ended: &Count) -> PeriodicExecutor {
     let (calls, ended) = (calls.clone(), ended.clone());
-    builder().registry(registry).target(move || {
+    builder().registry(registry).build(move || {
         assert_eq!(ended.get(), 0, "called after the shutdown");
         calls.up();
     })
@@ -49,7 +49,7 @@ fn periodic_shutdown_x_open() {
 fn periodic_shutdown_x_reopen() {
     explore("periodic_shutdown_x_reopen", &["opened", "refused"], |outcomes| {
         let registry = Registry::new();
-        let executor = builder().registry(&registry).target(|| ());
+        let executor = builder().registry(&registry).build(|| ());
         executor.open().expect("a thread");
         let shutting = spawn(move || registry.close());
         outcomes.note(if executor.open().is_ok() { "opened" } else { "refused" });

@@ -21,7 +21,7 @@ fn periodic_wake_x_park() {
     let ways = ["before the first call", "after it"];
     explore("periodic_wake_x_park", &ways, move |outcomes| {
         let (calls, news) = (Count::default(), Count::default());
-        let executor = builder().target(until_news(&calls, &news));
+        let executor = builder().build(until_news(&calls, &news));
         executor.open().expect("a thread");
         assert!(executor.is_open());
         news.up();
@@ -46,10 +46,10 @@ fn periodic_task_wake_x_park() {
 fn calls_until_news(runtime: impl Runtime) -> usize {
     let (calls, news) = (Count::default(), Count::default());
     let mut target = until_news(&calls, &news);
-    let executor = AsyncPeriodicExecutor::builder(Duration::MAX, runtime)
+    let executor = AsyncPeriodicExecutor::builder(None, runtime)
         .clock(ManualClock::new().clock())
         .unregistered()
-        .target(move || std::future::ready(target()));
+        .build(move || std::future::ready(target()));
     executor.open().expect("a thread");
     assert!(executor.is_open());
     news.up();
@@ -118,10 +118,10 @@ fn periodic_wake_x_panicking_waker() {
 #[test]
 fn periodic_join_x_second_waker() {
     explore("periodic_join_x_second_waker", &["joined"], |outcomes| {
-        let executor = AsyncPeriodicExecutor::builder(Duration::MAX, OnThreads)
+        let executor = AsyncPeriodicExecutor::builder(None, OnThreads)
             .clock(ManualClock::new().clock())
             .unregistered()
-            .target(|| std::future::ready(()));
+            .build(|| std::future::ready(()));
         executor.open().expect("a thread");
         let mut join = Box::pin(executor.join());
         assert!(poll_once(join.as_mut()).is_pending());
@@ -156,7 +156,7 @@ fn periodic_late_wake_x_wake() {
         let outcomes = outcomes.clone();
         let executor = {
             let news = news.clone();
-            builder().target(move || match (calls.up(), news.get()) {
+            builder().build(move || match (calls.up(), news.get()) {
                 (call, 1) => {
                     outcomes.note(call.to_string());
                     Flow::Stop
@@ -197,11 +197,11 @@ fn periodic_held_back_x_clock() {
                 }
             }
         };
-        let executor = PeriodicExecutor::builder(Duration::MAX)
+        let executor = PeriodicExecutor::builder(None)
             .min_interval(HOUR)
             .clock(clock.clock())
             .unregistered()
-            .target(target);
+            .build(target);
         executor.open().expect("a thread");
         if executor.phase() == Phase::Asleep {
             executor.wake();
@@ -229,11 +229,9 @@ fn periodic_join_x_clock() {
         let (calls, clock) = (Count::default(), ManualClock::new());
         let executor = {
             let calls = calls.clone();
-            PeriodicExecutor::builder(Duration::MAX).clock(clock.clock()).unregistered().target(
-                move || {
-                    calls.up();
-                },
-            )
+            PeriodicExecutor::builder(None).clock(clock.clock()).unregistered().build(move || {
+                calls.up();
+            })
         };
         executor.open().expect("a thread");
         // The next step of this thread is the join's, which has its deadline by then.

@@ -1,6 +1,6 @@
 //! Builds a pool.
 
-use super::error::BuildError;
+use super::error::{BuildError, not_zero};
 use super::event::Event;
 use super::inner::{Inner, Observer};
 use super::pool::ApplicationPool;
@@ -27,8 +27,8 @@ use std::time::{Duration, SystemTime};
 pub struct Builder<S: Spawner> {
     spawner: S,
     max: usize,
-    max_per_app: usize,
-    max_idle_time: Duration,
+    max_per_app: Option<usize>,
+    max_idle_time: Option<Duration>,
     drain_timeout: Duration,
     max_draining: Option<usize>,
     back_off: (Duration, Duration),
@@ -45,8 +45,8 @@ impl<S: Spawner> Builder<S> {
         Builder {
             spawner,
             max: 6,
-            max_per_app: 0,
-            max_idle_time: Duration::from_secs(300),
+            max_per_app: None,
+            max_idle_time: Some(Duration::from_secs(300)),
             drain_timeout: Duration::from_secs(60),
             max_draining: None,
             back_off: (Duration::from_secs(1), Duration::from_secs(30)),
@@ -64,14 +64,14 @@ impl<S: Spawner> Builder<S> {
         self.max = max;
         self
     }
-    /// Sets how many processes one group may have; 0, the default: as many as the pool.
-    pub fn max_per_app(mut self, max_per_app: usize) -> Self {
-        self.max_per_app = max_per_app;
+    /// Sets how many processes one group may have. Default: no limit of its own, so as many as the pool.
+    pub fn max_per_app(mut self, max_per_app: impl Into<Option<usize>>) -> Self {
+        self.max_per_app = max_per_app.into();
         self
     }
-    /// Sets for how long a process may be idle before it is shut down; zero: for ever. Default: 300 s.
-    pub fn max_idle_time(mut self, max_idle_time: Duration) -> Self {
-        self.max_idle_time = max_idle_time;
+    /// Sets for how long a process may be idle before it is shut down; `None`: for ever. Default: 300 s.
+    pub fn max_idle_time(mut self, max_idle_time: impl Into<Option<Duration>>) -> Self {
+        self.max_idle_time = max_idle_time.into();
         self
     }
     /// Sets for how long a detached process may finish its sessions before it is shut down all the same.
@@ -141,17 +141,18 @@ impl<S: Spawner> Builder<S> {
     /// Makes the pool, which begins without processes.
     ///
     /// # Errors
-    /// - [`BuildError::MaxIsZero`] if [`max`](Self::max) is 0.
-    /// - [`BuildError::CleanerThread`] if the cleaner's thread cannot be started.
+    /// - [`BuildError::Zero`] if [`max`](Self::max), [`max_per_app`](Self::max_per_app) or
+    ///   [`max_idle_time`](Self::max_idle_time) is zero.
+    /// - [`BuildError::Cleaner`] if the cleaner's thread cannot be started.
     pub fn build(self) -> Result<ApplicationPool<S>, BuildError> {
-        if self.max == 0 {
-            return Err(BuildError::MaxIsZero);
-        }
+        not_zero("max", Some(self.max))?;
+        not_zero("max_per_app", self.max_per_app)?;
+        not_zero("max_idle_time", self.max_idle_time)?;
         let limits = Limits { drain_timeout: self.drain_timeout, back_off: self.back_off };
         let mut state = State::new(self.clock.clone(), limits);
         state.max = self.max;
         state.max_per_app = self.max_per_app;
-        state.max_idle_time = Span::new(self.max_idle_time);
+        state.max_idle_time = self.max_idle_time.map(Span::new);
         state.max_draining = self.max_draining;
         let throttle = self.stat_throttle;
         let inner = Arc::new(Inner {
@@ -165,7 +166,7 @@ impl<S: Spawner> Builder<S> {
         let weak: Weak<Inner<S>> = Arc::downgrade(&inner);
         inner.clock().add_listener(weak as Weak<dyn ClockListener>);
         if self.cleaner {
-            inner.start_cleaner().map_err(|e| BuildError::CleanerThread(e.to_string()))?;
+            inner.start_cleaner().map_err(BuildError::Cleaner)?;
         }
         Ok(ApplicationPool::from_inner(inner))
     }
@@ -179,13 +180,13 @@ impl<S: Spawner> State<S> {
             groups: Slab::new(),
             group_by_name: HashMap::default(),
             max: 0,
-            max_per_app: 0,
+            max_per_app: None,
             count: 0,
             active: 0,
             inactive_apps: List::default(),
             waiting: 0,
             waiters: Waiters::default(),
-            max_idle_time: Span::default(),
+            max_idle_time: None,
             processes: Slab::new(),
             by_identifier: HashMap::default(),
             next_identifier: 0,

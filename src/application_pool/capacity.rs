@@ -28,7 +28,7 @@ impl<S: Spawner> State<S> {
         self.live() < self.live_limit()
     }
     fn is_capped(&self, group: &Group) -> bool {
-        self.max_per_app > 0 && group.size >= self.max_per_app
+        self.max_per_app.is_some_and(|max| group.size >= max)
     }
 
     /// Returns what the group needs and does not have under way.

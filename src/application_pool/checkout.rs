@@ -78,7 +78,7 @@ impl<S: Spawner> State<S> {
                 return Checkout::Fail(GetError::Spawn(error.clone()));
             }
         }
-        let max_queue = group.options.max_queue();
+        let (waiting, max_queue) = (group.queue.len(), group.options.max_queue());
         if matches!(patience, Patience::None) {
             // A later try finds the process that this one asks for.
             self.spawn_if_allowed(key, fx);
@@ -86,7 +86,7 @@ impl<S: Spawner> State<S> {
             return Checkout::Fail(GetError::WouldBlock);
         }
         // PROP-QUEUE-BOUND (E19).
-        if max_queue > 0 && group.queue.len() >= max_queue {
+        if let Some(max_queue) = max_queue.filter(|max| waiting >= *max) {
             return Checkout::Fail(GetError::QueueFull { max_queue });
         }
         let queue = &mut self.groups[key.index()].queue;

@@ -16,16 +16,12 @@ use crate::collections::slab_list::{Key, List};
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::section::Guarded;
 use std::sync::Arc;
-use std::time::Duration;
 
 impl<S: Spawner> State<S> {
     /// Does everything that is due now.
     pub(crate) fn clean(&mut self, fx: &mut Effects<S>) {
         let now = self.clock.now();
-        while let Some(key) = self
-            .next_idle()
-            .filter(|key| now >= self.process(*key).last_used.plus_span(self.max_idle_time))
-        {
+        while let Some((_, key)) = self.next_idle().filter(|(due, _)| now >= *due) {
             let group = self.process(key).group;
             self.detach_process(key, DetachReason::Idle, fx);
             self.settle(group, fx);
@@ -43,22 +39,23 @@ impl<S: Spawner> State<S> {
 
     /// Returns when the next item is due.
     pub(crate) fn next_due(&self) -> Option<Time> {
-        let idle =
-            self.next_idle().map(|key| self.process(key).last_used.plus_span(self.max_idle_time));
+        let idle = self.next_idle().map(|(due, _)| due);
         let drain = self.draining.front().map(|key| self.process(key).drain_deadline);
         let back_off = self.next_back_off().map(|(until, _)| until);
         [idle, drain, back_off].into_iter().flatten().min()
     }
 
-    /// Returns the longest idle process of a group above its minimum. The search passes over processes that a minimum
+    /// Returns the longest idle process of a group above its minimum, and when it is due. The search passes over processes that a minimum
     /// protects; commonly it ends at once.
-    fn next_idle(&self) -> Option<Key> {
-        if self.max_idle_time.is_zero() || self.evictable == 0 {
+    fn next_idle(&self) -> Option<(Time, Key)> {
+        let max_idle_time = self.max_idle_time?;
+        if self.evictable == 0 {
             return None;
         }
         let is_free = |&key: &Key| self.group(self.process(key).group).is_above_minimum();
         let list: &List<Inactive> = &self.inactive_apps;
-        list.iter(&self.processes).find(is_free)
+        let key = list.iter(&self.processes).find(is_free)?;
+        Some((self.process(key).last_used.plus_span(max_idle_time), key))
     }
 
     fn next_back_off(&self) -> Option<(Time, Key)> {
@@ -74,12 +71,12 @@ impl<S: Spawner> Inner<S> {
     pub(crate) fn start_cleaner(self: &Arc<Self>) -> Result<(), OpenError> {
         self.critical(|state, _| state.cleaner_runs = true);
         let cleaner = self.cleaner.get_or_init(|| {
-            PeriodicExecutor::builder(Duration::MAX)
+            PeriodicExecutor::builder(None)
                 .name("cabrank cleaner")
                 .clock(self.clock().clone())
                 // The pool ends it, and no registry.
                 .unregistered()
-                .weak_ref(Arc::downgrade(self), Inner::cleaner)
+                .build_weak_ref(Arc::downgrade(self), Inner::cleaner)
         });
         cleaner.open()
     }

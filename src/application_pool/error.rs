@@ -1,5 +1,6 @@
 //! Errors, and whose fault each of them is.
 
+use crate::periodic_executor::OpenError;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -117,27 +118,41 @@ impl Error for GetError {
     }
 }
 
-/// Why a pool could not be built. The message names the option and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a pool could not be built, or an option could not be changed.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// `max` was 0: no `get` could ever be served.
-    MaxIsZero,
+    /// The option with this name was zero. An option without a limit is `None`.
+    Zero(&'static str),
     /// The cleaner's thread could not be started.
-    CleanerThread(String),
+    Cleaner(OpenError),
+}
+
+/// Refuses a limit of zero, which would leave the pool without a use.
+pub(crate) fn not_zero<T: Default + PartialEq>(
+    option: &'static str,
+    limit: Option<T>,
+) -> Result<(), BuildError> {
+    match limit {
+        Some(limit) if limit == T::default() => Err(BuildError::Zero(option)),
+        _ => Ok(()),
+    }
 }
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BuildError::MaxIsZero => {
-                f.write_str("max must be at least 1: a pool of 0 processes serves nobody")
-            }
-            BuildError::CleanerThread(e) => {
-                write!(f, "the cleaner's thread could not be started: {e}")
-            }
+            BuildError::Zero(option) => write!(f, "{option} must not be zero"),
+            BuildError::Cleaner(e) => write!(f, "the pool has no cleaner: {e}"),
         }
     }
 }
 
-impl Error for BuildError {}
+impl Error for BuildError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            BuildError::Cleaner(e) => Some(e),
+            BuildError::Zero(_) => None,
+        }
+    }
+}

@@ -28,6 +28,7 @@ use crate::user_code::SCRIPTED;
 use foldhash::HashMap;
 use std::collections::VecDeque;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, Weak};
@@ -39,7 +40,7 @@ pub struct Spawn {
     end: End,
     after: Duration,
     held: bool,
-    concurrency: usize,
+    concurrency: Option<NonZeroUsize>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ enum End {
 
 impl Spawn {
     fn new(end: End) -> Self {
-        Spawn { end, after: Duration::ZERO, held: false, concurrency: 1 }
+        Spawn { end, after: Duration::ZERO, held: false, concurrency: Some(NonZeroUsize::MIN) }
     }
     /// Gives a process, which takes one session at a time.
     pub fn ready() -> Self {
@@ -82,10 +83,14 @@ impl Spawn {
         self.held = true;
         self
     }
-    /// Sets how many sessions the process takes at once; 0: any number.
+    /// Sets how many sessions the process takes at once; `None`: any number. Default: one.
+    ///
+    /// # Panics
+    /// Panics if `concurrency` is 0.
     #[must_use]
-    pub fn concurrency(mut self, concurrency: usize) -> Self {
-        self.concurrency = concurrency;
+    pub fn concurrency(mut self, concurrency: impl Into<Option<usize>>) -> Self {
+        let not_zero = |n| NonZeroUsize::new(n).expect("concurrency must not be zero");
+        self.concurrency = concurrency.into().map(not_zero);
         self
     }
 }
@@ -336,7 +341,7 @@ struct Facts {
     pid: u32,
     app_root: PathBuf,
     code: String,
-    concurrency: usize,
+    concurrency: Option<NonZeroUsize>,
     killed: AtomicBool,
     out_of_descriptors: AtomicU32,
     panics: AtomicBool,
@@ -407,7 +412,7 @@ impl Process for Handle {
         }
         Ok(InMemoryConnection { process: self.0.clone() })
     }
-    fn concurrency(&self) -> usize {
+    fn concurrency(&self) -> Option<NonZeroUsize> {
         self.0.facts.concurrency
     }
     fn pid(&self) -> Option<u32> {

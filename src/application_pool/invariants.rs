@@ -192,12 +192,12 @@ fn draining<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn concurrency<S: Spawner>(s: &State<S>) -> bool {
-    s.processes.iter().all(|(_, p)| p.concurrency == 0 || p.sessions <= p.concurrency)
+    s.processes.iter().all(|(_, p)| p.concurrency.is_none_or(|max| p.sessions <= max))
 }
 
 fn max_requests<S: Spawner>(s: &State<S>) -> bool {
     let mut all = s.processes.iter();
-    all.all(|(_, p)| p.max_requests == 0 || p.processed + p.sessions <= p.max_requests)
+    all.all(|(_, p)| p.max_requests.is_none_or(|max| p.processed + p.sessions <= max))
 }
 
 fn identifier<S: Spawner>(s: &State<S>) -> bool {

@@ -26,7 +26,7 @@ fn with_state(spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
     spawner.next(Spawn::fail("c is broken"));
     assert!(pool.get(&c).is_err());
     let drains = pool.get(&a).expect("a session");
-    pool.detach(drains.identifier());
+    pool.detach(super::Session::identifier(&drains));
     let busy = pool.get(&a).expect("a session");
     // A second process, spawned because the first is busy.
     let second = pool.get(&a).expect("a session");
@@ -146,7 +146,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-MAX-REQUESTS", |s| {
             let key = idle(s);
             let process = info(s, key);
-            (process.max_requests, process.processed) = (1, 2);
+            (process.max_requests, process.processed) = (Some(1), 2);
         }),
         ("INV-IDENTIFIER", |s| {
             let key = idle(s);

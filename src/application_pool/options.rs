@@ -3,12 +3,14 @@
 //! [`PoolOptions`] is a counted reference to values that never change. A `get` compares one pointer, and
 //! the pool applies new values exactly when it is given a different object.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How the pool replaces processes when a restart file asks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RestartMode {
     /// Every process of the group leaves at once, and the next `get` is served by new code: for
     /// development.
@@ -35,14 +37,21 @@ struct Fields {
     app_group_name: String,
     environment: String,
     min_processes: usize,
-    max_requests: usize,
+    max_requests: Option<NonZeroUsize>,
     use_global_queue: bool,
     restart_dir: Option<PathBuf>,
     restart_mode: RestartMode,
-    max_queue: usize,
+    max_queue: Option<NonZeroUsize>,
     /// The key of the group that the pool found for this object last. It is verified before use; a wrong one
     /// costs a look into the map of names.
     group_hint: AtomicUsize,
+}
+
+fn limit(option: &str, max: Option<usize>) -> Option<NonZeroUsize> {
+    max.map(|max| match NonZeroUsize::new(max) {
+        Some(max) => max,
+        None => panic!("{option} must not be zero"),
+    })
 }
 
 impl Clone for Fields {
@@ -70,11 +79,11 @@ impl PoolOptions {
             app_root,
             environment: "production".into(),
             min_processes: 0,
-            max_requests: 0,
+            max_requests: None,
             use_global_queue: false,
             restart_dir: None,
             restart_mode: RestartMode::default(),
-            max_queue: 100,
+            max_queue: NonZeroUsize::new(100),
             group_hint: AtomicUsize::new(usize::MAX),
         }))
     }
@@ -97,10 +106,21 @@ impl PoolOptions {
         self.with(|f| f.min_processes = min)
     }
 
-    /// Sets how many sessions a process is given in all before it is shut down; 0: no limit.
+    /// Sets how many sessions a process is given in all before it is shut down; `None`: no limit.
     /// Applies to processes attached from then on.
+    ///
+    /// ```
+    /// # use cabrank::PoolOptions;
+    /// let leaky = PoolOptions::new("/srv/leaky").with_max_requests(1000);
+    /// assert_eq!(leaky.max_requests(), Some(1000));
+    /// assert_eq!(leaky.with_max_requests(None).max_requests(), None);
+    /// ```
+    ///
+    /// # Panics
+    /// Panics if `max` is 0: such a process would serve no request.
     #[must_use]
-    pub fn with_max_requests(self, max: usize) -> Self {
+    pub fn with_max_requests(self, max: impl Into<Option<usize>>) -> Self {
+        let max = limit("max_requests", max.into());
         self.with(|f| f.max_requests = max)
     }
 
@@ -130,9 +150,14 @@ impl PoolOptions {
         self.with(|f| f.environment = environment.into())
     }
 
-    /// Sets how many gets may wait for this group; one more fails with `QueueFull`. 0: no limit.
+    /// Sets how many gets may wait for this group; `None`: no limit. One more fails with
+    /// [`GetError::QueueFull`](super::GetError::QueueFull).
+    ///
+    /// # Panics
+    /// Panics if `max` is 0: the first get of a group waits for its process.
     #[must_use]
-    pub fn with_max_queue(self, max: usize) -> Self {
+    pub fn with_max_queue(self, max: impl Into<Option<usize>>) -> Self {
+        let max = limit("max_queue", max.into());
         self.with(|f| f.max_queue = max)
     }
 
@@ -153,9 +178,9 @@ impl PoolOptions {
     pub fn min_processes(&self) -> usize {
         self.0.min_processes
     }
-    /// Returns the maximum of sessions that a process is given; 0: no limit.
-    pub fn max_requests(&self) -> usize {
-        self.0.max_requests
+    /// Returns the maximum of sessions that a process is given.
+    pub fn max_requests(&self) -> Option<usize> {
+        self.0.max_requests.map(usize::from)
     }
     /// Returns whether each process takes one session at a time.
     pub fn use_global_queue(&self) -> bool {
@@ -166,9 +191,9 @@ impl PoolOptions {
     pub fn restart_mode(&self) -> RestartMode {
         self.0.restart_mode
     }
-    /// Returns the bound of the queue; 0: no limit.
-    pub fn max_queue(&self) -> usize {
-        self.0.max_queue
+    /// Returns how many gets may wait.
+    pub fn max_queue(&self) -> Option<usize> {
+        self.0.max_queue.map(usize::from)
     }
     /// Returns the directory of the restart files.
     pub fn restart_dir(&self) -> PathBuf {

@@ -1,7 +1,7 @@
 //! The pool as its users hold it: handles, and every call but the gets (`get.rs`).
 
 use super::builder::Builder;
-use super::error::BuildError;
+use super::error::{BuildError, not_zero};
 use super::event::DetachReason;
 use super::inner::Inner;
 use super::snapshot::{Counts, Snapshot};
@@ -81,28 +81,41 @@ impl<S: Spawner> ApplicationPool<S> {
     /// spawns fewer. A rolling restart under way may have to wait until some have left.
     ///
     /// # Errors
-    /// [`BuildError::MaxIsZero`].
+    /// [`BuildError::Zero`] if `max` is 0.
     pub fn set_max(&self, max: usize) -> Result<(), BuildError> {
-        if max == 0 {
-            return Err(BuildError::MaxIsZero);
-        }
+        not_zero("max", Some(max))?;
         self.inner().critical(|state, fx| state.mutate_max(max, fx));
         Ok(())
     }
 
-    /// Sets how many processes one group may have; 0: as many as the pool.
-    pub fn set_max_per_app(&self, max_per_app: usize) {
+    /// Sets how many processes one group may have; `None`: as many as the pool.
+    ///
+    /// # Errors
+    /// [`BuildError::Zero`] if the limit is 0.
+    pub fn set_max_per_app(&self, max_per_app: impl Into<Option<usize>>) -> Result<(), BuildError> {
+        let max_per_app = max_per_app.into();
+        not_zero("max_per_app", max_per_app)?;
         self.inner().critical(|state, fx| state.mutate_max_per_app(max_per_app, fx));
+        Ok(())
     }
 
-    /// Sets for how long a process may be idle before it is shut down; zero: for ever.
-    pub fn set_max_idle_time(&self, max_idle_time: Duration) {
+    /// Sets for how long a process may be idle before it is shut down; `None`: for ever.
+    ///
+    /// # Errors
+    /// [`BuildError::Zero`] if the time is zero.
+    pub fn set_max_idle_time(
+        &self,
+        max_idle_time: impl Into<Option<Duration>>,
+    ) -> Result<(), BuildError> {
+        let max_idle_time = max_idle_time.into();
+        not_zero("max_idle_time", max_idle_time)?;
         self.inner().critical(|state, fx| {
-            state.max_idle_time = Span::new(max_idle_time);
+            state.max_idle_time = max_idle_time.map(Span::new);
             if let Some(due) = state.next_due() {
                 state.is_due(due, fx);
             }
         });
+        Ok(())
     }
 
     /// Does what the cleaner's thread does in one pass: for pools built without it.

@@ -63,10 +63,10 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) sessions: usize,
     /// Closed sessions.
     pub(crate) processed: usize,
-    /// How many sessions it takes at once; 0: any number.
-    pub(crate) concurrency: usize,
-    /// How many sessions it is given in all; 0: any number.
-    pub(crate) max_requests: usize,
+    /// How many sessions it takes at once.
+    pub(crate) concurrency: Option<usize>,
+    /// How many sessions it is given in all.
+    pub(crate) max_requests: Option<usize>,
     /// The group's generation when it was attached.
     pub(crate) generation: u64,
     pub(crate) place: Place,
@@ -86,11 +86,10 @@ impl<S: Spawner> ProcessInfo<S> {
     /// Returns the place that its numbers ask for.
     pub(crate) fn right_place(&self) -> Place {
         // Open sessions count: they will be processed, too (INV-MAX-REQUESTS).
-        let exhausted =
-            self.max_requests > 0 && self.processed + self.sessions >= self.max_requests;
+        let exhausted = self.max_requests.is_some_and(|max| self.processed + self.sessions >= max);
         if exhausted || self.marked {
             Place::Retiring
-        } else if self.concurrency > 0 && self.sessions >= self.concurrency {
+        } else if self.concurrency.is_some_and(|max| self.sessions >= max) {
             // Full processes are not chosen (INV-CONCURRENCY).
             Place::Full(self.sessions)
         } else {

@@ -82,8 +82,8 @@ impl<S: Spawner> State<S> {
             self.detach_process(key, reason, fx);
             self.settle(group_key, fx);
         } else {
-            if idle && !self.max_idle_time.is_zero() {
-                let due = info.last_used.plus_span(self.max_idle_time);
+            if let Some(max_idle_time) = self.max_idle_time.filter(|_| idle) {
+                let due = info.last_used.plus_span(max_idle_time);
                 self.refresh(group_key);
                 if self.evictable > 0 {
                     self.is_due(due, fx);
@@ -177,15 +177,17 @@ pub struct Session<S: Spawner> {
 }
 
 impl<S: Spawner> Session<S> {
-    /// Returns the identifier of the process.
-    pub fn identifier(&self) -> Identifier {
-        self.identifier
+    /// Returns the identifier of the session's process.
+    pub fn identifier(session: &Self) -> Identifier {
+        session.identifier
     }
     /// Closes the session, which counts as a processed request. The same as dropping it.
-    pub fn close(self) {}
-    /// Ends the session and detaches the process, which broke it: no further session goes there.
-    pub fn fail(mut self) {
-        self.end(Ending::Failed);
+    pub fn close(session: Self) {
+        drop(session);
+    }
+    /// Ends the session and detaches its process, which broke it: the process gets no more sessions.
+    pub fn fail(mut session: Self) {
+        session.end(Ending::Failed);
     }
 
     pub(crate) fn end(&mut self, end: Ending) -> Found {

@@ -21,8 +21,8 @@ use std::time::Duration;
 pub struct Snapshot {
     /// How many processes there may be.
     pub max: usize,
-    /// How many processes one group may have; 0: as many as the pool.
-    pub max_per_app: usize,
+    /// How many processes one group may have; `None`: as many as the pool.
+    pub max_per_app: Option<usize>,
     /// Processes in the pool.
     pub count: usize,
     /// Processes with a session, among these.
@@ -102,8 +102,8 @@ pub struct ProcessSnapshot {
     pub sessions: usize,
     /// Closed sessions.
     pub processed: usize,
-    /// How many sessions it takes at once; 0: any number.
-    pub concurrency: usize,
+    /// How many sessions it takes at once; `None`: any number.
+    pub concurrency: Option<usize>,
     /// How long it has been in the pool.
     pub age: Duration,
     /// How long ago its last session was closed, or it was attached.

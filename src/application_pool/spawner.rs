@@ -8,6 +8,7 @@ use super::options::PoolOptions;
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::user_code::{UserValue, contain};
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// Names one process for as long as the pool lives: the pseudocode's `identifier`. A number is never used
 /// twice.
@@ -69,9 +70,10 @@ pub trait Process: Send + Sync + 'static {
     /// - [`ConnectError::local`] if the caller's side is: the error goes to the caller, and the process stays.
     fn connect(&self) -> Result<Self::Connection, ConnectError>;
 
-    /// Returns how many sessions the process takes at once; 0: any number. Called once, when it is attached.
-    fn concurrency(&self) -> usize {
-        1
+    /// Returns how many sessions the process takes at once; `None`: any number. Default: one. Called once, when the
+    /// process is attached.
+    fn concurrency(&self) -> Option<NonZeroUsize> {
+        Some(NonZeroUsize::MIN)
     }
 
     /// Returns the operating system's process id, for snapshots.
@@ -86,6 +88,7 @@ pub trait Process: Send + Sync + 'static {
 
 /// Why [`Process::shut_down`] is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ShutDown {
     /// No session is open.
     Drained,

@@ -20,12 +20,13 @@ use crate::collections::slab_list::{Key, Links};
 use crate::section::Guarded;
 use crate::sync::{Arc, Flag, has_failed, thread};
 use crate::user_code::{UserValue, contain};
+use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 /// A process that is ready, with its own answers.
 pub(crate) struct NewProcess<P> {
     process: UserValue<P>,
-    concurrency: usize,
+    concurrency: Option<NonZeroUsize>,
     pid: Option<u32>,
 }
 
@@ -104,7 +105,7 @@ impl<S: Spawner> State<S> {
         let replaces = order.kind == Kind::Replacement && group.outdated > 0;
         // max or max_per_app may have been lowered meanwhile (erratum E3).
         let room = self.count + self.reserved < self.max
-            && (self.max_per_app == 0 || group.size < self.max_per_app);
+            && self.max_per_app.is_none_or(|max| group.size < max);
         self.spawn_has_succeeded(key, fx);
         if replaces {
             // In this order the group always has a process (PROP-ROLLING).
@@ -126,6 +127,7 @@ impl<S: Spawner> State<S> {
         fx: &mut Effects<S>,
     ) {
         let NewProcess { process, concurrency, pid } = new;
+        let concurrency = concurrency.map(usize::from);
         let slot = self.processes.vacant_entry();
         let key = Key::new(slot.key());
         let now = self.clock.now();
@@ -146,7 +148,7 @@ impl<S: Spawner> State<S> {
             last_used: now,
             sessions: 0,
             processed: 0,
-            concurrency: if order.options.use_global_queue() { 1 } else { concurrency },
+            concurrency: if order.options.use_global_queue() { Some(1) } else { concurrency },
             max_requests: order.options.max_requests(),
             generation: group.generation,
             place: Place::Open(0),
@@ -167,8 +169,8 @@ impl<S: Spawner> State<S> {
         // In the same section as the group's size, which therefore never exceeds it (INV-SIZE-WITHIN-COUNT).
         self.mutate_count(self.count + 1);
         self.refresh(order.group);
-        if !self.max_idle_time.is_zero() && self.evictable > 0 {
-            self.is_due(now.plus_span(self.max_idle_time), fx);
+        if let Some(max_idle_time) = self.max_idle_time.filter(|_| self.evictable > 0) {
+            self.is_due(now.plus_span(max_idle_time), fx);
         }
     }
 

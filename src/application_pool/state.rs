@@ -59,15 +59,15 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) groups: Slab<Group>,
     pub(crate) group_by_name: HashMap<std::sync::Arc<str>, Key>,
     pub(crate) max: usize,
-    pub(crate) max_per_app: usize,
+    pub(crate) max_per_app: Option<usize>,
     pub(crate) count: usize,
     pub(crate) active: usize,
     pub(crate) inactive_apps: List<Inactive>,
     /// The pseudocode's `waiting_on_global_queue`: all gets that wait.
     pub(crate) waiting: usize,
     pub(crate) waiters: Waiters<Outcome<S>>,
-    /// The pseudocode's `MAX_IDLE_TIME`; zero: no limit.
-    pub(crate) max_idle_time: Span,
+    /// The pseudocode's `MAX_IDLE_TIME`.
+    pub(crate) max_idle_time: Option<Span>,
 
     pub(crate) processes: Slab<ProcessInfo<S>>,
     pub(crate) by_identifier: HashMap<Identifier, Key>,
@@ -135,7 +135,7 @@ impl<S: Spawner> State<S> {
         self.new_app_group_creatable(fx);
     }
     /// The pseudocode has no such function (erratum E20).
-    pub(crate) fn mutate_max_per_app(&mut self, value: usize, fx: &mut Effects<S>) {
+    pub(crate) fn mutate_max_per_app(&mut self, value: Option<usize>, fx: &mut Effects<S>) {
         self.max_per_app = value;
         // A group that is still capped goes back to the end of this list.
         for _ in 0..self.capped.len() {

@@ -17,19 +17,19 @@ enum Registered {
 
 /// Builds an executor. `F` is its flavour: [`OnThread`](super::OnThread) or [`OnRuntime`](super::OnRuntime).
 #[derive(Clone)]
-#[must_use = "`target` or `weak` builds the executor"]
-pub struct ExecutorBuilder<F> {
+#[must_use = "`build` or `build_weak` builds the executor"]
+pub struct Builder<F> {
     name: Arc<str>,
-    interval: Duration,
+    interval: Option<Duration>,
     min_interval: Duration,
     clock: Clock,
     registered: Registered,
     pub(super) flavour: F,
 }
 
-impl<F> ExecutorBuilder<F> {
-    pub(super) fn new(interval: Duration, flavour: F) -> Self {
-        ExecutorBuilder {
+impl<F> Builder<F> {
+    pub(super) fn new(interval: Option<Duration>, flavour: F) -> Self {
+        Builder {
             name: "periodic".into(),
             interval,
             min_interval: Duration::ZERO,
@@ -85,9 +85,9 @@ impl<F> ExecutorBuilder<F> {
     }
 }
 
-impl<F> fmt::Debug for ExecutorBuilder<F> {
+impl<F> fmt::Debug for Builder<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExecutorBuilder")
+        f.debug_struct("Builder")
             .field("name", &self.name)
             .field("interval", &self.interval)
             .field("min_interval", &self.min_interval)

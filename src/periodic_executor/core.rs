@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) name: Arc<str>,
-    pub(super) interval: Duration,
+    pub(super) interval: Option<Duration>,
     pub(super) min_interval: Duration,
     pub(super) clock: Clock,
     pub(super) registry: Option<Registry>,
@@ -31,7 +31,7 @@ pub(super) struct Settings {
 pub(super) struct Core<T> {
     pub(super) signal: Signal,
     pub(super) settings: Settings,
-    /// The current interval, in nanoseconds.
+    /// The current interval, in nanoseconds; `u64::MAX`: until a wake.
     interval: AtomicU64,
     pub(super) ending: Mutex<Ending<T>>,
 }
@@ -46,8 +46,8 @@ pub(super) struct Ending<T> {
     pub(super) queue: Queue,
 }
 
-fn nanoseconds(d: Duration) -> u64 {
-    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
+fn nanoseconds(d: Option<Duration>) -> u64 {
+    d.and_then(|d| u64::try_from(d.as_nanos()).ok()).unwrap_or(u64::MAX)
 }
 
 impl<T: Send + 'static> Core<T> {
@@ -68,14 +68,14 @@ impl<T: Send + 'static> Core<T> {
         core
     }
 
-    pub(super) fn update_interval(&self, interval: Duration) {
+    pub(super) fn update_interval(&self, interval: Option<Duration>) {
         // Relaxed: the number stands alone, no other memory is read by it.
         self.interval.store(nanoseconds(interval), Relaxed);
     }
-    fn interval(&self) -> Duration {
+    fn interval(&self) -> Option<Duration> {
         match self.interval.load(Relaxed) {
-            u64::MAX => Duration::MAX,
-            nanoseconds => Duration::from_nanos(nanoseconds),
+            u64::MAX => None,
+            nanoseconds => Some(Duration::from_nanos(nanoseconds)),
         }
     }
 
@@ -87,7 +87,7 @@ impl<T: Send + 'static> Core<T> {
             Err(message) => return After::End(Ended::Panicked(message.into())),
             Ok(Verdict::Gone) => return After::End(Ended::Joined(Joined::TargetGone)),
             Ok(Verdict::Flow(Flow::Stop)) => return After::End(Ended::Joined(Joined::Finished)),
-            Ok(Verdict::Flow(Flow::Continue)) => after(self.interval()),
+            Ok(Verdict::Flow(Flow::Continue)) => self.interval().map_or(Deadline::Never, after),
             Ok(Verdict::Flow(Flow::After(pause))) => after(pause),
             Ok(Verdict::Flow(Flow::Idle)) => Deadline::Never,
             Ok(Verdict::Until(due)) => due,

@@ -52,7 +52,7 @@ mod task_waker;
 mod thread;
 mod weak;
 
-pub use builder::ExecutorBuilder;
+pub use builder::Builder;
 pub use handle::CloseOnDrop;
 pub(crate) use outcome::Verdict;
 pub use outcome::{Flow, JoinError, Joined, OpenError, Phase};

@@ -10,6 +10,7 @@ use std::time::Duration;
 ///
 /// A target may also return `()` (continue), `bool` (true: continue, false: stop) or [`ControlFlow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Flow {
     /// Call again after the executor's interval.
     Continue,
@@ -123,9 +124,12 @@ impl std::error::Error for JoinError {}
 pub enum OpenError {
     /// The executor's registry was shut down and refuses every open.
     ShutDown,
-    /// The thread could not be started, or the runtime refused the task. The reason is given.
-    NotStarted(String),
+    /// The thread could not be started, or the runtime refused the task, for this reason.
+    NotStarted(BoxError),
 }
+
+/// An error of any type, or a message.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -136,10 +140,18 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {}
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::ShutDown => None,
+            OpenError::NotStarted(why) => Some(&**why),
+        }
+    }
+}
 
 /// The present activity of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Phase {
     /// No run: the executor was never opened, or its last run has ended.
     Stopped,

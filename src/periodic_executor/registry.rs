@@ -38,7 +38,7 @@ pub(super) trait Member: Send + Sync {
 /// let registry = Registry::new();
 /// let beat = PeriodicExecutor::builder(Duration::from_secs(10))
 ///     .registry(&registry)
-///     .target(|| println!("alive"));
+///     .build(|| println!("alive"));
 /// beat.open()?;
 /// assert_eq!(registry.len(), 1);
 /// registry.shutdown(Duration::from_secs(5))?;

@@ -1,7 +1,7 @@
 //! The start and the end of a run.
 
 use super::core::{Core, Ending};
-use super::outcome::{Ended, Joined, OpenError};
+use super::outcome::{BoxError, Ended, Joined, OpenError};
 use crate::sync::has_failed;
 use crate::user_code::{UserValue, contain};
 use std::mem::take;
@@ -11,7 +11,7 @@ impl<T: Send + 'static> Core<T> {
     /// Opens the executor. `start` passes the run to a thread or task, or fails and drops it.
     pub(super) fn open(
         self: &Arc<Self>,
-        start: impl Fn(PendingRun<T>) -> Result<(), String>,
+        start: impl Fn(PendingRun<T>) -> Result<(), BoxError>,
     ) -> Result<(), OpenError> {
         if self.signal.is_settled() {
             return Ok(());

@@ -3,7 +3,7 @@
 //! The state word, the pauses and the end of a run are those of the thread; see `signal.rs`, `core.rs` and `run.rs`.
 //! A pausing task has one timer, or none if it sleeps until it is woken.
 
-use super::builder::ExecutorBuilder;
+use super::builder::Builder;
 use super::core::{After, Core, Pause};
 use super::handle::{CloseOnDrop, Handle};
 use super::join::{Inside, Join};
@@ -49,7 +49,7 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// runtime.block_on(async {
 ///     let mut left = 3;
 ///     let interval = Duration::from_millis(1);
-///     let countdown = AsyncPeriodicExecutor::builder(interval, Tokio).target(move || {
+///     let countdown = AsyncPeriodicExecutor::builder(interval, Tokio).build(move || {
 ///         left -= 1;
 ///         async move { left > 0 }
 ///     });
@@ -114,7 +114,7 @@ type Target = Box<dyn FnMut() -> Call + Send>;
 /// }
 ///
 /// let mut left = 3;
-/// let countdown = AsyncPeriodicExecutor::builder(Duration::from_millis(1), Threads).target(move || {
+/// let countdown = AsyncPeriodicExecutor::builder(Duration::from_millis(1), Threads).build(move || {
 ///     left -= 1;
 ///     async move { left > 0 } // false: stop
 /// });
@@ -129,13 +129,13 @@ struct Shared<R> {
     runtime: Arc<UserValue<R>>,
 }
 
-/// The flavour of [`AsyncPeriodicExecutor`], for its [`ExecutorBuilder`].
+/// The flavour of [`AsyncPeriodicExecutor`], for its [`Builder`].
 #[derive(Clone, Debug)]
 pub struct OnRuntime<R>(R);
 
-impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
+impl<R: Runtime> Builder<OnRuntime<R>> {
     /// Builds an executor that calls `target` and awaits the future that it returns. The executor is not open yet.
-    pub fn target<F>(
+    pub fn build<F>(
         self,
         mut target: impl FnMut() -> F + Send + 'static,
     ) -> AsyncPeriodicExecutor<R>
@@ -152,7 +152,7 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
     ///
     /// The future of `f` may keep the target alive. Unless the target's owner keeps a [`CloseOnDrop`] or the
     /// only handle, the executor notices that the target is gone when the next call is due.
-    pub fn weak<T, F>(
+    pub fn build_weak<T, F>(
         self,
         target: Weak<T>,
         mut f: impl FnMut(Arc<T>) -> F + Send + 'static,
@@ -161,14 +161,14 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
         T: Send + Sync + ?Sized + 'static,
         F: Future<Output: Into<Flow>> + Send + 'static,
     {
-        self.weak_until(target, move |target| {
+        self.build_weak_until(target, move |target| {
             let call = f(target);
             async move { Verdict::Flow(call.await.into()) }
         })
     }
 
     /// Builds the same executor for an `f` that returns a [`Verdict`].
-    pub(crate) fn weak_until<T, F>(
+    pub(crate) fn build_weak_until<T, F>(
         self,
         target: Weak<T>,
         mut f: impl FnMut(Arc<T>) -> F + Send + 'static,
@@ -201,9 +201,9 @@ impl<R: Runtime> ExecutorBuilder<OnRuntime<R>> {
 impl<R: Runtime> AsyncPeriodicExecutor<R> {
     /// Returns a builder for an executor on `runtime` that pauses for `interval` after each call of its target.
     ///
-    /// With `Duration::MAX` each pause lasts until a wake.
-    pub fn builder(interval: Duration, runtime: R) -> ExecutorBuilder<OnRuntime<R>> {
-        ExecutorBuilder::new(interval, OnRuntime(runtime))
+    /// With `None` each pause lasts until a wake.
+    pub fn builder(interval: impl Into<Option<Duration>>, runtime: R) -> Builder<OnRuntime<R>> {
+        Builder::new(interval.into(), OnRuntime(runtime))
     }
 
     fn core(&self) -> &Arc<Core<Target>> {
@@ -221,7 +221,7 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         let runtime = &self.0.runtime;
         self.core().open(|pending| {
             let task = Task::new(pending, runtime.clone());
-            contain(|| runtime.spawn(Box::pin(task)))
+            Ok(contain(|| runtime.spawn(Box::pin(task)))?)
         })
     }
 
@@ -240,9 +240,9 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         self.core().signal.wake();
     }
 
-    /// Changes the interval, from the next pause on.
-    pub fn update_interval(&self, interval: Duration) {
-        self.core().update_interval(interval);
+    /// Changes the interval, from the next pause on; `None`: until a wake.
+    pub fn update_interval(&self, interval: impl Into<Option<Duration>>) {
+        self.core().update_interval(interval.into());
     }
 
     /// Skips the next pause, including `min_interval`. A pause under way is not skipped, but the one after it.

@@ -1,10 +1,10 @@
 //! The flavour with a thread of its own.
 
-use super::builder::ExecutorBuilder;
+use super::builder::Builder;
 use super::core::{After, Core};
 use super::handle::{CloseOnDrop, Handle};
 use super::join::Inside;
-use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
+use super::outcome::{BoxError, Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
 use super::run::{PendingRun, Run};
 use super::weak::{WeakRef, call};
 use crate::clock::Deadline;
@@ -26,7 +26,7 @@ type Target = Box<dyn FnMut() -> Verdict + Send>;
 /// use std::time::Duration;
 ///
 /// let mut left = 3;
-/// let countdown = PeriodicExecutor::builder(Duration::from_millis(1)).name("countdown").target(
+/// let countdown = PeriodicExecutor::builder(Duration::from_millis(1)).name("countdown").build(
 ///     move || {
 ///         left -= 1;
 ///         left > 0 // false: stop
@@ -51,7 +51,7 @@ type Target = Box<dyn FnMut() -> Verdict + Send>;
 /// let monitor = Arc::new_cyclic(|me: &Weak<Monitor>| Monitor {
 ///     executor: PeriodicExecutor::builder(Duration::from_secs(10))
 ///         .min_interval(Duration::from_millis(500))
-///         .weak(me.clone(), |monitor| {
+///         .build_weak(me.clone(), |monitor| {
 ///             // Check something.
 ///             let _ = monitor;
 ///         }),
@@ -69,13 +69,13 @@ struct Shared {
     stack_size: Option<usize>,
 }
 
-/// The flavour of [`PeriodicExecutor`], for its [`ExecutorBuilder`].
+/// The flavour of [`PeriodicExecutor`], for its [`Builder`].
 #[derive(Clone, Debug)]
 pub struct OnThread {
     stack_size: Option<usize>,
 }
 
-impl ExecutorBuilder<OnThread> {
+impl Builder<OnThread> {
     /// Sets the stack size of the thread, in bytes. Default: the system's.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.flavour.stack_size = Some(bytes);
@@ -83,7 +83,7 @@ impl ExecutorBuilder<OnThread> {
     }
 
     /// Builds an executor that calls `target`. The executor is not open yet.
-    pub fn target<R: Into<Flow>>(
+    pub fn build<R: Into<Flow>>(
         self,
         mut target: impl FnMut() -> R + Send + 'static,
     ) -> PeriodicExecutor {
@@ -94,16 +94,16 @@ impl ExecutorBuilder<OnThread> {
     ///
     /// A call keeps the target alive until it ends. Unless the target's owner keeps a [`CloseOnDrop`] or the
     /// only handle, the executor notices that the target is gone when the next call is due.
-    pub fn weak<T: Send + Sync + ?Sized + 'static, R: Into<Flow>>(
+    pub fn build_weak<T: Send + Sync + ?Sized + 'static, R: Into<Flow>>(
         self,
         target: Weak<T>,
         mut f: impl FnMut(&T) -> R + Send + 'static,
     ) -> PeriodicExecutor {
-        self.weak_ref(target, move |target| -> Flow { f(target).into() })
+        self.build_weak_ref(target, move |target| -> Flow { f(target).into() })
     }
 
     /// Builds the same executor for any kind of weak reference.
-    pub(crate) fn weak_ref<W: WeakRef + Send + 'static, R: Into<Verdict>>(
+    pub(crate) fn build_weak_ref<W: WeakRef + Send + 'static, R: Into<Verdict>>(
         self,
         target: W,
         mut f: impl FnMut(&W::Strong) -> R + Send + 'static,
@@ -121,9 +121,9 @@ impl ExecutorBuilder<OnThread> {
 impl PeriodicExecutor {
     /// Returns a builder for an executor that pauses for `interval` after each call of its target.
     ///
-    /// With `Duration::MAX` each pause lasts until a wake.
-    pub fn builder(interval: Duration) -> ExecutorBuilder<OnThread> {
-        ExecutorBuilder::new(interval, OnThread { stack_size: None })
+    /// With `None` each pause lasts until a wake.
+    pub fn builder(interval: impl Into<Option<Duration>>) -> Builder<OnThread> {
+        Builder::new(interval.into(), OnThread { stack_size: None })
     }
 
     fn core(&self) -> &Arc<Core<Target>> {
@@ -145,7 +145,7 @@ impl PeriodicExecutor {
         self.core().open(|pending| {
             // `std` panics at a thread name with a NUL byte.
             let begin = || thread::start(name, stack_size, move || run_thread(&pending));
-            contain(begin)?.map_err(|e| e.to_string())
+            contain(begin)?.map_err(BoxError::from)
         })
     }
 
@@ -164,9 +164,9 @@ impl PeriodicExecutor {
         self.core().signal.wake();
     }
 
-    /// Changes the interval, from the next pause on. A pause under way keeps its length.
-    pub fn update_interval(&self, interval: Duration) {
-        self.core().update_interval(interval);
+    /// Changes the interval, from the next pause on; `None`: until a wake. A pause under way keeps its length.
+    pub fn update_interval(&self, interval: impl Into<Option<Duration>>) {
+        self.core().update_interval(interval.into());
     }
 
     /// Skips the next pause, including `min_interval`, for a target that has more to do.

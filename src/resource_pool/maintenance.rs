@@ -132,12 +132,12 @@ impl<F: Form> Inner<F> {
     /// Has it done by threads, from when something is due for the first time.
     pub(super) fn maintain_by_thread(self: &Arc<Self>) {
         let maintainer = |duty| {
-            let executor = PeriodicExecutor::builder(Duration::MAX)
+            let executor = PeriodicExecutor::builder(None)
                 .name(name(duty))
                 .clock(self.clock.clone())
                 // The pool's own end is what ends it.
                 .unregistered()
-                .weak_ref(Arc::downgrade(self), move |pool: &Arc<Self>| {
+                .build_weak_ref(Arc::downgrade(self), move |pool: &Arc<Self>| {
                     super::patience::now(pool.perform(duty));
                     pool.after_pass(duty)
                 });
@@ -156,11 +156,11 @@ impl<F: Form> Inner<F> {
         let maintainer = |duty| {
             let (runtime, pool) = (runtime.clone(), Arc::downgrade(self));
             let timed = Arc::new(Timed { runtime, pool, duty, told: AtomicBool::new(false) });
-            let executor = AsyncPeriodicExecutor::builder(Duration::MAX, timed)
+            let executor = AsyncPeriodicExecutor::builder(None, timed)
                 .name(name(duty))
                 .clock(self.clock.clone())
                 .unregistered()
-                .weak_until(Arc::downgrade(self), move |pool: Arc<Self>| async move {
+                .build_weak_until(Arc::downgrade(self), move |pool: Arc<Self>| async move {
                     pool.perform(duty).await;
                     pool.after_pass(duty)
                 });

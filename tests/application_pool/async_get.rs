@@ -57,7 +57,7 @@ fn a_poll_without_a_wake_up_changes_no_state() {
         assert!(task.poll().is_none());
         assert_eq!((rig.pool.counts().waiting, task.wakes()), (1, 0));
     }
-    busy.close();
+    drop(busy);
     assert_eq!(task.wakes(), 1);
     assert!(task.poll().expect("it is ready").is_ok());
 }
@@ -70,7 +70,7 @@ fn the_waker_of_the_latest_poll_is_woken() {
     let mut task = rig.task(&app("x"));
     assert!(task.poll_with(Waker::noop()).is_none());
     assert!(task.poll().is_none());
-    busy.close();
+    drop(busy);
     assert_eq!(task.wakes(), 1);
     assert!(task.poll().expect("it is ready").is_ok());
 }
@@ -83,7 +83,7 @@ fn a_dropped_future_is_skipped() {
     assert!(first.poll().is_none() && second.poll().is_none() && third.poll().is_none());
     drop(second);
     assert_eq!(rig.pool.counts().waiting, 2);
-    busy.close();
+    drop(busy);
     assert_eq!([first.wakes(), third.wakes()], [1, 0]);
     drop(first.poll().expect("it is ready").expect("a session"));
     assert_eq!(third.wakes(), 1);
@@ -96,7 +96,7 @@ fn a_dropped_future_passes_on_its_grant() {
     let busy = rig.get(&app("x"));
     let [mut first, mut second] = [(); 2].map(|()| rig.task(&app("x")));
     assert!(first.poll().is_none() && second.poll().is_none());
-    busy.close();
+    drop(busy);
     assert_eq!([first.wakes(), second.wakes()], [1, 0]);
     drop(first);
     assert_eq!((second.wakes(), rig.counts()), (1, (1, 1)));
@@ -114,13 +114,13 @@ fn tasks_and_threads_wait_in_one_queue() {
     let second = rig.queue_get(&app("x"));
     let mut third = rig.task(&app("x"));
     assert!(third.poll().is_none());
-    busy.close();
+    drop(busy);
     let session = first.poll().expect("it is ready").expect("a session");
     assert!(second.is_pending());
-    session.close();
+    drop(session);
     let session = second.session();
     assert_eq!(third.wakes(), 0);
-    session.close();
+    drop(session);
     assert!(third.poll().expect("it is ready").is_ok());
 }
 
@@ -146,7 +146,7 @@ fn a_checkout_gives_the_process_and_leaves_connecting_to_the_caller() {
     let connection = lease.process().connect().expect("a connection");
     let session: Session = lease.connected(connection);
     assert_eq!(session.request("hello"), "hello from /srv/x");
-    session.close();
+    drop(session);
     assert_eq!(rig.group(&x).processes[0].processed, 1);
 
     checkout().cancel();
@@ -168,7 +168,7 @@ fn a_checkout_that_waits_is_woken_and_may_be_dropped() {
     let (mut first, mut second) = (task(), task());
     assert!(first.poll().is_none() && second.poll().is_none());
     drop(first);
-    busy.close();
+    drop(busy);
     assert_eq!(second.wakes(), 1);
     drop(second.poll().expect("it is ready").expect("a lease"));
     assert_eq!((rig.counts(), rig.pool.counts().waiting), ((0, 1), 0));
@@ -203,7 +203,7 @@ fn a_get_may_move_between_threads() {
     let mut task = rig.task(&app("x"));
     assert!(task.poll().is_none());
     let finishing = std::thread::spawn(move || task.finish());
-    std::thread::spawn(move || busy.close()).join().expect("no panic");
+    std::thread::spawn(move || drop(busy)).join().expect("no panic");
     let session = soon(move || finishing.join()).expect("no panic").expect("a session");
     assert_eq!(session.pid(), 1);
 }

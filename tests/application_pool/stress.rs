@@ -12,7 +12,7 @@
 use crate::common::random::{Random, for_each_seed};
 use crate::common::task::Task;
 use crate::common::{self, files::Files};
-use crate::common::{Got, Pool, Session};
+use crate::common::{Got, Pool, Session, limit};
 use cabrank::application_pool::{Builder, Identifier, Lease, Process, RestartMode, WeakPool};
 use cabrank::in_memory::{InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, ManualClock, PoolOptions};
@@ -44,9 +44,9 @@ fn options(random: &mut Random) -> Vec<PoolOptions> {
             all.push(
                 common::app(app)
                     .with_min_processes(*random.of(&[0, 0, 1, 2]))
-                    .with_max_requests(*random.of(&[0, 0, 1, 2, 5]))
+                    .with_max_requests(limit(*random.of(&[0, 0, 1, 2, 5])))
                     .with_global_queue(random.one_in(4))
-                    .with_max_queue(*random.of(&[0, 1, 3, 100]))
+                    .with_max_queue(limit(*random.of(&[0, 1, 3, 100])))
                     .with_restart_mode(mode),
             );
         }
@@ -78,8 +78,8 @@ impl Stage {
             .clock(clock.clock())
             .restart_files(files.look_up())
             .max(1 + random.below(4))
-            .max_per_app(random.below(4))
-            .max_idle_time(seconds(*random.of(&[0, 5, 300])))
+            .max_per_app(limit(random.below(4)))
+            .max_idle_time(*random.of(&[None, Some(seconds(5)), Some(seconds(300))]))
             .drain_timeout(seconds(*random.of(&[1, 60])))
             .back_off(seconds(1), seconds(8))
             .stat_throttle(seconds(random.below(2)))
@@ -135,8 +135,11 @@ fn step(stage: &Stage, random: &mut Random, held: &mut Vec<Held>) {
         }
         24 => _ = pool.detach_group(app.app_group_name()),
         25 => pool.set_max(1 + random.below(5)).expect("not 0"),
-        26 => pool.set_max_per_app(random.below(4)),
-        27 => pool.set_max_idle_time(seconds(*random.of(&[0, 1, 5, 300]))),
+        26 => pool.set_max_per_app(limit(random.below(4))).expect("not zero"),
+        27 => {
+            let times = [None, Some(seconds(1)), Some(seconds(5)), Some(seconds(300))];
+            pool.set_max_idle_time(*random.of(&times)).expect("not zero");
+        }
         28 => {
             let always = app.restart_dir().join("always_restart.txt");
             match random.below(8) {
@@ -154,7 +157,7 @@ fn step(stage: &Stage, random: &mut Random, held: &mut Vec<Held>) {
                 4 => Spawn::fail("held, and then no database").held(),
                 _ => Spawn::ready().held(),
             };
-            stage.spawner.next(script.concurrency(*random.of(&[0, 1, 3])));
+            stage.spawner.next(script.concurrency(*random.of(&[None, Some(1), Some(3)])));
         }
         30 => {
             let processes = stage.spawner.processes();
@@ -174,8 +177,8 @@ fn step(stage: &Stage, random: &mut Random, held: &mut Vec<Held>) {
 
 fn let_go(one: Held, random: &mut Random, held: &mut Vec<Held>) {
     match one {
-        Held::Session(session) if random.one_in(8) => session.fail(),
-        Held::Session(session) => session.close(),
+        Held::Session(session) if random.one_in(8) => Session::fail(session),
+        Held::Session(session) => drop(session),
         Held::Lease(lease) => match random.below(5) {
             0 => lease.fail(),
             1 => lease.cancel(),
@@ -221,7 +224,7 @@ fn run(seed: u64) {
     let mut random = Random::new(seed);
     let stage = Stage::new(&mut random);
     for app in APPS {
-        let concurrency = *random.of(&[0, 1, 3]);
+        let concurrency = *random.of(&[None, Some(1), Some(3)]);
         stage.spawner.always(format!("/srv/{app}"), Spawn::ready().concurrency(concurrency));
     }
     let working = AtomicUsize::new(usize::try_from(WORKERS).expect("few"));
@@ -272,7 +275,7 @@ fn run(seed: u64) {
             for app in &stage.options {
                 let (stage, served) = (&stage, &served);
                 threads.spawn(move || {
-                    let app = app.clone().with_max_queue(0);
+                    let app = app.clone().with_max_queue(None);
                     while stage.pool.get_timeout(&app, Duration::from_secs(9)).is_err() {
                         sleep(Duration::from_micros(200));
                     }

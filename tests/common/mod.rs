@@ -95,9 +95,7 @@ impl Rig {
     pub(crate) fn idle(&self, options: &PoolOptions, n: usize) -> Vec<u32> {
         let sessions: Vec<Session> = (0..n).map(|_| self.get(options)).collect();
         let pids = sessions.iter().map(|session| session.pid()).collect();
-        for session in sessions {
-            session.close();
-        }
+        drop(sessions);
         pids
     }
 
@@ -257,6 +255,11 @@ pub(crate) fn before_long(wanted: impl Fn() -> bool) {
         assert!(Instant::now() < deadline, "did not come about");
         std::thread::yield_now();
     }
+}
+
+/// Returns the limit `max`; 0 stands for no limit.
+pub(crate) fn limit(max: usize) -> Option<usize> {
+    (max > 0).then_some(max)
 }
 
 pub(crate) fn app(name: &str) -> PoolOptions {

@@ -43,7 +43,7 @@ impl Executor for PeriodicExecutor {
     fn build(interval: Duration, min: Duration, clock: &ManualClock, mut target: Target) -> Self {
         let builder = PeriodicExecutor::builder(interval).min_interval(min).clock(clock.clock());
         let mut calls = 0;
-        builder.unregistered().target(move || {
+        builder.unregistered().build(move || {
             calls += 1;
             target(calls)
         })
@@ -76,7 +76,7 @@ impl Executor for AsyncPeriodicExecutor<Threads> {
     fn build(interval: Duration, min: Duration, clock: &ManualClock, mut target: Target) -> Self {
         let builder = AsyncPeriodicExecutor::builder(interval, Threads);
         let mut calls = 0;
-        builder.min_interval(min).clock(clock.clock()).unregistered().target(move || {
+        builder.min_interval(min).clock(clock.clock()).unregistered().build(move || {
             calls += 1;
             let flow = target(calls);
             async move { flow }

@@ -36,7 +36,7 @@ impl Keeps {
 fn a_task_that_its_runtime_drops_has_ended() {
     let runtime = Keeps::default();
     let builder = AsyncPeriodicExecutor::builder(SECOND, runtime.clone()).unregistered();
-    let executor = builder.target(|| async {});
+    let executor = builder.build(|| async {});
     executor.open().expect("a task");
     assert!(executor.is_open());
     drop(runtime.take());
@@ -61,8 +61,8 @@ fn a_call_that_its_runtime_drops_is_dropped_inside_its_executor() {
     let (sender, receiver) = channel();
     let executor = {
         let registry = registry.clone();
-        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone());
-        builder.registry(&registry.clone()).target(move || {
+        let builder = AsyncPeriodicExecutor::builder(None, runtime.clone());
+        builder.registry(&registry.clone()).build(move || {
             let call = ShutsDown(registry.clone(), sender.clone());
             async move {
                 std::future::pending::<()>().await;
@@ -100,7 +100,7 @@ fn a_task_without_a_pause_lets_others_go_on_after_each_call() {
         let executor = {
             let (calls, own) = (calls.clone(), own.clone());
             let builder = AsyncPeriodicExecutor::builder(interval, runtime.clone()).unregistered();
-            builder.target(move || {
+            builder.build(move || {
                 calls.fetch_add(1, SeqCst);
                 again(own.get().expect("it is set"));
                 std::future::ready(())
@@ -141,7 +141,7 @@ fn a_panic_in_the_drop_of_a_runtime_is_contained() {
         }
     }
     let builder = AsyncPeriodicExecutor::builder(SECOND, Bomb).unregistered();
-    let executor = builder.target(|| async {});
+    let executor = builder.build(|| async {});
     assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
     drop(executor);
 }
@@ -150,8 +150,8 @@ fn a_panic_in_the_drop_of_a_runtime_is_contained() {
 #[test]
 fn a_task_that_joins_is_woken_by_the_waker_that_polled_it_last() {
     let runtime = Keeps::default();
-    let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone()).unregistered();
-    let executor = builder.target(|| async {});
+    let builder = AsyncPeriodicExecutor::builder(None, runtime.clone()).unregistered();
+    let executor = builder.build(|| async {});
     executor.open().expect("a task");
     let mut join = Task::new(async move { executor.join().await });
     assert!(join.poll_with(Waker::noop()).is_none() && join.poll().is_none());
@@ -201,8 +201,8 @@ fn a_runtimes_waker_may_panic_and_call_the_executor() {
     ];
     for way in ways {
         let runtime = Keeps::default();
-        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone());
-        let executor = builder.unregistered().target(|| async {});
+        let builder = AsyncPeriodicExecutor::builder(None, runtime.clone());
+        let executor = builder.unregistered().build(|| async {});
         executor.open().expect("a task");
         let mut task = runtime.take();
         {
@@ -236,8 +236,8 @@ fn a_task_that_only_its_waker_keeps_ends_with_it() {
         fn wake(self: Arc<Self>) {}
     }
     let runtime = Keeps::default();
-    let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone()).unregistered();
-    let executor = builder.target(|| async {});
+    let builder = AsyncPeriodicExecutor::builder(None, runtime.clone()).unregistered();
+    let executor = builder.build(|| async {});
     executor.open().expect("a task");
     let keeper = Arc::new(Keeper(Mutex::new(Some(runtime.take()))));
     {
@@ -311,8 +311,8 @@ impl Runtime for Perverse {
 fn an_open_ends_whatever_its_runtime_does() {
     for (polls, tries) in [(false, 2), (true, 1)] {
         let runtime = Perverse { polls, ..Perverse::default() };
-        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone()).unregistered();
-        let executor = builder.target(|| async {});
+        let builder = AsyncPeriodicExecutor::builder(None, runtime.clone()).unregistered();
+        let executor = builder.build(|| async {});
         assert!(runtime.executor.set(executor.clone()).is_ok());
         assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))), "{polls}");
         assert_eq!((runtime.tries.load(SeqCst), executor.is_open()), (tries, false), "{polls}");
@@ -348,8 +348,8 @@ fn an_open_beside_one_that_cannot_start_it_is_not_lost() {
     ];
     for (nth, (meanwhile, opens, tries)) in scenes.into_iter().enumerate() {
         let (runtime, registry) = (Full::default(), Registry::new());
-        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone());
-        let executor = builder.registry(&registry).target(|| std::future::ready(false));
+        let builder = AsyncPeriodicExecutor::builder(None, runtime.clone());
+        let executor = builder.registry(&registry).build(|| std::future::ready(false));
         for act in meanwhile {
             let executor = executor.clone();
             let act = Box::new(move || act(&executor));
@@ -388,7 +388,7 @@ fn a_task_that_a_runtime_keeps_and_refuses_makes_no_call() {
     let builder = AsyncPeriodicExecutor::builder(SECOND, Unsure(keeps.clone())).unregistered();
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
-    let executor = builder.target(move || {
+    let executor = builder.build(move || {
         counted.fetch_add(1, SeqCst);
         std::future::ready(())
     });

@@ -18,8 +18,8 @@ impl Client {
     fn new(registry: &Registry) -> Arc<Client> {
         Arc::new_cyclic(|me: &Weak<Client>| {
             let executor = |n| {
-                let builder = PeriodicExecutor::builder(Duration::MAX).registry(registry);
-                builder.name(&format!("monitor {n}")).weak(me.clone(), |_| ())
+                let builder = PeriodicExecutor::builder(None).registry(registry);
+                builder.name(&format!("monitor {n}")).build_weak(me.clone(), |_| ())
             };
             Client { executors: (0..4).map(executor).collect() }
         })
@@ -43,8 +43,8 @@ fn dropping_the_client_stops_and_unregisters_its_executors() {
 fn close_on_drop_stops_them_though_there_are_other_handles() {
     struct Owner(OnceLock<cabrank::periodic_executor::CloseOnDrop>);
     let owner = Arc::new(Owner(OnceLock::new()));
-    let builder = PeriodicExecutor::builder(Duration::MAX).unregistered();
-    let executor = builder.weak(Arc::downgrade(&owner), |_| ());
+    let builder = PeriodicExecutor::builder(None).unregistered();
+    let executor = builder.build_weak(Arc::downgrade(&owner), |_| ());
     assert!(owner.0.set(executor.close_on_drop()).is_ok());
     executor.open().expect("a thread");
     drop(owner);
@@ -63,7 +63,7 @@ fn without_close_on_drop_the_end_of_a_target_is_noticed_at_the_next_call() {
     let calls = Arc::new(AtomicUsize::new(0));
     let executor = {
         let calls = calls.clone();
-        PeriodicExecutor::builder(SECOND).clock(clock.clock()).unregistered().weak(
+        PeriodicExecutor::builder(SECOND).clock(clock.clock()).unregistered().build_weak(
             Arc::downgrade(&target),
             move |()| {
                 calls.fetch_add(1, SeqCst);
@@ -110,8 +110,8 @@ fn one_shutdown_ends_all_and_names_the_late_ones() {
     let ((entered, inside), (go, gone)) = (gate(), gate());
     let gone = Arc::new(Mutex::new(gone));
     let build = |name: &str, target: Box<dyn FnMut() + Send>| {
-        let builder = PeriodicExecutor::builder(Duration::MAX).clock(clock.clock());
-        builder.name(name).registry(&registry).target(target)
+        let builder = PeriodicExecutor::builder(None).clock(clock.clock());
+        builder.name(name).registry(&registry).build(target)
     };
     let stuck = |name: &str| {
         let (entered, gone) = (entered.clone(), gone.clone());

@@ -5,7 +5,6 @@ use crate::common::soon;
 use cabrank::periodic_executor::{Flow, Joined, OpenError, Registry};
 use cabrank::{AsyncPeriodicExecutor, PeriodicExecutor};
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
 
 #[test]
 fn a_thread_that_cannot_be_started_is_reported_and_leaves_it_stopped() {
@@ -13,7 +12,7 @@ fn a_thread_that_cannot_be_started_is_reported_and_leaves_it_stopped() {
     let executor = PeriodicExecutor::builder(SECOND)
         .registry(&registry)
         .stack_size(usize::MAX / 2)
-        .target(|| Flow::Stop);
+        .build(|| Flow::Stop);
     for _ in 0..2 {
         assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
         assert_eq!(executor.join(), Ok(Joined::Abandoned));
@@ -25,7 +24,7 @@ fn a_thread_that_cannot_be_started_is_reported_and_leaves_it_stopped() {
 #[test]
 fn a_name_that_no_thread_can_have_is_an_error() {
     let builder = PeriodicExecutor::builder(SECOND).unregistered().name("a\0b");
-    let executor = builder.target(|| Flow::Stop);
+    let executor = builder.build(|| Flow::Stop);
     assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
     assert_eq!(executor.join(), Ok(Joined::Abandoned));
 }
@@ -42,7 +41,7 @@ fn a_target_is_dropped_with_its_executor() {
     }
     let (dropped, receiver) = channel();
     let bomb = Bomb(dropped);
-    let executor = PeriodicExecutor::builder(Duration::MAX).unregistered().target(move || {
+    let executor = PeriodicExecutor::builder(None).unregistered().build(move || {
         let _ = &bomb;
     });
     executor.open().expect("a thread");
@@ -59,7 +58,7 @@ fn handles_may_be_shared_and_tasks_sent() {
     is_shared::<AsyncPeriodicExecutor<Threads>>();
     is_shared::<Registry>();
     is_shared::<cabrank::periodic_executor::CloseOnDrop>();
-    let executor = AsyncPeriodicExecutor::builder(SECOND, Threads).target(|| async {});
+    let executor = AsyncPeriodicExecutor::builder(SECOND, Threads).build(|| async {});
     is_send(&executor.join());
     is_send(&executor.join_timeout(SECOND));
 }

@@ -28,8 +28,8 @@ fn join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
     let me: Arc<OnceLock<PeriodicExecutor>> = Arc::default();
     let executor = {
         let me = me.clone();
-        let builder = PeriodicExecutor::builder(Duration::MAX).clock(clock.clock()).unregistered();
-        builder.target(move || {
+        let builder = PeriodicExecutor::builder(None).clock(clock.clock()).unregistered();
+        builder.build(move || {
             let joined = me.get().map(|me| me.join());
             asked.send(joined).expect("the test waits");
         })
@@ -49,10 +49,8 @@ fn join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
 fn a_join_during_a_call_ends_at_its_time_out() {
     let clock = ManualClock::new();
     let ((entered, inside), (go, gone)) = (gate(), gate());
-    let executor = PeriodicExecutor::builder(Duration::MAX)
-        .clock(clock.clock())
-        .unregistered()
-        .target(move || {
+    let executor =
+        PeriodicExecutor::builder(None).clock(clock.clock()).unregistered().build(move || {
             entered.send(()).expect("the test waits");
             let _ = gone.recv();
         });
@@ -80,8 +78,8 @@ fn a_tasks_join_ends_by_the_runtimes_timer_within_its_own_call_and_when_dropped(
     let (asked, answer) = channel();
     let executor = {
         let me = me.clone();
-        let builder = AsyncPeriodicExecutor::builder(Duration::MAX, Early).unregistered();
-        builder.target(move || {
+        let builder = AsyncPeriodicExecutor::builder(None, Early).unregistered();
+        builder.build(move || {
             let (me, asked) = (me.clone(), asked.clone());
             async move {
                 let joined = me.get().expect("it is set").join().await;
@@ -112,8 +110,8 @@ fn a_panicking_timer_fails_the_join_that_needs_it() {
     }
     let door = Door::default();
     let theirs = door.clone();
-    let executor = AsyncPeriodicExecutor::builder(Duration::MAX, NoTimer).unregistered();
-    let executor = executor.target(move || {
+    let executor = AsyncPeriodicExecutor::builder(None, NoTimer).unregistered();
+    let executor = executor.build(move || {
         theirs.pass();
         std::future::ready(false)
     });
@@ -159,7 +157,7 @@ fn a_task_pauses_by_the_runtimes_timer() {
     let (timers, calls) = (Timers::default(), Arc::new(Mutex::new(Vec::new())));
     let executor = {
         let calls = calls.clone();
-        AsyncPeriodicExecutor::builder(PAUSE, timers.clone()).unregistered().target(move || {
+        AsyncPeriodicExecutor::builder(PAUSE, timers.clone()).unregistered().build(move || {
             let mut calls = calls.lock().expect("no panic");
             calls.push(Instant::now());
             std::future::ready(calls.len() < 4)

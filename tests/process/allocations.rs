@@ -10,7 +10,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 fn asleep() -> PeriodicExecutor {
-    let executor = PeriodicExecutor::builder(Duration::MAX).unregistered().target(|| ());
+    let executor = PeriodicExecutor::builder(None).unregistered().build(|| ());
     executor.open().expect("a thread");
     until_asleep(&executor);
     executor
@@ -62,7 +62,7 @@ fn dropping_the_targets_owner_does_not_allocate() {
         tie: OnceLock<cabrank::periodic_executor::CloseOnDrop>,
     }
     let owner = Arc::new_cyclic(|me: &Weak<Owner>| Owner {
-        executor: PeriodicExecutor::builder(Duration::MAX).unregistered().weak(me.clone(), |_| ()),
+        executor: PeriodicExecutor::builder(None).unregistered().build_weak(me.clone(), |_| ()),
         tie: OnceLock::new(),
     });
     assert!(owner.tie.set(owner.executor.close_on_drop()).is_ok());
@@ -93,8 +93,8 @@ fn polling_a_task_in_its_pause_does_not_allocate() {
         fn wake(self: Arc<Self>) {}
     }
     let runtime = One::default();
-    let builder = AsyncPeriodicExecutor::builder(Duration::MAX, runtime.clone()).unregistered();
-    let executor = builder.target(|| async {});
+    let builder = AsyncPeriodicExecutor::builder(None, runtime.clone()).unregistered();
+    let executor = builder.build(|| async {});
     executor.open().expect("a task");
     let mut task = runtime.0.lock().expect("no panic").take().expect("it was spawned");
     let waker = Waker::from(Arc::new(NoOp));

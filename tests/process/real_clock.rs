@@ -2,9 +2,9 @@
 //! the cleaner.
 
 use crate::common::{Getting, Pool, app, before_long};
-use cabrank::ApplicationPool;
 use cabrank::application_pool::ShutDown;
 use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::{ApplicationPool, Session};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn the_cleaner_wakes_for_a_process_born_in_the_background() {
     asleep_until(
         |b| b.max_idle_time(LIMIT),
         |pool, spawner| {
-            spawner.always("/srv/x", Spawn::ready().concurrency(0));
+            spawner.always("/srv/x", Spawn::ready().concurrency(None));
             let busy = [pool.get(&app("x")), pool.get(&app("x"))];
             before_long(|| spawner.begun() == 2 && pool.counts().spawning == 0);
             before_long(|| pool.counts().count == 1);
@@ -63,7 +63,7 @@ fn the_cleaner_wakes_for_a_shortened_idle_time() {
         |pool, _| {
             drop(pool.get(&app("x")).expect("a session"));
             sleep(LIMIT);
-            pool.set_max_idle_time(LIMIT);
+            pool.set_max_idle_time(LIMIT).expect("not zero");
             before_long(|| pool.counts().count == 0);
         },
     );
@@ -72,10 +72,10 @@ fn the_cleaner_wakes_for_a_shortened_idle_time() {
 #[test] // E13
 fn the_cleaner_wakes_for_the_deadline_of_a_drain() {
     asleep_until(
-        |b| b.drain_timeout(LIMIT).max_idle_time(Duration::ZERO),
+        |b| b.drain_timeout(LIMIT).max_idle_time(None),
         |pool, spawner| {
             let busy = pool.get(&app("x")).expect("a session");
-            pool.detach(busy.identifier());
+            pool.detach(Session::identifier(&busy));
             before_long(|| spawner.shut_down() == [(1, ShutDown::DeadlinePassed)]);
             drop(busy);
         },
@@ -85,7 +85,7 @@ fn the_cleaner_wakes_for_the_deadline_of_a_drain() {
 #[test] // E26
 fn the_cleaner_wakes_for_the_end_of_a_back_off() {
     asleep_until(
-        |b| b.back_off(LIMIT, LIMIT).max_idle_time(Duration::ZERO),
+        |b| b.back_off(LIMIT, LIMIT).max_idle_time(None),
         |pool, spawner| {
             let busy = pool.get(&app("x")).expect("a session");
             spawner.next(Spawn::fail("no database"));

@@ -52,6 +52,7 @@ pub(crate) struct Process {
     pub(crate) state: String,
     pub(crate) sessions: usize,
     pub(crate) processed: usize,
+    /// The number of sessions that it takes at once; 0: any number.
     pub(crate) concurrency: usize,
     pub(crate) uptime: f64,
     pub(crate) last_used: f64,
@@ -126,7 +127,7 @@ fn process(p: ProcessSnapshot, idle: &IdleCounts) -> Process {
         state: format!("{:?}", p.state).to_lowercase(),
         sessions: p.sessions,
         processed: p.processed,
-        concurrency: p.concurrency,
+        concurrency: p.concurrency.unwrap_or(0),
         uptime: p.age.as_secs_f64(),
         last_used: p.last_used.as_secs_f64(),
         cpu: p.pid.and_then(|pid| cpu_of(pid, p.age)),

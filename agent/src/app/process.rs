@@ -4,6 +4,7 @@ use super::connections::{Connections, Endpoint};
 use super::handshake::Protocol;
 use super::stream::{self, Opened};
 use cabrank::application_pool::{ConnectError, Process, ShutDown};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::unix::OwnedWriteHalf;
@@ -60,8 +61,8 @@ impl Process for AppProcess {
         Ok(AppConnection { process: Arc::clone(info), opened })
     }
 
-    fn concurrency(&self) -> usize {
-        self.0.concurrency
+    fn concurrency(&self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(self.0.concurrency)
     }
 
     fn pid(&self) -> Option<u32> {

@@ -25,10 +25,12 @@ pub(crate) struct Settings {
     pub(crate) environment: String,
     pub(crate) max_pool_size: usize,
     pub(crate) min_instances: usize,
-    pub(crate) max_instances_per_app: usize,
-    pub(crate) pool_idle_time: Duration,
-    pub(crate) max_requests: usize,
-    pub(crate) max_request_queue_size: usize,
+    /// `None`: no limit, as in the next three. The options themselves keep Passenger's convention, in which 0 is
+    /// no limit.
+    pub(crate) max_instances_per_app: Option<usize>,
+    pub(crate) pool_idle_time: Option<Duration>,
+    pub(crate) max_requests: Option<usize>,
+    pub(crate) max_request_queue_size: Option<usize>,
     pub(crate) forced_concurrency: Option<usize>,
     pub(crate) python: PathBuf,
     pub(crate) nodejs: PathBuf,
@@ -45,6 +47,11 @@ pub(crate) struct Settings {
     pub(crate) shutdown_timeout: Duration,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
+}
+
+/// Translates a limit of the options, in which zero is no limit.
+fn limit<T: Default + PartialEq>(n: T) -> Option<T> {
+    (n != T::default()).then_some(n)
 }
 
 impl Settings {
@@ -74,13 +81,14 @@ impl Settings {
     /// The pool never exceeds its maximum, so it would ignore such a minimum silently.
     fn check_minimum(&self, origins: &Origins<'_>) -> Result<(), Failure> {
         type IsSet = fn(&Options) -> bool;
-        let maxima: [(&str, usize, IsSet); 2] = [
-            ("max_pool_size", self.max_pool_size, |o| o.max_pool_size.is_some()),
+        let maxima: [(&str, Option<usize>, IsSet); 2] = [
+            ("max_pool_size", Some(self.max_pool_size), |o| o.max_pool_size.is_some()),
             ("max_instances_per_app", self.max_instances_per_app, |o| {
                 o.max_instances_per_app.is_some()
             }),
         ];
-        let limits = maxima.into_iter().filter(|(_, max, _)| *max > 0);
+        let limits =
+            maxima.into_iter().filter_map(|(name, max, is_set)| Some((name, max?, is_set)));
         let Some((name, max, is_set)) =
             limits.min_by_key(|(_, max, _)| *max).filter(|(_, max, _)| self.min_instances > *max)
         else {
@@ -115,10 +123,10 @@ impl Settings {
             ),
             max_pool_size: o.max_pool_size.map_or(6, |n| n.0),
             min_instances: count(o.min_instances, 1),
-            max_instances_per_app: count(o.max_instances_per_app, 0),
-            pool_idle_time: seconds(o.pool_idle_time, 300.0),
-            max_requests: count(o.max_requests, 0),
-            max_request_queue_size: count(o.max_request_queue_size, 100),
+            max_instances_per_app: limit(count(o.max_instances_per_app, 0)),
+            pool_idle_time: limit(seconds(o.pool_idle_time, 300.0)),
+            max_requests: limit(count(o.max_requests, 0)),
+            max_request_queue_size: limit(count(o.max_request_queue_size, 100)),
             forced_concurrency: o.force_max_concurrent_requests_per_process.map(|c| c.0),
             python: o.python.unwrap_or_else(|| "python3".into()),
             nodejs: o.nodejs.unwrap_or_else(|| "node".into()),
@@ -236,9 +244,9 @@ mod tests {
     #[test]
     fn the_defaults_are_passengers() {
         let s = load(app("").path(), &[]).unwrap();
-        assert_eq!((s.max_pool_size, s.min_instances, s.max_instances_per_app), (6, 1, 0));
-        assert_eq!((s.pool_idle_time, s.start_timeout).0.as_secs(), 300);
-        assert_eq!((s.max_request_queue_size, s.max_requests), (100, 0));
+        assert_eq!((s.max_pool_size, s.min_instances, s.max_instances_per_app), (6, 1, None));
+        assert_eq!(s.pool_idle_time, Some(Duration::from_secs(300)));
+        assert_eq!((s.max_request_queue_size, s.max_requests), (Some(100), None));
         assert_eq!(s.listen.to_string(), "127.0.0.1:3000");
         assert_eq!(s.environment, "development");
         assert!(!s.rolling_restarts && s.shows_details());

@@ -150,7 +150,7 @@ impl Tries {
 fn give_back(session: Session, reached: Reached) -> bool {
     let is_gone = reached == Reached::Nowhere || session.process.is_dying();
     if is_gone {
-        session.fail();
+        Session::fail(session);
     } else {
         // The process may have closed its other connections for the same reason.
         session.process.connections.close_idle(&session.process.endpoint);

@@ -193,7 +193,7 @@ fn release_broken(session: Session, why: &dyn Display) {
     let process = &session.process;
     tracing::warn!(pid = process.pid, "App {}: its answer broke off: {why}", process.pid);
     if process.is_dying() {
-        session.fail();
+        Session::fail(session);
     }
 }
 

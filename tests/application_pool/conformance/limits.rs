@@ -17,7 +17,7 @@ fn an_idle_process_is_shut_down_after_the_idle_time() {
 #[test]
 fn a_group_at_its_own_maximum_shares_its_process() {
     let rig = Rig::new(|b| b.max(3).max_per_app(1));
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let (first, second) = (rig.get(&app("x")), rig.get(&app("x")));
     let _y = rig.get(&app("y"));
     assert_eq!(first.pid(), second.pid());
@@ -41,14 +41,14 @@ fn a_process_is_replaced_after_its_last_request() {
 fn the_global_queue_holds_a_get_back() {
     let rig = Rig::new(|b| b.max(1));
     // Without the global queue the process would take the second session at once.
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let x = app("x").with_global_queue(true);
     let first = rig.get(&x);
     let second = rig.queue_get(&x);
     assert_eq!(rig.counts(), (1, 1));
     assert_eq!(rig.group(&x).waiting, 1);
     assert!(second.is_pending());
-    first.close();
+    drop(first);
     let second = second.session();
     assert_eq!((rig.counts(), rig.pool.counts().waiting), ((1, 1), 0));
     drop(second);
@@ -73,8 +73,8 @@ fn a_new_group_is_brought_to_its_minimum_in_the_background() {
 #[test]
 fn a_private_queue_takes_the_second_get_while_others_start() {
     let rig = Rig::new(|b| b.max(3));
-    rig.spawner.next(Spawn::ready().concurrency(0));
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0).held());
+    rig.spawner.next(Spawn::ready().concurrency(None));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None).held());
     let x = app("x").with_min_processes(3);
     let (first, second) = (rig.get(&x), rig.get(&x));
     assert_eq!(first.pid(), second.pid());
@@ -94,7 +94,7 @@ fn a_get_waits_until_one_of_three_is_free() {
     assert_eq!((rig.counts(), rig.pool.counts().waiting), ((3, 3), 1));
     let freed = sessions.remove(1);
     let pid = freed.pid();
-    freed.close();
+    drop(freed);
     assert_eq!(waiter.session().pid(), pid);
 }
 
@@ -132,7 +132,7 @@ fn a_failing_spawn_leaves_the_healthy_process_alone() {
 
     let pid = healthy.pid();
     assert_eq!(healthy.request("hello"), "hello from /srv/x");
-    healthy.close();
+    drop(healthy);
     assert_eq!(second.session().pid(), pid, "it serves the second get, too");
 }
 

@@ -155,11 +155,11 @@ fn two_directories_of_one_group_restart_together() {
     let (first, second) = (rig.get(&one), rig.get(&two));
     assert_eq!(first.request("hello"), "hello from /srv/one");
     assert_eq!(second.request("hello"), "hello from /srv/two");
-    first.close();
-    second.close();
+    drop(first);
+    drop(second);
     assert_eq!(rig.counts(), (0, 2));
     rig.touch(&two);
-    rig.get(&two).close();
+    drop(rig.get(&two));
     assert_eq!(rig.counts(), (0, 1));
 }
 
@@ -170,8 +170,8 @@ fn two_directories_of_one_group_do_not_take_each_others_files_for_changes() {
     let (one, two) = (app("one").with_app_group_name("g"), app("two").with_app_group_name("g"));
     rig.touch(&one);
     for _ in 0..3 {
-        rig.get(&one).close();
-        rig.get(&two).close();
+        drop(rig.get(&one));
+        drop(rig.get(&two));
     }
     assert_eq!(rig.group(&one).generation, 0);
     assert!(rig.gone().is_empty());

@@ -1,6 +1,7 @@
 //! Sessions with one group and with two, and the life of their processes.
 
 use crate::common::{Rig, SECOND, app};
+use cabrank::Session;
 use cabrank::application_pool::{DetachReason, ProcessState, ShutDown};
 use cabrank::in_memory::Spawn;
 
@@ -11,7 +12,7 @@ fn a_process_serves_a_session_and_is_kept_for_the_next() {
     assert_eq!(session.request("hello"), "hello from /srv/x");
     assert_eq!(rig.counts(), (1, 1));
     let pid = session.pid();
-    session.close();
+    drop(session);
     assert_eq!(rig.counts(), (0, 1));
     let session = rig.get(&app("x"));
     assert_eq!((session.pid(), rig.counts(), rig.spawner.begun()), (pid, (1, 1), 1));
@@ -21,7 +22,7 @@ fn a_process_serves_a_session_and_is_kept_for_the_next() {
 #[test]
 fn a_busy_process_is_joined_by_another_in_the_background() {
     let rig = Rig::new(|b| b);
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let first = rig.get(&app("x"));
     let second = rig.get(&app("x"));
     assert_eq!(first.pid(), second.pid());
@@ -57,7 +58,7 @@ fn a_get_waits_for_the_only_process_to_become_idle() {
     let pid = first.pid();
     let second = rig.queue_get(&app("x"));
     assert_eq!(rig.counts(), (1, 1));
-    first.close();
+    drop(first);
     assert_eq!(second.session().pid(), pid);
     assert_eq!(rig.spawner.begun(), 1);
 }
@@ -68,7 +69,7 @@ fn a_dead_process_is_replaced_without_an_error() {
     let session = rig.get(&app("x"));
     let dead = session.pid();
     rig.spawner.processes()[0].kill();
-    session.close();
+    drop(session);
     let session = rig.get(&app("x"));
     assert_ne!(session.pid(), dead);
     assert_eq!(rig.counts(), (1, 1));
@@ -86,7 +87,7 @@ fn full_pool_makes_the_other_group_wait() {
     assert_eq!(rig.pool.counts().spawning, 0, "there is no room to spawn in");
     assert!(y.is_pending());
 
-    first.close();
+    drop(first);
     let y = y.session();
     assert_eq!(y.request("hello"), "hello from /srv/y");
     assert_eq!(rig.counts(), (2, 2));
@@ -115,7 +116,7 @@ fn a_session_outlives_the_pool() {
     assert_eq!(session.request("hello"), "hello from /srv/x");
     assert_eq!(spawner.shut_down(), []);
     let pid = session.pid();
-    session.close();
+    drop(session);
     assert_eq!(spawner.shut_down(), [(pid, ShutDown::Drained)]);
 }
 
@@ -124,8 +125,8 @@ fn a_session_outlives_the_pool() {
 fn a_process_can_be_detached_once_busy_or_idle() {
     let rig = Rig::new(|b| b);
     let (busy, idle) = (rig.get(&app("x")), rig.get(&app("x")));
-    let (busy_id, idle_id) = (busy.identifier(), idle.identifier());
-    idle.close();
+    let (busy_id, idle_id) = (Session::identifier(&busy), Session::identifier(&idle));
+    drop(idle);
     assert_eq!(rig.counts(), (1, 2));
 
     assert!(rig.pool.detach(busy_id));
@@ -138,6 +139,6 @@ fn a_process_can_be_detached_once_busy_or_idle() {
     assert_eq!(rig.counts(), (0, 0));
     let states: Vec<_> = rig.group(&app("x")).processes.iter().map(|p| p.state).collect();
     assert_eq!(states, [ProcessState::Draining]);
-    busy.close();
+    drop(busy);
     assert_eq!(rig.pool.counts().draining, 0);
 }

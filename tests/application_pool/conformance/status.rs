@@ -20,14 +20,14 @@ fn the_snapshot_shows_everything_about_a_process() {
     let first = rig.get(&app("x").with_environment("staging").with_min_processes(1));
     let pid = first.pid();
     rig.clock.advance(3 * SECOND);
-    first.close();
+    drop(first);
     rig.clock.advance(4 * SECOND);
     let group = rig.group(&app("x"));
     assert_eq!((group.environment.as_str(), group.min_processes), ("staging", 1));
     assert_eq!(group.app_root.as_os_str(), "/srv/x");
     let process = &group.processes[0];
     assert_eq!((process.pid, process.state), (Some(pid), ProcessState::Idle));
-    assert_eq!((process.sessions, process.processed, process.concurrency), (0, 1, 1));
+    assert_eq!((process.sessions, process.processed, process.concurrency), (0, 1, Some(1)));
     assert_eq!((process.age, process.last_used), (7 * SECOND, 4 * SECOND));
     assert!(rig.pool.detach(process.identifier), "it is the process's name in the pool");
 }

@@ -4,7 +4,7 @@ use crate::common::files::Files;
 use crate::common::{Getting, Rig, SECOND, app, soon};
 use cabrank::application_pool::{DetachReason, Event, GetError, ProcessState, ShutDown, WeakPool};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, ManualClock};
+use cabrank::{ApplicationPool, ManualClock, Session};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -23,7 +23,7 @@ fn a_spawn_in_flight_takes_its_room() {
     rig.spawner.release();
     let second = second.session();
     assert_eq!((rig.counts(), rig.pool.counts().spawning), ((2, 2), 0));
-    first.close();
+    drop(first);
     drop(y.session());
     assert_eq!(rig.pool.counts().count, 2);
     drop(second);
@@ -38,14 +38,15 @@ fn a_newcomer_is_disposed_of_when_the_maximum_was_lowered_meanwhile() {
         let second = rig.queue_get(&app("x"));
         rig.await_spawns(2);
         match lower_the_pools {
-            true => rig.pool.set_max(1).expect("one is a valid maximum"),
+            true => rig.pool.set_max(1),
             false => rig.pool.set_max_per_app(1),
         }
+        .expect("one is a valid maximum");
         rig.spawner.release();
         rig.until(|| rig.spawner.shut_down() == [(2, ShutDown::Drained)]);
         rig.eventually(|c| c.spawning == 0);
         assert_eq!(rig.counts(), (1, 1));
-        first.close();
+        drop(first);
         assert_eq!(second.session().pid(), 1);
         assert_eq!(rig.spawner.begun(), 2);
     }
@@ -57,7 +58,7 @@ fn a_hanging_first_spawn_blocks_no_other_group() {
     rig.spawner.next(Spawn::hang());
     let hanging = rig.queue_get(&app("x"));
     rig.await_spawns(1);
-    rig.get(&app("y")).close();
+    drop(rig.get(&app("y")));
     assert_eq!(rig.group(&app("x")).waiting, 1);
     assert!(rig.pool.detach_group("/srv/y"));
     assert!(hanging.is_pending());
@@ -153,21 +154,21 @@ fn the_order_after_one_whose_thread_cannot_be_started_is_carried_out() {
 #[test] // E18
 fn a_new_group_is_served_although_private_queues_keep_all_processes_busy() {
     let rig = Rig::new(|b| b.max(1));
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let first = rig.get(&app("x"));
     let second = rig.get(&app("x"));
     let y = rig.queue_get(&app("y"));
     // The sessions overlap, so the process would never become idle if it took more.
-    first.close();
+    drop(first);
     assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
     assert_eq!(rig.group(&app("x")).processes[0].state, ProcessState::Retiring);
     let x = rig.queue_get(&app("x"));
     assert!(y.is_pending());
-    second.close();
+    drop(second);
     let y = y.session();
     assert_eq!(rig.next_detached(), (1, DetachReason::Evicted));
     assert!(x.is_pending());
-    y.close();
+    drop(y);
     drop(x.session());
 }
 
@@ -175,7 +176,7 @@ fn a_new_group_is_served_although_private_queues_keep_all_processes_busy() {
 fn the_victim_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
     let rig = Rig::new(|b| b.max(4));
     for root in ["/srv/a", "/srv/b"] {
-        rig.spawner.always(root, Spawn::ready().concurrency(0));
+        rig.spawner.always(root, Spawn::ready().concurrency(None));
     }
     let (a, b) = (app("a").with_min_processes(2), app("b"));
     let mut sessions = vec![rig.get(&a)];
@@ -206,7 +207,7 @@ fn the_victim_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
 #[test] // E18
 fn an_unmarked_process_takes_sessions_again() {
     let rig = Rig::new(|b| b.max(1));
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let _busy = rig.get(&app("x"));
     let mut y = rig.task(&app("y"));
     assert!(y.poll().is_none());
@@ -241,12 +242,12 @@ fn raising_a_groups_maximum_wakes_its_waiters() {
     let first = rig.queue_get(&app("x"));
     let second = rig.queue_get(&app("x"));
     assert_eq!(rig.pool.counts().spawning, 0);
-    rig.pool.set_max_per_app(2);
+    rig.pool.set_max_per_app(2).expect("not zero");
     let _first = first.session();
     rig.eventually(|c| c.spawning == 0);
     assert!(second.is_pending());
     assert_eq!(rig.spawner.begun(), 3);
-    rig.pool.set_max_per_app(0);
+    rig.pool.set_max_per_app(None).expect("not zero");
     drop(second.session());
 }
 
@@ -256,7 +257,7 @@ fn a_shortened_idle_time_counts_at_once() {
     rig.idle(&app("x"), 1);
     rig.clock.advance(20 * SECOND);
     assert_eq!(rig.counts(), (0, 1));
-    rig.pool.set_max_idle_time(10 * SECOND);
+    rig.pool.set_max_idle_time(10 * SECOND).expect("not zero");
     rig.eventually(|c| c.count == 0);
 }
 
@@ -264,14 +265,14 @@ fn a_shortened_idle_time_counts_at_once() {
 fn a_spawn_waits_for_a_drain_when_too_many_drain() {
     let rig = Rig::new(|b| b.max(1).max_draining(1));
     let first = rig.get(&app("x"));
-    rig.pool.detach(first.identifier());
+    rig.pool.detach(Session::identifier(&first));
     let second = rig.get(&app("x"));
     assert_eq!((rig.counts(), rig.pool.counts().draining), ((1, 1), 1));
-    rig.pool.detach(second.identifier());
+    rig.pool.detach(Session::identifier(&second));
     let third = rig.queue_get(&app("x"));
     assert_eq!((rig.counts(), rig.pool.counts().draining), ((0, 0), 2));
     assert_eq!(rig.pool.counts().spawning, 0, "two drain: there is no room for a third process");
-    second.close();
+    drop(second);
     drop(third.session());
     assert_eq!(rig.pool.counts().draining, 1);
     drop(first);
@@ -300,10 +301,10 @@ fn eviction_makes_room_where_no_process_may_drain() {
     rig.idle(&app("x"), 1);
     assert_eq!(rig.get(&app("y")).request("hello"), "hello from /srv/y");
     let busy = rig.get(&app("y"));
-    rig.pool.detach(busy.identifier());
+    rig.pool.detach(Session::identifier(&busy));
     let waiting = rig.queue_get(&app("x"));
     assert_eq!((rig.pool.counts().spawning, rig.pool.counts().draining), (0, 1));
-    busy.close();
+    drop(busy);
     drop(waiting.session());
 }
 
@@ -313,16 +314,16 @@ fn lowering_a_groups_maximum_holds_its_waiters_back() {
     let (x, y) = (rig.get(&app("x")), rig.get(&app("y")));
     let waiting = rig.queue_get(&app("x"));
     let other = rig.queue_get(&app("y"));
-    rig.pool.set_max_per_app(1);
+    rig.pool.set_max_per_app(1).expect("not zero");
     rig.pool.set_max(4).expect("four is a valid maximum");
     assert_eq!(
         (rig.spawner.begun(), rig.pool.counts().waiting),
         (2, 2),
         "there is room, not for them"
     );
-    y.close();
+    drop(y);
     drop(other.session());
-    x.close();
+    drop(x);
     drop(waiting.session());
     assert_eq!(rig.spawner.begun(), 2);
 }

@@ -28,7 +28,7 @@ fn closing_fails_the_waiters_at_once_and_lets_sessions_finish() {
     assert_eq!(busy.request("hello"), "hello from /srv/x");
     assert!(!rig.pool.wait_closed(Duration::ZERO), "sessions are open");
     let pid = busy.pid();
-    busy.close();
+    drop(busy);
     assert_eq!(rig.spawner.shut_down().last(), Some(&(pid, ShutDown::Drained)));
     drop(session);
     let pool = rig.pool.clone();
@@ -136,7 +136,7 @@ fn the_last_handle_closes_the_pool_and_the_others_do_not() {
     assert_eq!(spawner.shut_down(), [(pids[0], ShutDown::Drained)]);
     assert!(weak.upgrade().is_none());
     assert_eq!(busy.request("hello"), "hello from /srv/y");
-    busy.close();
+    drop(busy);
     assert_eq!(spawner.shut_down().len(), 2);
 }
 
@@ -246,7 +246,7 @@ fn a_closed_pool_is_dropped_after_its_last_session() {
         }
         drop(pool);
         assert_eq!(session.request("hello"), "hello from /srv/x");
-        session.close();
+        drop(session);
         before_long(|| Arc::strong_count(&owner) == 1);
     }
 }

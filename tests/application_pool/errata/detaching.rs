@@ -1,6 +1,7 @@
 //! Detaching while spawns and sessions are under way (E2, E12, E13).
 
 use crate::common::{Rig, SECOND, app};
+use cabrank::Session;
 use cabrank::application_pool::{DetachReason, ProcessState, ShutDown};
 use cabrank::in_memory::{Call, Spawn};
 
@@ -22,7 +23,7 @@ fn a_restart_while_spawning_is_no_deadlock() {
 #[test] // E2
 fn an_idle_process_is_reaped_while_its_group_spawns() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
-    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.next(Spawn::ready().held());
     drop((rig.get(&app("x")), rig.get(&app("x"))));
     assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 1), 1));
@@ -36,7 +37,7 @@ fn an_idle_process_is_reaped_while_its_group_spawns() {
 #[test] // E2
 fn an_idle_process_is_evicted_while_its_group_spawns() {
     let rig = Rig::new(|b| b.max(2));
-    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.next(Spawn::hang());
     drop((rig.get(&app("x")), rig.get(&app("x"))));
     assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 1), 1));
@@ -68,17 +69,17 @@ fn a_process_spawned_for_a_group_that_is_gone_is_shut_down() {
 #[test] // E13
 fn a_detached_process_finishes_its_sessions_and_gets_no_more() {
     let rig = Rig::new(|b| b.max(2));
-    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().concurrency(None));
     let (first, second) = (rig.get(&app("x")), rig.get(&app("x")));
     assert_eq!(first.pid(), second.pid());
     rig.eventually(|c| c.spawning == 0);
-    assert!(rig.pool.detach(first.identifier()));
+    assert!(rig.pool.detach(Session::identifier(&first)));
     assert_eq!(rig.next_detached(), (1, DetachReason::Requested));
     assert_ne!(rig.get(&app("x")).pid(), 1);
-    first.close();
+    drop(first);
     assert_eq!(second.request("hello"), "hello from /srv/x");
     assert_eq!(rig.spawner.shut_down(), []);
-    second.close();
+    drop(second);
     assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)]);
 }
 
@@ -87,7 +88,7 @@ fn a_detached_process_finishes_its_sessions_and_gets_no_more() {
 fn a_drain_ends_at_its_deadline() {
     let rig = Rig::without_cleaner(|b| b.drain_timeout(60 * SECOND));
     let session = rig.get(&app("x"));
-    rig.pool.detach(session.identifier());
+    rig.pool.detach(Session::identifier(&session));
     rig.clock.advance(59 * SECOND);
     rig.pool.clean();
     assert_eq!(rig.group(&app("x")).processes[0].state, ProcessState::Draining);
@@ -98,7 +99,7 @@ fn a_drain_ends_at_its_deadline() {
     assert_eq!(rig.pool.counts().draining, 0);
     // Closing the session after that changes no count.
     let before = rig.pool.snapshot();
-    session.close();
+    drop(session);
     assert_eq!(rig.pool.snapshot(), before);
     assert_eq!(rig.spawner.shut_down().len(), 1);
 }
@@ -108,7 +109,7 @@ fn a_drain_ends_at_its_deadline() {
 fn a_drain_ends_by_itself_after_a_minute() {
     let rig = Rig::new(|b| b);
     let session = rig.get(&app("x"));
-    rig.pool.detach(session.identifier());
+    rig.pool.detach(Session::identifier(&session));
     rig.clock.advance(60 * SECOND);
     rig.until(|| rig.spawner.shut_down() == [(1, ShutDown::DeadlinePassed)]);
     rig.eventually(|c| c.draining == 0);
@@ -117,7 +118,7 @@ fn a_drain_ends_by_itself_after_a_minute() {
 #[test] // E13
 fn a_process_that_broke_its_session_is_detached() {
     let rig = Rig::new(|b| b);
-    rig.get(&app("x")).fail();
+    Session::fail(rig.get(&app("x")));
     assert_eq!(rig.next_detached(), (1, DetachReason::Failed));
     assert_eq!(rig.spawner.shut_down(), [(1, ShutDown::Drained)]);
     assert_eq!(rig.pool.snapshot().totals.processed, 0);

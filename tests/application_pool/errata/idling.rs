@@ -10,9 +10,9 @@ use std::time::Duration;
 fn a_process_is_reaped_when_it_is_due_and_not_before() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     let [first, second] = [rig.get(&app("x")), rig.get(&app("x"))];
-    first.close();
+    drop(first);
     rig.clock.advance(4 * SECOND);
-    second.close();
+    drop(second);
     rig.clock.advance(6 * SECOND - Duration::from_millis(1));
     rig.pool.clean();
     assert_eq!(rig.counts(), (0, 2));
@@ -30,9 +30,9 @@ fn a_process_is_reaped_when_it_is_due_and_not_before() {
 fn the_cleaners_thread_reaps_each_when_it_is_due() {
     let rig = Rig::new(|b| b.max_idle_time(10 * SECOND));
     let [first, second] = [rig.get(&app("x")), rig.get(&app("x"))];
-    first.close();
+    drop(first);
     rig.clock.advance(4 * SECOND);
-    second.close();
+    drop(second);
     rig.clock.advance(6 * SECOND);
     rig.eventually(|c| c.count == 1);
     assert_eq!(rig.pids(&app("x")), [2]);
@@ -59,7 +59,7 @@ fn use_restarts_the_idle_time() {
 
 #[test] // E30
 fn without_a_limit_idle_processes_stay() {
-    let rig = Rig::without_cleaner(|b| b.max_idle_time(Duration::ZERO));
+    let rig = Rig::without_cleaner(|b| b.max_idle_time(None));
     rig.idle(&app("x"), 1);
     rig.clock.advance(1_000_000 * SECOND);
     rig.pool.clean();

@@ -1,9 +1,9 @@
 //! The cost of a failed spawn, minima, and the choice of eviction victims (E26 to E29).
 
 use crate::common::{Rig, SECOND, app};
-use cabrank::PoolOptions;
 use cabrank::application_pool::{DetachReason, Event, GetError};
 use cabrank::in_memory::Spawn;
+use cabrank::{PoolOptions, Session};
 
 /// In the pseudocode one failed spawn drops them all (PROP-HEALTHY-STAY).
 #[test] // E26
@@ -45,7 +45,7 @@ fn the_back_off_doubles_up_to_its_cap_and_success_ends_it() {
 #[test] // E26
 fn a_group_that_backs_off_does_not_spawn_for_those_it_serves() {
     let rig = Rig::without_cleaner(|b| b);
-    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.always("/srv/x", Spawn::fail("no database"));
     let mut sessions = vec![rig.get(&app("x")), rig.get(&app("x"))];
     rig.next_back_off();
@@ -100,7 +100,7 @@ fn a_waiter_fails_when_the_last_healthy_process_leaves() {
     rig.spawner.next(Spawn::fail("no database"));
     let waiting = rig.queue_get(&app("x"));
     rig.next_back_off();
-    busy.fail();
+    Session::fail(busy);
     let error = waiting.error();
     assert!(matches!(error, GetError::Spawn(e) if e.to_string() == "no database"));
 }
@@ -113,17 +113,17 @@ fn the_minimum_is_refilled_after_every_kind_of_loss() {
     });
     refills("crashed", |rig, x| {
         rig.spawner.processes().iter().for_each(|process| process.kill());
-        rig.get(x).close();
+        drop(rig.get(x));
     });
-    refills("broke its session", |rig, x| rig.get(x).fail());
-    refills("did its last request", |rig, x| (0..3).for_each(|_| rig.get(x).close()));
+    refills("broke its session", |rig, x| Session::fail(rig.get(x)));
+    refills("did its last request", |rig, x| (0..3).for_each(|_| drop(rig.get(x))));
 }
 
 #[track_caller]
 fn refills(how: &str, lose: impl Fn(&Rig, &PoolOptions)) {
     let rig = Rig::new(|b| b);
     let x = app("x").with_min_processes(2).with_max_requests(3);
-    rig.get(&x).close();
+    drop(rig.get(&x));
     rig.eventually(|c| c.count == 2);
     let before = rig.pids(&x);
     lose(&rig, &x);
@@ -207,7 +207,7 @@ fn a_detached_group_forgets_its_back_off_though_it_drains() {
     assert_eq!(rig.group(&app("x")).last_error, None);
     drop(busy);
 
-    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().concurrency(None));
     let busy = [rig.get(&app("y")), {
         rig.spawner.next(Spawn::fail("no database"));
         rig.get(&app("y"))

@@ -3,7 +3,7 @@
 use crate::common::{Getting, Rig, SECOND, app, before_long};
 use cabrank::application_pool::{BuildError, Event, GetError};
 use cabrank::in_memory::{InMemorySpawner, Spawn};
-use cabrank::{ApplicationPool, ManualClock};
+use cabrank::{ApplicationPool, ManualClock, Session};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn gets_are_served_first_come_first_served() {
     let waiting = [(); 4].map(|()| rig.queue_get(&app("x")));
     let mut waiting = waiting.into_iter();
     while let Some(next) = waiting.next() {
-        session.close();
+        drop(session);
         session = next.session();
         assert!(waiting.as_slice().iter().all(Getting::is_pending), "the others wait on");
         assert_eq!(rig.pool.counts().waiting, waiting.len());
@@ -29,14 +29,14 @@ fn a_newcomer_does_not_overtake_a_woken_waiter() {
     let busy = rig.get(&app("x"));
     let mut first = rig.task(&app("x"));
     assert!(first.poll().is_none());
-    busy.close();
+    drop(busy);
     // The waiter is woken, but has not run yet.
     assert_eq!(first.wakes(), 1);
     assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
     let second = rig.queue_get(&app("x"));
     let session = first.poll().expect("it is ready").expect("a session");
     assert!(second.is_pending());
-    session.close();
+    drop(session);
     drop(second.session());
 }
 
@@ -47,11 +47,11 @@ fn a_process_freed_for_a_waiter_is_not_evicted_for_another() {
     let (first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
     let mut x = rig.task(&app("x"));
     assert!(x.poll().is_none());
-    first.close();
+    drop(first);
     let y = rig.queue_get(&app("y"));
     let session = x.poll().expect("it is ready").expect("a session");
     assert!(rig.gone().is_empty());
-    session.close();
+    drop(session);
     drop(y.session());
 }
 
@@ -61,7 +61,7 @@ fn only_a_waiter_that_can_proceed_is_woken() {
     let (first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
     let mut tasks: Vec<_> = (0..5).map(|_| rig.task(&app("x"))).collect();
     assert!(tasks.iter_mut().all(|task| task.poll().is_none()));
-    first.close();
+    drop(first);
     let wakes: Vec<usize> = tasks.iter().map(|task| task.wakes()).collect();
     assert_eq!(wakes, [1, 0, 0, 0, 0]);
 }
@@ -72,14 +72,14 @@ fn a_get_that_waited_says_for_how_long() {
     let busy = rig.get(&app("x"));
     let thread = rig.queue_get(&app("x"));
     rig.clock.advance(3 * SECOND);
-    busy.close();
+    drop(busy);
     let session = thread.session();
     assert_eq!(next_wait(&rig), Duration::ZERO, "for the first process, in no time");
     assert_eq!(next_wait(&rig), 3 * SECOND);
     let mut task = rig.task(&app("x"));
     assert!(task.poll().is_none());
     rig.clock.advance(2 * SECOND);
-    session.close();
+    drop(session);
     assert!(task.poll().expect("it is ready").is_ok());
     assert_eq!(next_wait(&rig), 2 * SECOND);
     assert_eq!(rig.pool.snapshot().totals.waited, 3);
@@ -107,7 +107,7 @@ fn the_queue_is_bounded() {
     // The other group has a queue of its own.
     let y = rig.queue_get(&app("y"));
     assert_eq!(rig.pool.counts().waiting, 3);
-    busy.close();
+    drop(busy);
     drop(y.session());
     for getting in waiting {
         drop(getting.session());
@@ -122,7 +122,7 @@ fn a_hundred_gets_may_wait_by_default_and_any_number_without_a_bound() {
     assert!(tasks.iter_mut().all(|task| task.poll().is_none()));
     let error = rig.task(&app("x")).poll().expect("at once").expect_err("the bound");
     assert!(matches!(error, GetError::QueueFull { max_queue: 100 }), "{error}");
-    let unbounded = app("x").with_max_queue(0);
+    let unbounded = app("x").with_max_queue(None);
     let mut more: Vec<_> = (0..50).map(|_| rig.task(&unbounded)).collect();
     assert!(more.iter_mut().all(|task| task.poll().is_none()));
     assert_eq!(rig.pool.counts().waiting, 150);
@@ -147,7 +147,7 @@ fn a_get_ends_at_its_deadline_and_not_before() {
     rig.eventually(|c| c.waiting == 1);
     rig.clock.advance(5 * SECOND);
     assert!(matches!(checkout.error(), GetError::TimedOut));
-    busy.close();
+    drop(busy);
     assert_eq!((rig.counts(), rig.pool.counts().waiting), ((0, 1), 0));
 }
 
@@ -175,10 +175,19 @@ fn trying_causes_what_a_later_try_finds() {
 /// In the pseudocode every get of such a pool hangs.
 #[test] // E19
 fn a_maximum_of_zero_is_refused() {
-    let refused = ApplicationPool::builder(InMemorySpawner::new()).max(0).build();
-    assert_eq!(refused.err(), Some(BuildError::MaxIsZero));
+    let builder = || ApplicationPool::builder(InMemorySpawner::new());
+    for (builder, option) in [
+        (builder().max(0), "max"),
+        (builder().max_per_app(0), "max_per_app"),
+        (builder().max_idle_time(Duration::ZERO), "max_idle_time"),
+    ] {
+        assert!(matches!(builder.build(), Err(BuildError::Zero(refused)) if refused == option));
+    }
     let rig = Rig::new(|b| b);
-    assert_eq!(rig.pool.set_max(0), Err(BuildError::MaxIsZero));
+    assert!(matches!(rig.pool.set_max(0), Err(BuildError::Zero("max"))));
+    assert!(matches!(rig.pool.set_max_per_app(0), Err(BuildError::Zero("max_per_app"))));
+    let refused = rig.pool.set_max_idle_time(Duration::ZERO);
+    assert!(matches!(refused, Err(BuildError::Zero("max_idle_time"))));
     assert_eq!(rig.pool.snapshot().max, 6);
 }
 
@@ -196,9 +205,9 @@ fn no_waiter_is_left() {
                 let session = pool.get(&apps[(client + round * (client + 1)) % 3]);
                 let session = session.expect("every get is served");
                 match round % 20 {
-                    7 => session.fail(),
-                    11 => drop(pool.detach(session.identifier())),
-                    _ => session.close(),
+                    7 => Session::fail(session),
+                    11 => drop(pool.detach(Session::identifier(&session))),
+                    _ => drop(session),
                 }
             }
             let _ = sender.send(());

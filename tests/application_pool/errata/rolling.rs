@@ -73,7 +73,7 @@ fn a_busy_old_process_drains_when_it_is_replaced() {
     assert_eq!(rig.get(&rolling()).code(), "new");
     assert_eq!(session.code(), "old");
     assert!(rig.gone().is_empty());
-    session.close();
+    drop(session);
     assert_eq!(rig.gone(), [1]);
 }
 
@@ -91,11 +91,11 @@ fn a_full_pool_is_renewed_one_by_one() {
     // Of two idle processes the one freed last is chosen first.
     let [second, first] = busy;
     assert_eq!(first.pid(), 1);
-    first.close();
+    drop(first);
     rig.spawner.release();
     rig.until(|| rig.group(&rolling()).processes.len() == 3 && outdated(&rig) == 1);
     assert_eq!(rig.pids(&rolling()), [3, 4]);
-    second.close();
+    drop(second);
     rig.until(|| !rig.group(&rolling()).restarting);
     assert_eq!(rig.counts(), (0, 2));
 }
@@ -145,7 +145,7 @@ fn a_second_touch_while_rolling_begins_again_with_the_newest_code() {
     // One of two is new, and the other is being spawned.
     rig.spawner.set_code("/srv/x", "newest");
     rig.touch(&rolling());
-    rig.get(&rolling()).close();
+    drop(rig.get(&rolling()));
     assert_eq!(outdated(&rig), 2, "the new process is outdated now");
     rig.spawner.release();
     rig.spawner.release();

@@ -1,6 +1,7 @@
 //! Counting: `active`, `size`, sessions and requests (E1, E5 to E10, E14 to E16, E31, E33).
 
 use crate::common::{Rig, SECOND, app, before_long, soon};
+use cabrank::Session;
 use cabrank::application_pool::{DetachReason, GetError, ProcessState};
 use cabrank::in_memory::Spawn;
 use std::sync::{Arc, Barrier};
@@ -12,7 +13,7 @@ fn using_an_idle_process_leaves_the_maximum_alone() {
     rig.idle(&app("x"), 1);
     let session = rig.get(&app("x"));
     assert_eq!((rig.pool.snapshot().max, rig.counts()), (6, (1, 1)));
-    session.close();
+    drop(session);
     assert_eq!((rig.pool.snapshot().max, rig.counts()), (6, (0, 1)));
 }
 
@@ -22,7 +23,7 @@ fn using_an_idle_process_leaves_the_maximum_alone() {
 fn a_process_born_in_the_background_is_not_reaped_at_birth() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     rig.clock.advance(1000 * SECOND);
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let (_first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
     rig.eventually(|c| c.count == 2);
     rig.pool.clean();
@@ -53,7 +54,7 @@ fn the_spawner_receives_the_root_and_requests_are_counted() {
     let rig = Rig::new(|b| b);
     let x = app("x").with_app_group_name("shop");
     for _ in 0..3 {
-        rig.get(&x).close();
+        drop(rig.get(&x));
     }
     assert_eq!(rig.spawner.processes()[0].app_root().as_os_str(), "/srv/x");
     assert_eq!(rig.group(&x).processes[0].processed, 3);
@@ -66,7 +67,7 @@ fn groups_are_found_by_name_and_detached_processes_are_not_found() {
     let rig = Rig::new(|b| b);
     let (shop, blog) = (app("x").with_app_group_name("shop"), app("x").with_app_group_name("blog"));
     let session = rig.get(&shop);
-    let identifier = session.identifier();
+    let identifier = Session::identifier(&session);
     rig.idle(&blog, 1);
     assert_eq!(rig.counts(), (1, 2), "one root, two groups");
     assert!(!rig.pool.detach_group("/srv/x"));
@@ -104,7 +105,7 @@ fn sizes_and_lists_agree_through_a_long_history() {
             10 => rig.pool.set_max(2 + below(4)).expect("at least two"),
             _ => {
                 if let Some(session) = sessions.last() {
-                    rig.pool.detach(session.identifier());
+                    rig.pool.detach(Session::identifier(&session));
                 }
             }
         }
@@ -130,18 +131,18 @@ fn sizes_and_lists_agree_through_a_long_history() {
 #[test] // E14
 fn a_process_is_given_no_session_beyond_its_maximum() {
     let rig = Rig::new(|b| b.max(1));
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let x = app("x").with_max_requests(3);
     let mut sessions: Vec<_> = (0..3).map(|_| rig.get(&x)).collect();
     let fourth = rig.queue_get(&x);
     assert_eq!(rig.group(&x).processes[0].state, ProcessState::Retiring);
     for left in [2, 1] {
-        sessions.remove(0).close();
+        drop(sessions.remove(0));
         assert_eq!(rig.group(&x).processes[0].sessions, left, "every close counts down");
         assert_eq!(rig.counts(), (1, 1));
     }
     assert!(fourth.is_pending());
-    sessions.remove(0).close();
+    drop(sessions.remove(0));
     assert_eq!(fourth.session().pid(), 2);
     assert_eq!(rig.next_detached(), (1, DetachReason::MaxRequests));
     assert_eq!(rig.counts(), (0, 1));
@@ -154,12 +155,12 @@ fn closing_and_detaching_at_the_same_moment_count_once() {
     let rig = Rig::new(|b| b);
     for round in 1..=200 {
         let session = rig.get(&app("x"));
-        let identifier = session.identifier();
+        let identifier = Session::identifier(&session);
         let (pool, barrier) = (rig.pool.clone(), Arc::new(Barrier::new(2)));
         let theirs = barrier.clone();
         let closing = std::thread::spawn(move || {
             theirs.wait();
-            session.close();
+            drop(session);
         });
         barrier.wait();
         assert!(pool.detach(identifier));
@@ -193,7 +194,7 @@ fn a_get_that_times_out_is_not_counted_any_more() {
     rig.clock.advance(SECOND);
     assert!(matches!(waiting(), Some(GetError::TimedOut)));
     assert_eq!((rig.counts(), rig.pool.counts().waiting), ((1, 1), 0));
-    busy.close();
+    drop(busy);
     assert_eq!(rig.counts(), (0, 1), "the process is idle");
 }
 
@@ -234,7 +235,7 @@ fn a_dropped_future_leaves_no_trace_at_any_await() {
     // Served, but not polled since.
     let mut task = rig.task(&x);
     assert!(task.poll().is_none());
-    busy.close();
+    drop(busy);
     assert_eq!(rig.counts(), (1, 1), "the session is its own already");
     drop(task);
     assert_eq!(rig.counts(), (0, 1));
@@ -282,7 +283,7 @@ fn a_connect_error_of_the_process_is_tried_ten_times() {
 #[test] // E33
 fn the_least_busy_process_is_chosen() {
     let rig = Rig::new(|b| b.max(3));
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let x = app("x").with_min_processes(3);
     drop(rig.get(&x));
     rig.eventually(|c| c.count == 3);
@@ -304,9 +305,9 @@ fn among_idle_ones_the_most_recently_freed_is_chosen() {
     let rig = Rig::new(|b| b);
     let [a, b, c] = [(); 3].map(|()| rig.get(&app("x")));
     let pid = b.pid();
-    a.close();
-    c.close();
-    b.close();
+    drop(a);
+    drop(c);
+    drop(b);
     assert_eq!(rig.get(&app("x")).pid(), pid);
 }
 
@@ -314,7 +315,7 @@ fn among_idle_ones_the_most_recently_freed_is_chosen() {
 #[test] // E33
 fn among_idle_ones_a_newcomer_comes_first() {
     let rig = Rig::new(|b| b);
-    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.next(Spawn::ready().held());
     drop((rig.get(&app("x")), rig.get(&app("x"))));
     rig.spawner.release();
@@ -325,7 +326,7 @@ fn among_idle_ones_a_newcomer_comes_first() {
 #[test] // E33
 fn among_equally_busy_ones_they_take_turns() {
     let rig = Rig::new(|b| b.max(3));
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let x = app("x").with_min_processes(3);
     drop(rig.get(&x));
     rig.eventually(|c| c.count == 3);
@@ -339,14 +340,14 @@ fn among_equally_busy_ones_they_take_turns() {
 #[test] // E33
 fn the_least_recently_chosen_comes_first_after_a_close_too() {
     let rig = Rig::new(|b| b.max(2));
-    rig.spawner.always("/srv/x", Spawn::ready().concurrency(0));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let first = rig.get(&app("x"));
     drop(rig.get(&app("x")));
     rig.eventually(|c| c.count == 2);
     let second = rig.get(&app("x"));
     let third = rig.get(&app("x"));
     assert_eq!((first.pid(), second.pid(), third.pid()), (1, 2, 1));
-    first.close();
+    drop(first);
     assert_eq!(rig.get(&app("x")).pid(), 2);
     drop((second, third));
 }

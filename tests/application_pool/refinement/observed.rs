@@ -81,7 +81,7 @@ pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
                 state: p.state,
                 sessions: p.sessions,
                 processed: p.processed,
-                concurrency: p.concurrency,
+                concurrency: p.concurrency.unwrap_or(0),
                 age: ticks(p.age),
                 last_used: ticks(p.last_used),
                 outdated: p.outdated,
@@ -92,7 +92,7 @@ pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
     let book = spawner.book();
     Observed {
         max: s.max,
-        max_per_app: s.max_per_app,
+        max_per_app: s.max_per_app.unwrap_or(0),
         count: s.count,
         active: s.active,
         spawning: s.spawning,

@@ -1,5 +1,6 @@
 //! The real pool on a manual clock, with spawns that end when the history says so.
 
+use crate::common::limit;
 use crate::refinement::history::{Connect, SpawnEnd};
 use cabrank::application_pool::{
     ConnectError, Event, GetError, Lease, Process, RestartMode, ShutDown, SpawnError, SpawnRequest,
@@ -10,6 +11,7 @@ use cabrank_spec::configuration::{self, Config};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -101,8 +103,8 @@ impl Process for Numbered {
             Some(Connect::Local) => Err(ConnectError::local("scripted")),
         }
     }
-    fn concurrency(&self) -> usize {
-        self.concurrency
+    fn concurrency(&self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(self.concurrency)
     }
     fn shut_down(&self, how: ShutDown) {
         self.spawner.book().gone.push((self.ticket, how));
@@ -111,6 +113,11 @@ impl Process for Numbered {
 
 pub(crate) fn seconds(ticks: i64) -> Duration {
     Duration::from_secs(ticks.try_into().expect("not negative"))
+}
+
+/// Translates the specification's idle time, in which 0 is no limit.
+pub(crate) fn time_limit(ticks: i64) -> Option<Duration> {
+    (ticks > 0).then(|| seconds(ticks))
 }
 
 /// Returns a pool of this configuration.
@@ -122,8 +129,8 @@ pub(crate) fn pool(config: &Config) -> (Pool, Scripted, ManualClock) {
     let always = config.groups.iter().chain(others).any(|options| options.always_restart);
     let mut builder = ApplicationPool::builder(spawner.clone())
         .max(config.max)
-        .max_per_app(config.max_per_app)
-        .max_idle_time(seconds(config.max_idle_time))
+        .max_per_app(limit(config.max_per_app))
+        .max_idle_time(time_limit(config.max_idle_time))
         .drain_timeout(seconds(config.drain_timeout))
         .back_off(seconds(config.back_off.0), seconds(config.back_off.1))
         .clock(clock.clock())
@@ -159,8 +166,8 @@ pub(crate) fn options(group: &configuration::Options) -> PoolOptions {
         .with_environment(says.to_string())
         .with_global_queue(global)
         .with_min_processes(group.min_processes)
-        .with_max_requests(group.max_requests)
-        .with_max_queue(group.max_queue)
+        .with_max_requests(limit(group.max_requests))
+        .with_max_queue(limit(group.max_queue))
         .with_restart_dir(format!("/restart/{}", group.restart_dir))
         .with_restart_mode(match group.restart_mode {
             configuration::RestartMode::Immediate => RestartMode::Immediate,

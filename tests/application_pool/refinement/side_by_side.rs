@@ -1,8 +1,9 @@
 //! Carries out each operation on both sides.
 
+use crate::common::limit;
 use crate::refinement::history::{Connect, How, LeaseEnd, Operation, SpawnEnd};
 use crate::refinement::observed::{Observed, Reported, of_the_real, of_the_specification};
-use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds};
+use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds, time_limit};
 use cabrank::application_pool::{GetError, Identifier, Lease, WeakPool};
 use cabrank::{ManualClock, PoolOptions, Session};
 use cabrank_spec::configuration::Config;
@@ -127,7 +128,7 @@ impl SideBySide {
                 let client = self.nth_client(nth, |at| matches!(at, At::InSession(Some(_))))?;
                 self.apply(Action::SessionFails { client });
                 match std::mem::replace(&mut self.clients[client], Client::Out) {
-                    Client::InSession(session) => session.fail(),
+                    Client::InSession(session) => Session::fail(session),
                     _ => self.is_wrong(client, "has no session"),
                 }
                 Some(format!("client {client}'s session is broken"))
@@ -192,12 +193,12 @@ impl SideBySide {
             }
             Operation::SetMaxPerApp(max) => {
                 self.apply(Action::SetMaxPerApp(max));
-                self.pool.set_max_per_app(max);
+                self.pool.set_max_per_app(limit(max)).expect("not zero");
                 Some(format!("max_per_app is {max}"))
             }
             Operation::SetMaxIdleTime(time) => {
                 self.apply(Action::SetMaxIdleTime(time.into()));
-                self.pool.set_max_idle_time(seconds(time.into()));
+                self.pool.set_max_idle_time(time_limit(time.into())).expect("not zero");
                 Some(format!("max_idle_time is {time}"))
             }
             Operation::Tick(n) => {
@@ -405,7 +406,7 @@ impl SideBySide {
         let at = self.spec.clients[client].at;
         match (got, at) {
             (Ok(session), At::InSession(process)) => {
-                let theirs = session.identifier().as_u64();
+                let theirs = Session::identifier(&session).as_u64();
                 if process.is_some_and(|process| process as u64 != theirs) {
                     self.is_wrong(client, format!("is served by {theirs}"));
                 }

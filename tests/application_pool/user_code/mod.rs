@@ -18,8 +18,8 @@ pub(crate) fn call_back(pool: &Pool) {
     let snapshot = pool.snapshot();
     assert!(snapshot.active <= snapshot.count);
     let _ = pool.set_max(snapshot.max);
-    pool.set_max_per_app(0);
-    pool.set_max_idle_time(300 * SECOND);
+    pool.set_max_per_app(None).expect("not zero");
+    pool.set_max_idle_time(300 * SECOND).expect("not zero");
     pool.clean();
     drop(pool.try_get(&app("other")));
     drop(pool.try_checkout(&app("other")));
@@ -36,7 +36,7 @@ pub(crate) fn assert_usable(rig: &Rig) {
     let session = rig.get(&app("x"));
     assert_eq!(session.request("hello"), "hello from /srv/x");
     assert_eq!(rig.group(&app("x")).processes.iter().map(|p| p.sessions).sum::<usize>(), 1);
-    session.close();
+    drop(session);
     let pool = rig.pool.clone();
     soon(move || pool.close());
     let pool = rig.pool.clone();

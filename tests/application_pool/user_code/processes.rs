@@ -2,12 +2,13 @@
 
 use crate::common::{Door, Rig, app, before_long, soon};
 use crate::user_code::{ON_PURPOSE, assert_usable, call_back};
-use cabrank::ApplicationPool;
 use cabrank::application_pool::{
     ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
 use cabrank::in_memory::{Call, Spawn};
+use cabrank::{ApplicationPool, Session};
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -27,8 +28,8 @@ fn make_every_call(rig: &Rig) {
     rig.touch(&x);
     drop(rig.start_get(&x).end());
     if let Ok(session) = rig.start_get(&x).end() {
-        rig.pool.detach(session.identifier());
-        session.close();
+        rig.pool.detach(Session::identifier(&session));
+        drop(session);
     }
     rig.pool.detach_group("/srv/x");
     rig.eventually(|c| c.spawning == 0 && c.waiting == 0);
@@ -48,9 +49,9 @@ fn a_connection_is_dropped_before_its_session_is_closed() {
         }
     });
     let session = rig.get(&app("x"));
-    session.close();
+    drop(session);
     assert_eq!(rig.counts(), (0, 1));
-    rig.get(&app("x")).fail();
+    Session::fail(rig.get(&app("x")));
     assert_eq!(rig.counts(), (0, 0));
     assert_eq!(*active.lock().expect("no panic here"), [1, 1]);
 }
@@ -134,8 +135,8 @@ fn a_process_that_panics_in_shut_down_and_when_it_is_dropped_is_contained() {
     assert!(rig.pool.detach_group("/srv/x"));
     // The session may hold the last reference.
     let session = rig.get(&app("x"));
-    rig.pool.detach(session.identifier());
-    session.close();
+    rig.pool.detach(Session::identifier(&session));
+    drop(session);
     assert_usable(&rig);
 }
 
@@ -172,9 +173,9 @@ fn a_process_that_panics_when_it_is_asked_of_itself_is_shut_down() {
         fn connect(&self) -> Result<(), ConnectError> {
             Ok(())
         }
-        fn concurrency(&self) -> usize {
+        fn concurrency(&self) -> Option<NonZeroUsize> {
             assert!(self.0 != During::Concurrency, "{ON_PURPOSE}");
-            1
+            Some(NonZeroUsize::MIN)
         }
         fn pid(&self) -> Option<u32> {
             assert!(self.0 != During::Pid, "{ON_PURPOSE}");
@@ -215,7 +216,7 @@ fn a_process_may_close_the_pool_while_it_is_shut_down() {
         }
     });
     // Idle while another spawns: the spawn is cancelled after the process has been shut down.
-    rig.spawner.next(Spawn::ready().concurrency(0));
+    rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.next(Spawn::hang());
     drop((rig.get(&app("x")), rig.get(&app("x"))));
     rig.eventually(|c| c.spawning == 1);

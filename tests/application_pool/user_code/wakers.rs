@@ -49,7 +49,7 @@ fn a_waker_may_call_the_pool_back_or_panic() {
         // A second poll replaces the waker and drops the former.
         assert!(first.poll_with(&meddling()).is_none());
         assert!(second.poll_with(&meddling()).is_none());
-        busy.close();
+        drop(busy);
         assert_eq!(wakes.load(Ordering::SeqCst), 1);
         // The first task is served and dropped: that wakes the second.
         drop(first);
@@ -99,9 +99,9 @@ fn a_waker_may_panic_when_it_is_dropped() {
     let (mut served, mut gives_up) = (rig.task(&app("x")), rig.task(&app("x")));
     poll(&mut served, waker());
     poll(&mut gives_up, waker());
-    busy.close();
+    drop(busy);
     let session = served.poll_with(Waker::noop()).expect("it is ready").expect("a session");
-    session.close();
+    drop(session);
     // The task was served by now, and passes the process on.
     drop(gives_up);
     rig.eventually(|c| c.active == 0 && c.waiting == 0);
