@@ -47,6 +47,14 @@ impl<T> Lock<T> {
     pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.state.lock())
     }
+    /// Changes something that no invariant and no waiter depends on, without a section's end.
+    pub(crate) fn amend<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        change(&mut self.state.lock())
+    }
+    /// Returns the state of an owner that only its caller still has.
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.state.get_mut()
+    }
     /// Wakes waiting threads, which then look at a manual clock again. `threads` is evaluated under the lock: a
     /// thread that has read the clock keeps the lock until it sleeps.
     pub(crate) fn clock_advanced(&self, threads: impl FnOnce(&T) -> Vec<Arc<Condvar>>) {

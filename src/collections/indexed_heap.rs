@@ -42,7 +42,7 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
         self.heap.first().copied()
     }
     /// Returns all ranks and elements, in the order of the heap's memory.
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (R, Key)> + '_ {
         self.heap.iter().copied()
     }

@@ -13,7 +13,7 @@ use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::slab_list::List;
 use crate::collections::wait_queue::{Queue, Waiters};
 use crate::periodic_executor::Runtime;
-use crate::sync::Mutex;
+use crate::section::{Guarded, Lock};
 use crate::user_code::UserValue;
 use slab::Slab;
 use std::collections::HashMap;
@@ -254,8 +254,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         };
         let inner = Arc::new_cyclic(|me| Inner {
             factory: Arc::new(UserValue::new(factory)),
-            state: Mutex::new(state),
-            clock: clock.clone(),
+            state: Lock::new(state, clock.clone()),
             options,
             listener: listener.map(UserValue::new),
             hasher: foldhash::fast::RandomState::default(),

@@ -91,7 +91,7 @@ impl<F: Form> State<F> {
             let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
             // For what it is overdue it is woken as of now.
             *until = Some(if overdue { at.min(now) } else { at });
-            fx.wake_maintenance(duty, self.subs[key.index()].metadata.clone());
+            fx.push(Effect::WakeMaintenance(duty, self.subs[key.index()].metadata.clone()));
         }
     }
 
@@ -299,7 +299,7 @@ impl<F: Form> State<F> {
 
     /// Whoever does what is due sleeps until then at most, or has been woken. (Of what is lent, lifetimes end
     /// when it comes back.)
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub(super) fn has_told_what_is_due(&self) -> bool {
         let idle = self.slots.iter().filter(|(_, slot)| slot.place == Place::Idle && !slot.tested);
         let lives = idle.filter_map(|(index, slot)| {
@@ -322,7 +322,7 @@ impl<F: Form> State<F> {
     }
 
     /// INV-RP-IDLE-ORDER: each key that has something to spare is known, by the oldest of it.
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub(super) fn knows_what_is_spare(&self) -> bool {
         let known: usize = self
             .spare

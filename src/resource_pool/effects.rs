@@ -24,81 +24,78 @@ pub(crate) struct Dead<F: Form> {
 }
 
 pub(crate) enum Effect<F: Form> {
+    /// A waiter has its outcome.
+    Wake(Wake),
+    /// Maintenance of this key is due.
+    WakeMaintenance(Duty, Meta<F>),
+    /// Nothing may be due any more.
+    StopMaintenance,
     Destroy(Dead<F>),
-    /// A key is looked up no more.
+    /// Drops the pool's own reference to a key.
     Forget(Meta<F>),
-    Release(Waker),
+    DropWaker(Waker),
     Tell(Meta<F>, PoolEvent<F::Error>),
 }
 
-/// What the maintenance is to be told.
-enum News<F: Form> {
-    /// Something of this key is due.
-    Due(Duty, Meta<F>),
-    /// Nothing may be due any more.
-    Stop,
+impl<F: Form> Effect<F> {
+    /// Returns the effect's turn: waiters first, then the maintenance, then all that may take its time.
+    fn turn(&self) -> u8 {
+        match self {
+            Effect::Wake(_) => 0,
+            Effect::WakeMaintenance(..) | Effect::StopMaintenance => 1,
+            _ => 2,
+        }
+    }
 }
 
-/// Who is to be woken, the first of whom needs no allocation, and what else there is to do.
+/// The effects of one section. The first wake-up needs no allocation.
 pub(crate) struct Effects<F: Form> {
     wake: Option<Wake>,
-    wakes: Vec<Wake>,
-    maintenance: Vec<News<F>>,
     rest: Vec<Effect<F>>,
 }
 
 impl<F: Form> Effects<F> {
     #[inline]
     pub(super) fn new() -> Self {
-        Effects { wake: None, wakes: Vec::new(), maintenance: Vec::new(), rest: Vec::new() }
+        Effects { wake: None, rest: Vec::new() }
     }
-    pub(super) fn wake(&mut self, wake: Wake) {
-        match self.wake {
-            None => self.wake = Some(wake),
-            Some(_) => self.wakes.push(wake),
-        }
-    }
-    pub(super) fn wake_maintenance(&mut self, duty: Duty, meta: Meta<F>) {
-        self.maintenance.push(News::Due(duty, meta));
-    }
-    pub(super) fn stop_maintenance(&mut self) {
-        self.maintenance.push(News::Stop);
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.wake.is_none() && self.rest.capacity() == 0
     }
     pub(super) fn push(&mut self, effect: Effect<F>) {
-        self.rest.push(effect);
+        match effect {
+            Effect::Wake(wake) if self.wake.is_none() => self.wake = Some(wake),
+            effect => self.rest.push(effect),
+        }
     }
     pub(super) fn release_waker(&mut self, waker: Option<Waker>) {
-        self.rest.extend(waker.map(Effect::Release));
+        self.rest.extend(waker.map(Effect::DropWaker));
     }
 
-    /// Carries everything out. The lock is not held. By reference, for a copy would be made before anybody has
-    /// looked whether there is something. Nothing is left that has allocated: what is left is to be forgotten.
-    #[inline]
-    pub(super) fn run(&mut self, pool: &Inner<F>) {
-        if self.wake.is_some() || self.rest.capacity() > 0 || self.maintenance.capacity() > 0 {
-            self.run_all(pool);
-        }
-        debug_assert!(self.wakes.capacity() == 0, "nobody is the second to be woken");
-    }
-
+    /// Runs all effects, and leaves the list without heap memory.
     #[cold]
-    fn run_all(&mut self, pool: &Inner<F>) {
-        for wake in self.wake.take().into_iter().chain(std::mem::take(&mut self.wakes)) {
+    pub(super) fn run(&mut self, pool: &Inner<F>) {
+        if let Some(wake) = self.wake.take() {
             let _ = contain(|| wake.wake());
         }
-        // A key may be dropped with it, which is foreign code: so it is kept until the end.
-        let maintenance = std::mem::take(&mut self.maintenance);
-        for news in &maintenance {
-            match news {
-                News::Due(duty, meta) => pool.wake_maintenance(*duty, meta),
-                News::Stop => pool.stop_maintenance(),
-            }
-        }
-        for effect in std::mem::take(&mut self.rest) {
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.sort_by_key(Effect::turn);
+        // Their drop may run user code that hangs, so they are dropped last.
+        let mut metas = Vec::new();
+        for effect in rest {
             match effect {
+                Effect::Wake(wake) => {
+                    let _ = contain(|| wake.wake());
+                }
+                Effect::WakeMaintenance(duty, meta) => {
+                    pool.wake_maintenance(duty, &meta);
+                    metas.push(meta);
+                }
+                Effect::StopMaintenance => pool.stop_maintenance(),
                 Effect::Destroy(dead) => pool.destroy(dead),
                 Effect::Forget(meta) => drop(meta),
-                Effect::Release(waker) => drop_contained(waker),
+                Effect::DropWaker(waker) => drop_contained(waker),
                 Effect::Tell(meta, event) => pool.tell(&meta, event),
             }
         }
@@ -147,8 +144,8 @@ mod tests {
         let meta = |name| Shared::new(UserValue::new(Metadata(all.clone(), name)));
         let mut fx = Effects::new();
         fx.push(Effect::Tell(meta("an event's"), PoolEvent::Invalid));
-        fx.wake_maintenance(Duty::Sweep, meta("what is due"));
-        fx.stop_maintenance();
+        fx.push(Effect::WakeMaintenance(Duty::Sweep, meta("what is due")));
+        fx.push(Effect::StopMaintenance);
         fx.run(pool.inner());
         let order = std::mem::take(&mut *all.lock().expect("nobody panics"));
         assert_eq!(order, ["told", "an event's", "what is due"]);

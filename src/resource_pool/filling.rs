@@ -32,6 +32,7 @@ use super::state::State;
 use crate::clock::Time;
 use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::slab_list::Key;
+use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::time::Duration;
 
@@ -269,7 +270,7 @@ impl<F: Form> State<F> {
     }
 
     /// Who is to be filled up is known, and when.
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub(super) fn knows_what_is_below_minimum(&self) -> bool {
         let keys = || self.subs.iter().map(|(_, sub)| sub);
         let right = keys().all(|sub| {

@@ -4,6 +4,7 @@ use super::factory::Form;
 use super::pool::Inner;
 use super::slot::Meta;
 use crate::collections::slab_list::Key;
+use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::fmt;
 use std::ops::{Deref, DerefMut};

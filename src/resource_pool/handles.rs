@@ -6,26 +6,27 @@ use super::factory::{Async, Form, ResourceFactory};
 use super::guard::Borrowed;
 use super::keys::{Select, TheKey};
 use super::options::{Limit, Limits, PoolBuildError};
-use super::patience::{Patience, now};
 use super::pool::Inner;
 use super::snapshot::PoolSnapshot;
-use super::state::Asker;
-use super::waiting::Closing;
-use crate::sync::has_failed;
+use super::state::State;
+use super::waiting::WaitForEnd;
+use crate::clock::Deadline;
+use crate::handle::{Close, Handle, WeakHandle};
+use crate::section::{Guarded, Patience, now};
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A pool of resources.
 ///
 /// Clones are handles to the same pool. Dropping the last one closes it. `F` is the [factory](super), in either
 /// form. `K` says how resources are selected: [`ResourcePool`] and [`KeyedResourcePool`] are the two pools there are.
-pub struct Pool<F: Form, K>(Arc<Handle<F>>, PhantomData<fn() -> K>);
+pub struct Pool<F: Form, K>(Handle<Inner<F>>, PhantomData<fn() -> K>);
 
 /// A handle that does not keep the pool open.
-pub struct WeakPool<F: Form, K>(Weak<Handle<F>>, PhantomData<fn() -> K>);
+pub struct WeakPool<F: Form, K>(WeakHandle<Inner<F>>, PhantomData<fn() -> K>);
 
 /// Selects the resources of a [`ResourcePool`]: they are all alike.
 #[derive(Debug)]
@@ -82,23 +83,13 @@ pub type WeakResourcePool<F> = WeakPool<F, Unkeyed>;
 /// A handle that does not keep a [`KeyedResourcePool`] open.
 pub type WeakKeyedResourcePool<K, F> = WeakPool<F, Keyed<K>>;
 
-struct Handle<F: Form>(Arc<Inner<F>>);
-
-impl<F: Form> Drop for Handle<F> {
-    fn drop(&mut self) {
-        if !has_failed() {
-            self.0.close();
-        }
-    }
-}
-
 impl<F: Form, K> Pool<F, K> {
     pub(super) fn of(inner: Arc<Inner<F>>) -> Self {
-        Pool(Arc::new(Handle(inner)), PhantomData)
+        Pool(Handle::new(inner), PhantomData)
     }
     #[inline]
     pub(super) fn inner(&self) -> &Arc<Inner<F>> {
-        &self.0.0
+        self.0.target()
     }
 
     fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), PoolBuildError> {
@@ -167,41 +158,42 @@ impl<F: Form, K> Pool<F, K> {
     /// Waiters fail with [`BorrowError::Closed`], including those that were granted a resource and have not picked it
     /// up. Idle resources are destroyed now, borrowed ones when they are returned. `wait_closed` waits for that.
     pub fn close(&self) {
-        self.inner().close();
+        Close::close(self.inner());
     }
     /// Returns whether the pool is closed.
     pub fn is_closed(&self) -> bool {
-        self.inner().state.lock().closed
+        self.inner().state.look(|state| state.closed)
     }
     /// Waits until no resource of a closed pool is left. Returns false if one is left after `timeout`.
     pub fn wait_closed(&self, timeout: Duration) -> bool {
-        let inner = self.inner();
-        inner.wait_closed(inner.clock.deadline(timeout))
+        let patience = Patience::Thread(self.inner().clock().deadline(timeout));
+        now(self.inner().turn(WaitForEnd::new(patience), patience)).is_ok()
     }
     /// Waits until no resource of a closed pool is left. Cancel-safe.
     pub async fn wait_closed_async(&self) {
-        Closing { pool: self.inner(), waiter: None }.await;
+        let turn = self.inner().turn(WaitForEnd::new(Patience::Task), Patience::Task);
+        let _ = turn.await;
     }
 
     /// Returns how many resources are lent, or reserved for a borrower.
     pub fn num_active(&self) -> usize {
-        self.inner().state.lock().active
+        self.inner().state.look(|state| state.active)
     }
     /// Returns how many resources are idle.
     pub fn num_idle(&self) -> usize {
-        self.inner().state.lock().idle
+        self.inner().state.look(|state| state.idle)
     }
     /// Returns how many resources exist, including those being created or destroyed.
     pub fn num_total(&self) -> usize {
-        self.inner().state.lock().total
+        self.inner().state.look(|state| state.total)
     }
     /// Returns how many borrowers wait for their turn.
     pub fn num_waiting(&self) -> usize {
-        self.inner().state.lock().waiting
+        self.inner().state.look(|state| state.waiting)
     }
     /// Returns a consistent picture of the pool.
     pub fn snapshot(&self) -> PoolSnapshot<F::Metadata> {
-        let copied = self.inner().state.lock().copied();
+        let copied = self.inner().state.look(State::copied);
         copied.in_order()
     }
     /// Destroys the idle resources for which `keep` returns false.
@@ -228,7 +220,7 @@ impl<F: Form, K> Pool<F, K> {
     }
     /// Returns a handle that does not keep the pool open.
     pub fn downgrade(&self) -> WeakPool<F, K> {
-        WeakPool(Arc::downgrade(&self.0), PhantomData)
+        WeakPool(self.0.downgrade(), PhantomData)
     }
 }
 
@@ -261,7 +253,7 @@ impl<F: Form> ResourcePool<F> {
     /// The future may be dropped at any await. A waiter leaves the queue and passes on what it was granted. A creation
     /// in flight is kept for the next borrower, once. A resource that is being tested or activated is destroyed.
     pub async fn borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(TheKey, Asker::Task, Patience::of_a_task()).await
+        self.inner().borrow(TheKey, Patience::Task).await
     }
 
     /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
@@ -269,7 +261,7 @@ impl<F: Form> ResourcePool<F> {
     /// # Errors
     /// Returns the errors of [`try_borrow`](Self::try_borrow).
     pub async fn try_borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(TheKey, Asker::Impatient, Patience::of_a_task()).await
+        self.inner().borrow(TheKey, Patience::None).await
     }
 
     /// Creates an idle resource, as [`add`](Self::add) does. An unfinished creation is completed first.
@@ -311,7 +303,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// Does not panic if the factory does: that is an error.
     #[inline]
     pub fn borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Thread, self.inner().options.max_wait)
+        self.borrow_by(self.inner().patience(self.inner().options.max_wait))
     }
 
     /// Borrows a resource, and waits for at most `timeout` instead of `max_wait`.
@@ -324,7 +316,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
         &self,
         timeout: Duration,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Thread, Some(timeout))
+        self.borrow_by(self.inner().patience(Some(timeout)))
     }
 
     /// Borrows a resource without waiting for other borrowers. It may create one.
@@ -332,17 +324,12 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// # Errors
     /// Returns the errors of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
     pub fn try_borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Asker::Impatient, None)
+        self.borrow_by(Patience::None)
     }
 
     #[inline]
-    fn borrow_by(
-        &self,
-        asker: Asker,
-        timeout: Option<Duration>,
-    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let inner = self.inner();
-        now(inner.borrow(TheKey, asker, Patience::of_a_thread(&inner.clock, timeout)))
+    fn borrow_by(&self, patience: Patience) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        now(self.inner().borrow(TheKey, patience))
     }
 
     /// Creates an idle resource.
@@ -397,7 +384,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub async fn borrow_async(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(key, Asker::Task, Patience::of_a_task()).await
+        self.inner().borrow(key, Patience::Task).await
     }
 
     /// Borrows a resource of the key, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
@@ -411,7 +398,7 @@ where
         &self,
         key: &K,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(key, Asker::Impatient, Patience::of_a_task()).await
+        self.inner().borrow(key, Patience::None).await
     }
 
     /// Creates an idle resource of the key, as [`add`](Self::add) does. An unfinished creation is completed first.
@@ -478,7 +465,7 @@ where
     }
     /// Returns how many keys have a resource, a waiter or a look-up.
     pub fn num_keys(&self) -> usize {
-        self.inner().state.lock().subs.len()
+        self.inner().state.look(|state| state.subs.len())
     }
 }
 
@@ -496,7 +483,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(key, Asker::Thread, self.inner().options.max_wait)
+        self.borrow_by(key, self.inner().patience(self.inner().options.max_wait))
     }
 
     /// Borrows a resource of the key, and waits for at most `timeout` instead of `max_wait`.
@@ -513,7 +500,7 @@ where
         key: &K,
         timeout: Duration,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(key, Asker::Thread, Some(timeout))
+        self.borrow_by(key, self.inner().patience(Some(timeout)))
     }
 
     /// Borrows a resource of the key without waiting for other borrowers. It may create one.
@@ -524,17 +511,15 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn try_borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(key, Asker::Impatient, None)
+        self.borrow_by(key, Patience::None)
     }
 
     fn borrow_by(
         &self,
         key: &K,
-        asker: Asker,
-        timeout: Option<Duration>,
+        patience: Patience,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let inner = self.inner();
-        now(inner.borrow(key, asker, Patience::of_a_thread(&inner.clock, timeout)))
+        now(self.inner().borrow(key, patience))
     }
 
     /// Creates an idle resource of the key, as [`ResourcePool::add`] does.
@@ -561,15 +546,21 @@ where
 }
 
 impl<F: Form> Inner<F> {
+    /// Returns the patience of a thread. Its time begins with the call.
+    #[inline]
+    fn patience(&self, timeout: Option<Duration>) -> Patience {
+        let deadline = timeout.map_or(Deadline::Never, |time| self.clock().deadline(time));
+        Patience::Thread(deadline)
+    }
+
     /// Borrows a resource of the selected key.
     #[inline]
     async fn borrow<'p>(
         &'p self,
         key: impl Select<F>,
-        asker: Asker,
         patience: Patience,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
-        let (key, step) = key.select(self, |state, key, fx| state.begin(key, asker, fx));
+        let (key, step) = key.select(self, |state, key, fx| state.begin(key, patience, fx));
         self.lend(key, step, patience).await
     }
 }

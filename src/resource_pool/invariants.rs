@@ -1,171 +1,163 @@
-//! The pool's invariants, by the names that `spec/` gives them: asserted at the end of every critical
-//! section in builds with debug assertions.
+//! The invariants of the pool, by the names that `spec/` gives them.
 
 use super::factory::Form;
 use super::options::WhenExhausted;
-use super::slot::{Content, InAge, InIdle, Place, Slot};
+use super::slot::{Content, InAge, InIdle, Place, Slot, Sub};
 use super::state::State;
 use crate::collections::slab_list::{Key, List};
-
-macro_rules! holds {
-    ($name:literal, $condition:expr, $($say:tt)+) => {
-        assert!($condition, "{} does not hold: {}", $name, format_args!($($say)+))
-    };
-}
+use crate::section::{Invariant, invariants};
 
 impl<F: Form> State<F> {
-    pub(super) fn assert_invariants(&self) {
-        self.assert_counts();
-        self.assert_limits();
-        self.assert_places();
-        self.assert_order();
-        self.assert_waiters();
-        // No invariants of the machine, which looks at all keys where the pool has a list of them, and in whose
-        // stock everything idle is.
-        debug_assert!(self.knows_what_is_below_minimum(), "a key is filled up, or not, wrongly");
-    }
+    pub(super) const INVARIANTS: &'static [Invariant<Self>] = invariants! {
+        "INV-RP-COUNTS" "every number is that of the slots it counts" counts;
+        "INV-RP-MAX-TOTAL" "at most max_total resources exist, unless the limit was lowered" max_total;
+        "INV-RP-MAX-ACTIVE" "at most max_active resources of a key are lent, unless the limit was lowered" max_active;
+        "INV-RP-MAX-TOTAL-PER-KEY" "at most max_total_per_key resources of a key exist, unless the limit was lowered" max_total_per_key;
+        "INV-RP-MAX-IDLE" "at most max_idle resources of a key are idle, besides those that are tested or that a retrying waiter is on its way to" max_idle;
+        "INV-RP-ONE-PLACE" "a slot has content exactly if its place says so" one_place;
+        "INV-RP-EPOCH" "no idle resource is older than the last clear_all" epoch;
+        "INV-RP-LIFETIME" "every resource whose lifetime has not ended is in a list of lifetimes" lifetime;
+        "INV-RP-CLOSED" "a closed pool has no waiter, and no idle resource that is not tested" closed;
+        "INV-RP-IDLE-ORDER" "each list of idle resources is ordered by their return, and complete" idle_order;
+        "INV-RP-WAITING" "waiting and retrying are the numbers of such waiters" waiting;
+        "INV-RP-LINE" "the eligible keys stand in line, by the tickets of their oldest waiters" line;
+        "INV-RP-EXACT-WAKE-UP" "in a fair pool nothing is free while an eligible key waits" exact_wake_up;
+        "INV-RP-BARGING" "in a barging pool as many waiters retry as can be served" barging;
+    };
 
     fn count(&self, of: Option<Key>, is: impl Fn(Place) -> bool) -> usize {
         let slots = self.slots.iter().map(|(_, slot)| slot);
         slots.filter(|slot| of.is_none_or(|key| key == slot.key) && is(slot.place)).count()
     }
-
-    /// INV-RP-COUNTS: every number is that of the slots it counts.
-    fn assert_counts(&self) {
-        let counted = |place| !matches!(place, Place::Replaced | Place::Reclaimed);
-        let leaves = |place| matches!(place, Place::Leaving | Place::Condemned);
-        let total = self.count(None, |place| counted(place) && place != Place::Condemned);
-        holds!("INV-RP-COUNTS", self.total == total, "total {} of {total}", self.total);
-        let active = self.count(None, |place| place == Place::Lent);
-        holds!("INV-RP-COUNTS", self.active == active, "active {} of {active}", self.active);
-        let idle = self.count(None, |place| place == Place::Idle);
-        holds!("INV-RP-COUNTS", self.idle == idle, "idle {} of {idle}", self.idle);
-        let leaving = self.count(None, |place| place == Place::Leaving);
-        holds!("INV-RP-COUNTS", self.leaving == leaving, "leaving {} of {leaving}", self.leaving);
-        for (index, sub) in &self.subs {
-            let of = Some(Key::new(index));
-            let numbers = [
-                (sub.total, self.count(of, counted)),
-                (sub.active, self.count(of, |place| place == Place::Lent)),
-                (sub.in_stock(), self.count(of, |place| place == Place::Idle)),
-                (sub.adding, self.count(of, |place| place == Place::Adding)),
-                (sub.leaving, self.count(of, leaves)),
-                (sub.outside, self.count(of, |place| !counted(place))),
-            ];
-            for (number, counted) in numbers {
-                holds!("INV-RP-COUNTS", number == counted, "key {index}: {numbers:?}");
-            }
-        }
+    /// Whether limits hold exactly: none was changed, and no abandoned resource gave up its place.
+    fn exact(&self) -> bool {
+        !self.resized && !self.options.remove_abandoned
     }
-
-    /// INV-RP-MAX-IDLE: stock is within its limit, but for what a test keeps from leaving. INV-RP-MAX-ACTIVE,
-    /// INV-RP-MAX-TOTAL, INV-RP-MAX-TOTAL-PER-KEY: so is what is lent, and what exists, as long as no limit
-    /// was lowered, and no place was taken from a borrower that gives it back.
-    fn assert_limits(&self) {
-        let exact = !self.resized && !self.options.remove_abandoned;
-        let (total, most) = (self.total, self.limits.max_total);
-        holds!("INV-RP-MAX-TOTAL", !exact || total <= most, "{total} of {most}");
-        let bounded = exact && self.options.when_exhausted != WhenExhausted::Grow;
-        for (index, sub) in &self.subs {
-            let (active, most) = (sub.active, self.limits.max_active);
-            let within = !bounded || active <= most;
-            holds!("INV-RP-MAX-ACTIVE", within, "key {index}: {active} of {most}");
-            let (total, most) = (sub.total, self.limits.max_total_per_key);
-            let within = !exact || total <= most;
-            holds!("INV-RP-MAX-TOTAL-PER-KEY", within, "key {index}: {total} of {most}");
-            // Who was woken to try again is on its way to one.
-            let idle = (sub.in_stock() - sub.tested).saturating_sub(sub.retrying);
-            let most = self.limits.max_idle();
-            holds!("INV-RP-MAX-IDLE", idle <= most, "key {index}: {idle} of {most}");
-        }
+    fn all_keys(&self, holds: impl Fn(Key, &Sub<F>) -> bool) -> bool {
+        self.subs.iter().all(|(index, sub)| holds(Key::new(index), sub))
     }
-
-    /// INV-RP-ONE-PLACE: the content is where the place says. INV-RP-EPOCH, INV-RP-LIFETIME: what is in
-    /// stock may be lent, and what lives has its end. INV-RP-CLOSED: a closed pool keeps nothing that it can
-    /// let go.
-    fn assert_places(&self) {
-        for (index, slot) in &self.slots {
-            let here = !matches!(slot.content, Content::Nothing);
-            let right = match slot.place {
-                Place::Idle => here != slot.tested,
-                Place::Replaced => here,
-                Place::Adding | Place::Leaving => !here,
-                // With the borrower, or granted and not picked up yet.
-                Place::Lent | Place::Reclaimed | Place::Condemned => true,
-            };
-            holds!("INV-RP-ONE-PLACE", right, "slot {index} is {:?}", slot.place);
-            let current = slot.epoch == self.epoch || slot.tested || slot.place != Place::Idle;
-            holds!("INV-RP-EPOCH", current, "slot {index} of an older epoch is in stock");
-            let life = !self.lifetimes.is_some_and(|_| {
-                matches!(slot.place, Place::Idle | Place::Lent | Place::Adding)
-                    && !slot.expired
-                    && !slot.life.is_linked()
-            });
-            holds!("INV-RP-LIFETIME", life, "slot {index} has no end");
-            let may_stay = !self.closed || slot.place != Place::Idle || slot.tested;
-            holds!("INV-RP-CLOSED", may_stay, "slot {index} is in a closed pool's stock");
-        }
-        let tested = self.slots.iter().filter(|(_, slot)| slot.tested).count();
-        holds!("INV-RP-COUNTS", tested == self.tested, "tested {} of {tested}", self.tested);
-        holds!("INV-RP-CLOSED", !self.closed || self.waiting == 0, "{} wait", self.waiting);
+    fn all_slots(&self, holds: impl Fn(&Slot<F>) -> bool) -> bool {
+        self.slots.iter().all(|(_, slot)| holds(slot))
     }
-
-    /// INV-RP-IDLE-ORDER: who came back first is the first, in each list of idle ones; what is not finished is in
-    /// lists of its own. (Without a list of
-    /// its own: what allocates nothing is to be seen in builds that look at the invariants, too.)
-    fn assert_order(&self) {
-        for (index, sub) in &self.subs {
-            let of_key = |list: &List<InIdle>, unfinished: bool| {
-                let slots = || list.iter(&self.slots).map(|slot| &self.slots[slot.index()]);
-                let is = |slot: &Slot<F>| matches!(slot.content, Content::Unfinished(_));
-                slots().all(|slot| is(slot) == unfinished)
-                    && slots().map(|slot| (slot.since, slot.nth_idle)).is_sorted()
-            };
-            let sorted = of_key(&sub.idle, false) && of_key(&sub.unfinished, true);
-            holds!("INV-RP-IDLE-ORDER", sorted, "key {index}");
-        }
-        let of_all = |list: &List<InAge>| {
-            let slots = list.iter(&self.slots).map(|slot| &self.slots[slot.index()]);
-            slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
-        };
-        let number: usize = self.subs.iter().map(|(_, sub)| sub.unfinished.len()).sum();
-        let unfinished = self.unfinished.len() == number && of_all(&self.unfinished);
-        holds!("INV-RP-IDLE-ORDER", unfinished, "of what is not finished");
-        let complete = self.by_age.len() + self.unfinished.len() == self.idle;
-        holds!("INV-RP-IDLE-ORDER", of_all(&self.by_age) && complete, "over all keys");
-        holds!("INV-RP-IDLE-ORDER", self.knows_what_is_spare(), "beyond the minimum");
+    /// The eligible keys of an open pool that may lend more.
+    fn could_be_served(&self, key: Key, sub: &Sub<F>) -> bool {
+        let grows = self.options.when_exhausted == WhenExhausted::Grow;
+        let lowered = !grows && sub.active > self.limits.max_active;
+        !self.closed && !lowered && self.is_eligible(key)
     }
+}
 
-    /// INV-RP-WAITING, INV-RP-LINE, INV-RP-EXACT-WAKE-UP, INV-RP-BARGING.
-    fn assert_waiters(&self) {
-        let waiting: usize = self.subs.iter().map(|(_, sub)| sub.queue.len()).sum();
-        holds!("INV-RP-WAITING", self.waiting == waiting, "{} of {waiting}", self.waiting);
-        let retrying: usize = self.subs.iter().map(|(_, sub)| sub.retrying).sum();
-        holds!("INV-RP-WAITING", self.retrying == retrying, "retrying {}", self.retrying);
-        let mut line = 0;
-        for (index, sub) in &self.subs {
-            let key = Key::new(index);
-            let wanted = match self.is_eligible(key) {
-                true => self.waiters.front_ticket(&sub.queue),
-                false => None,
-            };
-            let in_line = self.line.iter().find(|(_, other)| *other == key);
-            let right = in_line.map(|(ticket, _)| ticket) == wanted;
-            holds!("INV-RP-LINE", right, "key {index} stands in line wrongly");
-            line += usize::from(wanted.is_some());
-            let block = self.options.when_exhausted != WhenExhausted::Grow;
-            let lowered = sub.active > self.limits.max_active;
-            if self.closed || block && lowered || !self.is_eligible(key) {
-                continue;
-            }
-            if self.options.fair {
-                let free = self.free();
-                holds!("INV-RP-EXACT-WAKE-UP", free == 0, "key {index} waits, {free} are free");
-            } else {
-                let on_their_way = self.retrying >= self.free();
-                holds!("INV-RP-BARGING", on_their_way, "key {index} sleeps beside what is free");
-            }
+fn counts<F: Form>(state: &State<F>) -> bool {
+    let counted = |place| !matches!(place, Place::Replaced | Place::Reclaimed);
+    let leaves = |place| matches!(place, Place::Leaving | Place::Condemned);
+    let in_total = |place| counted(place) && place != Place::Condemned;
+    state.total == state.count(None, in_total)
+        && state.active == state.count(None, |place| place == Place::Lent)
+        && state.idle == state.count(None, |place| place == Place::Idle)
+        && state.leaving == state.count(None, |place| place == Place::Leaving)
+        && state.tested == state.slots.iter().filter(|(_, slot)| slot.tested).count()
+        && state.all_keys(|key, sub| {
+            let of = Some(key);
+            sub.total == state.count(of, counted)
+                && sub.active == state.count(of, |place| place == Place::Lent)
+                && sub.in_stock() == state.count(of, |place| place == Place::Idle)
+                && sub.adding == state.count(of, |place| place == Place::Adding)
+                && sub.leaving == state.count(of, leaves)
+                && sub.outside == state.count(of, |place| !counted(place))
+        })
+}
+
+fn max_total<F: Form>(state: &State<F>) -> bool {
+    !state.exact() || state.total <= state.limits.max_total
+}
+
+fn max_active<F: Form>(state: &State<F>) -> bool {
+    let bounded = state.exact() && state.options.when_exhausted != WhenExhausted::Grow;
+    !bounded || state.all_keys(|_, sub| sub.active <= state.limits.max_active)
+}
+
+fn max_total_per_key<F: Form>(state: &State<F>) -> bool {
+    !state.exact() || state.all_keys(|_, sub| sub.total <= state.limits.max_total_per_key)
+}
+
+fn max_idle<F: Form>(state: &State<F>) -> bool {
+    state.all_keys(|_, sub| {
+        let idle = (sub.in_stock() - sub.tested).saturating_sub(sub.retrying);
+        idle <= state.limits.max_idle()
+    })
+}
+
+fn one_place<F: Form>(state: &State<F>) -> bool {
+    state.all_slots(|slot| {
+        let here = !matches!(slot.content, Content::Nothing);
+        match slot.place {
+            Place::Idle => here != slot.tested,
+            Place::Replaced => here,
+            Place::Adding | Place::Leaving => !here,
+            // With the borrower, or granted and not picked up yet.
+            Place::Lent | Place::Reclaimed | Place::Condemned => true,
         }
-        holds!("INV-RP-LINE", self.line.len() == line, "{} in line", self.line.len());
-    }
+    })
+}
+
+fn epoch<F: Form>(state: &State<F>) -> bool {
+    state.all_slots(|slot| slot.epoch == state.epoch || slot.tested || slot.place != Place::Idle)
+}
+
+fn lifetime<F: Form>(state: &State<F>) -> bool {
+    let lives = |place| matches!(place, Place::Idle | Place::Lent | Place::Adding);
+    state.lifetimes.is_none()
+        || state.all_slots(|slot| !lives(slot.place) || slot.expired || slot.life.is_linked())
+}
+
+fn closed<F: Form>(state: &State<F>) -> bool {
+    let left = |slot: &Slot<F>| slot.place == Place::Idle && !slot.tested;
+    !state.closed || state.waiting == 0 && state.all_slots(|slot| !left(slot))
+}
+
+fn idle_order<F: Form>(state: &State<F>) -> bool {
+    // Compared pair by pair: a test for allocations runs with the invariants.
+    let of_key = |list: &List<InIdle>, unfinished: bool| {
+        let slots = || list.iter(&state.slots).map(|slot| &state.slots[slot.index()]);
+        let is = |slot: &Slot<F>| matches!(slot.content, Content::Unfinished(_));
+        slots().all(|slot| is(slot) == unfinished)
+            && slots().map(|slot| (slot.since, slot.nth_idle)).is_sorted()
+    };
+    let of_all = |list: &List<InAge>| {
+        let slots = list.iter(&state.slots).map(|slot| &state.slots[slot.index()]);
+        slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
+    };
+    let unfinished: usize = state.subs.iter().map(|(_, sub)| sub.unfinished.len()).sum();
+    state.all_keys(|_, sub| of_key(&sub.idle, false) && of_key(&sub.unfinished, true))
+        && of_all(&state.unfinished)
+        && of_all(&state.by_age)
+        && state.unfinished.len() == unfinished
+        && state.by_age.len() + unfinished == state.idle
+        && state.knows_what_is_spare()
+}
+
+fn waiting<F: Form>(state: &State<F>) -> bool {
+    let waiting: usize = state.subs.iter().map(|(_, sub)| sub.queue.len()).sum();
+    let retrying: usize = state.subs.iter().map(|(_, sub)| sub.retrying).sum();
+    state.waiting == waiting && state.retrying == retrying
+}
+
+fn line<F: Form>(state: &State<F>) -> bool {
+    let ticket = |key: Key| state.line.iter().find(|(_, other)| *other == key).map(|line| line.0);
+    let wanted = |key: Key, sub: &Sub<F>| match state.is_eligible(key) {
+        true => state.waiters.front_ticket(&sub.queue),
+        false => None,
+    };
+    state.all_keys(|key, sub| ticket(key) == wanted(key, sub))
+}
+
+fn exact_wake_up<F: Form>(state: &State<F>) -> bool {
+    let free = state.free();
+    !state.options.fair || state.all_keys(|key, sub| !state.could_be_served(key, sub) || free == 0)
+}
+
+fn barging<F: Form>(state: &State<F>) -> bool {
+    let free = state.free();
+    state.options.fair
+        || state.all_keys(|key, sub| !state.could_be_served(key, sub) || state.retrying >= free)
 }

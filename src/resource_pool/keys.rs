@@ -19,6 +19,7 @@ use super::pool::Inner;
 use super::slot::{OfHash, Shared, Sub};
 use super::state::State;
 use crate::collections::slab_list::{Key, List};
+use crate::section::Guarded;
 use crate::sync::has_failed;
 use crate::user_code::UserValue;
 use std::hash::{BuildHasher, Hash};

@@ -27,6 +27,7 @@ use crate::clock::Time;
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, BoxFuture, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
+use crate::section::{Guarded, now};
 use crate::user_code::{UserValue, contain};
 use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
@@ -82,7 +83,7 @@ impl<F: Form> Inner<F> {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
                 // The next tries again. No section: it would find the same due, and begin again here.
-                self.state.lock().sleeps_until[duty as usize] = None;
+                self.state.amend(|state| state.sleeps_until[duty as usize] = None);
                 if let Some(_telling) = Telling::begin(self) {
                     self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
                 }
@@ -116,7 +117,7 @@ impl<F: Form> Inner<F> {
             if state.is_done(duty) {
                 return Flow::Stop.into();
             }
-            due.map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock.deadline_at(due)))
+            due.map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock().deadline_at(due)))
         })
     }
 
@@ -134,11 +135,11 @@ impl<F: Form> Inner<F> {
         let maintainer = |duty| {
             let executor = PeriodicExecutor::builder(None)
                 .name(name(duty))
-                .clock(self.clock.clone())
+                .clock(self.clock().clone())
                 // The pool's own end is what ends it.
                 .unregistered()
                 .build_weak_ref(Arc::downgrade(self), move |pool: &Arc<Self>| {
-                    super::patience::now(pool.perform(duty));
+                    now(pool.perform(duty));
                     pool.after_pass(duty)
                 });
             let opens = executor.clone();
@@ -158,7 +159,7 @@ impl<F: Form> Inner<F> {
             let timed = Arc::new(Timed { runtime, pool, duty, told: AtomicBool::new(false) });
             let executor = AsyncPeriodicExecutor::builder(None, timed)
                 .name(name(duty))
-                .clock(self.clock.clone())
+                .clock(self.clock().clone())
                 .unregistered()
                 .build_weak_until(Arc::downgrade(self), move |pool: Arc<Self>| async move {
                     pool.perform(duty).await;
@@ -253,12 +254,11 @@ impl<R: Runtime, F: Form> Timed<R, F> {
 
     fn has_panicked(&self, message: String) {
         let Some(pool) = self.pool.upgrade() else { return };
-        let concerned = {
-            let mut state = pool.state.lock();
+        let concerned = pool.state.amend(|state| {
             // As above, the next tries again.
             state.sleeps_until[self.duty as usize] = None;
             state.concerned(self.duty)
-        };
+        });
         if let Some(meta) = concerned
             && let Some(_telling) = Telling::begin(&*pool)
             && !self.told.swap(true, SeqCst)

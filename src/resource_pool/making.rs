@@ -8,6 +8,7 @@ use super::error::Failure;
 use super::factory::{Creation, Form};
 use super::guard::Reserved;
 use super::slot::Content;
+use crate::section::Guarded;
 use crate::sync::has_failed;
 use crate::user_code::{contain, drop_contained};
 use std::future::Future;

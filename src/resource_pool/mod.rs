@@ -128,7 +128,7 @@ mod filling;
 mod guard;
 mod handed;
 mod handles;
-#[cfg(debug_assertions)]
+#[cfg(any(test, debug_assertions))]
 mod invariants;
 #[cfg(all(test, debug_assertions, not(any(feature = "loom", feature = "shuttle"))))]
 mod invariants_tests;
@@ -137,7 +137,6 @@ mod maintenance;
 mod making;
 mod making_room;
 mod options;
-mod patience;
 mod pool;
 mod slot;
 mod snapshot;

@@ -12,13 +12,16 @@ use super::guard::{Borrowed, Loan, Reserved};
 use super::maintenance::Maintenance;
 use super::making::{Begun, Making};
 use super::options::Options;
-use super::patience::{Patience, now};
 use super::slot::{Content, Meta};
 use super::state::{State, Step};
-use super::waiting::Turn;
+use super::waiting::{WaitForTurn, deadline};
 use crate::clock::{Clock, ClockListener};
 use crate::collections::slab_list::Key;
-use crate::sync::{Mutex, MutexGuard, has_failed};
+use crate::handle::Close;
+#[cfg(any(test, debug_assertions))]
+use crate::section::Invariant;
+use crate::section::{Guarded, Lock, Patience, now};
+use crate::sync::has_failed;
 use crate::user_code::{UserValue, contain, drop_contained};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -28,8 +31,7 @@ pub(crate) type Listener<F> =
 /// The pool.
 pub(crate) struct Inner<F: Form> {
     pub(super) factory: Arc<UserValue<F>>,
-    pub(super) state: Mutex<State<F>>,
-    pub(super) clock: Clock,
+    pub(super) state: Lock<State<F>>,
     pub(super) options: Options,
     pub(super) listener: Option<UserValue<Listener<F>>>,
     pub(super) hasher: foldhash::fast::RandomState,
@@ -38,34 +40,43 @@ pub(crate) struct Inner<F: Form> {
     pub(super) me: Weak<Self>,
 }
 
-impl<F: Form> Inner<F> {
-    /// Runs `section` under the lock, asserts every invariant, releases the lock, and runs the effects.
-    #[inline]
-    pub(crate) fn critical<R>(
-        &self,
-        section: impl FnOnce(&mut State<F>, &mut Effects<F>) -> R,
-    ) -> R {
-        let mut fx = Effects::new();
-        let mut state = self.state.lock();
-        let result = section(&mut state, &mut fx);
-        self.end_section(state, fx);
-        result
-    }
+impl<F: Form> Guarded for Inner<F> {
+    type State = State<F>;
+    type Effects = Effects<F>;
+    #[cfg(any(test, debug_assertions))]
+    const INVARIANTS: &'static [Invariant<State<F>>] = State::<F>::INVARIANTS;
 
     #[inline]
-    pub(super) fn end_section(&self, mut state: MutexGuard<'_, State<F>>, mut fx: Effects<F>) {
-        state.watch_line(&mut fx);
+    fn lock(&self) -> &Lock<State<F>> {
+        &self.state
+    }
+    #[inline]
+    fn effects(&self) -> Effects<F> {
+        Effects::new()
+    }
+    #[inline]
+    fn settle(&self, state: &mut State<F>, fx: &mut Effects<F>) {
+        state.watch_line(fx);
+        // With maintenance, a signal that failed is sent again later.
         #[cfg(debug_assertions)]
         {
-            state.assert_invariants();
-            // With maintenance, a signal that failed is sent again later.
-            if self.maintenance.get().is_none() {
-                assert!(state.has_told_what_is_due(), "something is due, and nobody was told");
-            }
+            let told = self.maintenance.get().is_some() || state.has_told_what_is_due();
+            assert!(told, "the maintenance sleeps past a due time");
+            assert!(state.knows_what_is_below_minimum(), "a key below its minimum is not known");
         }
-        drop(state);
-        fx.run(self);
-        std::mem::forget(fx);
+    }
+    #[inline]
+    fn run(&self, fx: &mut Effects<F>) {
+        if !fx.is_empty() {
+            fx.run(self);
+        }
+    }
+}
+
+impl<F: Form> Inner<F> {
+    #[inline]
+    pub(super) fn clock(&self) -> &Clock {
+        self.state.clock()
     }
 
     /// Calls the listener.
@@ -108,8 +119,8 @@ impl<F: Form> Inner<F> {
                 Step::Take(loan) => (Reserved::of(self, loan), false),
                 Step::Refused(refusal) => return Err(refusal.into()),
                 Step::Wait(waiter) => {
-                    let turn = Turn { pool: self, key, waiter: Some(waiter), patience: &patience };
-                    step = turn.await.ok_or(BorrowError::TimedOut)?;
+                    let turn = self.turn(WaitForTurn { key, waiter, patience }, patience);
+                    step = turn.await.map_err(|()| BorrowError::TimedOut)?;
                     continue;
                 }
                 Step::Create { slot, victim, meta, first } => {
@@ -121,8 +132,7 @@ impl<F: Form> Inner<F> {
                     return self.make(reserved, first).await;
                 }
                 Step::Complete { slot, creation, meta, first } => {
-                    match self.complete(Reserved::new(self, slot, meta), creation, &patience).await
-                    {
+                    match self.complete(Reserved::new(self, slot, meta), creation, patience).await {
                         Ok(reserved) => (reserved, first),
                         Err(next) => {
                             step = next;
@@ -133,7 +143,7 @@ impl<F: Form> Inner<F> {
             };
             match self.prepare(reserved.loan_mut()).await {
                 Ok(()) => return Ok(self.hand_out(&mut reserved, first)),
-                Err(event) => step = self.another(reserved, event, &patience),
+                Err(event) => step = self.another(reserved, event, patience),
             }
         }
     }
@@ -163,11 +173,11 @@ impl<F: Form> Inner<F> {
         &self,
         mut reserved: Reserved<'_, F>,
         event: PoolEvent<F::Error>,
-        patience: &Patience,
+        patience: Patience,
     ) -> Step<F> {
         self.tell(reserved.meta(), event);
         reserved.discard();
-        if self.clock.has_passed(patience.deadline) {
+        if self.clock().has_passed(deadline(patience)) {
             return Step::Refused(Refusal::TooLate);
         }
         let slot = reserved.into_slot();
@@ -202,7 +212,7 @@ impl<F: Form> Inner<F> {
         &'p self,
         reserved: Reserved<'p, F>,
         creation: Creation<F>,
-        patience: &Patience,
+        patience: Patience,
     ) -> Result<Reserved<'p, F>, Step<F>> {
         let (mut reserved, made) = Making::new(reserved, creation, Begun::ByAnother).await;
         match made {
@@ -300,19 +310,17 @@ impl<F: Form> Inner<F> {
     pub(super) fn invalidate(&self, loan: Box<Loan<F>>) {
         self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
     }
+}
 
-    pub(super) fn close(&self) {
-        self.critical(|state, fx| state.close(fx));
+impl<F: Form> Close for Inner<F> {
+    fn close(this: &Arc<Self>) {
+        this.critical(|state, fx| state.close(fx));
     }
 }
 
 impl<F: Form> ClockListener for Inner<F> {
     fn advanced(&self) {
-        // Under the lock: a thread that has read a manual clock keeps the lock until it sleeps.
-        let threads = self.state.lock().waiters.threads();
-        for condvar in threads {
-            condvar.notify_one();
-        }
+        self.state.clock_advanced(|state| state.waiters.threads());
     }
 }
 

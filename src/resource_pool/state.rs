@@ -18,7 +18,7 @@
 //! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
 use super::duty::Duty;
-use super::effects::{Dead, Effects};
+use super::effects::{Dead, Effect, Effects};
 use super::error::Refusal;
 use super::factory::Form;
 use super::guard::Loan;
@@ -31,20 +31,12 @@ use crate::clock::{Clock, Span, Time};
 use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::slab_list::{Key, Links, List};
 use crate::collections::wait_queue::{Queue, Waiters};
+use crate::section::Patience;
 use slab::Slab;
 use std::collections::HashMap;
 
 /// The lifetimes of resources are spread over so many steps.
 pub(crate) const CLASSES: usize = 16;
-
-/// Who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
-    Thread,
-    Task,
-    /// Does not wait.
-    Impatient,
-}
 
 /// What a waiter comes to.
 pub(crate) enum Outcome {
@@ -142,7 +134,7 @@ pub(crate) struct State<F: Form> {
 impl<F: Form> State<F> {
     /// What the borrower of a key meets.
     #[inline]
-    pub(super) fn begin(&mut self, key: Key, asker: Asker, fx: &mut Effects<F>) -> Step<F> {
+    pub(super) fn begin(&mut self, key: Key, patience: Patience, fx: &mut Effects<F>) -> Step<F> {
         if self.closed {
             return Step::Refused(Refusal::Closed);
         }
@@ -154,19 +146,19 @@ impl<F: Form> State<F> {
         {
             return self.pick_up(grant, fx);
         }
-        self.wait(key, asker)
+        self.wait(key, patience)
     }
 
     #[cold]
-    fn wait(&mut self, key: Key, asker: Asker) -> Step<F> {
+    fn wait(&mut self, key: Key, patience: Patience) -> Step<F> {
         let queue = &mut self.subs[key.index()].queue;
-        let waiter = match asker {
-            Asker::Impatient => return Step::Refused(Refusal::WouldBlock),
+        let waiter = match patience {
+            Patience::None => return Step::Refused(Refusal::WouldBlock),
             _ if self.options.when_exhausted == WhenExhausted::Fail => {
                 return Step::Refused(Refusal::Exhausted);
             }
-            Asker::Thread => self.waiters.enqueue_thread(queue),
-            Asker::Task => self.waiters.enqueue_task(queue),
+            Patience::Thread(_) => self.waiters.enqueue_thread(queue),
+            Patience::Task => self.waiters.enqueue_task(queue),
         };
         self.waiting += 1;
         self.stand_in_line(key);
@@ -346,7 +338,7 @@ impl<F: Form> State<F> {
                 Outcome::Retry
             };
             let queue = &mut self.subs[key.index()].queue;
-            fx.wake(self.waiters.resolve_front(queue, outcome));
+            fx.push(Effect::Wake(self.waiters.resolve_front(queue, outcome)));
             self.waiting -= 1;
             self.stand_in_line(key);
         }
@@ -396,7 +388,7 @@ impl<F: Form> State<F> {
         &mut self,
         key: Key,
         ticket: u64,
-        asker: Asker,
+        patience: Patience,
         fx: &mut Effects<F>,
     ) -> Step<F> {
         self.end_retry(key);
@@ -409,7 +401,8 @@ impl<F: Form> State<F> {
         } else {
             // Too late: back to its place.
             let queue = &mut self.subs[key.index()].queue;
-            let waiter = self.waiters.requeue(queue, asker == Asker::Thread, ticket);
+            let waiter =
+                self.waiters.requeue(queue, matches!(patience, Patience::Thread(_)), ticket);
             self.waiting += 1;
             self.stand_in_line(key);
             Step::Wait(waiter)

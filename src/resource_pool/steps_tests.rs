@@ -10,11 +10,12 @@ use super::factory::ResourceFactory;
 use super::filling::{ToFill, Vacancy};
 use super::guard::Loan;
 use super::slot::{Content, Shared};
-use super::state::{Asker, State, Step};
+use super::state::{State, Step};
 use super::{KeyedResourcePool, ResourcePoolBuilder};
 use crate::clock::ManualClock;
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Waiters};
+use crate::section::Patience;
 use crate::steps::counted;
 use crate::user_code::UserValue;
 use std::mem::ManuallyDrop;
@@ -53,8 +54,7 @@ impl Rig {
     /// What the section comes to, and how many steps it made.
     fn section<R>(&self, section: impl FnOnce(&mut State<Made>, &mut Fx) -> R) -> (R, usize) {
         let mut fx = Effects::new();
-        let mut state = self.pool.inner().state.lock();
-        counted(|| section(&mut state, &mut fx))
+        self.pool.inner().state.break_state(|state| counted(|| section(state, &mut fx)))
     }
     fn key(&self, number: usize) -> Key {
         let owned = Shared::new(UserValue::new(number));
@@ -62,7 +62,7 @@ impl Rig {
         made.expect("it is new")
     }
     fn lend(&self, key: Key) -> Key {
-        let lent = self.section(|state, fx| match state.begin(key, Asker::Impatient, fx) {
+        let lent = self.section(|state, fx| match state.begin(key, Patience::None, fx) {
             Step::Create { slot, .. } => slot,
             Step::Take(loan) => loan.slot,
             _ => panic!("there is room"),

@@ -288,9 +288,11 @@ impl<F: Form> State<F> {
 
     pub(super) fn tell_if_over(&mut self, fx: &mut Effects<F>) {
         if self.is_over() {
-            fx.stop_maintenance();
+            fx.push(Effect::StopMaintenance);
             while !self.closing.is_empty() {
-                fx.wake(self.waiters.resolve_front(&mut self.closing, Outcome::Closed));
+                fx.push(Effect::Wake(
+                    self.waiters.resolve_front(&mut self.closing, Outcome::Closed),
+                ));
             }
         }
     }
@@ -324,7 +326,7 @@ impl<F: Form> State<F> {
     /// lent leaves when it comes back, or when it looks abandoned; then the pool is over (PROP-RP-CLOSE-ENDS).
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
-        fx.stop_maintenance();
+        fx.push(Effect::StopMaintenance);
         self.for_all_keys(|state, key| state.close_key(key, fx));
         self.tell_if_over(fx);
     }
@@ -332,7 +334,7 @@ impl<F: Form> State<F> {
     fn close_key(&mut self, key: Key, fx: &mut Effects<F>) {
         while !self.subs[key.index()].queue.is_empty() {
             let queue = &mut self.subs[key.index()].queue;
-            fx.wake(self.waiters.resolve_front(queue, Outcome::Closed));
+            fx.push(Effect::Wake(self.waiters.resolve_front(queue, Outcome::Closed)));
             self.waiting -= 1;
         }
         self.stand_in_line(key);

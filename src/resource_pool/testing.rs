@@ -11,6 +11,7 @@ use super::pool::Inner;
 use super::slot::{Content, Meta, Place};
 use super::state::State;
 use crate::collections::slab_list::Key;
+use crate::section::Guarded;
 use crate::sync::has_failed;
 
 impl<F: Form> State<F> {
@@ -130,10 +131,9 @@ impl<F: Form> Inner<F> {
 
     /// Keeps of the idle ones those that `keep` keeps, each looked at outside the lock.
     pub(super) fn retain(&self, mut keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
-        let serials: Vec<(Key, u64)> = {
-            let state = self.state.lock();
+        let serials: Vec<(Key, u64)> = self.state.look(|state| {
             state.by_age().map(|slot| (slot, state.slots[slot.index()].serial)).collect()
-        };
+        });
         for (slot, serial) in serials {
             let taken = self.critical(|state, _| {
                 let entry = state.slots.get(slot.index())?;
