@@ -410,7 +410,7 @@ impl<F: Form> Inner<F> {
 
     /// Creates a resource for the idle list.
     pub(super) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
-        let (_, begun) = key.select(self, |state, key, fx| state.begin_add(key, fx));
+        let begun = key.select(self, |state, key, fx| state.begin_add(key, fx));
         let Vacancy { begin, meta, .. } = begun?;
         self.fill(begin, meta, None).await
     }

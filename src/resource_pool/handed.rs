@@ -14,7 +14,7 @@
 use super::effects::{Dead, Effects};
 use super::factory::Form;
 use super::slot::{Content, Place};
-use super::state::{Grant, State, Step};
+use super::state::{Grant, State, Step, ToCreate};
 use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
@@ -52,7 +52,8 @@ impl<F: Form> State<F> {
             let victim = Dead { slot: None, content: old, meta: meta.clone() };
             self.renew(slot);
             let first = self.asks_what_is_made(slot);
-            return Step::Create { slot, victim: Some(victim), meta, first };
+            let victim = Some(victim);
+            return Step::Create(Box::new(ToCreate { slot, meta, first, left: None, victim }));
         };
         self.leave_stock(next);
         self.slots[next.index()].place = Place::Lent;

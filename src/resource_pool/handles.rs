@@ -4,7 +4,7 @@ use super::builder::ResourcePoolBuilder;
 use super::error::{AddError, BorrowError};
 use super::factory::{Async, Form, ResourceFactory};
 use super::guard::Borrowed;
-use super::keys::{Select, TheKey};
+use super::keys::TheKey;
 use super::options::{Limit, Limits, PoolBuildError};
 use super::pool::Inner;
 use super::snapshot::PoolSnapshot;
@@ -551,17 +551,6 @@ impl<F: Form> Inner<F> {
     fn patience(&self, timeout: Option<Duration>) -> Patience {
         let deadline = timeout.map_or(Deadline::Never, |time| self.clock().deadline(time));
         Patience::Thread(deadline)
-    }
-
-    /// Borrows a resource of the selected key.
-    #[inline]
-    async fn borrow<'p>(
-        &'p self,
-        key: impl Select<F>,
-        patience: Patience,
-    ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
-        let (key, step) = key.select(self, |state, key, fx| state.begin(key, patience, fx));
-        self.lend(key, step, patience).await
     }
 }
 

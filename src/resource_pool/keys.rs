@@ -82,7 +82,7 @@ pub(super) trait Select<F: Form> {
         self,
         pool: &Inner<F>,
         section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
-    ) -> (Key, R);
+    ) -> R;
 }
 
 /// Selects the one key of a pool without keys.
@@ -94,8 +94,8 @@ impl<F: Form> Select<F> for TheKey {
         self,
         pool: &Inner<F>,
         mut section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
-    ) -> (Key, R) {
-        (THE_KEY, pool.critical(|state, fx| section(state, THE_KEY, fx)))
+    ) -> R {
+        pool.critical(|state, fx| section(state, THE_KEY, fx))
     }
 }
 
@@ -108,7 +108,7 @@ where
         self,
         pool: &Inner<F>,
         section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
-    ) -> (Key, R) {
+    ) -> R {
         pool.with_key(self, section)
     }
 }
@@ -126,19 +126,19 @@ where
         &self,
         metadata: &F::Metadata,
         mut section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
-    ) -> (Key, R) {
+    ) -> R {
         let mut search = self.search(metadata);
         let mut owned = None;
         loop {
             if let Some(key) = search.go_on(metadata) {
-                return (key, search.end(key, section));
+                return search.end(key, section);
             }
             let owned = owned.get_or_insert_with(|| Shared::new(UserValue::new(metadata.clone())));
             let made = self.critical(|state, fx| {
                 let key = state.new_key(search.hash, owned, search.held)?;
                 let result = section(state, key, fx);
                 state.forget_if_empty(key, fx);
-                Some((key, result))
+                Some(result)
             });
             if let Some(made) = made {
                 return made;

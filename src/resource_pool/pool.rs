@@ -9,12 +9,13 @@ use super::error::Refusal;
 use super::event::PoolEvent;
 use super::factory::{Creation, Form};
 use super::guard::{Borrowed, Loan, Reserved};
+use super::keys::Select;
 use super::maintenance::Maintenance;
 use super::making::{Begun, Making};
 use super::options::Options;
 use super::slot::{Content, Meta};
-use super::state::{State, Step};
-use super::waiting::{WaitForTurn, deadline};
+use super::state::{State, Step, ToCreate};
+use super::waiting::deadline;
 use crate::clock::{Clock, ClockListener};
 use crate::collections::slab_list::Key;
 use crate::handle::Close;
@@ -104,35 +105,36 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    /// Lends a resource to the caller that a section gave `step`.
+    /// Borrows a resource of the selected key.
     ///
     /// A borrower that was served keeps its turn: if its resource fails, it gets the next idle one, and in the end a
     /// new one.
-    pub(super) async fn lend<'p>(
+    #[inline]
+    pub(super) async fn borrow<'p>(
         &'p self,
-        key: Key,
-        mut step: Step<F>,
+        key: impl Select<F>,
         patience: Patience,
     ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
+        let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
         loop {
             let (mut reserved, first) = match step {
                 Step::Take(loan) => (Reserved::of(self, loan), false),
                 Step::Refused(refusal) => return Err(refusal.into()),
-                Step::Wait(waiter) => {
-                    let turn = self.turn(WaitForTurn { key, waiter, patience }, patience);
-                    step = turn.await.map_err(|()| BorrowError::TimedOut)?;
+                Step::Wait(wait) => {
+                    step = self.turn(wait, patience).await.map_err(|()| BorrowError::TimedOut)?;
                     continue;
                 }
-                Step::Create { slot, victim, meta, first } => {
+                Step::Create(order) => {
+                    let ToCreate { slot, meta, first, left, victim } = *order;
                     let reserved = Reserved::new(self, slot, meta);
-                    if let Some(victim) = victim {
-                        self.destroy(victim);
-                    }
-                    self.begins(slot);
-                    return self.make(reserved, first).await;
-                }
-                Step::Complete { slot, creation, meta, first } => {
-                    match self.complete(Reserved::new(self, slot, meta), creation, patience).await {
+                    let Some(creation) = left else {
+                        if let Some(victim) = victim {
+                            self.destroy(victim);
+                        }
+                        self.begins(slot);
+                        return self.make(reserved, first).await;
+                    };
+                    match self.complete(reserved, creation, patience).await {
                         Ok(reserved) => (reserved, first),
                         Err(next) => {
                             step = next;

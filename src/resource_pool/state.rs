@@ -20,7 +20,7 @@
 use super::duty::Duty;
 use super::effects::{Dead, Effect, Effects};
 use super::error::Refusal;
-use super::factory::Form;
+use super::factory::{Creation, Form};
 use super::guard::Loan;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{
@@ -57,24 +57,29 @@ pub(crate) struct Grant {
 pub(crate) enum Step<F: Form> {
     /// This is it: to be activated.
     Take(Box<Loan<F>>),
-    /// What another has begun to make is to be finished.
-    Complete {
-        slot: Key,
-        creation: super::factory::Creation<F>,
-        meta: Meta<F>,
-        /// The pool is to be told once it is made.
-        first: bool,
-    },
-    /// To be made, once the victim is destroyed.
-    Create {
-        slot: Key,
-        victim: Option<Dead<F>>,
-        meta: Meta<F>,
-        /// As above.
-        first: bool,
-    },
-    Wait(Key),
+    /// A resource is to be created for the borrower.
+    Create(Box<ToCreate<F>>),
+    Wait(WaitForTurn),
     Refused(Refusal),
+}
+
+/// A resource that a borrower creates in a slot that is reserved for it. Boxed: a [`Step`] is two words.
+pub(crate) struct ToCreate<F: Form> {
+    pub(super) slot: Key,
+    pub(super) meta: Meta<F>,
+    /// The first resource of its key: the pool has to know when it is created.
+    pub(super) first: bool,
+    /// A creation that another caller began.
+    pub(super) left: Option<Creation<F>>,
+    /// Destroyed before the creation begins.
+    pub(super) victim: Option<Dead<F>>,
+}
+
+/// A place in the queue of a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitForTurn {
+    pub(super) key: Key,
+    pub(super) waiter: Key,
 }
 
 pub(crate) struct State<F: Form> {
@@ -162,7 +167,7 @@ impl<F: Form> State<F> {
         };
         self.waiting += 1;
         self.stand_in_line(key);
-        Step::Wait(waiter)
+        Step::Wait(WaitForTurn { key, waiter })
     }
 
     /// Whether one more of the key may be lent.
@@ -278,18 +283,18 @@ impl<F: Form> State<F> {
     pub(super) fn pick_up(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
         let slot = grant.slot;
         let entry = &mut self.slots[slot.index()];
-        let unfinished = match entry.content.take() {
+        let left = match entry.content.take() {
             Content::Ready(loan) => return Step::Take(loan),
             Content::Nothing => None,
             Content::Unfinished(creation) => Some(creation),
         };
         let meta = self.subs[entry.key.index()].metadata.clone();
         let first = self.asks_what_is_made(slot);
-        if let Some(creation) = unfinished {
-            return Step::Complete { slot, creation, meta, first };
-        }
-        let victim = grant.victim.map(|victim| self.give_to_be_destroyed(victim, fx));
-        Step::Create { slot, victim, meta, first }
+        let victim = match left {
+            Some(_) => None,
+            None => grant.victim.map(|victim| self.give_to_be_destroyed(victim, fx)),
+        };
+        Step::Create(Box::new(ToCreate { slot, meta, first, left, victim }))
     }
 
     /// It counts no more, and is here still.
@@ -388,7 +393,7 @@ impl<F: Form> State<F> {
         &mut self,
         key: Key,
         ticket: u64,
-        patience: Patience,
+        is_thread: bool,
         fx: &mut Effects<F>,
     ) -> Step<F> {
         self.end_retry(key);
@@ -401,11 +406,10 @@ impl<F: Form> State<F> {
         } else {
             // Too late: back to its place.
             let queue = &mut self.subs[key.index()].queue;
-            let waiter =
-                self.waiters.requeue(queue, matches!(patience, Patience::Thread(_)), ticket);
+            let waiter = self.waiters.requeue(queue, is_thread, ticket);
             self.waiting += 1;
             self.stand_in_line(key);
-            Step::Wait(waiter)
+            Step::Wait(WaitForTurn { key, waiter })
         };
         self.changed(key, fx);
         self.trim(key, None, fx);

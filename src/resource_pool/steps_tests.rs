@@ -63,7 +63,7 @@ impl Rig {
     }
     fn lend(&self, key: Key) -> Key {
         let lent = self.section(|state, fx| match state.begin(key, Patience::None, fx) {
-            Step::Create { slot, .. } => slot,
+            Step::Create(order) => order.slot,
             Step::Take(loan) => loan.slot,
             _ => panic!("there is room"),
         });

@@ -4,18 +4,11 @@ use super::effects::Effects;
 use super::error::Refusal;
 use super::factory::Form;
 use super::pool::Inner;
-use super::state::{Outcome, State, Step};
+use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::clock::Deadline;
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
 use crate::section::{Patience, Wait};
-
-/// A borrower that waits in the queue of its key.
-pub(super) struct WaitForTurn {
-    pub(super) key: Key,
-    pub(super) waiter: Key,
-    pub(super) patience: Patience,
-}
 
 impl<F: Form> Wait<Inner<F>> for WaitForTurn {
     type Outcome = Step<F>;
@@ -23,6 +16,7 @@ impl<F: Form> Wait<Inner<F>> for WaitForTurn {
 
     fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Step<F>> {
         let ticket = state.waiters.ticket(self.waiter);
+        let is_thread = state.waiters.wake_mut(self.waiter).thread().is_some();
         Some(match state.waiters.take(self.waiter)? {
             // Picked up after the close: the pool lends nothing by then.
             Outcome::Granted(grant) if state.closed => {
@@ -30,9 +24,9 @@ impl<F: Form> Wait<Inner<F>> for WaitForTurn {
                 Step::Refused(Refusal::Closed)
             }
             Outcome::Granted(grant) => state.come_for(grant, fx),
-            Outcome::Retry => match state.retry(self.key, ticket, self.patience, fx) {
-                Step::Wait(waiter) => {
-                    self.waiter = waiter;
+            Outcome::Retry => match state.retry(self.key, ticket, is_thread, fx) {
+                Step::Wait(again) => {
+                    *self = again;
                     return None;
                 }
                 step => step,
