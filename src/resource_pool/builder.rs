@@ -213,7 +213,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             slots: Slab::new(),
             subs,
             keys: HashMap::default(),
-            keys_made: 0,
+            keys_created: 0,
             waiters: Waiters::default(),
             closing: Queue::default(),
             line: IndexedHeap::default(),

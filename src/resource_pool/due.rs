@@ -1,5 +1,5 @@
 //! What is due at a time, and when: idle ones that have been there for too long, lifetimes that end, loans
-//! that look abandoned; and, with `filling.rs` and `testing.rs`, stock below its minimum and tests.
+//! that look abandoned; and, with `refilling.rs` and `testing.rs`, stock below its minimum and tests.
 //!
 //! All of it is known without a search, so that a section does as much whatever the number of resources and
 //! keys is. Lifetimes and loans are in lists by their ends. So is what is idle; but of a key at its minimum
@@ -8,10 +8,10 @@
 //! for which key is next changes with each return). What is being tested cannot leave, and is passed over:
 //! one for each call that tests or retains just now, not more.
 
-use super::duty::Duty;
 use super::effects::{Effect, Effects};
 use super::event::PoolEvent;
 use super::factory::Form;
+use super::maintenance_task::MaintenanceTask;
 use super::slot::{InAge, InIdle, Meta, Place};
 use super::state::State;
 use crate::clock::{Span, Time};
@@ -76,33 +76,33 @@ impl<F: Form> State<F> {
     /// Something of the key is due then: the maintenance is woken if it sleeps for longer, or if its time has
     /// passed long since. (Then it is busy, and this is one wake too many; or its task was dropped by the
     /// runtime, and this begins a new one.)
-    pub(super) fn is_due(
+    pub(super) fn schedule(
         &mut self,
-        duty: Duty,
+        task: MaintenanceTask,
         key: Key,
         at: Option<Time>,
         now: Time,
         fx: &mut Effects<F>,
     ) {
         if let Some(at) = at
-            && !self.wakes_by(duty, at, now)
+            && !self.wakes_by(task, at, now)
         {
-            let until = &mut self.sleeps_until[duty as usize];
+            let until = &mut self.sleeps_until[task as usize];
             let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
             // For what it is overdue it is woken as of now.
             *until = Some(if overdue { at.min(now) } else { at });
-            fx.push(Effect::WakeMaintenance(duty, self.subs[key.index()].metadata.clone()));
+            fx.push(Effect::WakeMaintenance(task, self.subs[key.index()].metadata.clone()));
         }
     }
 
     /// Whether whoever does what is due wakes by then, as far as is known: the other side of the above.
-    fn wakes_by(&self, duty: Duty, at: Time, now: Time) -> bool {
+    fn wakes_by(&self, task: MaintenanceTask, at: Time, now: Time) -> bool {
         let wakes = |until: Time| until <= at && until.plus(OVERDUE) >= now;
-        self.sleeps_until[duty as usize].is_some_and(wakes)
+        self.sleeps_until[task as usize].is_some_and(wakes)
     }
 
     /// After one of the key has become idle: the oldest may be above the minimum now.
-    pub(super) fn is_idle_due(&mut self, key: Key, fx: &mut Effects<F>) {
+    pub(super) fn schedule_idle(&mut self, key: Key, fx: &mut Effects<F>) {
         let exact = self.options.eviction_interval.is_none();
         if exact && !self.timed {
             return;
@@ -112,8 +112,8 @@ impl<F: Form> State<F> {
         let now = newest.map_or_else(|| self.clock.now(), |slot| self.slots[slot.index()].since);
         if !exact {
             // While nothing was idle, no run was due.
-            for duty in Duty::ALL {
-                self.is_due(duty, key, self.next_run(duty), now, fx);
+            for task in MaintenanceTask::ALL {
+                self.schedule(task, key, self.next_run(task), now, fx);
             }
         }
         let sub = &self.subs[key.index()];
@@ -122,13 +122,13 @@ impl<F: Form> State<F> {
         let lives = left.filter_map(|slot| self.ends_at(slot)).min();
         let unfinished = self.unfinished_due().filter(|_| exact);
         let due = [oldest, lives, unfinished].into_iter().flatten().min();
-        self.is_due(Duty::Sweep, key, due, now, fx);
+        self.schedule(MaintenanceTask::Evict, key, due, now, fx);
     }
 
     /// Does one thing that is over, and says whether there is another (PROP-RP-EVICTED).
-    pub(super) fn sweep(&mut self, pass: &mut Option<Pass>, fx: &mut Effects<F>) -> bool {
+    pub(super) fn evict_next(&mut self, pass: &mut Option<Pass>, fx: &mut Effects<F>) -> bool {
         let pass = pass.get_or_insert_with(|| self.begin_pass());
-        match self.next_over(pass) {
+        match self.next_expired(pass) {
             None => return false,
             Some(Over::Life(slot)) => {
                 self.end_life(slot);
@@ -143,12 +143,12 @@ impl<F: Form> State<F> {
                 self.evict(slot, fx);
             }
         }
-        self.next_over(pass).is_some()
+        self.next_expired(pass).is_some()
     }
 
     fn begin_pass(&mut self) -> Pass {
         let now = self.clock.now();
-        let evictions = match self.begin_run(Duty::Sweep, now) {
+        let evictions = match self.begin_run(MaintenanceTask::Evict, now) {
             true => self.options.evictions_per_run.unwrap_or(usize::MAX),
             false => 0,
         };
@@ -156,9 +156,9 @@ impl<F: Form> State<F> {
     }
 
     /// Whether the idle ones are to be looked at: always, or after each interval.
-    pub(super) fn begin_run(&mut self, duty: Duty, now: Time) -> bool {
+    pub(super) fn begin_run(&mut self, task: MaintenanceTask, now: Time) -> bool {
         let Some(interval) = self.options.eviction_interval else { return true };
-        let next = &mut self.next_run[duty as usize];
+        let next = &mut self.next_run[task as usize];
         let runs = next.is_none_or(|next| now >= next);
         if runs {
             *next = Some(now.plus(interval));
@@ -166,7 +166,7 @@ impl<F: Form> State<F> {
         runs
     }
 
-    fn next_over(&self, pass: &Pass) -> Option<Over> {
+    fn next_expired(&self, pass: &Pass) -> Option<Over> {
         let over = |at: Option<Time>| at.is_some_and(|at| pass.now >= at);
         let lives = self.lives.iter().filter_map(List::front);
         if let Some(slot) = lives.into_iter().find(|slot| over(self.ends_at(*slot))) {
@@ -195,20 +195,20 @@ impl<F: Form> State<F> {
         let removed = self.options.remove_abandoned;
         let event =
             PoolEvent::Abandoned { id: entry.serial, lent_for: now.since(entry.since), removed };
-        fx.push(Effect::Tell(meta, event));
+        fx.push(Effect::Report(meta, event));
         if removed {
             self.reclaim(slot, fx);
         }
     }
 
     /// When there is something to do again.
-    pub(super) fn next_due(&self, duty: Duty) -> Option<Time> {
-        if self.is_done(duty) {
+    pub(super) fn next_due(&self, task: MaintenanceTask) -> Option<Time> {
+        if self.is_done(task) {
             return None;
         }
-        let next_run = self.next_run(duty).filter(|_| self.idle > 0);
-        match duty {
-            Duty::Sweep => {
+        let next_run = self.next_run(task).filter(|_| self.idle > 0);
+        match task {
+            MaintenanceTask::Evict => {
                 let lives = self.lives.iter().filter_map(|list| self.ends_at(list.front()?));
                 let lent = self.lent.front().and_then(|slot| self.abandoned_at(slot));
                 let idle = match self.options.eviction_interval {
@@ -217,37 +217,40 @@ impl<F: Form> State<F> {
                 };
                 lives.chain(lent).chain(idle).min()
             }
-            Duty::Stock => {
-                let filling = self.next_filling().map(|(at, _)| at);
-                next_run.into_iter().chain(filling).min()
+            MaintenanceTask::Refill => {
+                let refilling = self.next_refill_due().map(|(at, _)| at);
+                next_run.into_iter().chain(refilling).min()
             }
         }
     }
 
     /// A key of which something is there that is done at a time, for whom it is to be told that nobody does it. Not
     /// always the one that is due first: that would be looked for. None: nothing is due, or only what is being tested.
-    pub(super) fn concerned(&self, duty: Duty) -> Option<Meta<F>> {
-        self.next_due(duty)?;
+    pub(super) fn concerned(&self, task: MaintenanceTask) -> Option<Meta<F>> {
+        self.next_due(task)?;
         let lives = self.lives.iter().filter_map(List::front).chain(self.lent.front());
         let mut slots = lives.chain(self.oldest_idle()).chain(self.unfinished.front());
         let of_slot = || slots.next().map(|slot| self.slots[slot.index()].key);
-        let filling = self.next_filling().filter(|_| duty == Duty::Stock).map(|(_, key)| key);
-        filling.or_else(of_slot).map(|key| self.subs[key.index()].metadata.clone())
+        let refilling =
+            self.next_refill_due().filter(|_| task == MaintenanceTask::Refill).map(|(_, key)| key);
+        refilling.or_else(of_slot).map(|key| self.subs[key.index()].metadata.clone())
     }
 
     /// When the idle ones are looked at again, if they are at intervals.
-    pub(super) fn next_run(&self, duty: Duty) -> Option<Time> {
-        let looks = match duty {
-            Duty::Sweep => self.max_idle_time.is_some() || self.soft_max_idle_time.is_some(),
-            Duty::Stock => self.options.test_while_idle,
+    pub(super) fn next_run(&self, task: MaintenanceTask) -> Option<Time> {
+        let looks = match task {
+            MaintenanceTask::Evict => {
+                self.max_idle_time.is_some() || self.soft_max_idle_time.is_some()
+            }
+            MaintenanceTask::Refill => self.options.test_while_idle,
         };
-        self.next_run[duty as usize].filter(|_| looks)
+        self.next_run[task as usize].filter(|_| looks)
     }
 
     /// Nothing is due any more; but something may be if a loan begins that was prepared before the close.
-    pub(super) fn is_done(&self, duty: Duty) -> bool {
+    pub(super) fn is_done(&self, task: MaintenanceTask) -> bool {
         // What is lent when a pool is closed may look abandoned later.
-        self.closed && (duty == Duty::Stock || self.lent.is_empty())
+        self.closed && (task == MaintenanceTask::Refill || self.lent.is_empty())
     }
 
     /// The oldest is due by the hard time, the oldest of those that no minimum protects by the soft one. What
@@ -300,30 +303,31 @@ impl<F: Form> State<F> {
     /// Whoever does what is due sleeps until then at most, or has been woken. (Of what is lent, lifetimes end
     /// when it comes back.)
     #[cfg(any(test, debug_assertions))]
-    pub(super) fn has_told_what_is_due(&self) -> bool {
+    pub(super) fn maintenance_knows_due_times(&self) -> bool {
         let idle = self.slots.iter().filter(|(_, slot)| slot.place == Place::Idle && !slot.tested);
         let lives = idle.filter_map(|(index, slot)| {
             self.ends_at(Key::new(index)).filter(|_| slot.life.is_linked())
         });
         let lent = self.lent.front().and_then(|slot| self.abandoned_at(slot));
-        let next_run = self.next_run(Duty::Sweep).filter(|_| self.idle > 0);
+        let next_run = self.next_run(MaintenanceTask::Evict).filter(|_| self.idle > 0);
         let idle = match self.options.eviction_interval {
             Some(_) => next_run,
             None => self.next_idle_due(),
         };
         let sweep = lives.chain(lent).chain(idle).min();
-        let told = |duty: Duty, due: Option<Time>| {
-            due.filter(|_| !self.is_done(duty)).is_none_or(|due| {
+        let told = |task: MaintenanceTask, due: Option<Time>| {
+            due.filter(|_| !self.is_done(task)).is_none_or(|due| {
                 let latest = due.max(self.clock.now());
-                self.sleeps_until[duty as usize].is_some_and(|until| until <= latest)
+                self.sleeps_until[task as usize].is_some_and(|until| until <= latest)
             })
         };
-        told(Duty::Sweep, sweep) && told(Duty::Stock, self.next_due(Duty::Stock))
+        told(MaintenanceTask::Evict, sweep)
+            && told(MaintenanceTask::Refill, self.next_due(MaintenanceTask::Refill))
     }
 
     /// INV-RP-IDLE-ORDER: each key that has something to spare is known, by the oldest of it.
     #[cfg(any(test, debug_assertions))]
-    pub(super) fn knows_what_is_spare(&self) -> bool {
+    pub(super) fn spare_is_known(&self) -> bool {
         let known: usize = self
             .spare
             .iter()

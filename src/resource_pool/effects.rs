@@ -5,9 +5,9 @@
 //! dropped: for that may take its time, or hang. So a destruction that hangs keeps nobody from what has become
 //! free, and holds up no refill (`maintenance.rs`).
 
-use super::duty::Duty;
 use super::event::PoolEvent;
 use super::factory::Form;
+use super::maintenance_task::MaintenanceTask;
 use super::pool::Inner;
 use super::slot::{Content, Meta};
 use crate::collections::slab_list::Key;
@@ -27,14 +27,14 @@ pub(crate) enum Effect<F: Form> {
     /// A waiter has its outcome.
     Wake(Wake),
     /// Maintenance of this key is due.
-    WakeMaintenance(Duty, Meta<F>),
+    WakeMaintenance(MaintenanceTask, Meta<F>),
     /// Nothing may be due any more.
     StopMaintenance,
     Destroy(Dead<F>),
     /// Drops the pool's own reference to a key.
     Forget(Meta<F>),
     DropWaker(Waker),
-    Tell(Meta<F>, PoolEvent<F::Error>),
+    Report(Meta<F>, PoolEvent<F::Error>),
 }
 
 impl<F: Form> Effect<F> {
@@ -69,7 +69,7 @@ impl<F: Form> Effects<F> {
             effect => self.rest.push(effect),
         }
     }
-    pub(super) fn release_waker(&mut self, waker: Option<Waker>) {
+    pub(super) fn drop_waker(&mut self, waker: Option<Waker>) {
         self.rest.extend(waker.map(Effect::DropWaker));
     }
 
@@ -88,15 +88,15 @@ impl<F: Form> Effects<F> {
                 Effect::Wake(wake) => {
                     let _ = contain(|| wake.wake());
                 }
-                Effect::WakeMaintenance(duty, meta) => {
-                    pool.wake_maintenance(duty, &meta);
+                Effect::WakeMaintenance(task, meta) => {
+                    pool.wake_maintenance(task, &meta);
                     metas.push(meta);
                 }
                 Effect::StopMaintenance => pool.stop_maintenance(),
                 Effect::Destroy(dead) => pool.destroy(dead),
                 Effect::Forget(meta) => drop(meta),
                 Effect::DropWaker(waker) => drop_contained(waker),
-                Effect::Tell(meta, event) => pool.tell(&meta, event),
+                Effect::Report(meta, event) => pool.report(&meta, event),
             }
         }
     }
@@ -143,8 +143,8 @@ mod tests {
         let pool = pool.maintenance(false).build().expect("valid");
         let meta = |name| Shared::new(UserValue::new(Metadata(all.clone(), name)));
         let mut fx = Effects::new();
-        fx.push(Effect::Tell(meta("an event's"), PoolEvent::Invalid));
-        fx.push(Effect::WakeMaintenance(Duty::Sweep, meta("what is due")));
+        fx.push(Effect::Report(meta("an event's"), PoolEvent::Invalid));
+        fx.push(Effect::WakeMaintenance(MaintenanceTask::Evict, meta("what is due")));
         fx.push(Effect::StopMaintenance);
         fx.run(pool.inner());
         let order = std::mem::take(&mut *all.lock().expect("nobody panics"));

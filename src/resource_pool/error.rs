@@ -44,6 +44,32 @@ pub(crate) enum Refusal {
     TooLate,
 }
 
+/// Why a borrower gets nothing. Two words: a loan and this return in registers.
+pub(crate) enum Denied<E> {
+    Refused(Refusal),
+    Failed(Box<BorrowError<E>>),
+}
+
+impl<E> Denied<E> {
+    #[cold]
+    pub(super) fn failed(error: BorrowError<E>) -> Self {
+        Denied::Failed(Box::new(error))
+    }
+}
+
+impl<E> From<Denied<E>> for BorrowError<E> {
+    #[cold]
+    fn from(denied: Denied<E>) -> Self {
+        match denied {
+            Denied::Refused(Refusal::Closed) => BorrowError::Closed,
+            Denied::Refused(Refusal::Exhausted) => BorrowError::Exhausted,
+            Denied::Refused(Refusal::WouldBlock) => BorrowError::WouldBlock,
+            Denied::Refused(Refusal::TooLate) => BorrowError::TimedOut,
+            Denied::Failed(error) => *error,
+        }
+    }
+}
+
 /// Why nothing was lent. `E` is the factory's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -78,17 +104,6 @@ impl<E: fmt::Display> fmt::Display for BorrowError<E> {
                 write!(f, "the new resource could not be activated: {failure}")
             }
             BorrowError::Invalid => f.write_str("the new resource failed its test"),
-        }
-    }
-}
-
-impl<E> From<Refusal> for BorrowError<E> {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Closed => BorrowError::Closed,
-            Refusal::Exhausted => BorrowError::Exhausted,
-            Refusal::WouldBlock => BorrowError::WouldBlock,
-            Refusal::TooLate => BorrowError::TimedOut,
         }
     }
 }

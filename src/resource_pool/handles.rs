@@ -4,7 +4,7 @@ use super::builder::ResourcePoolBuilder;
 use super::error::{AddError, BorrowError};
 use super::factory::{Async, Form, ResourceFactory};
 use super::guard::Borrowed;
-use super::keys::TheKey;
+use super::keys::{Select, TheKey};
 use super::options::{Limit, Limits, PoolBuildError};
 use super::pool::Inner;
 use super::snapshot::PoolSnapshot;
@@ -253,7 +253,7 @@ impl<F: Form> ResourcePool<F> {
     /// The future may be dropped at any await. A waiter leaves the queue and passes on what it was granted. A creation
     /// in flight is kept for the next borrower, once. A resource that is being tested or activated is destroyed.
     pub async fn borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(TheKey, Patience::Task).await
+        self.inner().lend(TheKey, &Patience::Task).await
     }
 
     /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
@@ -261,7 +261,7 @@ impl<F: Form> ResourcePool<F> {
     /// # Errors
     /// Returns the errors of [`try_borrow`](Self::try_borrow).
     pub async fn try_borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(TheKey, Patience::None).await
+        self.inner().lend(TheKey, &Patience::None).await
     }
 
     /// Creates an idle resource, as [`add`](Self::add) does. An unfinished creation is completed first.
@@ -329,7 +329,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
 
     #[inline]
     fn borrow_by(&self, patience: Patience) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.inner().borrow(TheKey, patience))
+        now(self.inner().lend(TheKey, &patience))
     }
 
     /// Creates an idle resource.
@@ -384,7 +384,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub async fn borrow_async(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(key, Patience::Task).await
+        self.inner().lend(key, &Patience::Task).await
     }
 
     /// Borrows a resource of the key, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
@@ -398,7 +398,7 @@ where
         &self,
         key: &K,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().borrow(key, Patience::None).await
+        self.inner().lend(key, &Patience::None).await
     }
 
     /// Creates an idle resource of the key, as [`add`](Self::add) does. An unfinished creation is completed first.
@@ -452,7 +452,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn num_idle_of(&self, key: &K) -> usize {
-        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].in_stock());
+        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].idle_count());
         idle.unwrap_or(0)
     }
     /// Returns how many borrowers of the key wait for their turn.
@@ -519,7 +519,7 @@ where
         key: &K,
         patience: Patience,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.inner().borrow(key, patience))
+        now(self.inner().lend(key, &patience))
     }
 
     /// Creates an idle resource of the key, as [`ResourcePool::add`] does.
@@ -546,6 +546,19 @@ where
 }
 
 impl<F: Form> Inner<F> {
+    /// Borrows a resource of the selected key, as a guard.
+    #[inline]
+    async fn lend(
+        &self,
+        key: impl Select<F>,
+        patience: &Patience,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        match self.borrow(key, patience).await {
+            Ok(loan) => Ok(Borrowed::new(self, loan)),
+            Err(denied) => Err(denied.into()),
+        }
+    }
+
     /// Returns the patience of a thread. Its time begins with the call.
     #[inline]
     fn patience(&self, timeout: Option<Duration>) -> Patience {

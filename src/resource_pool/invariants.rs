@@ -60,7 +60,7 @@ fn counts<F: Form>(state: &State<F>) -> bool {
             let of = Some(key);
             sub.total == state.count(of, counted)
                 && sub.active == state.count(of, |place| place == Place::Lent)
-                && sub.in_stock() == state.count(of, |place| place == Place::Idle)
+                && sub.idle_count() == state.count(of, |place| place == Place::Idle)
                 && sub.adding == state.count(of, |place| place == Place::Adding)
                 && sub.leaving == state.count(of, leaves)
                 && sub.outside == state.count(of, |place| !counted(place))
@@ -82,7 +82,7 @@ fn max_total_per_key<F: Form>(state: &State<F>) -> bool {
 
 fn max_idle<F: Form>(state: &State<F>) -> bool {
     state.all_keys(|_, sub| {
-        let idle = (sub.in_stock() - sub.tested).saturating_sub(sub.retrying);
+        let idle = (sub.idle_count() - sub.tested).saturating_sub(sub.retrying);
         idle <= state.limits.max_idle()
     })
 }
@@ -133,7 +133,7 @@ fn idle_order<F: Form>(state: &State<F>) -> bool {
         && of_all(&state.by_age)
         && state.unfinished.len() == unfinished
         && state.by_age.len() + unfinished == state.idle
-        && state.knows_what_is_spare()
+        && state.spare_is_known()
 }
 
 fn waiting<F: Form>(state: &State<F>) -> bool {

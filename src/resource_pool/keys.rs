@@ -11,7 +11,7 @@
 //!
 //! A key is there while there is anything of it: resources, lent or idle, being made or destroyed; somebody
 //! who waits; a look-up that holds it. Then it is forgotten, and with it what was to be kept in stock of it
-//! (`filling.rs`). So there are never more keys than there are resources, waiters and look-ups.
+//! (`refilling.rs`). So there are never more keys than there are resources, waiters and look-ups.
 
 use super::effects::{Effect, Effects};
 use super::factory::Form;
@@ -199,8 +199,8 @@ impl<F: Form> State<F> {
         if self.next_of_hash(hash, held).is_some() {
             return None;
         }
-        self.keys_made += 1;
-        let sub = Sub::new(self.keys_made, metadata.clone(), hash);
+        self.keys_created += 1;
+        let sub = Sub::new(self.keys_created, metadata.clone(), hash);
         let key = Key::new(self.subs.insert(sub));
         self.keys.entry(hash).or_default().push_back(&mut self.subs, key);
         Some(key)
@@ -215,7 +215,7 @@ impl<F: Form> State<F> {
             return;
         }
         let hash = sub.hash;
-        self.leave_fillings(key);
+        self.forget_refills(key);
         if let Some(list) = self.keys.get_mut(&hash) {
             list.remove(&mut self.subs, key);
             if list.is_empty() {

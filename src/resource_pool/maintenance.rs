@@ -1,4 +1,4 @@
-//! Who does what is due at a time (`due.rs`, `filling.rs`, `testing.rs`), and when.
+//! Who does what is due at a time (`due.rs`, `refilling.rs`, `testing.rs`), and when.
 //!
 //! It sleeps until the next of it is due, and without end while nothing is; whoever makes something
 //! due earlier finds that under the lock and wakes it. In a pool with an `eviction_interval`, what
@@ -18,9 +18,9 @@
 //! there are none of these left it stops. Who had begun before the close may be lent something after that, and then
 //! begins it again.
 
-use super::duty::Duty;
 use super::event::PoolEvent;
 use super::factory::Form;
+use super::maintenance_task::MaintenanceTask;
 use super::pool::Inner;
 use super::slot::Meta;
 use crate::clock::Time;
@@ -44,63 +44,66 @@ pub(super) struct Maintainer {
 }
 
 /// One for each duty.
-pub(super) type Maintenance = [Maintainer; Duty::ALL.len()];
+pub(super) type Maintenance = [Maintainer; MaintenanceTask::ALL.len()];
 
 impl<F: Form> Inner<F> {
     /// One pass of everything.
     pub(super) async fn maintain(&self) {
-        for duty in Duty::ALL {
-            self.perform(duty).await;
+        for task in MaintenanceTask::ALL {
+            self.perform(task).await;
             if self.maintenance.get().is_none() {
                 // Nobody else does it: this sleeps, until it is called again.
-                let _ = self.after_pass(duty);
+                let _ = self.after_pass(task);
             }
         }
     }
 
-    async fn perform(&self, duty: Duty) {
-        match duty {
-            Duty::Sweep => {
+    async fn perform(&self, task: MaintenanceTask) {
+        match task {
+            MaintenanceTask::Evict => {
                 let mut pass = None;
                 // One in each section: others come in between, and what leaves is destroyed before the next.
-                while self.critical(|state, fx| state.sweep(&mut pass, fx)) {}
+                while self.critical(|state, fx| state.evict_next(&mut pass, fx)) {}
             }
-            Duty::Stock => {
+            MaintenanceTask::Refill => {
                 self.test_in_turns().await;
-                self.fill_up().await;
+                self.refill().await;
             }
         }
     }
 
-    fn maintainer(&self, duty: Duty) -> Option<&Maintainer> {
-        self.maintenance.get().map(|all| &all[duty as usize])
+    fn maintainer(&self, task: MaintenanceTask) -> Option<&Maintainer> {
+        self.maintenance.get().map(|all| &all[task as usize])
     }
 
     /// Something of the key is due.
-    pub(super) fn wake_maintenance(&self, duty: Duty, meta: &Meta<F>) {
-        let Some(maintainer) = self.maintainer(duty) else { return };
+    pub(super) fn wake_maintenance(&self, task: MaintenanceTask, meta: &Meta<F>) {
+        let Some(maintainer) = self.maintainer(task) else { return };
         match (maintainer.open)() {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
                 // The next tries again. No section: it would find the same due, and begin again here.
-                self.state.amend(|state| state.sleeps_until[duty as usize] = None);
-                if let Some(_telling) = Telling::begin(self) {
-                    self.tell(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
+                self.state.amend(|state| state.sleeps_until[task as usize] = None);
+                if let Some(_reporting) = Reporting::begin(self) {
+                    self.report(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
                 }
             }
         }
     }
     /// Nothing may be due any more.
     pub(super) fn stop_maintenance(&self) {
-        Duty::ALL.iter().filter_map(|duty| self.maintainer(*duty)).for_each(|all| (all.wake)());
+        MaintenanceTask::ALL
+            .iter()
+            .filter_map(|task| self.maintainer(*task))
+            .for_each(|all| (all.wake)());
     }
     /// Opens what there will be something to do for.
     pub(super) fn open_maintenance(&self) -> Result<(), OpenError> {
         let (timed, stocks) = self.critical(|state, _| {
             (state.timed, state.options.test_while_idle || state.limits.min_idle > 0)
         });
-        for (duty, has_work) in Duty::ALL.into_iter().zip([timed, stocks]) {
-            if let Some(maintainer) = self.maintainer(duty).filter(|_| has_work) {
+        for (task, has_work) in MaintenanceTask::ALL.into_iter().zip([timed, stocks]) {
+            if let Some(maintainer) = self.maintainer(task).filter(|_| has_work) {
                 (maintainer.open)()?;
             }
         }
@@ -109,12 +112,12 @@ impl<F: Form> Inner<F> {
 
     /// After a pass: until when to sleep. Whoever makes something due earlier finds that under the lock,
     /// and wakes it: also if it has not lain down yet.
-    fn after_pass(&self, duty: Duty) -> Verdict {
+    fn after_pass(&self, task: MaintenanceTask) -> Verdict {
         self.critical(|state, _| {
-            let due = state.next_due(duty);
+            let due = state.next_due(task);
             // Also where it stops: a loan that begins after that has to begin it again.
-            state.sleeps_until[duty as usize] = due;
-            if state.is_done(duty) {
+            state.sleeps_until[task as usize] = due;
+            if state.is_done(task) {
                 return Flow::Stop.into();
             }
             due.map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock().deadline_at(due)))
@@ -124,7 +127,8 @@ impl<F: Form> Inner<F> {
     /// How long until something is due; none: nothing ever is, if nothing happens.
     pub(super) fn due_in(&self) -> Option<Duration> {
         self.critical(|state, _| {
-            let next = Duty::ALL.into_iter().filter_map(|duty| state.next_due(duty)).min();
+            let next =
+                MaintenanceTask::ALL.into_iter().filter_map(|task| state.next_due(task)).min();
             let next = next.filter(|next| *next < Time::END)?;
             Some(state.clock.now().until(next))
         })
@@ -132,15 +136,15 @@ impl<F: Form> Inner<F> {
 
     /// Has it done by threads, from when something is due for the first time.
     pub(super) fn maintain_by_thread(self: &Arc<Self>) {
-        let maintainer = |duty| {
+        let maintainer = |task| {
             let executor = PeriodicExecutor::builder(None)
-                .name(name(duty))
+                .name(name(task))
                 .clock(self.clock().clone())
                 // The pool's own end is what ends it.
                 .unregistered()
                 .build_weak_ref(Arc::downgrade(self), move |pool: &Arc<Self>| {
-                    now(pool.perform(duty));
-                    pool.after_pass(duty)
+                    now(pool.perform(task));
+                    pool.after_pass(task)
                 });
             let opens = executor.clone();
             Maintainer {
@@ -148,22 +152,22 @@ impl<F: Form> Inner<F> {
                 wake: Box::new(move || executor.wake()),
             }
         };
-        self.maintenance.get_or_init(|| Duty::ALL.map(maintainer));
+        self.maintenance.get_or_init(|| MaintenanceTask::ALL.map(maintainer));
     }
 
     /// Has it done by tasks.
     pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: R) {
         let runtime = Arc::new(runtime);
-        let maintainer = |duty| {
+        let maintainer = |task| {
             let (runtime, pool) = (runtime.clone(), Arc::downgrade(self));
-            let timed = Arc::new(Timed { runtime, pool, duty, told: AtomicBool::new(false) });
+            let timed = Arc::new(Timed { runtime, pool, task, told: AtomicBool::new(false) });
             let executor = AsyncPeriodicExecutor::builder(None, timed)
-                .name(name(duty))
+                .name(name(task))
                 .clock(self.clock().clone())
                 .unregistered()
                 .build_weak_until(Arc::downgrade(self), move |pool: Arc<Self>| async move {
-                    pool.perform(duty).await;
-                    pool.after_pass(duty)
+                    pool.perform(task).await;
+                    pool.after_pass(task)
                 });
             let opens = executor.clone();
             Maintainer {
@@ -171,7 +175,7 @@ impl<F: Form> Inner<F> {
                 wake: Box::new(move || executor.wake()),
             }
         };
-        self.maintenance.get_or_init(|| Duty::ALL.map(maintainer));
+        self.maintenance.get_or_init(|| MaintenanceTask::ALL.map(maintainer));
     }
 }
 
@@ -179,35 +183,35 @@ crate::sync::thread::thread_local! {
     /// Of which pools this thread tells a listener that something could not be begun.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
-    static TELLS: RefCell<Vec<usize>> = RefCell::new(Vec::new());
+    static REPORTS: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 
 /// This thread tells a pool's listener that its maintenance could not be begun, until it is dropped.
-struct Telling {
+struct Reporting {
     /// Of this thread.
     here: PhantomData<*const ()>,
 }
 
-impl Telling {
+impl Reporting {
     /// None if it does already, whatever the duty: the listener would be told within itself. None, too, where a
     /// thread has no locals any more: a listener that borrows would be.
     fn begin<F: Form>(pool: &Inner<F>) -> Option<Self> {
         let this = std::ptr::from_ref(pool) as usize;
-        let begins = TELLS.try_with(|tells| {
+        let begins = REPORTS.try_with(|tells| {
             let mut tells = tells.borrow_mut();
-            let tells_already = tells.contains(&this);
-            if !tells_already {
+            let reports_already = tells.contains(&this);
+            if !reports_already {
                 tells.push(this);
             }
-            !tells_already
+            !reports_already
         });
-        begins.is_ok_and(|begins| begins).then(|| Telling { here: PhantomData })
+        begins.is_ok_and(|begins| begins).then(|| Reporting { here: PhantomData })
     }
 }
 
-impl Drop for Telling {
+impl Drop for Reporting {
     fn drop(&mut self) {
-        let _ = TELLS.try_with(|tells| tells.borrow_mut().pop());
+        let _ = REPORTS.try_with(|tells| tells.borrow_mut().pop());
     }
 }
 
@@ -216,7 +220,7 @@ impl Drop for Telling {
 struct Timed<R, F: Form> {
     runtime: Arc<R>,
     pool: Weak<Inner<F>>,
-    duty: Duty,
+    task: MaintenanceTask,
     /// The last timer panicked: that is told once, or a listener that uses the pool would be told for ever.
     told: AtomicBool,
 }
@@ -256,23 +260,23 @@ impl<R: Runtime, F: Form> Timed<R, F> {
         let Some(pool) = self.pool.upgrade() else { return };
         let concerned = pool.state.amend(|state| {
             // As above, the next tries again.
-            state.sleeps_until[self.duty as usize] = None;
-            state.concerned(self.duty)
+            state.sleeps_until[self.task as usize] = None;
+            state.concerned(self.task)
         });
         if let Some(meta) = concerned
-            && let Some(_telling) = Telling::begin(&*pool)
+            && let Some(_reporting) = Reporting::begin(&*pool)
             && !self.told.swap(true, SeqCst)
         {
             let why = format!("the runtime's timer panicked: {message}");
-            pool.tell(&meta, PoolEvent::MaintenanceNotStarted(why));
+            pool.report(&meta, PoolEvent::MaintenanceNotStarted(why));
         }
     }
 }
 
 /// What its thread is called.
-fn name(duty: Duty) -> &'static str {
-    match duty {
-        Duty::Sweep => "cabrank eviction",
-        Duty::Stock => "cabrank stock",
+fn name(task: MaintenanceTask) -> &'static str {
+    match task {
+        MaintenanceTask::Evict => "cabrank eviction",
+        MaintenanceTask::Refill => "cabrank stock",
     }
 }

@@ -116,34 +116,34 @@
 //!   finding one after the other (`PROP-RP-EVERY-DISCARD-ENDS` of the machine is not promised).
 
 mod builder;
-#[cfg(doctest)]
-mod cannot;
+mod creation;
 mod due;
-mod duty;
 mod effects;
 mod error;
 mod event;
+mod eviction;
 mod factory;
-mod filling;
+mod grants;
 mod guard;
-mod handed;
 mod handles;
+mod idle;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
 #[cfg(all(test, debug_assertions, not(any(feature = "loom", feature = "shuttle"))))]
 mod invariants_tests;
 mod keys;
 mod maintenance;
-mod making;
-mod making_room;
+mod maintenance_task;
+#[cfg(doctest)]
+mod misuse;
 mod options;
 mod pool;
+mod refill;
 mod slot;
 mod snapshot;
 mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod steps_tests;
-mod stock;
 mod testing;
 mod unfinished;
 mod waiting;

@@ -3,15 +3,14 @@
 //! One asynchronous procedure serves threads and tasks, and both forms of a factory. A thread polls it once:
 //! with a blocking factory only the wait for a turn could be pending, and a thread sleeps within the poll.
 
+use super::creation::{Begun, InCreation};
 use super::effects::{Dead, Effects};
-use super::error::BorrowError;
-use super::error::Refusal;
+use super::error::{BorrowError, Denied, Refusal};
 use super::event::PoolEvent;
 use super::factory::{Creation, Form};
-use super::guard::{Borrowed, Loan, Reserved};
+use super::guard::{Loan, Reserved};
 use super::keys::Select;
 use super::maintenance::Maintenance;
-use super::making::{Begun, Making};
 use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::{State, Step, ToCreate};
@@ -61,9 +60,9 @@ impl<F: Form> Guarded for Inner<F> {
         // With maintenance, a signal that failed is sent again later.
         #[cfg(debug_assertions)]
         {
-            let told = self.maintenance.get().is_some() || state.has_told_what_is_due();
+            let told = self.maintenance.get().is_some() || state.maintenance_knows_due_times();
             assert!(told, "the maintenance sleeps past a due time");
-            assert!(state.knows_what_is_below_minimum(), "a key below its minimum is not known");
+            assert!(state.below_minimum_is_known(), "a key below its minimum is not known");
         }
     }
     #[inline]
@@ -81,7 +80,7 @@ impl<F: Form> Inner<F> {
     }
 
     /// Calls the listener.
-    pub(super) fn tell(&self, meta: &Meta<F>, event: PoolEvent<F::Error>) {
+    pub(super) fn report(&self, meta: &Meta<F>, event: PoolEvent<F::Error>) {
         if let Some(listener) = &self.listener {
             let _ = contain(|| listener(meta, &event));
         }
@@ -90,7 +89,7 @@ impl<F: Form> Inner<F> {
 
     pub(super) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
         if let Err(message) = contain(|| self.factory.destroy(meta, resource)) {
-            self.tell(meta, PoolEvent::DestroyPanicked(message));
+            self.report(meta, PoolEvent::DestroyPanicked(message));
         }
     }
 
@@ -110,18 +109,21 @@ impl<F: Form> Inner<F> {
     /// A borrower that was served keeps its turn: if its resource fails, it gets the next idle one, and in the end a
     /// new one.
     #[inline]
-    pub(super) async fn borrow<'p>(
-        &'p self,
+    pub(super) async fn borrow(
+        &self,
         key: impl Select<F>,
-        patience: Patience,
-    ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
+        patience: &Patience,
+    ) -> Result<Box<Loan<F>>, Denied<F::Error>> {
         let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
         loop {
             let (mut reserved, first) = match step {
                 Step::Take(loan) => (Reserved::of(self, loan), false),
-                Step::Refused(refusal) => return Err(refusal.into()),
+                Step::Refused(refusal) => return Err(Denied::Refused(refusal)),
                 Step::Wait(wait) => {
-                    step = self.turn(wait, patience).await.map_err(|()| BorrowError::TimedOut)?;
+                    step = match self.turn(wait, *patience).await {
+                        Ok(step) => step,
+                        Err(()) => Step::Refused(Refusal::TooLate),
+                    };
                     continue;
                 }
                 Step::Create(order) => {
@@ -131,8 +133,8 @@ impl<F: Form> Inner<F> {
                         if let Some(victim) = victim {
                             self.destroy(victim);
                         }
-                        self.begins(slot);
-                        return self.make(reserved, first).await;
+                        self.note_creation_begins(slot);
+                        return self.make(reserved, first).await.map_err(Denied::failed);
                     };
                     match self.complete(reserved, creation, patience).await {
                         Ok(reserved) => (reserved, first),
@@ -152,18 +154,18 @@ impl<F: Form> Inner<F> {
 
     /// Begins the loan; `first` if no other resource of its key was created before.
     #[inline]
-    fn hand_out<'p>(&self, reserved: &mut Reserved<'p, F>, first: bool) -> Borrowed<'p, F> {
+    fn hand_out(&self, reserved: &mut Reserved<'_, F>, first: bool) -> Box<Loan<F>> {
         let loan = reserved.loan();
         if first || self.options.abandoned_after.is_some() {
             self.begin_loan(loan.slot, first);
         }
-        Borrowed::new(reserved.pool(), loan)
+        loan
     }
     #[cold]
     fn begin_loan(&self, slot: Key, first: bool) {
         self.critical(|state, fx| {
             if first {
-                state.was_made(slot, fx);
+                state.note_first_created(slot, fx);
             }
             state.begin_loan(slot, fx);
         });
@@ -175,11 +177,11 @@ impl<F: Form> Inner<F> {
         &self,
         mut reserved: Reserved<'_, F>,
         event: PoolEvent<F::Error>,
-        patience: Patience,
+        patience: &Patience,
     ) -> Step<F> {
-        self.tell(reserved.meta(), event);
+        self.report(reserved.meta(), event);
         reserved.discard();
-        if self.clock().has_passed(deadline(patience)) {
+        if self.clock().has_passed(deadline(*patience)) {
             return Step::Refused(Refusal::TooLate);
         }
         let slot = reserved.into_slot();
@@ -187,20 +189,20 @@ impl<F: Form> Inner<F> {
     }
 
     /// Creates a resource for its borrower.
-    async fn make<'p>(
-        &'p self,
-        reserved: Reserved<'p, F>,
+    async fn make(
+        &self,
+        reserved: Reserved<'_, F>,
         first: bool,
-    ) -> Result<Borrowed<'p, F>, BorrowError<F::Error>> {
+    ) -> Result<Box<Loan<F>>, BorrowError<F::Error>> {
         let creation = self.creation(reserved.meta());
-        let (mut reserved, made) = Making::new(reserved, creation, Begun::Here).await;
+        let (mut reserved, made) = InCreation::new(reserved, creation, Begun::Here).await;
         let loan = reserved.made(made.map_err(BorrowError::Create)?);
         if self.options.test_on_create
             && let Err(event) = self.test(loan).await
         {
             // The borrower's own error. It has no room for the message of a panic.
             if !matches!(event, PoolEvent::Invalid) {
-                self.tell(reserved.meta(), event);
+                self.report(reserved.meta(), event);
             }
             return Err(BorrowError::Invalid);
         }
@@ -214,14 +216,14 @@ impl<F: Form> Inner<F> {
         &'p self,
         reserved: Reserved<'p, F>,
         creation: Creation<F>,
-        patience: Patience,
+        patience: &Patience,
     ) -> Result<Reserved<'p, F>, Step<F>> {
-        let (mut reserved, made) = Making::new(reserved, creation, Begun::ByAnother).await;
+        let (mut reserved, made) = InCreation::new(reserved, creation, Begun::ByOther).await;
         match made {
             Err(failure) => {
-                self.tell(reserved.meta(), PoolEvent::CreateFailed(failure));
+                self.report(reserved.meta(), PoolEvent::CreateFailed(failure));
                 let slot = reserved.into_slot();
-                Err(self.critical(|state, fx| state.anew(slot, fx)))
+                Err(self.critical(|state, fx| state.recreate(slot, fx)))
             }
             Ok(resource) => {
                 let loan = reserved.made(resource);
@@ -270,9 +272,9 @@ impl<F: Form> Inner<F> {
     }
 
     /// Notes the time of a creation that is about to begin, if the pool keeps times.
-    pub(super) fn begins(&self, slot: Key) {
+    pub(super) fn note_creation_begins(&self, slot: Key) {
         if self.options.keep_times() {
-            self.critical(|state, _| state.begins(slot));
+            self.critical(|state, _| state.note_creation_begins(slot));
         }
     }
     pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
@@ -300,7 +302,7 @@ impl<F: Form> Inner<F> {
         match self.clean(reserved.loan_mut()).await {
             Ok(()) => self.stock(reserved.loan()),
             // The reservation destroys it.
-            Err(event) => self.tell(reserved.meta(), event),
+            Err(event) => self.report(reserved.meta(), event),
         }
     }
 

@@ -189,7 +189,7 @@ impl<F: Form> Sub<F> {
     }
     /// All idle ones.
     #[inline]
-    pub(super) fn in_stock(&self) -> usize {
+    pub(super) fn idle_count(&self) -> usize {
         self.idle.len() + self.unfinished.len()
     }
 }

@@ -11,17 +11,17 @@
 //! # Why no wake-up is lost
 //! Every section that frees something ends with [`State::settle`], which grants, under the lock, until
 //! nobody in line can be served (INV-RP-EXACT-WAKE-UP). What has been granted is the waiter's: a
-//! newcomer cannot take it; a waiter that gives up passes it on (`handed.rs` has what may befall it until
+//! newcomer cannot take it; a waiter that gives up passes it on (`grants.rs` has what may befall it until
 //! the waiter comes). In a pool that lets newcomers barge, a
 //! waiter is woken to try again instead; as many are on their way as there are things to be had
 //! (INV-RP-BARGING), and who comes too late goes back to the front of its queue. So every borrow ends
 //! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
-use super::duty::Duty;
 use super::effects::{Dead, Effect, Effects};
 use super::error::Refusal;
 use super::factory::{Creation, Form};
 use super::guard::Loan;
+use super::maintenance_task::MaintenanceTask;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{
     BackingOff, BelowMinimum, Content, InAge, InLent, InLine, InLives, InTurn, Meta, OfHash, Place,
@@ -88,7 +88,7 @@ pub(crate) struct State<F: Form> {
     /// The keys by hash.
     pub(super) keys: HashMap<u64, List<OfHash>, foldhash::fast::FixedState>,
     /// How often a key was made.
-    pub(super) keys_made: u64,
+    pub(super) keys_created: u64,
     pub(super) waiters: Waiters<Outcome>,
     /// Who waits for the end of a closed pool.
     pub(super) closing: Queue,
@@ -131,15 +131,15 @@ pub(crate) struct State<F: Form> {
     pub(super) serials: u64,
     pub(super) closed: bool,
     /// What the maintenance sleeps until, by duty; none: without end, or it has stopped.
-    pub(super) sleeps_until: [Option<Time>; Duty::ALL.len()],
+    pub(super) sleeps_until: [Option<Time>; MaintenanceTask::ALL.len()],
     /// When it looks at idle ones again, if it does so at intervals: what is to leave, what is to be tested.
-    pub(super) next_run: [Option<Time>; Duty::ALL.len()],
+    pub(super) next_run: [Option<Time>; MaintenanceTask::ALL.len()],
 }
 
 impl<F: Form> State<F> {
     /// What the borrower of a key meets.
     #[inline]
-    pub(super) fn begin(&mut self, key: Key, patience: Patience, fx: &mut Effects<F>) -> Step<F> {
+    pub(super) fn begin(&mut self, key: Key, patience: &Patience, fx: &mut Effects<F>) -> Step<F> {
         if self.closed {
             return Step::Refused(Refusal::Closed);
         }
@@ -155,9 +155,9 @@ impl<F: Form> State<F> {
     }
 
     #[cold]
-    fn wait(&mut self, key: Key, patience: Patience) -> Step<F> {
+    fn wait(&mut self, key: Key, patience: &Patience) -> Step<F> {
         let queue = &mut self.subs[key.index()].queue;
-        let waiter = match patience {
+        let waiter = match *patience {
             Patience::None => return Step::Refused(Refusal::WouldBlock),
             _ if self.options.when_exhausted == WhenExhausted::Fail => {
                 return Step::Refused(Refusal::Exhausted);
@@ -166,7 +166,7 @@ impl<F: Form> State<F> {
             Patience::Task => self.waiters.enqueue_task(queue),
         };
         self.waiting += 1;
-        self.stand_in_line(key);
+        self.update_line(key);
         Step::Wait(WaitForTurn { key, waiter })
     }
 
@@ -178,14 +178,14 @@ impl<F: Form> State<F> {
 
     /// Reserves what there is for a borrower of the key: stock of its own, else a place in the total, else
     /// that of stock of its own that must not be lent any more (PROP-RP-VICTIM), else that of the least recently
-    /// used idle resource of another key (`making_room.rs`). Nobody creates beside stock of its own
+    /// used idle resource of another key (`eviction.rs`). Nobody creates beside stock of its own
     /// (PROP-RP-IDLE-FIRST), but who has taken over a creation that fails (`anew`): something may have come back
     /// meanwhile, and is for those who come after it.
     #[inline]
     pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
-        let grant = match self.fresh_stock_of(key, self.has_place(key), fx) {
+        let grant = match self.next_fresh_idle(key, self.has_place(key), fx) {
             Some(slot) => {
-                self.leave_stock(slot);
+                self.remove_idle(slot);
                 self.slots[slot.index()].place = Place::Lent;
                 Grant { slot, victim: None }
             }
@@ -197,7 +197,7 @@ impl<F: Form> State<F> {
             self.watch_minimum(key, fx);
         }
         if self.waiting > 0 {
-            self.stand_in_line(key);
+            self.update_line(key);
         }
         Some(grant)
     }
@@ -214,7 +214,7 @@ impl<F: Form> State<F> {
         let key = entry.key;
         self.lent.push_back(&mut self.slots, slot);
         let due = self.abandoned_at(slot);
-        self.is_due(Duty::Sweep, key, due, now, fx);
+        self.schedule(MaintenanceTask::Evict, key, due, now, fx);
     }
 
     /// Whether one more of the key may exist.
@@ -227,7 +227,7 @@ impl<F: Form> State<F> {
     #[cold]
     fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         // What there is of its own was left for this.
-        let over = self.stock_of(key);
+        let over = self.next_idle(key);
         if over.is_none() && self.subs[key.index()].total >= self.limits.max_total_per_key {
             return None;
         }
@@ -237,9 +237,9 @@ impl<F: Form> State<F> {
             None => Some(self.least_recently_used()?),
         };
         if let Some(victim) = victim {
-            self.condemn(victim, key);
+            self.mark_victim(victim, key);
             let victims = self.slots[victim.index()].key;
-            self.stand_in_line(victims);
+            self.update_line(victims);
             if self.limits.min_idle > 0 {
                 self.watch_minimum(victims, fx);
             }
@@ -289,16 +289,16 @@ impl<F: Form> State<F> {
             Content::Unfinished(creation) => Some(creation),
         };
         let meta = self.subs[entry.key.index()].metadata.clone();
-        let first = self.asks_what_is_made(slot);
+        let first = self.is_first_of_key(slot);
         let victim = match left {
             Some(_) => None,
-            None => grant.victim.map(|victim| self.give_to_be_destroyed(victim, fx)),
+            None => grant.victim.map(|victim| self.take_victim(victim, fx)),
         };
         Step::Create(Box::new(ToCreate { slot, meta, first, left, victim }))
     }
 
     /// It counts no more, and is here still.
-    pub(super) fn count_out(&mut self, slot: Key, place: Place) {
+    pub(super) fn uncount(&mut self, slot: Key, place: Place) {
         let entry = &mut self.slots[slot.index()];
         entry.place = place;
         let sub = &mut self.subs[entry.key.index()];
@@ -309,7 +309,7 @@ impl<F: Form> State<F> {
     }
 
     /// Removes what counts no more.
-    pub(super) fn bury(&mut self, slot: Key, fx: &mut Effects<F>) -> Dead<F> {
+    pub(super) fn remove_uncounted(&mut self, slot: Key, fx: &mut Effects<F>) -> Dead<F> {
         self.end_life(slot);
         let entry = self.slots.remove(slot.index());
         let sub = &mut self.subs[entry.key.index()];
@@ -345,7 +345,7 @@ impl<F: Form> State<F> {
             let queue = &mut self.subs[key.index()].queue;
             fx.push(Effect::Wake(self.waiters.resolve_front(queue, outcome)));
             self.waiting -= 1;
-            self.stand_in_line(key);
+            self.update_line(key);
         }
     }
 
@@ -371,7 +371,7 @@ impl<F: Form> State<F> {
 
     /// The key takes its place in the line, or leaves it, after its counts or its oldest waiter have
     /// changed.
-    pub(super) fn stand_in_line(&mut self, key: Key) {
+    pub(super) fn update_line(&mut self, key: Key) {
         let ticket = match self.is_eligible(key) {
             true => self.waiters.front_ticket(&self.subs[key.index()].queue),
             false => None,
@@ -381,9 +381,9 @@ impl<F: Form> State<F> {
 
     /// What every change of a key's counts ends with.
     #[inline]
-    pub(super) fn changed(&mut self, key: Key, fx: &mut Effects<F>) {
+    pub(super) fn counts_changed(&mut self, key: Key, fx: &mut Effects<F>) {
         if self.waiting > 0 {
-            self.stand_in_line(key);
+            self.update_line(key);
             self.settle(fx);
         }
     }
@@ -408,10 +408,10 @@ impl<F: Form> State<F> {
             let queue = &mut self.subs[key.index()].queue;
             let waiter = self.waiters.requeue(queue, is_thread, ticket);
             self.waiting += 1;
-            self.stand_in_line(key);
+            self.update_line(key);
             Step::Wait(WaitForTurn { key, waiter })
         };
-        self.changed(key, fx);
+        self.counts_changed(key, fx);
         self.trim(key, None, fx);
         self.forget_if_empty(key, fx);
         step
@@ -429,18 +429,18 @@ impl<F: Form> State<F> {
             // Told of the end, and the key has been forgotten since: it is in no queue.
             None => self.waiters.cancel(&mut Queue::default(), waiter),
         };
-        fx.release_waker(waker);
+        fx.drop_waker(waker);
         match outcome {
             None => {
                 self.waiting -= 1;
-                self.stand_in_line(key);
+                self.update_line(key);
                 self.settle(fx);
                 self.forget_if_empty(key, fx);
             }
             Some(Outcome::Granted(grant)) => self.return_grant(grant, fx),
             Some(Outcome::Retry) => {
                 self.end_retry(key);
-                self.changed(key, fx);
+                self.counts_changed(key, fx);
                 self.trim(key, None, fx);
                 self.forget_if_empty(key, fx);
             }
@@ -451,7 +451,7 @@ impl<F: Form> State<F> {
     /// What was granted, and not picked up: what must not be lent any more leaves.
     pub(super) fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
         let slot = grant.slot;
-        self.slots[slot.index()].expired |= self.is_too_old(slot);
+        self.slots[slot.index()].expired |= self.is_outdated(slot);
         let content = self.slots[slot.index()].content.take();
         let Some(victim) = grant.victim else {
             return match content {
@@ -464,7 +464,7 @@ impl<F: Form> State<F> {
         self.end_loan(slot);
         self.remove(slot);
         // Its waiters may be the oldest that can use what follows.
-        self.stand_in_line(newcomers);
+        self.update_line(newcomers);
         self.spare_victim(victim, fx);
         self.left(newcomers, fx);
     }
@@ -477,8 +477,10 @@ impl<F: Form> State<F> {
             self.give_back_place(slot, fx);
             return Step::Refused(Refusal::Closed);
         }
-        let Some(next) = self.fresh_stock_of(key, true, fx) else { return self.anew(slot, fx) };
-        self.leave_stock(next);
+        let Some(next) = self.next_fresh_idle(key, true, fx) else {
+            return self.recreate(slot, fx);
+        };
+        self.remove_idle(next);
         self.slots[next.index()].place = Place::Lent;
         let step = self.pick_up(Grant { slot: next, victim: None }, fx);
         // One loan is as good as the other: only the place of the old one is given back.
@@ -488,28 +490,28 @@ impl<F: Form> State<F> {
     }
 
     /// The slot, for a resource that is to be made in it by the same borrower.
-    pub(super) fn anew(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
+    pub(super) fn recreate(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
         if self.closed {
             self.give_back_place(slot, fx);
             return Step::Refused(Refusal::Closed);
         }
-        self.renew(slot);
+        self.reset_slot(slot);
         self.pick_up(Grant { slot, victim: None }, fx)
     }
 
     /// What is made in the slot from now on is another, and begins now.
-    pub(super) fn renew(&mut self, slot: Key) {
+    pub(super) fn reset_slot(&mut self, slot: Key) {
         self.serials += 1;
         let entry = &mut self.slots[slot.index()];
         (entry.serial, entry.epoch) = (self.serials, self.epoch);
         if self.timed {
-            self.begins(slot);
+            self.note_creation_begins(slot);
         }
     }
 
     /// What is made in the slot begins to be made, and its life with it: not when its place was reserved, for that
     /// may have been handed to who came much later, or something was destroyed first that took its time.
-    pub(super) fn begins(&mut self, slot: Key) {
+    pub(super) fn note_creation_begins(&mut self, slot: Key) {
         self.end_life(slot);
         let now = self.clock.now();
         let entry = &mut self.slots[slot.index()];
@@ -530,7 +532,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.closed && self.total == 0 && self.waiting == 0
     }
 }

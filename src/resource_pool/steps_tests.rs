@@ -1,14 +1,14 @@
-//! Rule 2: what a section does grows with nothing but what it removes; where `due.rs`, `filling.rs` and
+//! Rule 2: what a section does grows with nothing but what it removes; where `due.rs`, `refilling.rs` and
 //! `wait_queue.rs` say so, with the logarithm of how many keys or waiters there are.
 //!
 //! Counted, not timed: each step from one element of a list or a heap to another, in the sections alone. The
 //! invariants, which look at everything, are not asserted here.
 
-use super::duty::Duty;
 use super::effects::Effects;
 use super::factory::ResourceFactory;
-use super::filling::{ToFill, Vacancy};
 use super::guard::Loan;
+use super::maintenance_task::MaintenanceTask;
+use super::refill::{NextRefill, Vacancy};
 use super::slot::{Content, Shared};
 use super::state::{State, Step};
 use super::{KeyedResourcePool, ResourcePoolBuilder};
@@ -62,12 +62,12 @@ impl Rig {
         made.expect("it is new")
     }
     fn lend(&self, key: Key) -> Key {
-        let lent = self.section(|state, fx| match state.begin(key, Patience::None, fx) {
+        let lent = self.section(|state, fx| match state.begin(key, &Patience::None, fx) {
             Step::Create(order) => order.slot,
             Step::Take(loan) => loan.slot,
             _ => panic!("there is room"),
         });
-        self.section(|state, fx| state.was_made(lent.0, fx));
+        self.section(|state, fx| state.note_first_created(lent.0, fx));
         lent.0
     }
     fn give_back(&self, slot: Key) -> usize {
@@ -92,9 +92,9 @@ fn evictions(keys: usize) -> Vec<usize> {
     steps.extend(twice.iter().take(5).map(|[_, two]| rig.give_back(*two)));
     let mut pass = None;
     loop {
-        let (goes_on, made) = rig.section(|state, fx| state.sweep(&mut pass, fx));
+        let (goes_on, made) = rig.section(|state, fx| state.evict_next(&mut pass, fx));
         steps.push(made);
-        steps.push(rig.section(|state, _| state.next_due(Duty::Sweep)).1);
+        steps.push(rig.section(|state, _| state.next_due(MaintenanceTask::Evict)).1);
         if !goes_on {
             break;
         }
@@ -125,17 +125,17 @@ impl Failed {
         self.tried.clear();
         while let Some(Vacancy { begin: (slot, _), key, .. }) = self.next() {
             self.tried.push(key);
-            self.section(|state, fx| state.filled(key, false, fx));
+            self.section(|state, fx| state.note_refill(key, false, fx));
             self.section(|state, fx| state.added(slot, Content::Nothing, fx));
             self.rig.clock.advance(Duration::from_nanos(1));
         }
     }
     fn next(&mut self) -> Option<Vacancy<Made>> {
         loop {
-            match self.section(|state, fx| state.next_to_fill(fx)) {
-                ToFill::This(vacancy) => return Some(vacancy),
-                ToFill::Again => {}
-                ToFill::Nothing => return None,
+            match self.section(|state, fx| state.next_refill(fx)) {
+                NextRefill::This(vacancy) => return Some(vacancy),
+                NextRefill::Again => {}
+                NextRefill::Nothing => return None,
             }
         }
     }
@@ -151,7 +151,7 @@ fn departures(keys: usize) -> Vec<usize> {
     let mut failed = Failed::new(keys);
     for slot in std::mem::take(&mut failed.lent).into_iter().take(5) {
         failed.section(|state, fx| state.give_back_place(slot, fx));
-        failed.section(|state, _| state.next_due(Duty::Stock));
+        failed.section(|state, _| state.next_due(MaintenanceTask::Refill));
     }
     failed.steps
 }

@@ -3,10 +3,10 @@
 //! What is under test stays where it is in stock, and whoever has it is its tester: nobody is lent it, and
 //! nobody destroys it, until that is over (PROP-RP-UNDER-TEST). A tester has one at a time.
 
-use super::duty::Duty;
 use super::effects::Effects;
 use super::factory::Form;
 use super::guard::Loan;
+use super::maintenance_task::MaintenanceTask;
 use super::pool::Inner;
 use super::slot::{Content, Meta, Place};
 use super::state::State;
@@ -19,7 +19,7 @@ impl<F: Form> State<F> {
     fn begin_tests(&mut self) -> usize {
         let now = self.clock.now();
         let most = self.options.evictions_per_run.unwrap_or(usize::MAX);
-        match !self.closed && self.begin_run(Duty::Stock, now) {
+        match !self.closed && self.begin_run(MaintenanceTask::Refill, now) {
             true => self.turns.len().min(most),
             false => 0,
         }
@@ -45,7 +45,7 @@ impl<F: Form> State<F> {
         self.tested += 1;
         let meta = sub.metadata.clone();
         let key = self.slots[slot.index()].key;
-        self.stand_in_line(key);
+        self.update_line(key);
         self.watch_spare(key);
         Some((slot, loan, meta))
     }
@@ -71,9 +71,9 @@ impl<F: Form> State<F> {
         if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);
         } else {
-            self.is_idle_due(key, fx);
+            self.schedule_idle(key, fx);
         }
-        self.changed(key, fx);
+        self.counts_changed(key, fx);
     }
 }
 
@@ -124,7 +124,7 @@ impl<F: Form> Inner<F> {
         let tested = self.test(loan).await;
         let passed = tested.is_ok();
         if let Err(event) = tested {
-            self.tell(&test.meta, event);
+            self.report(&test.meta, event);
         }
         test.end(passed);
     }

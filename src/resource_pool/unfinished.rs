@@ -9,7 +9,7 @@
 //! - it counts for `max_idle` and not for `min_idle`, which is about what is ready; no minimum protects it from
 //!   the times of idle ones;
 //! - it is taken over once: if who does leaves it too, it is dropped, and its place given back
-//!   (PROP-RP-OFFERED-ONCE; `making.rs`). So a creation that hangs costs two their patience, and no third.
+//!   (PROP-RP-OFFERED-ONCE; `creation.rs`). So a creation that hangs costs two their patience, and no third.
 //!
 //! Who makes stock takes over what was left of the key before it begins anything itself, the first first, and
 //! needs no place for it. So what was left keeps no key from its minimum, and nobody from adding, where it takes
@@ -30,7 +30,7 @@ use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// It has become idle: the last that will be taken.
-    pub(super) fn put_aside(&mut self, slot: Key, creation: Content<F>) {
+    pub(super) fn push_unfinished(&mut self, slot: Key, creation: Content<F>) {
         let entry = &mut self.slots[slot.index()];
         entry.content = creation;
         let key = entry.key;
@@ -39,7 +39,7 @@ impl<F: Form> State<F> {
     }
 
     #[cold]
-    pub(super) fn leave_unfinished(&mut self, slot: Key) {
+    pub(super) fn remove_unfinished(&mut self, slot: Key) {
         let key = self.slots[slot.index()].key;
         self.subs[key.index()].unfinished.remove(&mut self.slots, slot);
         self.unfinished.remove(&mut self.slots, slot);
@@ -47,8 +47,8 @@ impl<F: Form> State<F> {
     }
 
     /// It is polled on for stock.
-    pub(super) fn take_over_for_stock(&mut self, slot: Key) -> Creation<F> {
-        self.leave_unfinished(slot);
+    pub(super) fn take_unfinished(&mut self, slot: Key) -> Creation<F> {
+        self.remove_unfinished(slot);
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Adding;
         match entry.content.take() {
@@ -72,7 +72,7 @@ impl<F: Form> State<F> {
 
     /// What was to make room, finished or not, goes back to where it was: past those that are older and came
     /// back before it, or are being tested.
-    pub(super) fn go_back(&mut self, slot: Key, content: Content<F>) {
+    pub(super) fn reinsert_idle(&mut self, slot: Key, content: Content<F>) {
         let unfinished = matches!(content, Content::Unfinished(_));
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;

@@ -23,7 +23,7 @@ impl<F: Form> Wait<Inner<F>> for WaitForTurn {
                 state.return_grant(grant, fx);
                 Step::Refused(Refusal::Closed)
             }
-            Outcome::Granted(grant) => state.come_for(grant, fx),
+            Outcome::Granted(grant) => state.pick_up_later(grant, fx),
             Outcome::Retry => match state.retry(self.key, ticket, is_thread, fx) {
                 Step::Wait(again) => {
                     *self = again;
@@ -61,7 +61,7 @@ impl<F: Form> Wait<Inner<F>> for WaitForEnd {
     fn take(&mut self, state: &mut State<F>, _: &mut Effects<F>) -> Option<()> {
         match self.waiter {
             Some(waiter) => state.waiters.take(waiter).map(drop),
-            None if state.is_over() => Some(()),
+            None if state.is_finished() => Some(()),
             None => {
                 let waiter = match self.patience {
                     Patience::Thread(_) => state.waiters.enqueue_thread(&mut state.closing),
@@ -78,7 +78,7 @@ impl<F: Form> Wait<Inner<F>> for WaitForEnd {
     fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>) {
         if let Some(waiter) = self.waiter {
             let (_, waker) = state.waiters.cancel(&mut state.closing, waiter);
-            fx.release_waker(waker);
+            fx.drop_waker(waker);
         }
     }
 }

@@ -12,7 +12,7 @@ impl<F: Form> State<F> {
     /// The one that is lent next: the newest, or the oldest if the pool is `fifo` (PROP-RP-ORDER); what is not
     /// finished only if there is nothing else. Passes over those that are being tested.
     #[inline]
-    pub(super) fn stock_of(&self, key: Key) -> Option<Key> {
+    pub(super) fn next_idle(&self, key: Key) -> Option<Key> {
         let Sub { idle, unfinished, .. } = &self.subs[key.index()];
         let mut at = if self.options.fifo { idle.front() } else { idle.back() };
         while let Some(slot) = at
@@ -29,13 +29,13 @@ impl<F: Form> State<F> {
     /// The same, but for those that have been there for too long, or have lived for too long: they leave. If
     /// there is no place for another, the last of them stays: a borrower that has none gets that place (`grant`).
     #[inline]
-    pub(super) fn fresh_stock_of(
+    pub(super) fn next_fresh_idle(
         &mut self,
         key: Key,
         has_place: bool,
         fx: &mut Effects<F>,
     ) -> Option<Key> {
-        let mut slot = self.stock_of(key);
+        let mut slot = self.next_idle(key);
         while self.timed
             && let Some(stale) = slot
             && self.is_stale(stale)
@@ -44,7 +44,7 @@ impl<F: Form> State<F> {
                 return None;
             }
             self.evict(stale, fx);
-            slot = self.stock_of(key);
+            slot = self.next_idle(key);
         }
         slot
     }
@@ -56,10 +56,10 @@ impl<F: Form> State<F> {
 
     /// Out of the lists of idle ones.
     #[inline]
-    pub(super) fn leave_stock(&mut self, slot: Key) {
+    pub(super) fn remove_idle(&mut self, slot: Key) {
         let entry = &self.slots[slot.index()];
         if matches!(entry.content, Content::Unfinished(_)) {
-            return self.leave_unfinished(slot);
+            return self.remove_unfinished(slot);
         }
         let (key, tested) = (entry.key, entry.tested);
         let sub = &mut self.subs[key.index()];
@@ -108,7 +108,7 @@ impl<F: Form> State<F> {
     /// It had been given up for lost.
     #[cold]
     fn give_back_late(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
-        let dead = self.bury(slot, fx);
+        let dead = self.remove_uncounted(slot, fx);
         fx.push(Effect::Destroy(Dead { content, ..dead }));
     }
 
@@ -120,7 +120,7 @@ impl<F: Form> State<F> {
                 self.remove(slot);
                 self.left(key, fx);
             }
-            false => drop(self.bury(slot, fx)),
+            false => drop(self.remove_uncounted(slot, fx)),
         }
     }
 
@@ -131,14 +131,14 @@ impl<F: Form> State<F> {
         }
         let key = self.slots[slot.index()].key;
         self.leave(slot, content, fx);
-        self.changed(key, fx);
+        self.counts_changed(key, fx);
     }
 
     /// It is lent for so long that its place is given to others.
     pub(super) fn reclaim(&mut self, slot: Key, fx: &mut Effects<F>) {
         self.end_loan(slot);
         self.end_life(slot);
-        self.count_out(slot, Place::Reclaimed);
+        self.uncount(slot, Place::Reclaimed);
         let key = self.slots[slot.index()].key;
         self.left(key, fx);
     }
@@ -150,7 +150,7 @@ impl<F: Form> State<F> {
         let now = self.now_if_timed();
         if self.must_leave_at(slot, now) {
             self.leave(slot, content, fx);
-            return self.changed(key, fx);
+            return self.counts_changed(key, fx);
         }
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Idle;
@@ -159,7 +159,7 @@ impl<F: Form> State<F> {
         entry.nth_idle = self.times_idle;
         self.idle += 1;
         if matches!(content, Content::Unfinished(_)) {
-            self.put_aside(slot, content);
+            self.push_unfinished(slot, content);
         } else {
             entry.content = content;
             let sub = &mut self.subs[key.index()];
@@ -170,7 +170,7 @@ impl<F: Form> State<F> {
                 self.turns.push_back(&mut self.slots, slot);
             }
         }
-        self.is_in_stock(slot, fx);
+        self.became_idle(slot, fx);
     }
 
     /// Whether it may not be lent again, or there is no room for it.
@@ -187,15 +187,15 @@ impl<F: Form> State<F> {
 
     /// What has become idle goes on to who waits; if nobody does, and there are too many, it leaves.
     #[inline]
-    pub(super) fn is_in_stock(&mut self, slot: Key, fx: &mut Effects<F>) {
+    pub(super) fn became_idle(&mut self, slot: Key, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
         self.watch_spare(key);
-        self.changed(key, fx);
+        self.counts_changed(key, fx);
         self.trim(key, Some(slot), fx);
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
-        self.is_idle_due(key, fx);
+        self.schedule_idle(key, fx);
     }
 
     /// Whether more are idle than may be. Who was woken to try again is on its way to one, so that is none
@@ -203,7 +203,7 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn has_surplus(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];
-        sub.in_stock() - sub.retrying.min(sub.in_stock()) > self.limits.max_idle()
+        sub.idle_count() - sub.retrying.min(sub.idle_count()) > self.limits.max_idle()
     }
 
     /// One that is too many leaves: what is not finished, else the one that came last, else the oldest.
@@ -239,11 +239,11 @@ impl<F: Form> State<F> {
             self.slots[slot.index()].expired = true;
             return;
         }
-        self.leave_stock(slot);
+        self.remove_idle(slot);
         let content = self.slots[slot.index()].content.take();
         self.leave(slot, content, fx);
         if self.waiting > 0 {
-            self.stand_in_line(self.slots[slot.index()].key);
+            self.update_line(self.slots[slot.index()].key);
         }
     }
 
@@ -275,7 +275,7 @@ impl<F: Form> State<F> {
 
     /// One resource of the key exists no more.
     pub(super) fn left(&mut self, key: Key, fx: &mut Effects<F>) {
-        self.changed(key, fx);
+        self.counts_changed(key, fx);
         self.forget_if_empty(key, fx);
         if self.limits.min_idle > 0 {
             if self.subs.contains(key.index()) {
@@ -283,11 +283,11 @@ impl<F: Form> State<F> {
             }
             self.watch_room(fx);
         }
-        self.tell_if_over(fx);
+        self.notify_if_finished(fx);
     }
 
-    pub(super) fn tell_if_over(&mut self, fx: &mut Effects<F>) {
-        if self.is_over() {
+    pub(super) fn notify_if_finished(&mut self, fx: &mut Effects<F>) {
+        if self.is_finished() {
             fx.push(Effect::StopMaintenance);
             while !self.closing.is_empty() {
                 fx.push(Effect::Wake(
@@ -328,7 +328,7 @@ impl<F: Form> State<F> {
         self.closed = true;
         fx.push(Effect::StopMaintenance);
         self.for_all_keys(|state, key| state.close_key(key, fx));
-        self.tell_if_over(fx);
+        self.notify_if_finished(fx);
     }
 
     fn close_key(&mut self, key: Key, fx: &mut Effects<F>) {
@@ -337,7 +337,7 @@ impl<F: Form> State<F> {
             fx.push(Effect::Wake(self.waiters.resolve_front(queue, Outcome::Closed)));
             self.waiting -= 1;
         }
-        self.stand_in_line(key);
+        self.update_line(key);
         self.clear_key(key, fx);
         self.watch_minimum(key, fx);
         self.forget_if_empty(key, fx);
@@ -352,7 +352,7 @@ impl<F: Form> State<F> {
         {
             self.evict(slot, fx);
         }
-        self.for_all_keys(|state, key| state.stand_in_line(key));
+        self.for_all_keys(|state, key| state.update_line(key));
         self.settle(fx);
         self.for_all_keys(|state, key| state.forget_if_empty(key, fx));
     }
@@ -372,7 +372,7 @@ impl<F: Form> State<F> {
         self.watch_minimum(key, fx);
         // What no minimum protects any more may be due.
         self.watch_spare(key);
-        self.is_idle_due(key, fx);
+        self.schedule_idle(key, fx);
     }
 
     fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, Key)) {

@@ -19,12 +19,12 @@ use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// Out of stock: its place in the total is that of a newcomer of this key.
-    pub(super) fn condemn(&mut self, victim: Key, newcomers: Key) {
-        self.leave_stock(victim);
+    pub(super) fn mark_victim(&mut self, victim: Key, newcomers: Key) {
+        self.remove_idle(victim);
         let entry = &mut self.slots[victim.index()];
         let key = entry.key;
         if key == newcomers {
-            return self.count_out(victim, Place::Replaced);
+            return self.uncount(victim, Place::Replaced);
         }
         entry.place = Place::Condemned;
         let sub = &mut self.subs[key.index()];
@@ -34,10 +34,10 @@ impl<F: Form> State<F> {
     }
 
     /// The newcomer's borrower takes it, and destroys it.
-    pub(super) fn give_to_be_destroyed(&mut self, victim: Key, fx: &mut Effects<F>) -> Dead<F> {
+    pub(super) fn take_victim(&mut self, victim: Key, fx: &mut Effects<F>) -> Dead<F> {
         let entry = &mut self.slots[victim.index()];
         if entry.place == Place::Replaced {
-            return self.bury(victim, fx);
+            return self.remove_uncounted(victim, fx);
         }
         let content = entry.content.take();
         let meta = self.subs[entry.key.index()].metadata.clone();
@@ -61,9 +61,9 @@ impl<F: Form> State<F> {
         self.total += 1;
         if self.must_leave(victim) || self.timed && self.is_stale(victim) {
             self.leave(victim, content, fx);
-            return self.changed(key, fx);
+            return self.counts_changed(key, fx);
         }
-        self.go_back(victim, content);
-        self.is_in_stock(victim, fx);
+        self.reinsert_idle(victim, content);
+        self.became_idle(victim, fx);
     }
 }

@@ -19,14 +19,14 @@ use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// A waiter comes for what it was handed.
-    pub(super) fn come_for(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
+    pub(super) fn pick_up_later(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
         let slot = grant.slot;
-        if !self.is_too_old(slot) {
+        if !self.is_outdated(slot) {
             return self.pick_up(grant, fx);
         }
         match self.slots[slot.index()].content.take() {
             Content::Nothing => {
-                self.renew(slot);
+                self.reset_slot(slot);
                 self.pick_up(grant, fx)
             }
             content => self.replace(slot, content, fx),
@@ -34,7 +34,7 @@ impl<F: Form> State<F> {
     }
 
     /// Whether what was handed over must not be lent any more.
-    pub(super) fn is_too_old(&self, slot: Key) -> bool {
+    pub(super) fn is_outdated(&self, slot: Key) -> bool {
         let entry = &self.slots[slot.index()];
         let over = match entry.content {
             // Its life begins with what is made in it.
@@ -47,20 +47,20 @@ impl<F: Form> State<F> {
     /// Another for the same borrower, and the old one leaves.
     fn replace(&mut self, slot: Key, old: Content<F>, fx: &mut Effects<F>) -> Step<F> {
         let key = self.slots[slot.index()].key;
-        let Some(next) = self.fresh_stock_of(key, true, fx) else {
+        let Some(next) = self.next_fresh_idle(key, true, fx) else {
             let meta = self.subs[key.index()].metadata.clone();
             let victim = Dead { slot: None, content: old, meta: meta.clone() };
-            self.renew(slot);
-            let first = self.asks_what_is_made(slot);
+            self.reset_slot(slot);
+            let first = self.is_first_of_key(slot);
             let victim = Some(victim);
             return Step::Create(Box::new(ToCreate { slot, meta, first, left: None, victim }));
         };
-        self.leave_stock(next);
+        self.remove_idle(next);
         self.slots[next.index()].place = Place::Lent;
         let step = self.pick_up(Grant { slot: next, victim: None }, fx);
         // One loan is as good as the other.
         self.leave(slot, old, fx);
-        self.changed(key, fx);
+        self.counts_changed(key, fx);
         step
     }
 }

@@ -19,7 +19,7 @@ use std::task::{Context, Poll};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begun {
     Here,
-    ByAnother,
+    ByOther,
 }
 
 /// A place for what is being made: dropped, it is given back.
@@ -38,22 +38,22 @@ impl<F: Form> Room<F> for Reserved<'_, F> {
 
 /// A resource is being made. If nobody waits for it any more, what was begun here becomes stock; what another
 /// had begun is given up, for two have not lived to see its end (`unfinished.rs`).
-pub(super) struct Making<F: Form, R: Room<F>> {
+pub(super) struct InCreation<F: Form, R: Room<F>> {
     room: Option<R>,
     creation: Option<Creation<F>>,
     begun: Begun,
     polled: bool,
 }
 
-impl<F: Form, R: Room<F>> Making<F, R> {
+impl<F: Form, R: Room<F>> InCreation<F, R> {
     pub(super) fn new(room: R, creation: Creation<F>, begun: Begun) -> Self {
-        Making { room: Some(room), creation: Some(creation), begun, polled: false }
+        InCreation { room: Some(room), creation: Some(creation), begun, polled: false }
     }
 }
 
-impl<F: Form, R: Room<F>> Unpin for Making<F, R> {}
+impl<F: Form, R: Room<F>> Unpin for InCreation<F, R> {}
 
-impl<F: Form, R: Room<F>> Future for Making<F, R> {
+impl<F: Form, R: Room<F>> Future for InCreation<F, R> {
     type Output = (R, Result<F::Resource, Failure<F::Error>>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -69,12 +69,12 @@ impl<F: Form, R: Room<F>> Future for Making<F, R> {
     }
 }
 
-impl<F: Form, R: Room<F>> Drop for Making<F, R> {
+impl<F: Form, R: Room<F>> Drop for InCreation<F, R> {
     fn drop(&mut self) {
         let (Some(room), Some(creation)) = (self.room.take(), self.creation.take()) else {
             return;
         };
-        if self.begun == Begun::ByAnother || !self.polled || has_failed() {
+        if self.begun == Begun::ByOther || !self.polled || has_failed() {
             // First what takes the place, then the place.
             drop_contained(creation);
             return;

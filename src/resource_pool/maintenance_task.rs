@@ -2,13 +2,13 @@
 
 /// What the maintenance is for. Each has an executor of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Duty {
+pub(crate) enum MaintenanceTask {
     /// To have leave what is over, and to tell of it.
-    Sweep,
+    Evict,
     /// To test what is idle and to fill stock up.
-    Stock,
+    Refill,
 }
 
-impl Duty {
-    pub(crate) const ALL: [Duty; 2] = [Duty::Sweep, Duty::Stock];
+impl MaintenanceTask {
+    pub(crate) const ALL: [MaintenanceTask; 2] = [MaintenanceTask::Evict, MaintenanceTask::Refill];
 }

@@ -8,7 +8,7 @@
 //! also if what was made is over when it comes into stock.
 //!
 //! Who adds, and the maintenance, may be cut short as any borrower: what they have begun to make is kept
-//! (`making.rs`). So it is if a runtime drops the task of the maintenance: the pool is there still, and so are
+//! (`creation.rs`). So it is if a runtime drops the task of the maintenance: the pool is there still, and so are
 //! those who may want it. It is none of the minimum. Whoever fills up stock next, or adds, polls it on
 //! (`unfinished.rs`). A close cuts nothing short, and keeps nothing: what was being made is destroyed when it comes,
 //! and what is left then is dropped.
@@ -18,14 +18,14 @@
 //! of that (O(log n) of them to come and to go: the pauses differ). So who fills up searches for nothing, and is
 //! not woken for what there is no room for.
 
-use super::duty::Duty;
+use super::creation::{Begun, InCreation, Room};
 use super::effects::Effects;
 use super::error::AddError;
 use super::event::PoolEvent;
 use super::factory::{Creation, Form};
 use super::guard::Loan;
 use super::keys::Select;
-use super::making::{Begun, Making, Room};
+use super::maintenance_task::MaintenanceTask;
 use super::pool::Inner;
 use super::slot::{Content, Meta, Place, Standing, Sub};
 use super::state::State;
@@ -51,7 +51,7 @@ pub(super) struct Vacancy<F: Form> {
 }
 
 /// What a section finds for who fills stock up.
-pub(super) enum ToFill<F: Form> {
+pub(super) enum NextRefill<F: Form> {
     This(Vacancy<F>),
     /// Nothing yet: one key was left alone for long enough, and others may have been, too.
     Again,
@@ -90,7 +90,7 @@ impl<F: Form> State<F> {
         // Else there is no room for it: whoever makes some says so (`left`).
         if below && (!needs_room || self.has_room()) {
             let now = self.clock.now();
-            self.is_due(Duty::Stock, key, Some(later.unwrap_or(now)), now, fx);
+            self.schedule(MaintenanceTask::Refill, key, Some(later.unwrap_or(now)), now, fx);
         }
     }
 
@@ -120,14 +120,14 @@ impl<F: Form> State<F> {
     }
 
     /// A key that is forgotten.
-    pub(super) fn leave_fillings(&mut self, key: Key) {
+    pub(super) fn forget_refills(&mut self, key: Key) {
         self.stand_below_minimum(key, None);
     }
 
     /// There is room for one more, of whatever key.
     pub(super) fn watch_room(&mut self, fx: &mut Effects<F>) {
-        if let Some((at, key)) = self.next_filling() {
-            self.is_due(Duty::Stock, key, Some(at), self.clock.now(), fx);
+        if let Some((at, key)) = self.next_refill_due() {
+            self.schedule(MaintenanceTask::Refill, key, Some(at), self.clock.now(), fx);
         }
     }
 
@@ -144,10 +144,10 @@ impl<F: Form> State<F> {
     /// Begins with the key that could have been filled up for longest, if one can be: first with those of which
     /// something was left. Before that, those that were left alone for long enough come back to the others: one in
     /// each section, however many there are (rule 2).
-    pub(super) fn next_to_fill(&mut self, fx: &mut Effects<F>) -> ToFill<F> {
+    pub(super) fn next_refill(&mut self, fx: &mut Effects<F>) -> NextRefill<F> {
         // What there is goes to those who wait. Of a closed pool, no key is below its minimum.
         if self.first_in_line().is_some() {
-            return ToFill::Nothing;
+            return NextRefill::Nothing;
         }
         let first = self.backing_off.iter().filter_map(IndexedHeap::first);
         if let Some((until, key)) = first.min_by_key(|(until, _)| *until)
@@ -155,14 +155,14 @@ impl<F: Form> State<F> {
         {
             self.subs[key.index()].back_off_until = None;
             self.watch_minimum(key, fx);
-            return ToFill::Again;
+            return NextRefill::Again;
         }
         let vacancy = self.first_below_minimum().and_then(|key| self.vacancy(key, fx));
-        vacancy.map_or(ToFill::Nothing, ToFill::This)
+        vacancy.map_or(NextRefill::Nothing, NextRefill::This)
     }
 
     fn vacancy(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
-        let begin = self.begin_stock(key, fx)?;
+        let begin = self.reserve_idle(key, fx)?;
         let sub = &self.subs[key.index()];
         Some(Vacancy { begin, key, meta: sub.metadata.clone() })
     }
@@ -173,7 +173,7 @@ impl<F: Form> State<F> {
     }
 
     /// When a key can be filled up again, and which.
-    pub(super) fn next_filling(&self) -> Option<(Time, Key)> {
+    pub(super) fn next_refill_due(&self) -> Option<(Time, Key)> {
         if self.first_in_line().is_some() {
             return None;
         }
@@ -195,18 +195,18 @@ impl<F: Form> State<F> {
     }
 
     /// One more in stock, made outside the lock: what was left of the key, else in a place of its own.
-    fn begin_stock(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Begin<F>> {
+    fn reserve_idle(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Begin<F>> {
         let sub = &self.subs[key.index()];
         if sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle() {
             return None;
         }
         let begin = match sub.unfinished.front() {
-            Some(left) => (left, Some(self.take_over_for_stock(left))),
-            None => (self.reserve_stock(key)?, None),
+            Some(left) => (left, Some(self.take_unfinished(left))),
+            None => (self.reserve_idle_place(key)?, None),
         };
         self.subs[key.index()].adding += 1;
         if self.waiting > 0 {
-            self.stand_in_line(key);
+            self.update_line(key);
         }
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
@@ -214,7 +214,7 @@ impl<F: Form> State<F> {
         Some(begin)
     }
 
-    fn reserve_stock(&mut self, key: Key) -> Option<Key> {
+    fn reserve_idle_place(&mut self, key: Key) -> Option<Key> {
         let of_key = self.subs[key.index()].total;
         let full = self.total >= self.limits.max_total || of_key >= self.limits.max_total_per_key;
         (!full).then(|| self.reserve(key, Place::Adding))
@@ -243,7 +243,7 @@ impl<F: Form> State<F> {
 
     /// Stock could be made for the key, or not. Noted while the place that was taken for it is there: so nobody
     /// finds that free, and tries again at once, and the key is there still.
-    pub(super) fn filled(&mut self, key: Key, made: bool, fx: &mut Effects<F>) {
+    pub(super) fn note_refill(&mut self, key: Key, made: bool, fx: &mut Effects<F>) {
         let sub = &mut self.subs[key.index()];
         if made {
             (sub.failures, sub.back_off_until) = (0, None);
@@ -258,12 +258,12 @@ impl<F: Form> State<F> {
     }
 
     /// Whether a borrower that makes one is to say so: it is the first of its key.
-    pub(super) fn asks_what_is_made(&self, slot: Key) -> bool {
+    pub(super) fn is_first_of_key(&self, slot: Key) -> bool {
         let sub = &self.subs[self.slots[slot.index()].key.index()];
         self.limits.min_idle > 0 && !sub.made
     }
     /// It has been made, and is about to be lent.
-    pub(super) fn was_made(&mut self, slot: Key, fx: &mut Effects<F>) {
+    pub(super) fn note_first_created(&mut self, slot: Key, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
         self.subs[key.index()].made = true;
         self.watch_minimum(key, fx);
@@ -271,7 +271,7 @@ impl<F: Form> State<F> {
 
     /// Who is to be filled up is known, and when.
     #[cfg(any(test, debug_assertions))]
-    pub(super) fn knows_what_is_below_minimum(&self) -> bool {
+    pub(super) fn below_minimum_is_known(&self) -> bool {
         let keys = || self.subs.iter().map(|(_, sub)| sub);
         let right = keys().all(|sub| {
             let (needs_room, later) = (sub.unfinished.is_empty(), sub.back_off_until);
@@ -292,7 +292,7 @@ impl<F: Form> State<F> {
 }
 
 /// A place in stock, and what was made for it: given back, and destroyed, unless it is put there.
-struct Filling<'p, F: Form> {
+struct Refilling<'p, F: Form> {
     pool: &'p Inner<F>,
     slot: Option<Key>,
     resource: Option<F::Resource>,
@@ -301,11 +301,11 @@ struct Filling<'p, F: Form> {
     refills: Option<Key>,
 }
 
-impl<F: Form> Filling<'_, F> {
+impl<F: Form> Refilling<'_, F> {
     /// It cannot be used. Said before anything is destroyed or told: what is called for that may maintain the pool.
     fn failed(&mut self, error: AddError<F::Error>) -> AddError<F::Error> {
         if let Some(key) = self.refills {
-            self.pool.critical(|state, fx| state.filled(key, false, fx));
+            self.pool.critical(|state, fx| state.note_refill(key, false, fx));
         }
         error
     }
@@ -316,7 +316,7 @@ impl<F: Form> Filling<'_, F> {
         self.pool.critical(|state, fx| {
             let arrival = state.added(slot, Content::Ready(loan), fx);
             if let Some(key) = self.refills {
-                state.filled(key, arrival == Arrival::InTime, fx);
+                state.note_refill(key, arrival == Arrival::InTime, fx);
             }
             arrival
         })
@@ -327,14 +327,14 @@ impl<F: Form> Filling<'_, F> {
     }
 }
 
-impl<F: Form> Room<F> for Filling<'_, F> {
+impl<F: Form> Room<F> for Refilling<'_, F> {
     fn leave(mut self, creation: Creation<F>) {
         let slot = self.take_slot();
         self.pool.critical(|state, fx| state.added(slot, Content::Unfinished(creation), fx));
     }
 }
 
-impl<F: Form> Drop for Filling<'_, F> {
+impl<F: Form> Drop for Refilling<'_, F> {
     fn drop(&mut self) {
         let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
         if let Some(resource) = self.resource.take() {
@@ -346,22 +346,22 @@ impl<F: Form> Drop for Filling<'_, F> {
 
 impl<F: Form> Inner<F> {
     /// Fills stock up to the minimum, one after the other (PROP-RP-REFILLED).
-    pub(super) async fn fill_up(&self) {
+    pub(super) async fn refill(&self) {
         loop {
-            let vacancy = match self.critical(|state, fx| state.next_to_fill(fx)) {
-                ToFill::This(vacancy) => vacancy,
-                ToFill::Again => continue,
-                ToFill::Nothing => return,
+            let vacancy = match self.critical(|state, fx| state.next_refill(fx)) {
+                NextRefill::This(vacancy) => vacancy,
+                NextRefill::Again => continue,
+                NextRefill::Nothing => return,
             };
             let Vacancy { begin, key, meta } = vacancy;
             match self.fill(begin, meta.clone(), Some(key)).await {
                 Err(AddError::Create(failure)) => {
-                    self.tell(&meta, PoolEvent::CreateFailed(failure));
+                    self.report(&meta, PoolEvent::CreateFailed(failure));
                 }
                 Err(AddError::Passivate(failure)) => {
-                    self.tell(&meta, PoolEvent::PassivateFailed(failure));
+                    self.report(&meta, PoolEvent::PassivateFailed(failure));
                 }
-                Err(AddError::Invalid) => self.tell(&meta, PoolEvent::Invalid),
+                Err(AddError::Invalid) => self.report(&meta, PoolEvent::Invalid),
                 Ok(()) | Err(AddError::Closed | AddError::Full) => {}
             }
         }
@@ -375,34 +375,34 @@ impl<F: Form> Inner<F> {
         refills: Option<Key>,
     ) -> Result<(), AddError<F::Error>> {
         let (creation, begun) = match left {
-            Some(creation) => (creation, Begun::ByAnother),
+            Some(creation) => (creation, Begun::ByOther),
             None => {
-                self.begins(slot);
+                self.note_creation_begins(slot);
                 (self.creation(&meta), Begun::Here)
             }
         };
-        let filling = Filling { pool: self, slot: Some(slot), resource: None, meta, refills };
-        let (mut filling, made) = Making::new(filling, creation, begun).await;
-        let metadata = &*filling.meta;
+        let refilling = Refilling { pool: self, slot: Some(slot), resource: None, meta, refills };
+        let (mut refilling, made) = InCreation::new(refilling, creation, begun).await;
+        let metadata = &*refilling.meta;
         let resource = match made {
-            Ok(resource) => filling.resource.insert(resource),
-            Err(failure) => return Err(filling.failed(AddError::Create(failure))),
+            Ok(resource) => refilling.resource.insert(resource),
+            Err(failure) => return Err(refilling.failed(AddError::Create(failure))),
         };
         if self.options.test_on_create {
             match self.factory.validate(metadata, resource).await {
                 Ok(true) => {}
-                Ok(false) => return Err(filling.failed(AddError::Invalid)),
+                Ok(false) => return Err(refilling.failed(AddError::Invalid)),
                 Err(message) => {
-                    let error = filling.failed(AddError::Invalid);
-                    self.tell(&filling.meta, PoolEvent::ValidatePanicked(message));
+                    let error = refilling.failed(AddError::Invalid);
+                    self.report(&refilling.meta, PoolEvent::ValidatePanicked(message));
                     return Err(error);
                 }
             }
         }
         if let Err(failure) = self.factory.passivate(metadata, resource).await {
-            return Err(filling.failed(AddError::Passivate(failure)));
+            return Err(refilling.failed(AddError::Passivate(failure)));
         }
-        match filling.put() {
+        match refilling.put() {
             Arrival::InTime | Arrival::Over => Ok(()),
             Arrival::Closed => Err(AddError::Closed),
         }
