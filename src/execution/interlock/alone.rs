@@ -1,18 +1,18 @@
-//! What a load and an unload are given: that nobody else runs.
+//! The proofs that a load or an unload passes on: no other execution runs.
 
 use super::Inner;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
-/// The section: in which interlock, and what was unloaded before it.
+/// The section's interlock, and the generation before it.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     pub(super) home: Home,
     pub(super) generation: u64,
 }
 
-/// Which interlock it is. Its address is nobody else's as long as this is kept.
+/// Identifies an interlock. Its address stays unique while this value lives.
 #[derive(Clone)]
 pub(super) struct Home(Weak<Inner>);
 
@@ -34,7 +34,7 @@ impl fmt::Debug for Home {
     }
 }
 
-/// That nobody else runs: something may be loaded.
+/// Proof that no other execution runs: values may be loaded.
 ///
 /// ```
 /// let interlock = cabrank::Interlock::new();
@@ -46,7 +46,7 @@ pub struct Loading<'a> {
     hold: PhantomData<&'a mut ()>,
 }
 
-/// That nobody else runs, and nobody is in a permit block: what is loaded may be unloaded.
+/// Proof that no other execution runs or is in a permit block: values may be unloaded.
 ///
 /// ```
 /// let interlock = cabrank::Interlock::new();
@@ -63,7 +63,7 @@ impl Loading<'_> {
     pub(super) fn new(section: Section) -> Self {
         Loading { section, hold: PhantomData }
     }
-    /// How often something was unloaded before.
+    /// Returns how many unloads came before.
     pub fn generation(&self) -> u64 {
         self.section.generation
     }
@@ -72,11 +72,11 @@ impl Unloading<'_> {
     pub(super) fn new(section: Section) -> Self {
         Unloading { section, hold: PhantomData }
     }
-    /// How often something was unloaded before.
+    /// Returns how many unloads came before.
     pub fn generation(&self) -> u64 {
         self.section.generation
     }
-    /// Loads at once: nobody else runs. For what takes the place of what was unloaded.
+    /// Loads without waiting, because no other execution runs: for the replacement of an unloaded value.
     ///
     /// ```
     /// use cabrank::execution::interlock::{Interlock, Loaded};

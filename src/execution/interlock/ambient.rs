@@ -1,5 +1,5 @@
-//! The execution in which a thread is: so that one begun inside another is a share more of the same
-//! owner, and does not wait for itself.
+//! The executions that a thread is in. An execution that begins inside another becomes a further share of the
+//! same owner, and does not wait for itself.
 
 use super::inner::Inner;
 use super::owner::{Lineage, Record};
@@ -8,21 +8,21 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// What a closure that runs on this thread may count on.
+/// The guarantees that a closure on this thread may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A share.
+    /// It has a share.
     Running,
-    /// That nobody else runs.
+    /// No other execution runs.
     Exclusive,
-    /// The same, in a reload.
+    /// No other execution runs, because this thread reloads.
     Reload,
-    /// Nothing: it is a permit block.
+    /// It has no share: it is in a permit block.
     Permit,
 }
 
 impl Kind {
-    /// Whether it is in a section of the holder's.
+    /// Returns true inside a section of the holder.
     pub(super) fn is_alone(self) -> bool {
         matches!(self, Kind::Exclusive | Kind::Reload)
     }
@@ -37,37 +37,37 @@ pub(super) struct Frame {
 }
 
 crate::sync::thread::thread_local! {
-    /// Innermost last, of whatever interlock.
+    /// The frames of all interlocks, innermost last.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
     static FRAMES: RefCell<Vec<Frame>> = RefCell::new(Vec::new());
 }
 
-/// The innermost frame of this interlock on this thread.
+/// Returns the innermost frame of this interlock on this thread.
 pub(super) fn innermost(home: &Arc<Inner>) -> Option<Frame> {
     let found = FRAMES.try_with(|frames| {
         let frames = frames.borrow();
         frames.iter().rev().find(|frame| Arc::ptr_eq(&frame.record.home, home)).cloned()
     });
-    // A thread that ends is in no execution any more.
+    // A thread whose locals are destroyed is in no execution.
     found.ok().flatten()
 }
 
-/// Whether this thread is in an exclusive section of this interlock: whatever waits for the holder would
+/// Returns true if this thread is in an exclusive section of this interlock: a wait for the holder would be a
 /// wait for itself.
 pub(super) fn is_alone(home: &Arc<Inner>) -> bool {
     is_any(home, Kind::is_alone)
 }
 /// # Panics
-/// If this thread loads or unloads: an execution of its own would wait for that.
+/// If this thread loads or unloads: a separate execution would wait for that.
 pub(super) fn ambient_is_not_alone(home: &Arc<Inner>) {
     assert!(
         !is_alone(home),
-        "this thread loads or unloads: a guard would wait for it. Use `run`, which nests"
+        "this thread loads or unloads, so a guard would wait for itself: use `run`, which nests"
     );
 }
 
-/// Whether this thread carries out a reload of what this interlock guards.
+/// Returns true if this thread carries out a reload of what this interlock guards.
 pub(super) fn reloads(home: &Arc<Inner>) -> bool {
     is_any(home, |kind| kind == Kind::Reload)
 }
@@ -78,7 +78,7 @@ fn is_any(home: &Arc<Inner>, wanted: fn(Kind) -> bool) -> bool {
     });
     found.unwrap_or(false)
 }
-/// The other executions of its interlock in which this thread is.
+/// Returns the other executions of the same interlock that this thread is in.
 pub(super) fn beside(record: &Arc<Record>) -> Vec<OwnerId> {
     let found = FRAMES.try_with(|frames| {
         let others = |frame: &&Frame| {
@@ -89,8 +89,7 @@ pub(super) fn beside(record: &Arc<Record>) -> Vec<OwnerId> {
     found.unwrap_or_default()
 }
 
-/// This thread is in none of its executions, until the guard is dropped: what it does meanwhile is not
-/// theirs.
+/// Takes this thread out of all its executions, until the guard is dropped.
 pub(super) fn set_aside() -> Aside {
     let frames = FRAMES.try_with(|frames| frames.take()).unwrap_or_default();
     Aside { frames, here: PhantomData }
@@ -99,7 +98,7 @@ pub(super) fn set_aside() -> Aside {
 #[must_use]
 pub(super) struct Aside {
     frames: Vec<Frame>,
-    /// Of this thread.
+    /// Ties the guard to this thread.
     here: PhantomData<*const ()>,
 }
 
@@ -110,7 +109,7 @@ impl Drop for Aside {
     }
 }
 
-/// The thread is in this frame until the guard is dropped.
+/// Puts this thread into the frame, until the guard is dropped.
 pub(super) fn push(frame: Frame) -> Within {
     let pushed = FRAMES.try_with(|frames| frames.borrow_mut().push(frame)).is_ok();
     Within { pushed, here: PhantomData }
@@ -119,12 +118,12 @@ pub(super) fn push(frame: Frame) -> Within {
 #[must_use]
 pub(super) struct Within {
     pushed: bool,
-    /// Of this thread.
+    /// Ties the guard to this thread.
     here: PhantomData<*const ()>,
 }
 
 impl Within {
-    /// Ends it, and gives the frame back.
+    /// Leaves the frame, and returns it.
     pub(super) fn end(mut self) -> Option<Frame> {
         self.pop()
     }

@@ -1,4 +1,4 @@
-//! Children: executions that another one may wait for, and says so.
+//! Children: executions that their parent may wait for, in a wait that the interlock knows of.
 
 use super::ambient::ambient_is_not_alone;
 use super::error::{AcquireError, Deadlock};
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Running<'_> {
-    /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share. Executions that
-    /// a guard has begun inside this one are children, too; one that `f` does not wait for counts all the
-    /// same, and may be refused a load that would only have had to wait longer.
+    /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share.
     ///
-    /// A child that waits to load waits for this share: then neither could ever go on. That the wait is
-    /// told lets the interlock see it, whatever others do meanwhile: whoever closes the circle is refused,
-    /// the child its load, or this wait.
+    /// Executions that a guard began inside this one are children, too. A child that `f` does not wait for
+    /// still counts: the interlock may refuse its load although that would only have waited longer.
+    ///
+    /// A child that waits to load waits for this share, so neither could go on. The interlock detects the
+    /// deadlock and refuses the call that completes it: the child's load or this wait.
     ///
     /// # Errors
-    /// [`AcquireError::Deadlock`], if a child waits to load; [`AcquireError::Nested`] inside an exclusive
-    /// section, while there are children: they may have to wait until it ends. `f` has not run.
+    /// [`AcquireError::Deadlock`] if a child waits to load. [`AcquireError::Nested`] inside an exclusive
+    /// section that has children: they may have to wait until it ends. In both cases `f` has not run.
     ///
     /// ```
     /// use cabrank::execution::interlock::AcquireError::Nested;
@@ -34,13 +34,14 @@ impl Running<'_> {
     /// let interlock = cabrank::Interlock::new();
     /// let mut running = interlock.enter();
     /// let child = running.child();
-    /// let inside = || interlock.run(|r| r.waiting(|| unreachable!("for ever")));
+    /// let inside = || interlock.run(|r| r.waiting(|| unreachable!("it would wait for ever")));
     /// assert!(matches!(running.load(|_| inside()), Ok(Err(Nested))));
     /// drop(child);
-    /// running.waiting(|| ()).expect("there is nobody to wait for");
+    /// running.waiting(|| ()).expect("no child is left");
     /// ```
     pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
-        // Who waits for it, too, is to be told of a circle.
+        // Waits for the share first: only an owner with a share is part of a deadlock that the interlock
+        // sees.
         self.share_within(Limit::Forever)?;
         let _declared = self.declared()?;
         Ok(f())
@@ -52,13 +53,13 @@ impl Running<'_> {
     /// Those of `waiting`.
     ///
     /// # Cancel safety
-    /// Dropped, it waits no more.
+    /// Dropping the future ends the wait.
     pub async fn waiting_async<F: Future>(&self, future: F) -> Result<F::Output, AcquireError> {
         self.await_share_async().await;
         let _declared = self.declared()?;
         Ok(future.await)
     }
-    /// Counts as waiting for its children, for as long as what is returned lives.
+    /// Declares the wait for the children, until the returned value is dropped.
     fn declared(&self) -> Result<Option<Declared<'_>>, AcquireError> {
         let record = self.record();
         Ok(match self.has_share() {
@@ -67,8 +68,8 @@ impl Running<'_> {
         })
     }
 
-    /// A token with which a thread or task begins an execution that this one may wait for: it enters
-    /// although an unload waits, as that waits for its parent.
+    /// Returns a token with which a thread or task begins an execution that this one may wait for. The child
+    /// enters even if an unload waits, because the unload waits for its parent.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -94,7 +95,7 @@ impl Drop for Declared<'_> {
 }
 
 impl Record {
-    /// Whether it counts as waiting for its children from here on.
+    /// Declares a wait. Returns false if the wait does not count.
     fn declare(&self) -> Result<bool, AcquireError> {
         self.home.slowly(|state| {
             state.adopt(self.key());
@@ -104,7 +105,7 @@ impl Record {
 }
 
 impl State {
-    /// The owner waits for its children. False if that is not to be counted.
+    /// Declares that the owner waits for its children. Returns false if the wait does not count.
     fn declare(&mut self, key: Key) -> Result<bool, AcquireError> {
         match self.owner(key).mode {
             Mode::Running => {
@@ -112,36 +113,36 @@ impl State {
                 if self.tally.blocked == 0 {
                     return Ok(true);
                 }
-                let told = Deadlock::of(self, key, &[]);
+                let deadlock = Deadlock::of(self, key, &[]);
                 self.undeclare(key);
-                Err(told)
+                Err(deadlock)
             }
             // A child may have to wait for the holder, so a holder waits for no child.
             Mode::Holding if self.owner(key).live_children().0 > 0 => Err(AcquireError::Nested),
             _ => Ok(false),
         }
     }
-    /// The same of an owner that has just begun a permit block. Told of a deadlock, it has not begun it.
+    /// Declares the wait of an owner that has just begun a permit block. On a deadlock it takes the block
+    /// back.
     pub(super) fn start_awaiting(&mut self, key: Key) -> Result<(), AcquireError> {
         self.change(key, |owner| owner.awaits.push(owner.permits));
         if self.tally.blocked == 0 {
             return Ok(());
         }
-        let told = Deadlock::of(self, key, &[]);
+        let deadlock = Deadlock::of(self, key, &[]);
         self.resume(key, true);
-        Err(told)
+        Err(deadlock)
     }
     fn undeclare(&mut self, key: Key) {
-        // Not if it was forfeited meanwhile.
+        // `saturating_sub`, because the owner may have been forfeited meanwhile.
         self.change(key, |owner| owner.declared = owner.declared.saturating_sub(1));
     }
 }
 
-/// The right to begin an execution that is a child of another: for a thread or task that its parent
-/// waits for. One execution each; dropped, there is none.
+/// A token that begins one execution as a child of another: for a thread or task that its parent waits for.
 ///
-/// See [`Running::child`].
-#[must_use = "whoever waits for its children waits for this one, too"]
+/// Dropping the token gives the right up. See [`Running::child`].
+#[must_use = "a parent that waits for its children waits for this one, too"]
 pub struct Child {
     home: Arc<Inner>,
     lineage: Option<Arc<Lineage>>,
@@ -155,7 +156,7 @@ impl Child {
     pub fn run<R>(self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         self.enter().run(f)
     }
-    /// [`run`](Self::run), if that needs no waiting. Refused, there is no child any more.
+    /// [`run`](Self::run) without waiting. A refusal uses the token up.
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`].
@@ -165,7 +166,7 @@ impl Child {
     ) -> Result<R, AcquireError> {
         self.try_enter().map(|running| running.run(f))
     }
-    /// [`run`](Self::run), if it can begin within `timeout`. Otherwise there is no child any more.
+    /// [`run`](Self::run), if it can begin within `timeout`. A time-out uses the token up.
     ///
     /// # Errors
     /// [`AcquireError::TimedOut`].
@@ -182,11 +183,10 @@ impl Child {
     /// Inside an exclusive section of this thread: it would wait for itself.
     pub fn enter(self) -> Running<'static> {
         ambient_is_not_alone(&self.home);
-        self.enter_by(Limit::Forever)
-            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
+        self.enter_by(Limit::Forever).unwrap_or_else(|_| unreachable!("it waits without a limit"))
     }
-    /// [`enter`](Self::enter), if that needs no waiting: if nobody loads or unloads now. Refused, there is
-    /// no child any more.
+    /// [`enter`](Self::enter) without waiting: only if no execution loads or unloads now. A refusal uses the
+    /// token up.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -203,7 +203,7 @@ impl Child {
     pub fn try_enter(self) -> Result<Running<'static>, AcquireError> {
         self.enter_by(Limit::Never)
     }
-    /// [`enter`](Self::enter), if it can begin within `timeout`. Otherwise there is no child any more.
+    /// [`enter`](Self::enter), if it can begin within `timeout`. A time-out uses the token up.
     ///
     /// # Errors
     /// [`AcquireError::TimedOut`].
@@ -215,7 +215,7 @@ impl Child {
         let home = self.home.clone();
         Running::first(&home, Some(self), limit)
     }
-    /// A child of this record's execution.
+    /// Returns a token for a child of this record's execution.
     pub(super) fn of(record: &Record, up: Option<Arc<Lineage>>) -> Child {
         record.home.critical(|state, _| state.add_child(record.id()));
         Child { home: record.home.clone(), lineage: Some(Lineage::below(record, up)) }
@@ -226,7 +226,7 @@ impl Child {
     pub(super) fn lineage(&self) -> Option<&Arc<Lineage>> {
         self.lineage.as_ref()
     }
-    /// Its execution has begun, and counts in its place.
+    /// The child's execution has begun: from now on it counts instead of the token.
     pub(super) fn begun(mut self) -> Option<Arc<Lineage>> {
         self.lineage.take()
     }

@@ -1,7 +1,7 @@
-//! Everybody in the interlock, at one moment: who has what, who waits for what, since when, for whom.
+//! A dump: all owners at one moment, with what each has, what it waits for, since when, and who blocks it.
 //!
-//! A [`Picture`] is taken under the lock: plain copies. Who blocks whom is worked out of it afterwards,
-//! without the lock.
+//! A [`Picture`] holds plain copies, taken under the lock. `develop` works out afterwards, without the lock,
+//! which owner blocks which.
 
 use super::modes::{Accepts, Mode, Owner, Purpose};
 use super::state::State;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is copied under the lock.
+/// The copies taken under the lock.
 #[derive(Clone, Debug)]
 pub(super) struct Picture {
     now: Time,
@@ -29,7 +29,7 @@ struct Seen {
     mode: Mode,
     declared: bool,
     awaits: bool,
-    /// Goes no further as long as this one waits: its thread is in both.
+    /// The waiting owner that keeps this one from going on: one thread is in both.
     stuck: Option<OwnerId>,
     ticket: u64,
     shares: u32,
@@ -50,7 +50,7 @@ impl Picture {
         }
     }
 
-    /// These go no further as long as `on` waits.
+    /// Marks owners that cannot go on while `on` waits.
     pub(super) fn with_stuck(mut self, stuck: &[OwnerId], on: OwnerId) -> Picture {
         for owner in self.owners.iter_mut().filter(|owner| stuck.contains(&owner.id)) {
             owner.stuck = Some(on);
@@ -58,7 +58,7 @@ impl Picture {
         self
     }
 
-    /// Works out who blocks whom.
+    /// Works out which owner blocks which.
     pub(super) fn develop(self) -> Dump {
         let unloads_go = self.owners.iter().all(|owner| !owner.rejects_unload());
         let blocks = |q: &Seen, o: &Seen| q.id != o.id && q.blocks(o, unloads_go);
@@ -123,7 +123,7 @@ impl Seen {
     fn rejects_unload(&self) -> bool {
         self.entry.is_some_and(|entry| !entry.unload)
     }
-    /// Whether `o` cannot go on because of this one. `unloads_go`: no entry keeps unloads out.
+    /// Returns true if this owner keeps `o` from going on. `unloads_go`: no entry rejects unloads.
     fn blocks(&self, o: &Seen, unloads_go: bool) -> bool {
         let holds = self.mode == Mode::Holding;
         let runs = self.mode == Mode::Running;
@@ -173,12 +173,12 @@ impl Seen {
     }
     fn does(&self, holder: Option<Purpose>) -> &'static str {
         match self.state(holder) {
-            _ if self.stuck.is_some() => "is where the thread is that waits",
+            _ if self.stuck.is_some() => "is on the thread that waits",
             OwnerState::Entering => "waits to enter",
             OwnerState::Running => "runs",
             OwnerState::WaitingForChildren => "keeps its share and waits for its children",
-            OwnerState::WaitingToLoad => "waits to load, until nobody else has a share",
-            OwnerState::WaitingToUnload => "waits to unload, until nobody else runs or loads",
+            OwnerState::WaitingToLoad => "waits to load until no other execution has a share",
+            OwnerState::WaitingToUnload => "waits to unload until no other execution runs or loads",
             OwnerState::Loading => "loads",
             OwnerState::Unloading => "unloads",
             OwnerState::Permitting if self.awaits => "permits loads and waits for its children",
@@ -195,7 +195,7 @@ impl Seen {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Dump {
-    /// How often something was unloaded.
+    /// How many unloads there were.
     pub generation: u64,
     /// The owners that run, or wait to.
     pub owners: Vec<OwnerDump>,
@@ -206,13 +206,13 @@ pub struct Dump {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OwnerDump {
-    /// Its name in the interlock.
+    /// The owner's identifier in the interlock.
     pub id: OwnerId,
-    /// Its [name](super::Running::set_name), if it was given one.
+    /// Its [name](super::Running::set_name), if it has one.
     pub name: Option<String>,
-    /// What it does.
+    /// Its state.
     pub state: OwnerState,
-    /// The same in words.
+    /// Its state in words.
     pub does: &'static str,
     /// Its shares in the innermost frame.
     pub shares: u32,
@@ -220,19 +220,19 @@ pub struct OwnerDump {
     pub permits: u32,
     /// What it lets go first, if it has an entry.
     pub accepts: Option<Accepts>,
-    /// Whose child it is.
+    /// Its parent, if it is a child.
     pub parent: Option<OwnerId>,
     /// How long its execution has lasted.
     pub age: Duration,
     /// How long it has waited.
     pub waiting: Option<Duration>,
-    /// Who keeps it from going on.
+    /// The owners that keep it from going on.
     pub blocked_by: Vec<OwnerId>,
-    /// Whom it keeps from going on.
+    /// The owners that it keeps from going on.
     pub blocking: Vec<OwnerId>,
 }
 
-/// What an owner does.
+/// The state of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -241,7 +241,7 @@ pub enum OwnerState {
     Entering,
     /// It has a share.
     Running,
-    /// It has a share, and has [declared](super::Running::waiting) that it waits for its children.
+    /// It has a share, and has [declared](super::Running::waiting) a wait for its children.
     WaitingForChildren,
     /// It has given its share up, and waits to load.
     WaitingToLoad,
@@ -253,7 +253,7 @@ pub enum OwnerState {
     Unloading,
     /// It is in a permit block.
     Permitting,
-    /// It waits for its share, after a permit block or something given up.
+    /// It waits for its share, after a permit block or an abandoned request.
     Resuming,
     /// It has loaded or unloaded, and lets others do so first.
     Draining,
@@ -262,20 +262,20 @@ pub enum OwnerState {
 }
 
 impl Dump {
-    /// The owner of this name.
+    /// Returns the owner with this identifier.
     pub fn owner(&self, id: OwnerId) -> Option<&OwnerDump> {
         self.owners.iter().find(|owner| owner.id == id)
     }
 
-    /// A circle of owners each of whom is blocked by the next, the last by the first: a deadlock.
+    /// Returns a deadlock, if there is one: a circle of owners, each blocked by the next.
     ///
-    /// Only of what the interlock knows: who waits for something else in a body of its own is not seen
-    /// to be blocked.
+    /// Covers only waits that the interlock knows of: an owner that waits for something else inside its body
+    /// does not count as blocked.
     pub fn cycle(&self) -> Option<Vec<OwnerId>> {
         let mut search = Search::of(self);
         (0..self.owners.len()).find_map(|first| search.circle(first, None))
     }
-    /// The circle that this owner is in.
+    /// Returns the circle that this owner is in.
     pub(super) fn cycle_from(&self, first: OwnerId) -> Option<Vec<OwnerId>> {
         let mut search = Search::of(self);
         let first = *search.places.get(&first)?;
@@ -283,11 +283,11 @@ impl Dump {
     }
 }
 
-/// A search for circles that looks at each owner, and at each pair, once.
+/// A search for circles that visits each owner and each pair once.
 struct Search<'a> {
     dump: &'a Dump,
     places: HashMap<OwnerId, usize>,
-    /// Those that were looked at.
+    /// The visited owners.
     seen: Vec<bool>,
 }
 
@@ -296,12 +296,12 @@ impl<'a> Search<'a> {
         let places = dump.owners.iter().enumerate().map(|(at, owner)| (owner.id, at)).collect();
         Search { dump, places, seen: vec![false; dump.owners.len()] }
     }
-    /// A circle that is reached from here, and closed by `end` if one is given.
+    /// Returns a circle that is reachable from `first`, and closed by `end` if one is given.
     fn circle(&mut self, first: usize, end: Option<usize>) -> Option<Vec<OwnerId>> {
         if std::mem::replace(&mut self.seen[first], true) {
             return None;
         }
-        // Those on the way, each with how many of its blockers were looked at.
+        // The path, each owner with the number of its blockers already visited.
         let (mut path, mut on_path) = (vec![(first, 0)], HashSet::from([first]));
         while let Some((at, next)) = path.last_mut() {
             let Some(blocker) = self.dump.owners[*at].blocked_by.get(*next) else {
@@ -325,7 +325,7 @@ impl<'a> Search<'a> {
 }
 
 impl OwnerDump {
-    /// Its name and, if it has one, the name it was given.
+    /// Returns the identifier and, if it has one, the name.
     pub(super) fn title(&self) -> String {
         match &self.name {
             Some(name) => format!("{} “{name}”", self.id),
@@ -334,10 +334,10 @@ impl OwnerDump {
     }
 }
 
-/// How many others a line names: beside a crowd one that blocks everybody would name the crowd.
+/// How many owners a line names: an owner that blocks a crowd would otherwise list all of it.
 const SHOWN: usize = 8;
 
-/// Short, and as exact as the clock.
+/// A duration, short, with the precision of the clock.
 struct Age(Duration);
 
 impl fmt::Display for Age {

@@ -1,4 +1,4 @@
-//! How an execution begins and ends: through the word if it can, through the mutex if it must.
+//! Begins and ends an execution: through the word if possible, through the mutex if necessary.
 
 use super::Interlock;
 use super::ambient::{self, Kind, ambient_is_not_alone};
@@ -14,22 +14,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Interlock {
-    /// Runs `f` in an execution, which begins when nobody loads or unloads, or waits to.
+    /// Runs `f` in an execution, which begins once no execution loads or unloads, or waits to.
     ///
-    /// Inside another `run` of this interlock on the same thread it is the same execution, and does not
-    /// wait (in a permit block: for the holder alone). Where another future or thread has borrowed the
-    /// enclosing [`Running`], and has given its share up, it is a [child](Running::child) of that execution,
-    /// which may not load.
+    /// Inside another `run` of this interlock on the same thread it joins that execution and does not wait;
+    /// in a permit block it waits only for the holder. If another future or thread has borrowed the enclosing
+    /// [`Running`] and given its share up, `f` runs in a [child](Running::child) of that execution, which may
+    /// not load.
     ///
     /// # Panics
-    /// If what has borrowed the enclosing `Running` loads or unloads, or waits to and somebody else holds:
-    /// they may be futures of this thread, which go on only when this has returned. Or if that has no share because
-    /// a future was dropped, or is in a permit block, and somebody holds whom this thread is in, too: it would wait
-    /// for itself.
+    /// Panics where it would wait for itself:
+    /// - The future or thread that borrowed the enclosing `Running` loads or unloads, or waits to while
+    ///   another execution holds. It may be a future of this thread, which goes on only after this call
+    ///   returns.
+    /// - The enclosing `Running` has no share, because it is in a permit block or a future was dropped, and
+    ///   this thread is also inside the execution that holds.
     pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         self.run_by(Limit::Forever, f).unwrap_or_else(|error| panic!("{error}"))
     }
-    /// [`run`](Self::run), if that needs no waiting.
+    /// [`run`](Self::run) without waiting.
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`]; [`AcquireError::Nested`] where `run` panics.
@@ -50,7 +52,7 @@ impl Interlock {
     ) -> Result<R, AcquireError> {
         self.run_by(self.0.deadline(timeout), f)
     }
-    /// [`run`](Self::run), or why not.
+    /// [`run`](Self::run), with an error instead of a panic.
     pub(crate) fn run_here<R>(
         &self,
         f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
@@ -73,18 +75,17 @@ impl Interlock {
         }
     }
 
-    /// Begins an execution that ends when the guard is dropped, on whatever thread.
+    /// Begins an execution that ends when the guard is dropped, on any thread.
     ///
-    /// The guard is an owner of its own: a `run` on this thread does not nest in it (see
-    /// [`Running::in_scope`]). Inside a `run` it begins a [child](Running::child) of that execution.
+    /// The guard is a separate owner: a `run` on this thread does not nest in it (see [`Running::in_scope`]).
+    /// Inside a `run` it begins a [child](Running::child) of that execution.
     ///
     /// # Panics
     /// Inside an exclusive section of this thread: it would wait for itself.
     pub fn enter(&self) -> Running<'static> {
-        self.enter_by(Limit::Forever)
-            .unwrap_or_else(|_| unreachable!("it waits as long as it takes"))
+        self.enter_by(Limit::Forever).unwrap_or_else(|_| unreachable!("it waits without a limit"))
     }
-    /// [`enter`](Self::enter), if that needs no waiting.
+    /// [`enter`](Self::enter) without waiting.
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`].
@@ -104,14 +105,14 @@ impl Interlock {
         }
         Running::first(&self.0, self.ambient_child(), limit)
     }
-    /// The right by which an execution begins here: as a child of the one that this thread is in.
+    /// Returns the token for an execution that begins here: a child of the execution that this thread is in.
     pub(crate) fn ambient_child(&self) -> Option<Child> {
         ambient::innermost(&self.0).map(|frame| Child::of(&frame.record, frame.lineage))
     }
 }
 
 impl Inner {
-    /// The execution of this seat begins, or waits to.
+    /// Begins the execution of this seat, or queues it.
     #[inline]
     pub(super) fn begin(
         self: &Arc<Self>,
@@ -128,7 +129,8 @@ impl Inner {
     }
     #[cold]
     fn begin_slowly(&self, seat: &Seat, lineage: Option<&Arc<Lineage>>, asker: Asker) -> Begun {
-        // An unload may wait for the execution that this thread is in, if it is none of the parents, too.
+        // An unload may wait for the execution that this thread is in, even if that is not one of the
+        // parents.
         let is_inside = || ambient::innermost(&seat.record.home).is_some();
         let descends = lineage.is_some_and(|lineage| lineage.is_live() || is_inside());
         let parent = lineage.map(|lineage| lineage.id);
@@ -139,7 +141,7 @@ impl Inner {
             let step = if state.slow {
                 state.enter(key, descends, asker)
             } else {
-                // The bit is set under the mutex only: nothing but other exchanges is in the way.
+                // `SLOW` is set only under the mutex, so only other exchanges can make this one fail.
                 while !self.enter_fast() {}
                 Some(Step::Done)
             };
@@ -153,12 +155,13 @@ impl Inner {
             }
         })
     }
-    /// The execution of this seat is over.
+    /// Ends the execution of this seat.
     #[inline]
     pub(super) fn end(&self, seat: &Seat, lineage: Option<&Lineage>) {
         let vitals = seat.record.vitals();
         let regular = vitals.context() == Context::BASE;
-        // Before the word: who sets SLOW after it has been counted down sees that it has left.
+        // Before the word: a thread that sets `SLOW` after this owner was counted down then sees that it has
+        // left.
         vitals.end();
         if regular && lineage.is_none() && self.leave_fast() {
             return;
@@ -173,7 +176,7 @@ impl Inner {
                 state.adopt(key);
                 state.leave(key);
             }
-            // `forfeit` may have come in between.
+            // A `forfeit` may have come in between.
             seat.record.vitals().end();
             if let Some(lineage) = lineage {
                 state.remove_child(lineage.id);

@@ -1,4 +1,4 @@
-//! Why an execution could not begin, or could not hold.
+//! The errors of an execution that could not begin, or could not hold.
 
 use super::dump::{Dump, Picture};
 use super::state::State;
@@ -7,27 +7,27 @@ use crate::collections::slab_list::Key;
 use std::error::Error;
 use std::fmt;
 
-/// Why an owner was not given what it asked for. It has what it had before.
+/// Returned when an owner does not get the access it asked for. The owner keeps what it had before.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// This wait would never have ended: who keeps a share waits for a child, which waits to hold, or for
-    /// one of its own that does; or it is an execution that this very thread is in, and goes on only when the
-    /// wait has ended.
+    /// The wait would never have ended. Either an owner keeps its share and waits for a child, which, itself
+    /// or through its own child, waits to hold. Or the wait is for an execution that this very thread is
+    /// inside.
     Deadlock(Box<Deadlock>),
-    /// An unload by a child of an execution that lives: its parent has a share, and waits for it.
+    /// A child of a live execution asked to unload: its parent has a share, and waits for it.
     Child,
-    /// Not by the innermost share alone: the execution has another share in the same frame, or is
-    /// inside an exclusive section or a permit block that forbids it.
+    /// The execution has another share in the same frame, or is inside an exclusive section or a permit block
+    /// that forbids the call.
     ///
-    /// A handle that borrows from the other share would live across what is asked for here.
+    /// A handle that borrows from the other share would live across the call.
     ///
-    /// Of an execution that was to begin: inside a section of this thread, or beside one of the execution that
-    /// the thread is in, it would wait for itself.
+    /// For an execution that was about to begin: it would wait for itself. The thread is inside a section, or
+    /// inside an execution whose borrower is in one.
     Nested,
     /// The deadline passed first.
     TimedOut,
-    /// A `try_` would have had to wait.
+    /// A `try_` method would have had to wait.
     WouldBlock,
     /// The execution was [forfeited](super::Interlock::forfeit).
     Forfeited,
@@ -38,13 +38,13 @@ impl fmt::Display for AcquireError {
         match self {
             AcquireError::Deadlock(deadlock) => deadlock.fmt(f),
             AcquireError::Child => f.write_str(
-                "a child of a live execution may not unload: its parent could not end before it",
+                "a child of a live execution may not unload: its parent waits for it and cannot end first",
             ),
             AcquireError::Nested => {
-                f.write_str("the execution has another share here, or is where this is forbidden")
+                f.write_str("the execution has another share here, or is in a section or permit block that forbids this")
             }
-            AcquireError::TimedOut => f.write_str("others ran until the deadline had passed"),
-            AcquireError::WouldBlock => f.write_str("others run now"),
+            AcquireError::TimedOut => f.write_str("timed out: other executions were in the way"),
+            AcquireError::WouldBlock => f.write_str("it would have to wait for other executions"),
             AcquireError::Forfeited => f.write_str("the execution was forfeited"),
         }
     }
@@ -59,12 +59,12 @@ impl Error for AcquireError {
     }
 }
 
-/// Why [`get_or_load`](super::Loaded::get_or_load) gave nothing.
+/// The error of [`get_or_load`](super::Loaded::get_or_load).
 #[derive(Debug)]
 pub enum LoadError<E> {
-    /// It could not load at all.
+    /// The load could not begin.
     Acquire(AcquireError),
-    /// Loading failed. The next who needs it tries again.
+    /// Loading failed. The next caller tries again.
     Load(E),
 }
 
@@ -92,8 +92,8 @@ impl<E: Error + 'static> Error for LoadError<E> {
     }
 }
 
-/// A deadlock: each of the circle waits for the next, the last for the first. Whoever closes the circle is told
-/// (where the original lets all of them wait for ever: its defect `rails-upgrade-deadlock`).
+/// A deadlock: a circle of owners, each of which waits for the next. The owner that completes the circle gets
+/// this error.
 #[derive(Clone, Debug)]
 pub struct Deadlock {
     picture: Picture,
@@ -101,18 +101,18 @@ pub struct Deadlock {
 }
 
 impl Deadlock {
-    /// What this owner is told, who has just closed a circle. Looks at everybody, as a dump does.
-    /// `stuck`: who goes no further as long as the victim waits, because one thread is in both.
+    /// Returns the error for an owner that has just completed a circle. Copies all owners, as a dump does.
+    /// `stuck`: executions that cannot go on while the victim waits, because they are on its thread.
     pub(super) fn of(state: &State, victim: Key, stuck: &[OwnerId]) -> AcquireError {
         let victim = state.owner(victim).id();
         let picture = Picture::of(state).with_stuck(stuck, victim);
         AcquireError::Deadlock(Box::new(Deadlock { picture, victim }))
     }
-    /// The circle, from the owner that was told.
+    /// Returns the circle, beginning with the owner that got the error.
     pub fn cycle(&self) -> Vec<OwnerId> {
         self.dump().cycle_from(self.victim).unwrap_or_default()
     }
-    /// Everybody, as they were when the circle closed.
+    /// Returns all owners as they were when the circle was completed.
     pub fn dump(&self) -> Dump {
         self.picture.clone().develop()
     }
@@ -121,9 +121,9 @@ impl Deadlock {
 impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dump = self.dump();
-        let told = dump.cycle_from(self.victim).unwrap_or_default();
+        let cycle = dump.cycle_from(self.victim).unwrap_or_default();
         f.write_str("deadlock")?;
-        for (at, owner) in told.iter().filter_map(|id| dump.owner(*id)).enumerate() {
+        for (at, owner) in cycle.iter().filter_map(|id| dump.owner(*id)).enumerate() {
             let before = if at == 0 { ": " } else { "; " };
             write!(f, "{before}{} {}", owner.title(), owner.does)?;
         }

@@ -1,4 +1,4 @@
-//! Loading and unloading: alone, and back to the share that was there before.
+//! Loading and unloading: alone, and then back to the previous share.
 
 use super::alone::{Home, Loading, Section, Unloading};
 use super::ambient::{self, Frame, Kind, Within};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Running<'_> {
-    /// Runs `f` when nobody else runs; meanwhile it has given up its share. Afterwards others that wait to
-    /// load have their turn, and all go on together.
+    /// Gives the share up, and runs `f` once no other execution runs. Afterwards other waiting loads have
+    /// their turn, and then all executions go on together.
     ///
     /// Inside an exclusive section of this execution it does not wait.
     ///
@@ -23,12 +23,12 @@ impl Running<'_> {
     /// [`AcquireError::Deadlock`], [`AcquireError::Nested`], [`AcquireError::Forfeited`]; `f` has not run.
     ///
     /// # Panics
-    /// If `f` does; the others do not notice, and the share is there again.
+    /// If `f` does. The share is there again, and other executions are not affected.
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
         self.load_by(Limit::Forever, f)
     }
-    /// [`load`](Self::load), if nobody else runs now. When `f` has run, others that wait to load by then
-    /// have their turn, as after a `load`: so it may block in its end, though not at its beginning.
+    /// [`load`](Self::load), if no other execution runs now. After `f`, other waiting loads have their turn,
+    /// as after `load`: so it never blocks at its beginning, but may block at its end.
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`], and those of `load`.
@@ -38,9 +38,11 @@ impl Running<'_> {
     ) -> Result<R, AcquireError> {
         self.load_by(Limit::Never, f)
     }
-    /// [`load`](Self::load), if it can begin within `timeout`. After a time-out, too, the share is there
-    /// again: if somebody else holds just then, once they have released. Only a share that was
-    /// [not there](Self::has_share) before, because a future was dropped, is not waited for any longer.
+    /// [`load`](Self::load), if it can begin within `timeout`.
+    ///
+    /// The share is there again after a time-out, too: if another execution holds at that moment, the call
+    /// first waits until it releases. If a dropped future had taken the [share](Self::has_share) before the
+    /// call, the wait for it counts against `timeout`.
     ///
     /// # Errors
     /// [`AcquireError::TimedOut`], and those of `load`.
@@ -61,11 +63,11 @@ impl Running<'_> {
         Ok(hold.run(|section| f(&mut Loading::new(section))))
     }
 
-    /// Runs `f` when nobody else runs, loads, waits to load, or is in a permit block.
+    /// Runs `f` once no other execution runs, loads, waits to load, or is in a permit block.
     ///
     /// # Errors
-    /// [`AcquireError::Child`], and those of [`load`](Self::load). [`AcquireError::Nested`] inside a
-    /// load, or a permit block of its own, too.
+    /// [`AcquireError::Child`], and those of [`load`](Self::load). [`AcquireError::Nested`] also inside a
+    /// load, or in its own permit block.
     ///
     /// # Panics
     /// As `load`.
@@ -75,7 +77,7 @@ impl Running<'_> {
     ) -> Result<R, AcquireError> {
         self.unload_by(Limit::Forever, f)
     }
-    /// [`unload`](Self::unload), if nobody else runs now. It may block in its end, as
+    /// [`unload`](Self::unload), if no other execution runs now. It may block at its end, as
     /// [`try_load`](Self::try_load).
     ///
     /// # Errors
@@ -107,8 +109,8 @@ impl Running<'_> {
         let hold = self.hold(Purpose::Unload, limit)?;
         Ok(hold.run(|section| f(&mut Unloading::new(section))))
     }
-    /// [`unload`](Self::unload), unless somebody else has unloaded while it waited: then there is nothing
-    /// left to be done, and `f` does not run. So one change is unloaded once, however many see it.
+    /// [`unload`](Self::unload), unless another execution has unloaded meanwhile: then it returns `None`
+    /// without running `f`. So one change is unloaded once, even if several executions see it.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -118,7 +120,7 @@ impl Running<'_> {
     /// assert!(skipped.unwrap().is_none());
     /// ```
     ///
-    /// `seen` is the generation that the change was found in.
+    /// `seen` is the generation in which the change was found.
     ///
     /// # Errors
     /// Those of `unload`.
@@ -129,7 +131,7 @@ impl Running<'_> {
     ) -> Result<Option<R>, AcquireError> {
         self.unload_once_by(seen, Limit::Forever, f)
     }
-    /// [`unload_once`](Self::unload_once), if nobody else runs now. It may block in its end, as
+    /// [`unload_once`](Self::unload_once), if no other execution runs now. It may block at its end, as
     /// [`try_load`](Self::try_load).
     ///
     /// # Errors
@@ -172,7 +174,7 @@ impl Running<'_> {
         Ok(Some(hold.run(|section| f(&mut Unloading::new(section)))))
     }
 
-    /// [`try_load`](Self::try_load), after which nobody has a turn first: so it blocks at no time.
+    /// [`try_load`](Self::try_load) without a turn for others at the end: it never blocks.
     pub(crate) fn load_at_once<R>(
         &mut self,
         f: impl FnOnce(&mut Loading<'_>) -> R,
@@ -181,7 +183,7 @@ impl Running<'_> {
         let _within = hold.within();
         Ok(f(&mut Loading::new(hold.section())))
     }
-    /// Holds, or says why not.
+    /// Holds, or returns why it cannot.
     fn hold(&mut self, purpose: Purpose, limit: Limit) -> Result<Exclusive<'_>, AcquireError> {
         let step = self.ask(purpose, limit.asker(), limit)?;
         let record = self.record();
@@ -201,7 +203,7 @@ impl Running<'_> {
         }
         Ok(Exclusive::new(self))
     }
-    /// Asks to hold, one level up. `limit`: how long for the share of a future that was dropped.
+    /// Asks to hold, one level up. `limit` bounds the wait for a share that a dropped future gave up.
     pub(super) fn ask(
         &mut self,
         purpose: Purpose,
@@ -224,14 +226,14 @@ impl Running<'_> {
 }
 
 impl Inner {
-    /// Whether nothing was unloaded since this generation.
+    /// Returns true if nothing was unloaded since this generation.
     pub(super) fn is_due(&self, seen: u64) -> bool {
         self.state.look(|state| state.generation) == seen
     }
 }
 
 impl super::state::State {
-    /// What [`Running::ask`] does under the lock.
+    /// The part of [`Running::ask`] under the lock.
     fn ask(
         &mut self,
         key: crate::collections::slab_list::Key,
@@ -243,7 +245,7 @@ impl super::state::State {
         match (mode, &mut self.holder) {
             (Mode::Holding, Some(holder)) => {
                 if purpose == Purpose::Unload && holder.purpose == Purpose::Load {
-                    // Others may be in permit blocks, which a load may interrupt and an unload not.
+                    // Other executions may be in permit blocks, which tolerate a load but no unload.
                     return Err(AcquireError::Nested);
                 }
                 holder.depth += 1;
@@ -268,7 +270,7 @@ impl super::state::State {
             (mode, _) => unreachable!("{mode:?} has no share to ask with"),
         }
     }
-    /// Whether this execution, as long as it goes no further, keeps out whoever waits for this.
+    /// Returns true if this execution, while it does not go on, keeps such a request waiting.
     fn keeps_out(&mut self, id: OwnerId, purpose: Purpose) -> bool {
         if !self.owner(id.key()).vitals.is_live(id) {
             return false;
@@ -278,27 +280,27 @@ impl super::state::State {
         matches!(owner.mode, Mode::Running | Mode::Holding)
             || purpose == Purpose::Unload && owner.permits > 0
     }
-    /// A request whose wait would not end is withdrawn, and told so. `stuck`: who goes no further as long as
-    /// its thread waits.
+    /// Withdraws a request whose wait would not end, and returns the error. `stuck`: the executions that
+    /// cannot go on while their thread waits.
     fn withdraw(
         &mut self,
         key: crate::collections::slab_list::Key,
         stuck: &[OwnerId],
     ) -> AcquireError {
-        let told = Deadlock::of(self, key, stuck);
+        let deadlock = Deadlock::of(self, key, stuck);
         self.unlink(key);
         self.begin_to_run(key);
-        told
+        deadlock
     }
 }
 
-/// The holder's guard. Dropped, it releases and lets nobody go first; it neither blocks nor panics.
+/// The holder's guard. Its drop releases without a turn for others; it neither blocks nor panics.
 pub(super) struct Exclusive<'a> {
     pub(super) record: &'a Arc<Record>,
     level: u32,
     lineage: Option<&'a Arc<Lineage>>,
     pub(super) generation: u64,
-    /// It began with no share, and ends with none.
+    /// It began without a share, and ends without one.
     pending: bool,
     open: bool,
 }
@@ -309,7 +311,7 @@ impl<'a> Exclusive<'a> {
         let level = running.level;
         Exclusive { record, level, lineage, generation: 0, pending: false, open: true }.entered()
     }
-    /// By who has no share, and began when it was granted.
+    /// The section of an owner without a share, whose execution began with the grant.
     pub(super) fn alone(record: &'a Arc<Record>) -> Self {
         let level = Context::BASE.level;
         Exclusive { record, level, lineage: None, generation: 0, pending: true, open: true }
@@ -336,7 +338,7 @@ impl<'a> Exclusive<'a> {
             lineage: self.lineage.cloned(),
         }
     }
-    /// Runs `f` inside the section, and ends it.
+    /// Runs `f` inside the section, then ends it.
     pub(super) fn run<R>(self, f: impl FnOnce(Section) -> R) -> R {
         let within = self.within();
         let result = f(self.section());
@@ -344,14 +346,14 @@ impl<'a> Exclusive<'a> {
         self.finish(true);
         result
     }
-    /// Releases; the others that wait for the same have their turn first. `done`: something was loaded
-    /// or unloaded.
+    /// Releases; other waiters of the same kind have their turn first. `done`: something was loaded or
+    /// unloaded.
     pub(super) fn finish(mut self, done: bool) {
         let step = self.release(done, Some(Asker::Thread));
         self.record.home.wait_for_share(self.record.key(), step);
         self.sink();
     }
-    /// Releases; [`Step::Wait`]: a task lets others go first.
+    /// Releases. Returns [`Step::Wait`] if the task drains.
     pub(super) fn finish_as_task(mut self, done: bool) -> Step {
         self.release(done, Some(Asker::Task))
     }
@@ -364,7 +366,7 @@ impl<'a> Exclusive<'a> {
                 if state.owner(key).mode == Mode::Forfeited {
                     state.leave(key);
                 }
-                // Under the lock that takes it out: `forfeit` looks at both.
+                // Under the lock that takes the owner out, because `forfeit` compares both.
                 record.vitals().end();
             }
             step

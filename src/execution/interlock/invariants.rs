@@ -1,12 +1,12 @@
-//! Every invariant of the interlock, by name: that what its description promises holds, that the counters
-//! say what the owners do, and that nobody waits who could go on.
+//! The invariants of the interlock, by name: they hold what the documentation promises, that the counters
+//! match the owners, and that no owner waits whose guard holds.
 //!
-//! All are asserted at the end of every critical section in builds with debug assertions. They look at
-//! everybody, and are the only code under the lock that may, but for dumps.
+//! Builds with debug assertions check all of them at the end of every critical section. Only they and dumps
+//! may look at all owners under the lock.
 //!
-//! The machine in `spec/` knows its owners' programs, and the real code does not. So two of the machine's invariants
-//! have other names here: INV-ILK-SHARES is kept by `INV-ILK-OUT-IS-EMPTY`, `INV-ILK-SHARE-GIVEN-UP` and
-//! `INV-ILK-FRAMES`; INV-ILK-LOCK-DEPTH by `INV-ILK-ONE-HOLDER`. The models and tests that cite a PROP-ILK-…
+//! The machine in `spec/` knows its owners' programs, which the real code does not. So two of its invariants
+//! have other names here. `INV-ILK-OUT-IS-EMPTY`, `INV-ILK-SHARE-GIVEN-UP` and `INV-ILK-FRAMES` keep
+//! INV-ILK-SHARES; `INV-ILK-ONE-HOLDER` keeps INV-ILK-LOCK-DEPTH. Models and tests that cite a PROP-ILK-…
 //! show that property.
 
 use super::modes::{Accepts, Mode, Owner, Purpose, Queue, Tally};
@@ -18,30 +18,30 @@ use std::collections::HashMap;
 
 pub(super) const ALL: &[Invariant<State>] = invariants! {
     "INV-ILK-ONE-HOLDER" "at most one owner holds, and the holder says so (INV-ILK-LOCK-DEPTH)" one_holder;
-    "INV-ILK-ALONE" "beside a holder nobody has a share, and every other entry accepts its purpose" alone;
-    "INV-ILK-NO-PERMIT-IN-UNLOAD" "while somebody unloads no permit block is open" no_permit_in_unload;
-    "INV-ILK-SEES-ONE-WORLD" "nothing was unloaded since an execution began, but by itself or while it waited to unload" sees_one_world;
-    "INV-ILK-OUT-IS-EMPTY" "who is out has no frame, no entry and no share (INV-ILK-SHARES)" out_is_empty;
-    "INV-ILK-SHARE-GIVEN-UP" "who waits for a share or to hold, or permits, has no share (INV-ILK-SHARES, PROP-ILK-USE-UNDER-SHARE)" share_given_up;
-    "INV-ILK-FRAMES" "an owner's own levels are those that it is known to be in, and where it runs it has its shares (INV-ILK-SHARES)" frames;
+    "INV-ILK-ALONE" "while an owner holds no other has a share, and every other entry accepts its purpose" alone;
+    "INV-ILK-NO-PERMIT-IN-UNLOAD" "during an unload no permit block is open" no_permit_in_unload;
+    "INV-ILK-SEES-ONE-WORLD" "an execution sees one generation, except for unloads by itself or while it waits to unload" sees_one_world;
+    "INV-ILK-OUT-IS-EMPTY" "an owner that is out has no frame, no entry and no share (INV-ILK-SHARES)" out_is_empty;
+    "INV-ILK-SHARE-GIVEN-UP" "an owner that waits for a share or to hold, or permits, has no share (INV-ILK-SHARES, PROP-ILK-USE-UNDER-SHARE)" share_given_up;
+    "INV-ILK-FRAMES" "the level of an owner matches its permit blocks and sections, and a running owner has its shares (INV-ILK-SHARES)" frames;
     "INV-ILK-ENTRY" "an owner has an entry exactly if it waits to hold, drains, or is in a permit block" entry;
-    "INV-ILK-QUEUED" "who waits is in the queue of what it waits for, and in no other" queued;
-    "INV-ILK-EXACT-WAKE-UP" "nobody waits whose guard holds" exact_wake_up;
-    "INV-ILK-WATCHED" "somebody watches for a share only while it is to come back" watched;
-    "INV-ILK-TALLY" "the counters are the sums of what the owners do" tally;
-    "INV-ILK-DEADLOCK-TOLD" "nobody keeps its share and waits for a child that does not go on before it has none" deadlock_told;
-    "INV-ILK-FAST-IS-EMPTY" "when the word counts, nobody holds, waits, or has an entry" fast_is_empty;
+    "INV-ILK-QUEUED" "a waiting owner is in the queue of its mode, and in no other" queued;
+    "INV-ILK-EXACT-WAKE-UP" "no owner waits whose guard holds" exact_wake_up;
+    "INV-ILK-WATCHED" "only a share that comes back has watchers" watched;
+    "INV-ILK-TALLY" "the counters are the sums over the owners" tally;
+    "INV-ILK-DEADLOCK-REPORTED" "no owner keeps its share and waits for a child that waits for that share" deadlock_reported;
+    "INV-ILK-FAST-IS-EMPTY" "while the word counts, no owner holds, waits, or has an entry" fast_is_empty;
 };
 
 type Belongs = fn(Mode) -> bool;
 
 impl State {
-    /// Those whose word counts.
+    /// The owners whose fields are valid in this period.
     fn known(&self) -> impl Iterator<Item = (Key, &Owner)> + Clone {
         let owners = self.owners.iter().map(|(index, owner)| (Key::new(index), owner));
         owners.filter(|(_, owner)| self.slow && owner.epoch == self.epoch)
     }
-    /// Each queue, and who belongs into it.
+    /// Returns each queue, with the modes that belong into it.
     fn queues(&self) -> [(&Queue, Belongs); 8] {
         use Purpose::{Load, Unload};
         let waiting = |queue, belongs: Belongs| (queue, belongs);
@@ -116,7 +116,8 @@ fn share_given_up(s: &State) -> bool {
     })
 }
 
-/// Its guard says one level more before it gives its share up under the lock, and after it has got it back.
+/// Allows one extra level: the guard raises it before it gives its share up under the lock, and lowers it
+/// after the share is back.
 fn frames(s: &State) -> bool {
     s.known().all(|(key, o)| {
         let Some(Context { level, shares }) = o.vitals.context().inside() else { return true };
@@ -196,8 +197,8 @@ fn tally(s: &State) -> bool {
     !s.slow || sum == s.tally && forfeited == s.forfeited
 }
 
-/// Found by what the guards say, and not by what is counted when somebody begins to wait.
-fn deadlock_told(s: &State) -> bool {
+/// Searches by the guards themselves, not by the counter that is maintained when an owner begins to wait.
+fn deadlock_reported(s: &State) -> bool {
     let mut waits_for: Vec<_> =
         s.known().filter(|(_, o)| o.declared > 0).map(|(_, o)| o.id()).collect();
     let mut children = HashMap::<OwnerId, Vec<&Owner>>::new();
@@ -208,7 +209,7 @@ fn deadlock_told(s: &State) -> bool {
             }
         }
     }
-    // Who waits for others that wait until nobody has a share waits for whoever keeps one.
+    // An owner that lets others go first waits for them, and they wait until no owner has a share.
     let is_stuck = |child: &Owner| match child.mode {
         Mode::Waiting { upgrading, .. } => upgrading,
         Mode::Draining(purpose) => s.has_turns(purpose),
@@ -226,5 +227,5 @@ fn deadlock_told(s: &State) -> bool {
 }
 
 fn fast_is_empty(s: &State) -> bool {
-    s.slow || s.holder.is_none() && !s.somebody_is_queued() && s.forfeited == 0
+    s.slow || s.holder.is_none() && !s.is_any_queued() && s.forfeited == 0
 }

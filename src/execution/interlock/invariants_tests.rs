@@ -1,7 +1,7 @@
-//! Breaks every invariant on purpose, and sees that its assertion fires.
+//! Breaks every invariant on purpose, and checks that its assertion fires.
 //!
-//! Each break takes an interlock in which all invariants hold (checked first) and spoils it in the way
-//! its invariant is there to notice. A break may spoil others, too: what counts is that its own is told.
+//! Each break takes an interlock in which all invariants hold (checked first) and violates one. It may
+//! violate others, too: the test only requires that its own is reported.
 
 use super::invariants::ALL;
 use super::modes::{Asker, Mode, Parent, Purpose};
@@ -17,7 +17,7 @@ use std::task::{Context as TaskContext, Waker};
 
 type Break = fn(&mut State);
 
-/// A share; a permit block; and an unload that waits for both.
+/// A share, a permit block, and an unload that waits for both.
 struct Rig {
     interlock: Interlock,
     shares: [Running<'static>; 3],
@@ -39,26 +39,26 @@ fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
 
     let inner = rig.interlock.inner().clone();
     let broken_now = |state: &State| broken(ALL, state).collect::<Vec<_>>();
-    let told = inner.state.break_state(|state| {
-        assert_eq!(broken_now(state), Vec::<String>::new(), "before it is spoilt");
+    let reported = inner.state.break_state(|state| {
+        assert_eq!(broken_now(state), Vec::<String>::new(), "before the break");
         assert_eq!((state.running(), state.tally.yielded, state.tally.reject_share), (1, 1, 1));
         spoil(state);
         broken_now(state)
     });
-    // What is spoilt is not run down in order: nothing of it is used again.
+    // The broken state is leaked instead of torn down: no code uses it again.
     std::mem::forget((permit, unload));
     std::mem::forget(rig);
-    told
+    reported
 }
 
 fn key_of(s: &State, wanted: impl Fn(Mode) -> bool) -> Key {
     let found = s.owners.iter().find(|(_, owner)| owner.epoch == s.epoch && wanted(owner.mode));
-    Key::new(found.expect("such an owner").0)
+    Key::new(found.expect("an owner in this mode").0)
 }
-/// It entered through the word, and is known from here on.
+/// Adopts the owner that entered through the word.
 fn runs(s: &mut State) -> Key {
     let anonymous = s.owners.iter().find(|(_, owner)| owner.epoch != s.epoch);
-    let key = Key::new(anonymous.expect("one that nobody has looked at").0);
+    let key = Key::new(anonymous.expect("an owner that is not adopted").0);
     s.adopt(key);
     key
 }
@@ -73,7 +73,7 @@ fn hold(s: &mut State, key: Key, purpose: Purpose) {
     s.holder = Some(Holder { key, purpose, depth: 1, upgraded: true });
 }
 
-/// Every invariant's name, and how it is broken: each way that it may be.
+/// The name of every invariant, with each way to break it.
 fn breaks() -> Vec<(&'static str, Break)> {
     vec![
         ("INV-ILK-ONE-HOLDER", |s| {
@@ -120,7 +120,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = permits(s);
             s.change(key, |owner| owner.permits = 0);
         }),
-        // What the permit block publishes is not taken away by what comes after it, and not forgotten.
+        // Later transitions neither remove nor lose the entry of a permit block.
         ("INV-ILK-ENTRY", |s| {
             let key = permits(s);
             s.change(key, |owner| owner.entry = None);
@@ -146,19 +146,19 @@ fn breaks() -> Vec<(&'static str, Break)> {
             s.watch(key, Wake::Task(None), false);
         }),
         ("INV-ILK-TALLY", |s| s.tally.reject_share += 1),
-        ("INV-ILK-DEADLOCK-TOLD", |s| {
+        ("INV-ILK-DEADLOCK-REPORTED", |s| {
             s.tally.blocked = 1;
         }),
-        // The count says that there is none, and there is: one has said that it waits for its child.
-        ("INV-ILK-DEADLOCK-TOLD", |s| {
+        // The counter is zero although there is a deadlock: the parent has declared a wait for its child.
+        ("INV-ILK-DEADLOCK-REPORTED", |s| {
             let (parent, child) = (permits(s), waits(s));
             let (of, id) = (s.owner(child).id(), s.owner(parent).id());
             s.owners[child.index()].parent = Some(Parent { of, id });
             s.owners[parent.index()].declared = 1;
             assert_eq!(s.tally.blocked, 0);
         }),
-        // The child of its child drains: others go first, who wait until nobody has a share.
-        ("INV-ILK-DEADLOCK-TOLD", |s| {
+        // The grandchild drains: it lets others go first, and they wait until no owner has a share.
+        ("INV-ILK-DEADLOCK-REPORTED", |s| {
             let (parent, child, waits) = (runs(s), permits(s), waits(s));
             let id = |key| s.owner(key).id();
             let (above, below) = ((id(child), id(parent)), (id(waits), id(child)));
@@ -176,11 +176,11 @@ fn breaks() -> Vec<(&'static str, Break)> {
 }
 
 #[test]
-fn a_break_of_each_invariant_is_told_by_its_name() {
+fn a_break_of_each_invariant_is_reported_by_its_name() {
     for (name, spoil) in breaks() {
         let broken = with_state(spoil);
-        let told = broken.iter().any(|text| text.starts_with(&format!("{name} ")));
-        assert!(told, "{name} was broken, and told was: {broken:#?}");
+        let reported = broken.iter().any(|text| text.starts_with(&format!("{name} ")));
+        assert!(reported, "{name} was broken, but reported was: {broken:#?}");
     }
 }
 
@@ -191,11 +191,11 @@ fn every_invariant_has_its_break() {
     assert_eq!(broken, named);
 }
 
-/// Builds with debug assertions only: others do not look.
+/// Builds with debug assertions only: other builds check no invariant.
 #[cfg(debug_assertions)]
 #[test]
 #[should_panic(expected = "INV-ILK-TALLY does not hold")]
-fn a_critical_section_that_breaks_one_panics_with_its_name() {
+fn a_critical_section_that_breaks_an_invariant_panics_with_its_name() {
     let interlock = Interlock::new();
     let _running = std::mem::ManuallyDrop::new(interlock.enter());
     interlock.inner().slowly(|state| {

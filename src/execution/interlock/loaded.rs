@@ -1,4 +1,4 @@
-//! Things that are loaded under the interlock, and handles to them.
+//! Values that are loaded under the interlock, and handles to them.
 
 use super::alone::{Home, Loading, Unloading};
 use super::error::{AcquireError, LoadError};
@@ -9,13 +9,13 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// Something that is loaded when it is first needed, and unloaded as a whole.
+/// A value that is loaded on first use, and unloaded as a whole.
 ///
-/// A [`Handle`] to it borrows from a [`Running`]: as long as it lives, what it refers to is what is loaded,
-/// but for what its own execution does in a section that it is in already. A handle that was got inside
-/// an unload may outlive a [`clear`](Self::clear) there; it then keeps what was loaded before.
+/// A [`Handle`] borrows from a [`Running`]. While the handle lives, it refers to the loaded value; only the
+/// same execution can change that, inside a section that it is already in. A handle obtained inside an unload
+/// may outlive a [`clear`](Self::clear) there; it then keeps the previous value.
 ///
-/// This compiles, for the handle is used before the permit block only:
+/// This compiles, because the handle is used only before the permit block:
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// }
 /// ```
 ///
-/// A handle that lives across a permit block does not:
+/// A handle that lives across a permit block does not compile:
 ///
 /// ```compile_fail,E0502
 /// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
@@ -40,7 +40,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// }
 /// ```
 ///
-/// Nor one that is used inside it:
+/// Nor does a handle that is used inside it:
 ///
 /// ```compile_fail,E0502
 /// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
@@ -51,8 +51,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// }
 /// ```
 ///
-/// Nor one that lives across a load, which may have to wait while others load (before it, it may be
-/// used):
+/// Nor one that lives across a load, which may wait while others load. Before the load it may be used:
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
@@ -72,7 +71,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// }
 /// ```
 ///
-/// Nor across an unload, after which it has to be looked for again:
+/// Nor one that lives across an unload; after it, the handle has to be looked up again:
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
@@ -92,7 +91,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// }
 /// ```
 ///
-/// Nor after the execution:
+/// Nor one that outlives the execution:
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::Loaded};
@@ -109,13 +108,13 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// }
 /// ```
 pub struct Loaded<T> {
-    /// Locked for as long as it takes to copy or swap a reference.
+    /// Locked only to copy or swap a reference.
     value: RwLock<Option<Arc<UserValue<T>>>>,
-    /// The interlock that it is loaded and unloaded under: the first that it was.
+    /// The first interlock under which it was loaded or unloaded.
     home: OnceLock<Home>,
 }
 
-/// A reference to what is loaded, that lives no longer than the share it was got with allows.
+/// A reference to a loaded value. It lives at most as long as the share that it was obtained with.
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::Loaded};
@@ -132,30 +131,32 @@ pub struct Handle<'r, T> {
 }
 
 impl<T> Loaded<T> {
-    /// Nothing is loaded yet.
+    /// Creates an empty value: nothing is loaded yet.
     pub const fn new() -> Self {
         Loaded { value: RwLock::new(None), home: OnceLock::new() }
     }
 
-    /// What is loaded. None too for an execution without a [share](Running::has_share), and for one of
-    /// another interlock, which would keep nobody from unloading it.
+    /// Returns the loaded value, if there is one.
+    ///
+    /// Returns `None`, too, for an execution without a [share](Running::has_share), and for one of another
+    /// interlock, whose share would not prevent an unload.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
         let is_at_home = || self.home.get().is_some_and(|home| home.is_of(running.home()));
         let value = self.current().filter(|_| running.has_share() && is_at_home())?;
         Some(Handle { value, running: PhantomData })
     }
 
-    /// What is loaded; if nothing is, it is loaded by `load`, while nobody else runs. Several that need
-    /// it at once load it once.
+    /// Returns the loaded value, or loads it by `load` while no other execution runs. Concurrent callers load
+    /// it once.
     ///
-    /// The handle keeps `running` borrowed whole; [`get`](Self::get) gives any number of them.
+    /// The handle keeps `running` borrowed exclusively; [`get`](Self::get) returns any number of handles.
     ///
     /// # Errors
-    /// Those of [`Running::load`], and that of `load`: then nothing is loaded, and the next tries again.
+    /// Those of [`Running::load`], and that of `load`: then nothing is loaded, and the next call tries again.
     ///
     /// # Panics
-    /// Under another interlock than it was first loaded or unloaded under; see [`set`](Self::set). A `load`
-    /// that fails is none.
+    /// Under another interlock than the first `set` or `clear`; see [`set`](Self::set). A `load` that fails
+    /// does not count as the first.
     pub fn get_or_load<'r, E>(
         &self,
         running: &'r mut Running<'_>,
@@ -166,30 +167,29 @@ impl<T> Loaded<T> {
         if self.current().is_none() || !running.has_share() {
             running
                 .load(|loading| match self.current() {
-                    // Somebody else was first.
+                    // Another execution was first.
                     Some(_) => Ok(()),
                     None => load().map(|value| self.set(value, loading)),
                 })?
                 .map_err(LoadError::Load)?;
         }
-        // It is loaded; but somebody may have been first under another interlock.
+        // It is loaded, but perhaps by an execution of another interlock.
         self.may_belong_to(&home);
-        // Nobody can have unloaded it since: a share has been there, or an entry that accepts loads
-        // alone.
+        // It cannot have been unloaded since: the owner had a share, or an entry that accepts only loads.
         self.get(running).ok_or(LoadError::Acquire(AcquireError::Forfeited))
     }
 
-    /// Something is loaded, in place of what was before.
+    /// Stores a value in place of the previous one.
     ///
     /// # Panics
-    /// Under another interlock than it was first loaded or unloaded under: those who have a share of that
-    /// one may be using it.
+    /// Under another interlock than the first `set` or `clear`: executions that share the first one may be
+    /// using the value.
     pub fn set(&self, value: T, alone: &mut Loading<'_>) {
         self.belongs_to(&alone.section.home);
         let former = self.swap(Some(Arc::new(UserValue::new(value))));
         drop(former);
     }
-    /// Nothing is loaded any more. What was is dropped here, unless somebody kept it.
+    /// Removes the value. It is dropped here, unless a handle still keeps it.
     ///
     /// # Panics
     /// Under another interlock, as [`set`](Self::set).
@@ -199,14 +199,14 @@ impl<T> Loaded<T> {
         drop(former);
     }
 
-    /// From here on, to this one.
+    /// Binds it to this interlock, if it is not bound yet.
     fn belongs_to(&self, home: &Home) {
         let _ = self.home.set(home.clone());
         self.may_belong_to(home);
     }
     fn may_belong_to(&self, home: &Home) {
         let may = self.home.get().is_none_or(|first| first.is(home));
-        assert!(may, "it belongs to another interlock");
+        assert!(may, "the value belongs to another interlock");
     }
     fn current(&self) -> Option<Arc<UserValue<T>>> {
         self.value.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,9 +1,9 @@
-//! What an owner does, and what counts of that for the others.
+//! The modes of an owner, and how each one counts in the guards of the others.
 //!
-//! An owner's frames (the shares and the entry that it had before a permit block) are a number: the
-//! interface refuses to permit or to load with more than one share in the innermost frame, and a
-//! permit block always accepts the same, so all frames are alike: none erases what an outer one permits (defect
-//! `rails-permit-erased` of the original).
+//! A permit block saves a frame: the shares and the entry that the owner had before. A counter replaces these
+//! frames, because all of them are alike. The interface refuses to permit or to load with more than one share
+//! in the innermost frame, and every permit block accepts the same. So an inner block cannot erase what an
+//! outer one permits (the defect `rails-permit-erased` of Rails).
 
 use super::vitals::{OwnerId, Vitals};
 use crate::clock::Time;
@@ -13,32 +13,32 @@ use crate::sync::Condvar;
 use slab::Slab;
 use std::sync::Arc;
 
-/// What an exclusive section is for.
+/// The purpose of an exclusive section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Purpose {
     /// To load something. Waiting loads let each other go first.
     Load,
-    /// To unload what is loaded. Waits for the loads, and for permit blocks to end.
+    /// To unload what is loaded. An unload waits for loads and for the end of permit blocks.
     Unload,
 }
 
-/// What an owner that waits, drains or permits lets go first.
+/// Lists what an owner lets go first while it waits, drains or permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Accepts {
-    /// Newcomers.
+    /// It accepts newcomers.
     pub share: bool,
-    /// Loads: always.
+    /// It accepts loads: always true.
     pub load: bool,
-    /// Unloads.
+    /// It accepts unloads.
     pub unload: bool,
 }
 
-/// What an owner does.
+/// The state of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Nothing: it is not in an execution.
+    /// It is not in an execution.
     Out,
     /// It has a share.
     Running,
@@ -46,13 +46,13 @@ pub(super) enum Mode {
     Entering,
     /// In `returning`: a child of a live execution, or a share on top of a permit block.
     Arriving,
-    /// In the queue of its purpose. It has given up its share, if it had one.
+    /// In the queue of its purpose. The owner has given up its share, if it had one (`upgrading`).
     Waiting { purpose: Purpose, upgrading: bool },
-    /// The holder.
+    /// It is the holder.
     Holding,
     /// Inside a permit block, without a share.
     Yielded,
-    /// In `returning`: it gets its share back, at the end of a permit block or of what it gave up.
+    /// In `returning`: it regains its share, at the end of a permit block or after giving up a request.
     Resuming { ends_permit: bool },
     /// In `draining`: it has released, and lets others of its kind go first.
     Draining(Purpose),
@@ -61,7 +61,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Whether it is in one of the queues.
+    /// Returns true if the owner is in a queue.
     pub(super) fn is_queued(self) -> bool {
         match self {
             Mode::Entering
@@ -77,13 +77,13 @@ impl Mode {
 /// How a wait ended.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// By what was waited for: the owner's mode says what.
+    /// The request was granted: the owner's mode says which one.
     Granted,
-    /// By `forfeit`.
+    /// The owner was forfeited.
     Forfeited,
 }
 
-/// What came of a transition that may have to wait.
+/// The result of a transition that may have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Step {
@@ -92,43 +92,43 @@ pub(super) enum Step {
     Wait,
 }
 
-/// Who asks for a share, or to hold.
+/// The caller that asks for a share, or to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     Thread,
     Task,
-    /// Does not wait.
+    /// A caller that does not wait.
     Impatient,
 }
 
-/// One owner. What it says is true only in the slow period it was last touched in: see
-/// [`State::adopt`].
+/// One owner. Its fields are valid only in the slow period that last touched it: see [`State::adopt`].
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) epoch: u64,
     pub(super) mode: Mode,
-    /// What it publishes, and lets go first. Given by each transition that gives or takes one, and not worked
-    /// out of the mode, which has to agree (INV-ILK-ENTRY).
+    /// The entry that it publishes: what it lets go first. Each transition sets the entry explicitly instead
+    /// of deriving it from the mode, and the two have to agree (INV-ILK-ENTRY).
     pub(super) entry: Option<Accepts>,
-    /// The generation that its body has seen, unless it is out, or has let others unload (INV-ILK-SEES-ONE-WORLD).
+    /// The generation that its body has seen. Empty while the owner is out, or after it has let others unload
+    /// (INV-ILK-SEES-ONE-WORLD).
     pub(super) sees: Option<u64>,
-    /// Permit blocks that it is in, those whose end waits included.
+    /// The permit blocks that it is in, including those whose end still waits.
     pub(super) permits: u32,
-    /// How often it has said that it waits for its children, and keeps its share.
+    /// How many of its calls wait for its children and keep the share.
     pub(super) declared: u32,
-    /// The permit blocks, by their number from the outside, in which it has said so, without its share.
+    /// The permit blocks, numbered from the outside, in which it waits for its children without a share.
     pub(super) awaits: Vec<u32>,
     pub(super) children: Children,
     pub(super) name: Option<(OwnerId, Arc<str>)>,
     pub(super) parent: Option<Parent>,
-    /// When it got into its queue.
+    /// When it entered its queue.
     pub(super) queued_at: Time,
-    /// Counts those who got into a queue: who came first.
+    /// Its number among all that were queued, in order of arrival.
     pub(super) ticket: u64,
     pub(super) outcome: Option<Outcome>,
-    /// How it is woken, while it is queued.
+    /// How the owner is woken while it is queued.
     pub(super) wake: Option<Wake>,
-    /// Who else is woken when it has its share again.
+    /// The other waiters that are woken when the owner has its share again.
     pub(super) watchers: Slab<Watcher>,
     pub(super) condvar: Arc<Condvar>,
     pub(super) vitals: Arc<Vitals>,
@@ -139,26 +139,26 @@ linked!(/// The queue that an owner's mode names.
 
 pub(super) type Queue = List<InQueue>;
 
-/// Somebody who watches for an owner's share to come back; see [`returning`](super::returning).
+/// A waiter for an owner's share to come back; see [`returning`](super::returning).
 #[derive(Debug)]
 pub(super) struct Watcher {
-    /// Nobody else's: whoever has its place in the slab afterwards has another.
+    /// A unique name: a later watcher at the same slab index has another one.
     pub(super) id: u64,
     pub(super) wake: Wake,
-    /// To be woken after everybody else: what is left to be done at an execution's end.
+    /// Wake it after all others: it carries out the work left at an execution's end.
     pub(super) last: bool,
 }
 
-/// The children of one execution: those begun with a token, or inside it by a guard, and tokens that may be.
+/// The children of one execution: those begun with a token, or by a guard inside it, and unused tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Children {
-    /// Whose. Those of an execution that is over do not count.
+    /// The parent. The children of an execution that has ended do not count.
     pub(super) of: OwnerId,
     /// Tokens, and executions begun with one.
     pub(super) alive: usize,
-    /// Those of them that were forfeited, and whose guard has not come: nobody waits for them.
+    /// Children that were forfeited and whose guard has not come: no parent waits for them.
     pub(super) lost: usize,
-    /// Those that do not go on before their parent has no share, nor whoever that one is a child of.
+    /// Children that cannot go on while their parent, or an ancestor of it, has a share.
     pub(super) waiting: usize,
 }
 
@@ -168,15 +168,15 @@ impl Children {
     }
 }
 
-/// Whose child an execution is.
+/// The parent of an execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parent {
-    /// The child: whoever has its place afterwards has another parent.
+    /// The child. A later owner of the same place has another parent.
     pub(super) of: OwnerId,
     pub(super) id: OwnerId,
 }
 
-/// What counts of an owner, for the guards of the others.
+/// An owner's contribution to the counters that the guards compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     /// Owners with a share.
@@ -189,7 +189,7 @@ pub(super) struct Tally {
     pub(super) yielded: usize,
     /// Owners that wait for their children and keep their share.
     pub(super) declared: usize,
-    /// Those of them that have a child that waits for this share to be given up: a deadlock each.
+    /// Those of the `declared` owners whose share a child waits for: each is a deadlock.
     pub(super) blocked: usize,
 }
 
@@ -197,27 +197,27 @@ impl Owner {
     pub(super) fn id(&self) -> OwnerId {
         self.vitals.id()
     }
-    /// It is in nothing any more.
+    /// Takes the owner out of everything it is in.
     pub(super) fn clear(&mut self, mode: Mode) {
         (self.mode, self.entry, self.sees) = (mode, None, None);
         (self.permits, self.declared) = (0, 0);
         self.awaits.clear();
     }
-    /// Nor does it wait any more for what it was said to wait for in this permit block: a future that was
-    /// leaked says it to its end.
+    /// Ends the wait for children that was declared in this permit block. A leaked future leaves it declared
+    /// until the block ends.
     pub(super) fn stop_awaiting(&mut self) {
         let block = self.permits;
         if self.awaits.last().is_some_and(|awaits| *awaits >= block) {
             self.awaits.pop();
         }
     }
-    /// A permit block is over.
+    /// Ends a permit block.
     pub(super) fn leave_permit(&mut self) {
         self.stop_awaiting();
         self.permits -= 1;
     }
-    /// What it publishes while it waits to hold, or lets others of its kind go first: loads, if
-    /// it gave a share up to load; else all that hold. In a permit block it lets nobody unload, either.
+    /// Publishes the entry of an owner that waits to hold, or drains. One that gave its share up to load
+    /// accepts loads only; any other accepts every holder. Inside a permit block it rejects unloads, too.
     pub(super) fn publish(&mut self, purpose: Purpose, gave_up: bool) {
         let unload = self.permits == 0 && !(gave_up && purpose == Purpose::Load);
         self.entry = Some(Accepts { share: false, load: true, unload });
@@ -225,43 +225,45 @@ impl Owner {
             self.sees = None;
         }
     }
-    /// What it published before: in a permit block that loads may be, and nothing else.
+    /// Publishes the earlier entry again: in a permit block newcomers and loads may go, unloads may not.
     pub(super) fn restore(&mut self) {
         let permits = Accepts { share: true, load: true, unload: false };
         self.entry = (self.permits > 0).then_some(permits);
     }
 
-    /// It gives its share up, which nobody may who keeps it and waits: a wait that still counts was leaked.
+    /// Clears `declared`. An owner that has declared a wait may not release its share, so any remaining count
+    /// belongs to a leaked future.
     pub(super) fn forget_declared(&mut self) {
         self.declared = 0;
     }
-    /// Whether it waits for its children in a permit block.
+    /// Returns true if it waits for its children in a permit block.
     pub(super) fn awaits(&self) -> bool {
         !self.awaits.is_empty()
     }
-    /// It has one more, or one less, child that waits.
+    /// Counts one more, or one less, waiting child.
     pub(super) fn count_child(&mut self, of: OwnerId, waits: bool) {
         if self.children.of == of {
             let waiting = &mut self.children.waiting;
             *waiting = if waits { *waiting + 1 } else { *waiting - 1 };
         }
     }
-    /// Its children that live, and those of them that wait until it has no share.
+    /// Returns the number of live children, and how many of them wait until this owner has no share.
     pub(super) fn live_children(&self) -> (usize, usize) {
         let Children { of, alive, lost, waiting } = self.children;
         if of == self.id() { (alive - lost, waiting) } else { (0, 0) }
     }
-    /// Its parent, if it is to have no share before this one goes on: this one waits until nobody has, or for
-    /// others that do and go first, or in a permit block for a child of its own. Who drains goes on before
-    /// its parent has a share, but where that one's section has ended without a turn for the others: dropped,
-    /// or by a panic.
+    /// Returns the parent if the parent's share keeps this owner from going on. That is so in three cases:
+    /// - it waits until no other owner has a share;
+    /// - it drains. A draining owner resumes before its parent does, unless the parent's section ended
+    ///   without draining: by a drop or a panic;
+    /// - it waits in a permit block for a child of its own that waits.
     pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
         let parent = self.parent.filter(|parent| parent.of == self.id())?;
         let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. } | Mode::Draining(_));
         let waits = alone || self.awaits() && self.live_children().1 > 0;
         waits.then_some(parent.id)
     }
-    /// What it adds to the counts.
+    /// Returns what it adds to the counters.
     pub(super) fn tally(&self) -> Tally {
         let rejects =
             |accepts: fn(&Accepts) -> bool| self.entry.is_some_and(|entry| !accepts(&entry));

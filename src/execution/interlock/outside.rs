@@ -1,4 +1,4 @@
-//! Loading and unloading by who is in no execution: it gives no share up, and gets none back.
+//! Loading and unloading outside of any execution: the caller gives no share up, and gets none back.
 
 use super::Interlock;
 use super::alone::{Loading, Section, Unloading};
@@ -11,25 +11,24 @@ use super::owner::Seat;
 use std::time::Duration;
 
 impl Interlock {
-    /// Unloads without being in an execution: as [`Running::unload`](super::Running::unload), but nobody
-    /// lets it go first. Those that ask like this have their turns in the order in which they came, and so
-    /// have newcomers.
+    /// Unloads outside of any execution: as [`Running::unload`](super::Running::unload), but other waiters do
+    /// not let it go first. Such requests and newcomers have their turns in order of arrival.
     ///
     /// # Errors
-    /// None today: it waits as long as it takes.
+    /// Never fails today: it waits without a limit.
     ///
     /// # Panics
     /// Inside a `run` of this thread: it would wait for itself.
     pub fn unload<R>(&self, f: impl FnOnce(&mut Unloading<'_>) -> R) -> Result<R, AcquireError> {
         self.unload_by(Limit::Forever, f)
     }
-    /// [`unload`](Self::unload), if nobody runs, loads or unloads now, or is in a permit block.
+    /// [`unload`](Self::unload), if no execution runs, loads, unloads or is in a permit block now.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
-    /// interlock.try_unload(|_| ()).expect("nobody runs");
+    /// interlock.try_unload(|_| ()).expect("the interlock is free");
     /// let _running = interlock.enter();
-    /// assert!(interlock.try_unload(|_| unreachable!("somebody runs")).is_err());
+    /// assert!(interlock.try_unload(|_| unreachable!("an execution runs")).is_err());
     /// ```
     ///
     /// # Errors
@@ -65,17 +64,17 @@ impl Interlock {
         self.hold(Purpose::Unload, limit, |section| f(&mut Unloading::new(section)))
     }
 
-    /// Loads without being in an execution; see [`unload`](Self::unload).
+    /// Loads outside of any execution; see [`unload`](Self::unload).
     ///
     /// # Errors
-    /// None today, as for `unload`.
+    /// Never fails today, as `unload`.
     ///
     /// # Panics
     /// Inside a `run` of this thread.
     pub fn load<R>(&self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
         self.load_by(Limit::Forever, f)
     }
-    /// [`load`](Self::load), if nobody runs, loads or unloads now.
+    /// [`load`](Self::load), if no execution runs, loads or unloads now.
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`].
@@ -128,7 +127,7 @@ impl Interlock {
         let result = waited.and_then(|waited| match waited {
             Waited::Granted => Ok(Exclusive::alone(&seat.record).run(f)),
             Waited::TimedOut(_) => Err(AcquireError::TimedOut),
-            Waited::Forfeited => unreachable!("it holds nothing that could be forfeited"),
+            Waited::Forfeited => unreachable!("an owner without an execution cannot be forfeited"),
         });
         seat.give_back();
         result
@@ -142,9 +141,9 @@ mod tests {
     use super::*;
     use crate::ManualClock;
 
-    /// It had the age of whoever had its place before, until its thread had gone on.
+    /// Regression: it had the age of the previous owner of its place until its thread went on.
     #[test]
-    fn who_was_granted_and_has_not_gone_on_has_an_age_of_its_own() {
+    fn a_granted_owner_that_has_not_gone_on_has_its_own_age() {
         let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
         let interlock = Interlock::with_clock(clock.clock());
         clock.advance(second);
@@ -163,13 +162,13 @@ mod tests {
         assert_eq!((granted.state, granted.age), (OwnerState::Loading, second));
         let _waited = interlock.0.wait(key, crate::clock::Deadline::Never);
         let aged = Exclusive::alone(&seat.record).run(|_| interlock.dump().owners[0].age);
-        assert_eq!(aged, second, "it has gone on");
+        assert_eq!(aged, second, "the age stays after it has gone on");
         assert!(interlock.dump().owners.is_empty());
         seat.give_back();
     }
 
     #[test]
-    fn who_was_granted_and_has_not_gone_on_may_be_forfeited() {
+    fn a_granted_owner_that_has_not_gone_on_may_be_forfeited() {
         let interlock = Interlock::new();
         let seat = Seat::take(&interlock.0);
         let (key, vitals) = (seat.record.key(), seat.record.vitals());
@@ -177,11 +176,11 @@ mod tests {
         let asked = interlock.0.slowly(|state| state.request(key, Purpose::Unload, Asker::Thread));
         assert_eq!(asked, Some(Step::Done));
         assert!(interlock.forfeit(seat.record.id()));
-        let running = interlock.try_enter().expect("nobody holds");
+        let running = interlock.try_enter().expect("the grant was forfeited");
         Exclusive::alone(&seat.record).run(|_| ());
         assert!(interlock.dump().owners.iter().all(|owner| owner.id == running.id()));
         drop(running);
         seat.give_back();
-        interlock.try_unload(|_| ()).expect("nobody is left");
+        interlock.try_unload(|_| ()).expect("every owner has left");
     }
 }

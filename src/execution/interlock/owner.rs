@@ -1,16 +1,15 @@
-//! Owners: not threads but records, so that guards may go from thread to thread, and tasks are owners
-//! like any other.
+//! Owners: records instead of threads, so that guards may move between threads, and tasks are owners, too.
 //!
-//! A record is registered once, under the mutex, and used again: each thread keeps a few of those that
-//! it used last. So entering allocates nothing and takes no lock. What a dump wants to know of an
-//! owner that entered through the word alone is in its [`Vitals`], which its guard writes without the mutex.
+//! A record is registered once, under the mutex, and reused: each thread caches the few that it used last. So
+//! entering neither allocates nor locks. The guard writes the [`Vitals`] without the mutex; a dump reads them
+//! for owners that entered through the word.
 
 use super::inner::Inner;
 use super::vitals::{OwnerId, Place, Vitals};
 use crate::collections::slab_list::Key;
 use std::sync::Arc;
 
-/// A place, and the interlock it is in.
+/// A place and its interlock.
 pub(super) struct Record {
     pub(super) home: Arc<Inner>,
     pub(super) place: Place,
@@ -34,16 +33,16 @@ impl Drop for Record {
     }
 }
 
-/// Two references to one record, made once: one for the guard, one for the thread's ambient frame,
-/// so that neither is to be counted when an execution begins.
+/// Two references to one record: one for the guard, one for the thread's ambient frame. They are created
+/// once, so that an execution begins without touching a reference count.
 pub(super) struct Seat {
     pub(super) record: Arc<Record>,
-    /// Absent while an ambient frame has it, and for good if that was lost in a panic.
+    /// Absent while an ambient frame has it, and for good if a panic lost that frame.
     pub(super) twin: Option<Arc<Record>>,
 }
 
 impl Seat {
-    /// A record that was used before on this thread, or else by anybody, or else a new one.
+    /// Returns a record that this thread used before, else any spare one, else a new one.
     #[inline]
     pub(super) fn take(home: &Arc<Inner>) -> Seat {
         cache::take(home).unwrap_or_else(|| Seat::find(home))
@@ -60,7 +59,7 @@ impl Seat {
     }
 }
 
-/// The records that this thread used last, of whatever interlock.
+/// The records that this thread used last, of any interlock.
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod cache {
     use super::super::inner::Inner;
@@ -68,7 +67,7 @@ mod cache {
     use std::cell::{Cell, RefCell};
     use std::sync::Arc;
 
-    /// How many a thread keeps besides the last. Each keeps its interlock's memory.
+    /// How many records a thread keeps besides the last. Each keeps its interlock's memory alive.
     const KEPT: usize = 3;
 
     std::thread_local! {
@@ -78,7 +77,7 @@ mod cache {
 
     #[inline]
     pub(super) fn take(home: &Arc<Inner>) -> Option<Seat> {
-        // A thread that ends keeps nothing any more.
+        // An ending thread, whose locals are destroyed, has no cache.
         match LAST.try_with(Cell::take).ok().flatten() {
             Some(seat) if Arc::ptr_eq(&seat.record.home, home) => Some(seat),
             other => take_other(home, other),
@@ -114,8 +113,8 @@ mod cache {
     }
 }
 
-/// In a model all threads are one to `std`, and a record that outlives its execution is an error: none
-/// is kept.
+/// Never caches: to `std` all threads of a model are one, and a record that outlives its execution is an
+/// error there.
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 mod cache {
     use super::super::inner::Inner;
@@ -128,7 +127,7 @@ mod cache {
     pub(super) fn put(_: Seat) {}
 }
 
-/// The ancestors of a child, nearest first: those that lived when it was begun.
+/// The ancestors of a child that lived when it began, nearest first.
 pub(super) struct Lineage {
     pub(super) id: OwnerId,
     vitals: Arc<Vitals>,
@@ -136,8 +135,8 @@ pub(super) struct Lineage {
 }
 
 impl Lineage {
-    /// That of a child of this record's execution. Whoever is over is left out: executions that begin
-    /// one another for ever, each before it ends, remember no more than those that live.
+    /// Returns the lineage of a child of this record's execution, without ancestors that have ended.
+    /// Otherwise a chain of executions, each begun before the previous one ends, would grow for ever.
     pub(super) fn below(record: &Record, up: Option<Arc<Lineage>>) -> Arc<Lineage> {
         let all_live = Lineage::chain(up.as_ref()).all(|ancestor| ancestor.lives());
         let up = match all_live {
@@ -156,19 +155,19 @@ impl Lineage {
     fn chain(nearest: Option<&Arc<Lineage>>) -> impl Iterator<Item = &Arc<Lineage>> {
         std::iter::successors(nearest, |ancestor| ancestor.up.as_ref())
     }
-    /// Whether this one is still in its execution. Once it is not, it never is again.
+    /// Returns true if this ancestor is still in its execution. It never changes back to true.
     fn lives(&self) -> bool {
         self.vitals.is_live(self.id)
     }
-    /// Whether one of them is still in its execution. The creation of a child was told to it by its
-    /// parent, so a parent that has not left is seen.
+    /// Returns true if any of them is still in its execution. A child's creation happens after its parent's
+    /// begin, so the child sees a parent that has not left.
     pub(super) fn is_live(&self) -> bool {
         self.lives() || Lineage::chain(self.up.as_ref()).any(|ancestor| ancestor.lives())
     }
 }
 
 impl Drop for Lineage {
-    /// One after the other: a long line of them would be too deep for the stack.
+    /// A loop, because a long chain would overflow the stack.
     fn drop(&mut self) {
         let mut up = self.up.take();
         while let Some(mut last) = up.and_then(Arc::into_inner) {

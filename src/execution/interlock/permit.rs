@@ -11,21 +11,23 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl Running<'_> {
-    /// Runs `f` without a share, so that others may load (and not unload) meanwhile. For whatever may
-    /// wait for somebody who loads; `f` promises to use nothing that is loaded, and the compiler holds
-    /// it to that.
+    /// Runs `f` without a share, so that others may load meanwhile, but not unload.
+    ///
+    /// Use it around a wait that may depend on a load. The compiler ensures that `f` uses no handle to
+    /// anything loaded.
     ///
     /// # Errors
     /// [`AcquireError::Nested`], [`AcquireError::Forfeited`]; `f` has not run.
     pub fn permit_loads<R>(&mut self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
         self.permit(false, f)
     }
-    /// [`permit_loads`](Self::permit_loads) around `f`, which waits until all [children](Self::child) have
-    /// ended: the interlock is told, as by [`waiting`](Self::waiting), and the share is given up.
+    /// [`permit_loads`](Self::permit_loads) around an `f` that waits until all [children](Self::child) have
+    /// ended.
     ///
-    /// A child may load meanwhile. But where this execution is a child itself, whose parent waits for it
-    /// and keeps its share, a child's load would wait for that parent, and none of the three could ever go
-    /// on: whoever closes the circle is refused.
+    /// It declares the wait to the interlock, as [`waiting`](Self::waiting) does, but gives the share up: a
+    /// child may load meanwhile. The deadlock that remains: this execution's own parent waits for it and
+    /// keeps its share. A child's load would wait for that parent, so the interlock refuses the call that
+    /// completes the circle.
     ///
     /// # Errors
     /// [`AcquireError::Deadlock`], and those of `permit_loads`; `f` has not run.
@@ -44,18 +46,18 @@ impl Running<'_> {
     ///         r.permit_waiting(|| thread.join().expect("no panic"))
     ///     })
     /// };
-    /// let told = grandparent.waiting(|| std::thread::scope(|scope| scope.spawn(parent).join()));
-    /// let (Ok(Ok(Err(told))) | Ok(Ok(Ok(Err(told))))) = told else { panic!("one of the two is told") };
-    /// assert!(matches!(told, AcquireError::Deadlock(_)));
+    /// let result = grandparent.waiting(|| std::thread::scope(|scope| scope.spawn(parent).join()));
+    /// let (Ok(Ok(Err(error))) | Ok(Ok(Ok(Err(error))))) = result else { panic!("no deadlock was reported") };
+    /// assert!(matches!(error, AcquireError::Deadlock(_)));
     /// ```
     pub fn permit_waiting<R>(&mut self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
         self.permit(true, f)
     }
-    /// `awaits`: `f` waits for its children.
+    /// `awaits`: `f` waits for the children.
     fn permit<R>(&mut self, awaits: bool, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
         let level = self.begin_permit(awaits, Limit::Forever)?;
         let within = ambient::push(self.frame(level, Kind::Permit));
-        // The share is to be there again for whoever catches the panic.
+        // A caller that catches the panic has its share again.
         let result = catch_unwind(AssertUnwindSafe(f));
         drop(within);
         if !has_failed() {
@@ -72,7 +74,7 @@ impl Running<'_> {
         let permitted = record.home.slowly(|state| {
             state.adopt(record.key());
             if state.owner(record.key()).mode != Mode::Running {
-                // In an exclusive section, in which nobody else could load.
+                // It is in an exclusive section, in which no other execution could load.
                 return Err(AcquireError::Nested);
             }
             state.permit(record.key());
@@ -92,8 +94,8 @@ impl Running<'_> {
     /// Those of `permit_loads`.
     ///
     /// # Cancel safety
-    /// Dropped in the middle, the share is back at once, or, if somebody loads just then, when this
-    /// `Running` next loads, unloads or permits: until then it has [no share](Self::has_share).
+    /// Dropping the future gives the share back at once. If another execution loads at that moment, this
+    /// `Running` has [no share](Self::has_share) until it next loads, unloads or permits.
     pub async fn permit_loads_async<F: Future>(
         &mut self,
         future: F,
@@ -107,7 +109,7 @@ impl Running<'_> {
     /// # fn now<T>(future: impl Future<Output = T>) -> T {
     /// #     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
     /// #         Poll::Ready(value) => value,
-    /// #         Poll::Pending => panic!("nobody is in the way"),
+    /// #         Poll::Pending => panic!("it has to wait"),
     /// #     }
     /// # }
     /// # now(async {
@@ -128,7 +130,7 @@ impl Running<'_> {
     /// Those of `permit_waiting`.
     ///
     /// # Cancel safety
-    /// As for [`permit_loads_async`](Self::permit_loads_async). It waits for nobody any more.
+    /// As for [`permit_loads_async`](Self::permit_loads_async). The drop also ends the declared wait.
     pub async fn permit_waiting_async<F: Future>(
         &mut self,
         future: F,
@@ -148,8 +150,7 @@ impl Running<'_> {
         permit.end().await;
         Ok(output)
     }
-    /// [`permit_loads`](Self::permit_loads), by the name of what it is most often for: a call that
-    /// blocks, of whatever kind.
+    /// [`permit_loads`](Self::permit_loads) under the name of its most common use: any blocking call.
     ///
     /// # Errors
     /// Those of `permit_loads`.
@@ -158,9 +159,9 @@ impl Running<'_> {
     }
     /// Waits for a thread's end, and permits loads meanwhile.
     ///
-    /// Whose thread it is the interlock cannot know: a circle that this wait closes it does not see, and
-    /// nobody is told. To wait for children, [`permit_waiting`](Self::permit_waiting) is told, and a load
-    /// that may be in such a circle can have a [time limit](Self::load_timeout).
+    /// The interlock does not know the thread's execution, so it does not detect a deadlock through this
+    /// wait. Use [`permit_waiting`](Self::permit_waiting) to wait for children, or give a load a [time
+    /// limit](Self::load_timeout).
     ///
     /// # Errors
     /// Those of `permit_loads`; then the thread is detached.
@@ -170,10 +171,10 @@ impl Running<'_> {
     ) -> Result<std::thread::Result<T>, AcquireError> {
         self.permit_loads(|| thread.join())
     }
-    /// Waits for a task's end, and permits loads meanwhile: for what a runtime's `spawn` returns.
+    /// Waits for the end of a task, such as a runtime's `spawn` returns, and permits loads meanwhile.
     ///
-    /// As by [`join`](Self::join), a circle that this wait closes is not seen. To wait for children,
-    /// [`permit_waiting_async`](Self::permit_waiting_async) is told.
+    /// As for [`join`](Self::join), the interlock does not detect a deadlock through this wait. Use
+    /// [`permit_waiting_async`](Self::permit_waiting_async) to wait for children.
     ///
     /// # Errors
     /// Those of `permit_loads`; then the task is not waited for.

@@ -1,4 +1,4 @@
-//! Who may reload what an interlock guards.
+//! The right to reload what an interlock guards.
 
 use super::Interlock;
 use super::ambient;
@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering::SeqCst;
 pub(crate) struct Reloads(Interlock);
 
 impl Reloads {
-    /// None if somebody has it.
+    /// Takes the right. Returns `None` if another reloader has it.
     pub(crate) fn take(interlock: &Interlock) -> Option<Self> {
         let has_reloader = interlock.world().has_reloader.swap(true, SeqCst);
         (!has_reloader).then(|| Reloads(interlock.clone()))
     }
-    /// Whether who had it before has left something to be reloaded.
+    /// Returns true, once, if the previous reloader left a change that is not reloaded.
     pub(crate) fn take_change(&self) -> bool {
         self.0.world().left_changed.swap(false, SeqCst)
     }
@@ -33,7 +33,7 @@ impl Interlock {
     pub(crate) fn world(&self) -> &World {
         &self.0.world
     }
-    /// Whether nobody may run here: the last reload has failed. What reloads runs all the same.
+    /// Returns true if no execution may run here, because the last reload failed. The reload itself may.
     pub(crate) fn is_half_reloaded_here(&self) -> bool {
         self.world().is_half_reloaded() && !ambient::reloads(&self.0)
     }

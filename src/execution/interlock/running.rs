@@ -16,13 +16,13 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A share: while it lives, nobody loads or unloads but itself.
+/// A share of the interlock: while it lives, no other execution loads or unloads.
 ///
-/// Handles to what is loaded borrow from it, so that the compiler refuses any that would live across a
-/// permit block, a load or an unload. It may go from thread to thread. Leaked, it keeps everybody from
-/// loading: see [`forfeit`](super::Interlock::forfeit).
+/// Handles to loaded values borrow from the share. The compiler refuses a handle that would live across a
+/// permit block, a load or an unload. The share may move between threads. A leaked share blocks every load:
+/// see [`forfeit`](super::Interlock::forfeit).
 ///
-/// The lifetime keeps the shares of two closures from being swapped; to write it is never needed.
+/// The lifetime keeps the shares of two closures from being swapped; you never need to write it.
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::Running};
@@ -41,23 +41,23 @@ pub struct Running<'scope> {
     scope: PhantomData<fn(&'scope ()) -> &'scope ()>,
 }
 
-/// An owner that waits to enter, or is refused, and is given its record back.
+/// Whether an owner has begun. `Waits` and `Refused` return its record to the caller.
 pub(super) enum Begun {
     Yes,
     Waits,
     Refused,
 }
 
-/// How a share is given back.
+/// How to give the share back.
 pub(super) enum Hold {
-    /// It began the execution. Empty once it is given back.
+    /// The share that began the execution. Empty once it is given back.
     First { seat: Option<Seat> },
-    /// It is one share more of an execution.
+    /// A further share of an execution.
     Nested(Frame),
 }
 
 impl<'scope> Running<'scope> {
-    /// The first share of an execution.
+    /// Begins an execution, and returns its first share.
     #[inline]
     pub(super) fn first(
         home: &Arc<Inner>,
@@ -89,7 +89,7 @@ impl<'scope> Running<'scope> {
             scope: PhantomData,
         }
     }
-    /// One share more; or, where the share is given up by who goes on beside this, a child's.
+    /// Returns a further share; or a child's, if a concurrent future or thread has given the share up.
     pub(super) fn nested(frame: Frame, limit: Limit) -> Result<Self, AcquireError> {
         let (level, vitals) = (frame.level, frame.record.vitals());
         let lost = loop {
@@ -104,35 +104,38 @@ impl<'scope> Running<'scope> {
             if now.shares == 0 && frame.kind == Kind::Permit {
                 frame.record.enter_frame(limit)?;
             } else {
-                assert!(now.shares > 0 || frame.kind.is_alone(), "it has a share");
+                assert!(
+                    now.shares > 0 || frame.kind.is_alone(),
+                    "a frame outside a section has a share"
+                );
             }
             if vitals.exchange(now, Context { level, shares: now.shares + 1 }) {
                 break false;
             }
         };
         let lineage = frame.lineage.clone();
-        // Of a forfeited execution nothing is left to share.
+        // A forfeited execution has no share left to join.
         let level = if lost { Context::LOST.level } else { level };
         Ok(Running { hold_on: Hold::Nested(frame), level, lineage, scope: PhantomData })
     }
 
-    /// A child of an execution whose share somebody has borrowed and given up, perhaps a future of this very
-    /// thread: that goes on when this thread does, so nothing waits here that would have to wait for it.
+    /// Begins a child of an execution whose share a borrower has given up. The borrower may be a future of
+    /// this thread, which goes on only when this thread does. So this call must not wait for the borrower.
     fn beside(frame: &Frame, limit: Limit) -> Result<Self, AcquireError> {
         let home = &frame.record.home;
         let at_once = match home.mode_of(frame) {
             Mode::Holding => return Err(AcquireError::Nested),
-            // It may hold next.
+            // The borrower may hold next.
             Mode::Waiting { .. } => true,
             _ => false,
         };
         let child = Child::of(&frame.record, frame.lineage.clone());
         let limit_here = if at_once { Limit::Never } else { limit };
         let running = Running::first(home, Some(child), limit_here).map_err(|refused| {
-            let told = matches!(limit, Limit::Never) || !at_once;
-            if told { refused } else { AcquireError::Nested }
+            let is_own_limit = matches!(limit, Limit::Never) || !at_once;
+            if is_own_limit { refused } else { AcquireError::Nested }
         })?;
-        // With a second one in its frame it gives neither up: to load it would wait for its parent.
+        // With a second share in its frame the child cannot give either up: a load would wait for its parent.
         running.record().vitals().exchange(Context::BASE, Context::TWOFOLD);
         Ok(running)
     }
@@ -157,7 +160,7 @@ impl<'scope> Running<'scope> {
     pub(super) fn record(&self) -> &Arc<Record> {
         match &self.hold_on {
             Hold::First { seat: Some(seat) } => &seat.record,
-            Hold::First { seat: None, .. } => unreachable!("it was given back"),
+            Hold::First { seat: None, .. } => unreachable!("the share was given back"),
             Hold::Nested(frame) => &frame.record,
         }
     }
@@ -170,7 +173,7 @@ impl<'scope> Running<'scope> {
     pub(crate) fn is_of(&self, interlock: &Interlock) -> bool {
         Arc::ptr_eq(self.home(), &interlock.0)
     }
-    /// The same share, for who ends it.
+    /// Returns the same share with a free lifetime, for the owner that ends it.
     pub(crate) fn out_of_scope(mut self) -> Running<'static> {
         Running {
             hold_on: std::mem::replace(&mut self.hold_on, Hold::First { seat: None }),
@@ -179,16 +182,16 @@ impl<'scope> Running<'scope> {
             scope: PhantomData,
         }
     }
-    /// This thread is in this execution, until the guard is dropped.
+    /// Puts this thread into the execution, until the guard is dropped.
     pub(super) fn within(&self, kind: Kind) -> Within {
         ambient::push(self.frame(self.level, kind))
     }
 
-    /// Its name in dumps.
+    /// Returns the execution's name in dumps.
     pub fn id(&self) -> OwnerId {
         self.record().id()
     }
-    /// Gives it a name of your own in dumps and reports of deadlocks.
+    /// Sets a name of your own for dumps and deadlock reports.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -206,25 +209,27 @@ impl<'scope> Running<'scope> {
         drop(former);
     }
 
-    /// Whether it has its share: it has not while a future that waits for another one is leaked, or
-    /// was dropped and somebody loads; nor once it is forfeited.
+    /// Returns true if the execution has its share.
+    ///
+    /// It has no share after `forfeit`, nor while the share is given up for a leaked future. If a future was
+    /// dropped while another execution loads, the share comes back later.
     pub fn has_share(&self) -> bool {
         let context = self.record().vitals().context();
         context.level == self.level && context.shares > 0
     }
 
-    /// `f`, on this thread, is in this execution: a `run` inside it nests.
+    /// Runs `f` inside this execution: a `run` in it nests.
     pub fn in_scope<R>(&self, f: impl FnOnce() -> R) -> R {
         let _within = self.within(Kind::Running);
         f()
     }
-    /// The same for a future, whichever thread polls it.
+    /// Polls `future` inside this execution, on any thread: a `run` in it nests.
     pub async fn in_scope_async<F: Future>(&self, future: F) -> F::Output {
         scoped(|| self.within(Kind::Running), future).await
     }
 
-    /// Begins something that this share alone may do, one level up, where it has no share.
-    /// For the share of a future that was dropped it waits as long as `limit` says.
+    /// Begins an operation that needs the only share: moves one level up, where the owner has no share. If a
+    /// dropped future gave the share up, waits for it within `limit`.
     pub(super) fn rise(&mut self, limit: Limit) -> Result<(), AcquireError> {
         let vitals = self.record().vitals();
         let (alone, above) = (Context::alone(self.level), Context::above(self.level));
@@ -242,7 +247,7 @@ impl<'scope> Running<'scope> {
             self.record().returning(self.level).wait(limit)?;
         }
     }
-    /// It is over, and the share is there again.
+    /// Ends such an operation: the share is there again.
     pub(super) fn sink(&self) {
         self.record().sink(self.level);
     }
@@ -272,7 +277,7 @@ impl fmt::Debug for Running<'_> {
 }
 
 impl Inner {
-    /// What the owner of this frame does.
+    /// Returns the mode of the frame's owner.
     pub(super) fn mode_of(&self, frame: &Frame) -> Mode {
         self.state.look(|state| {
             let owner = state.owner(frame.record.key());
@@ -284,10 +289,10 @@ impl Inner {
 
 impl Record {
     pub(super) fn sink(&self, level: u32) {
-        // Not if it was forfeited meanwhile.
+        // The exchange fails if the owner was forfeited meanwhile.
         self.vitals().exchange(Context::above(level), Context::alone(level));
     }
-    /// The future that waited one level up was dropped, and its share is not back yet.
+    /// Marks that the future that waited one level up was dropped and the share is not back yet.
     pub(super) fn forsake(&self, level: u32) {
         self.vitals().exchange(Context::above(level), Context::forsaken(level));
     }
@@ -296,11 +301,11 @@ impl Record {
         let entered = self.home.slowly(|state| {
             let entered = state.enter_frame(key, asker);
             let stuck = state.holder_among(&here).filter(|_| entered == Some(Step::Wait));
-            let told = stuck.map(|stuck| Deadlock::of(state, key, &[stuck]));
-            if told.is_some() {
+            let deadlock = stuck.map(|stuck| Deadlock::of(state, key, &[stuck]));
+            if deadlock.is_some() {
                 let _ = state.cancel(key, asker);
             }
-            told.map_or(Ok(entered), Err)
+            deadlock.map_or(Ok(entered), Err)
         });
         match entered? {
             Some(Step::Done) => Ok(()),
@@ -314,11 +319,12 @@ impl Record {
     fn leave_nested(&self, level: u32, kind: Kind) {
         loop {
             let now = self.vitals().context();
-            // Whatever was leaked inside it.
+            // An operation inside it was leaked.
             if now.is_above(level) && kind == Kind::Permit {
                 self.home.slowly(|state| {
                     state.forgo(self.key());
-                    // Here, for the two are looked at together. Not if it was forfeited meanwhile.
+                    // Under the lock, because `forgo` and the context belong together. The exchange fails if
+                    // the owner was forfeited meanwhile.
                     self.vitals().exchange(now, Context { level, shares: 0 });
                 });
                 return;

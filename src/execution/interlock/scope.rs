@@ -1,12 +1,11 @@
-//! A share's place in its thread, for executions that keep their share beside other things.
+//! The place of a share on its thread, for executions that keep their share next to other data.
 //!
-//! An execution that begins inside another has a share of its own. One that ends where it began, on the
-//! thread's stack, has one more of the same owner; a future, which may be polled and dropped elsewhere, is a
-//! child. Neither may load by it: the execution around it would have to give its share up, and waits for it.
+//! An execution that begins inside another has its own share. If it ends on the same thread's stack, that is
+//! a further share of the same owner. A future may be polled and dropped elsewhere, so it is a child. Neither
+//! may load by that share: the outer execution would have to give its own up, but waits for the inner one.
 //!
-//! [`Running::in_scope`] borrows the share for as long as its closure runs, so the closure could
-//! not be given it. A [`Scope`] borrows nothing: who enters it sees to it that the share is still
-//! there.
+//! [`Running::in_scope`] borrows the share while its closure runs, so the closure cannot use the share. A
+//! [`Scope`] borrows nothing: the caller of `enter` ensures that the share is still there.
 
 use super::ambient::{self, Aside, Frame, Kind};
 use super::error::AcquireError;
@@ -15,11 +14,11 @@ use super::running::Running;
 use super::tasks::{Arrival, LoadingGuard, UnloadingGuard};
 use super::{Interlock, Limit};
 
-/// Where a share is.
+/// The place of a share.
 #[derive(Clone)]
 pub(crate) struct Scope(Frame);
 
-/// This thread is in a scope.
+/// Keeps this thread in a scope, until it is dropped.
 #[must_use]
 pub(crate) struct Within {
     _frame: ambient::Within,
@@ -32,10 +31,10 @@ impl Running<'_> {
     }
 }
 
-/// A share that an execution has for itself.
+/// A share that belongs to one execution.
 pub(crate) struct Share {
     pub(crate) running: Running<'static>,
-    /// It began inside another one, whose share is not given up: it may not load.
+    /// It began inside another execution that keeps its share: it may not load.
     pub(crate) inside: bool,
 }
 
@@ -52,14 +51,14 @@ impl UnloadingGuard<'_> {
 }
 
 impl Scope {
-    /// This thread is in it, until the value is dropped.
+    /// Puts this thread into the scope, until the value is dropped.
     pub(crate) fn enter(self) -> Within {
         Within { _frame: ambient::push(self.0) }
     }
 }
 
 impl Interlock {
-    /// The share of what begins on this thread and ends there, before whatever it is inside of does.
+    /// Returns a share for an execution that begins and ends on this thread, inside the current one.
     pub(crate) fn share(&self) -> Result<Share, AcquireError> {
         match ambient::innermost(&self.0) {
             Some(frame) if frame.kind != Kind::Permit => {
@@ -69,7 +68,7 @@ impl Interlock {
             _ => self.share_apart(),
         }
     }
-    /// That of what begins on this thread, and may end anywhere: one of its own, which it may load by.
+    /// Returns a separate share for an execution that begins on this thread and may end on any. It may load.
     pub(crate) fn share_apart(&self) -> Result<Share, AcquireError> {
         if self.holds_around() {
             return Err(AcquireError::Nested);
@@ -77,9 +76,10 @@ impl Interlock {
         let running = self.enter_by(self.patience()).map_err(nested)?;
         Ok(Share { running, inside: false })
     }
-    /// That of a future that begins on this thread.
+    /// Returns a share for a future that begins on this thread.
     pub(crate) async fn share_async(&self) -> Result<Share, AcquireError> {
-        // It would wait for a section's end, of which it is a part; or it could be polled after it.
+        // The future would wait for the end of the section that it is part of; or it could be polled after
+        // that.
         if self.is_alone_here() || self.holds_around() {
             return Err(AcquireError::Nested);
         }
@@ -87,19 +87,21 @@ impl Interlock {
         let running = Arrival::enter(&self.0, self.ambient_child()).await;
         Ok(Share { running, inside })
     }
-    /// Whether this thread is in a section of the holder's: who waits for that waits for itself.
+    /// Returns true if this thread is in the holder's section: a wait for the holder would be a wait for
+    /// itself.
     pub(crate) fn is_alone_here(&self) -> bool {
         ambient::is_alone(&self.0)
     }
-    /// Whether the execution that this thread is in holds, by a guard perhaps.
+    /// Returns true if the execution that this thread is in holds, possibly by a guard.
     fn holds_around(&self) -> bool {
         ambient::innermost(&self.0).is_some_and(|frame| self.0.mode_of(&frame) == Mode::Holding)
     }
-    /// How long what begins here may wait.
+    /// Returns how long an execution that begins here may wait.
     fn patience(&self) -> Limit {
         if self.is_alone_here() { Limit::Never } else { Limit::Forever }
     }
-    /// What is called meanwhile is called by a reload. The caller is in its section.
+    /// Marks the calls that follow as part of a reload, until the value is dropped. The caller is in its
+    /// section.
     pub(crate) fn reload_scope(&self) -> Option<Within> {
         let section = ambient::innermost(&self.0)?;
         let frame = Frame { kind: Kind::Reload, ..section };
@@ -107,7 +109,7 @@ impl Interlock {
     }
 }
 
-/// Who may not wait could not do so without waiting for itself.
+/// Turns a refused wait into [`AcquireError::Nested`]: the caller would have waited for itself.
 fn nested(refused: AcquireError) -> AcquireError {
     match refused {
         AcquireError::WouldBlock => AcquireError::Nested,
@@ -115,7 +117,7 @@ fn nested(refused: AcquireError) -> AcquireError {
     }
 }
 
-/// This thread is in no execution of whatever interlock, until the value is dropped.
+/// Takes this thread out of all executions of every interlock, until it is dropped.
 #[must_use]
 pub(crate) struct Outside {
     _frames: Aside,

@@ -1,27 +1,28 @@
-//! Who can go on: the last step of every critical section.
+//! Grants: the last step of every critical section finds the owners that can go on.
 //!
-//! The guards are comparisons of counters, so each queue is asked once, and only those who go are
-//! touched. The order among those who could go is the ruling:
-//! 1. loads of owners that have given up their share for it: one after the other, before anybody
-//!    resumes, so that all resume together;
-//! 2. who waits for the holder alone: ends of permit blocks, children of live executions, which in the
-//!    original wait for unloads, too (`rails-child-behind-unload`). So each has its turn between two holders;
-//! 3. who let others of its kind go first, once none of them waits any more: for a request by an owner
-//!    that had no share it never waits;
-//! 4. unloads of owners that have given up their share;
-//! 5. newcomers, and requests of owners that had no share, in the order in which they came (but a load passes
-//!    an unload that waits for a permit block). In the original newcomers overtake these for ever
-//!    (`rails-starved-request`).
+//! The guards compare counters, so `settle` looks at each queue once and touches only the owners that go on.
+//! They go in this order:
+//! 1. loads of owners that gave up their share, one after the other. All owners resume together after the
+//!    last one;
+//! 2. owners that wait only for the holder: ends of permit blocks, and children of live executions. So each
+//!    has its turn between two holders (in Rails children wait for unloads, too:
+//!    `rails-child-behind-unload`);
+//! 3. draining owners: after a load once no upgrading load waits, after an unload once no upgrading load
+//!    waits, nor an unload that may go. They never wait for a request by an owner without a share;
+//! 4. unloads of owners that gave up their share;
+//! 5. newcomers and requests of owners without a share, in order of arrival; but a load passes an unload that
+//!    waits for a permit block (in Rails newcomers overtake such requests for ever:
+//!    `rails-starved-request`).
 //!
-//! # Nobody starves
-//! Steps 1 and 4 are bounded by those who have a share now: who drains asks for nothing. A stream of
-//! requests by owners without a share, which nothing bounds, comes last, and as a line with the
-//! newcomers: who stands in it lets no more pass than came before. In the machine's terms, such a
-//! request is made when those who came before it have entered.
+//! # Every waiter has its turn
+//! Only owners that have a share now can add to steps 1 and 4, which bounds them: a draining owner makes no
+//! request. The stream of requests by owners without a share is unbounded, so it comes last. It is in line
+//! with the newcomers: a waiter lets only earlier arrivals pass. The model in `spec/` has no such line: there
+//! the request is made once the earlier newcomers have entered.
 //!
 //! # One pass is enough
-//! Steps 2 and 3 only give shares, which takes from steps 1, 4 and the requests of 5 and gives to nobody;
-//! step 3 withdraws entries, which steps 4 and 5 then see; whatever grants ends the pass.
+//! Steps 2 and 3 only give shares. That can only delay steps 1 and 4 and the requests of step 5. Step 3
+//! withdraws entries before steps 4 and 5 look at them. A grant to hold ends the pass.
 
 use super::modes::{Mode, Outcome, Purpose};
 use super::state::State;
@@ -55,7 +56,7 @@ impl State {
         }
     }
 
-    /// Of the requests without a share the one that came first, if it may go.
+    /// Returns the purpose of the earliest request without a share, if it may go.
     fn next_pending(&self, unloads_go: bool) -> Option<Purpose> {
         let [load, unload] = self.first_pending();
         match (load, unload.filter(|_| unloads_go)) {
@@ -64,13 +65,13 @@ impl State {
             (None, unload) => unload.map(|_| Purpose::Unload),
         }
     }
-    /// When the first request without a share came, by purpose.
+    /// Returns the ticket of the first request without a share, by purpose.
     fn first_pending(&self) -> [Option<u64>; 2] {
         let ticket = |key: Key| self.owner(key).ticket;
         self.pending.each_ref().map(|queue| queue.front().map(ticket))
     }
-    /// Those newcomers enter now who came before this ticket: it is that of the first request without a
-    /// share, or, where another entry keeps them out, 0.
+    /// Returns the ticket before which newcomers enter now: that of the first request without a share.
+    /// Returns 0 if a holder or another entry keeps newcomers out.
     pub(super) fn newcomers_before(&self) -> u64 {
         let pending: usize = self.pending.iter().map(|queue| queue.len()).sum();
         if self.holder.is_some() || self.tally.reject_share > pending {
@@ -87,7 +88,7 @@ impl State {
         }
     }
 
-    /// The oldest request of this kind is granted, if there is one.
+    /// Grants the oldest request of this kind. Returns false if there is none.
     fn grant_front(&mut self, purpose: Purpose, upgrading: bool) -> bool {
         let Some(key) = self.queue(Mode::Waiting { purpose, upgrading }).front() else {
             return false;
@@ -98,7 +99,7 @@ impl State {
         true
     }
 
-    /// All of a queue get their share.
+    /// Gives a share to every owner in this queue.
     fn admit_all(&mut self, kind: Mode) {
         if self.queue(kind).is_empty() {
             return;

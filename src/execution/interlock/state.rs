@@ -1,7 +1,7 @@
-//! What the mutex keeps: the owners, their queues, and the counters that guards compare.
+//! The state under the mutex: the owners, their queues, and the counters that the guards compare.
 //!
-//! How an owner gets from one thing to the next is in [`transitions`](super::transitions), what an owner
-//! is in [`modes`](super::modes).
+//! [`modes`](super::modes) describes an owner, [`transitions`](super::transitions) its way from one mode to
+//! the next.
 
 use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Queue, Step, Tally};
 use super::vitals::{OwnerId, Place, Vitals};
@@ -17,18 +17,18 @@ pub(super) struct Holder {
     pub(super) key: Key,
     pub(super) purpose: Purpose,
     pub(super) depth: u32,
-    /// It had a share before, and has it again afterwards.
+    /// It had a share before, and regains it afterwards.
     pub(super) upgraded: bool,
 }
 
 pub(crate) struct State {
-    /// The word says so, too: everybody comes through here.
+    /// Mirrors the word's `SLOW` bit: every owner goes through the mutex.
     pub(super) slow: bool,
     /// Counts the slow periods.
     pub(super) epoch: u64,
-    /// Owners that entered through the word and have not been here since.
+    /// Owners that entered through the word and have not taken the mutex since.
     pub(super) anonymous: usize,
-    /// Of the owners that have.
+    /// The counters of all adopted owners.
     pub(super) tally: Tally,
     /// Owners that were forfeited and whose guard has not come.
     pub(super) forfeited: usize,
@@ -37,22 +37,23 @@ pub(crate) struct State {
     pub(super) owners: Slab<Owner>,
     pub(super) newcomers: Queue,
     pub(super) returning: Queue,
-    /// Requests by owners that had a share, and by owners that had none, by purpose.
+    /// Requests, by purpose: `upgrading` of owners that had a share, `pending` of owners that had none.
     pub(super) upgrading: [Queue; 2],
     pub(super) pending: [Queue; 2],
     pub(super) draining: [Queue; 2],
-    /// How many have got into a queue so far.
+    /// How many owners were queued so far.
     pub(super) tickets: u64,
-    /// Whom this critical section wakes.
+    /// The waiters that this critical section wakes.
     pub(super) wakes: Vec<Wake>,
-    /// Who is not to be woken any more. A waker is foreign: it is dropped after the lock is released.
+    /// Wakers that are no longer needed. A waker is user code: it is dropped after the lock is released.
     pub(super) withdrawn: Vec<Wake>,
-    /// What is left to be done by those who have their share again; see [`returning`](super::returning).
+    /// The work left behind by executions that now have their share again; see
+    /// [`returning`](super::returning).
     pub(super) late: Vec<Wake>,
     pub(super) clock: Clock,
 }
 
-/// The bit of the word that says: through the mutex.
+/// The bit of the word that sends every owner through the mutex.
 pub(super) const SLOW: usize = 1 << (usize::BITS - 1);
 
 impl State {
@@ -79,7 +80,7 @@ impl State {
         }
     }
 
-    /// A place for an owner that is none yet.
+    /// Allocates a place, without an execution.
     pub(super) fn register(&mut self) -> Place {
         let entry = self.owners.vacant_entry();
         let key = Key::new(entry.key());
@@ -107,7 +108,7 @@ impl State {
         Place { key, vitals }
     }
 
-    /// From here on everybody comes through the mutex: the word's count moves into this state.
+    /// Begins a slow period: the word's count moves into this state, and every owner goes through the mutex.
     pub(super) fn slow_down(&mut self, word: &Word) {
         if !self.slow {
             let count = word.fetch_or(SLOW);
@@ -116,30 +117,30 @@ impl State {
             (self.anonymous, self.tally) = (count, Tally::default());
         }
     }
-    /// The count moves back if nobody holds, waits, or has an entry.
+    /// Ends the slow period if no owner holds, waits, or has an entry: the count moves back.
     pub(super) fn speed_up(&mut self, word: &Word) {
         let Tally { running: _, reject_share, reject_unload, yielded, declared, blocked: _ } =
             self.tally;
         let rest = reject_share + reject_unload + yielded + declared + self.forfeited;
-        if self.slow && rest == 0 && self.holder.is_none() && !self.somebody_is_queued() {
+        if self.slow && rest == 0 && self.holder.is_none() && !self.is_any_queued() {
             word.swap(self.running());
             self.slow = false;
         }
     }
-    pub(super) fn somebody_is_queued(&self) -> bool {
+    pub(super) fn is_any_queued(&self) -> bool {
         let by_purpose = [&self.upgrading, &self.pending, &self.draining];
         !self.newcomers.is_empty()
             || !self.returning.is_empty()
             || by_purpose.into_iter().flatten().any(|queue| !queue.is_empty())
     }
 
-    /// How many owners have a share.
+    /// Returns how many owners have a share.
     pub(super) fn running(&self) -> usize {
         self.anonymous + self.tally.running
     }
 
-    /// An owner that entered through the word, or in an earlier slow period, is known from here on.
-    /// Its guard vouches for its share.
+    /// Registers an owner that entered through the word, or in an earlier slow period. Its guard vouches for
+    /// its share.
     pub(super) fn adopt(&mut self, key: Key) {
         if self.owner(key).epoch != self.epoch {
             self.anonymous -= 1;
@@ -147,7 +148,7 @@ impl State {
             self.begin_to_run(key);
         }
     }
-    /// Whatever was said of it in an earlier period does not count.
+    /// Clears the fields left over from an earlier period.
     pub(super) fn renew(&mut self, key: Key) {
         let epoch = self.epoch;
         let owner = &mut self.owners[key.index()];
@@ -159,18 +160,18 @@ impl State {
         &self.owners[key.index()]
     }
 
-    /// The only way to change what others' guards look at.
+    /// Changes an owner: the only way to change a counter that other owners' guards compare.
     ///
-    /// Its parent has then one more, or one less, child that waits. It may itself be one that waits because of
-    /// that, and so on: as far up as parents wait for children in permit blocks. One after the other: a long
-    /// line of them would be too deep for the stack.
+    /// The change may begin or end the owner's wait for its parent, which changes the parent's count, and so
+    /// on: as far up as parents wait for children in permit blocks. A loop, because a long line would
+    /// overflow the stack.
     pub(super) fn change(&mut self, key: Key, change: impl FnOnce(&mut Owner)) {
         let mut up = self.change_one(key, change);
         while let Some((parent, waits)) = up {
             up = self.change_one(parent.key(), |owner| owner.count_child(parent, waits));
         }
     }
-    /// Whose count of children that wait is to follow, and whether this one waits now.
+    /// Returns the parent whose count of waiting children changes, and true if this owner waits now.
     fn change_one(&mut self, key: Key, change: impl FnOnce(&mut Owner)) -> Option<(OwnerId, bool)> {
         let waited = self.owner(key).waits_for_parent();
         self.count(key, change);
@@ -189,7 +190,7 @@ impl State {
     pub(super) fn set_mode(&mut self, key: Key, mode: Mode) {
         self.change(key, |owner| owner.mode = mode);
     }
-    /// Who has its share again sees what there is.
+    /// Gives the owner its share: from now on it sees the current generation.
     pub(super) fn begin_to_run(&mut self, key: Key) {
         let generation = self.generation;
         self.change(key, |owner| {
@@ -207,11 +208,11 @@ impl State {
             Mode::Waiting { purpose, upgrading: false } => &mut self.pending[purpose as usize],
             Mode::Draining(purpose) => &mut self.draining[purpose as usize],
             Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => {
-                unreachable!("{mode:?} is no way to wait")
+                unreachable!("{mode:?} is not a queued mode")
             }
         }
     }
-    /// The owner waits as `mode`.
+    /// Queues the owner as `mode`.
     pub(super) fn enqueue(&mut self, key: Key, mode: Mode, asker: Asker) -> Step {
         let now = self.clock.now();
         self.tickets += 1;
@@ -244,11 +245,11 @@ impl State {
             *self.queue(mode) = queue;
         }
     }
-    /// Whoever was to be woken for this owner does not wait any more.
+    /// Withdraws the owner's waker: its waiter no longer waits.
     pub(super) fn withdraw_wake(&mut self, key: Key) {
         self.withdrawn.extend(self.owners[key.index()].wake.take());
     }
-    /// The wait of an owner that was queued is over.
+    /// Ends the wait of a queued owner.
     pub(super) fn resolve(&mut self, key: Key, outcome: Outcome) {
         let owner = &mut self.owners[key.index()];
         owner.outcome = Some(outcome);

@@ -1,7 +1,7 @@
-//! The state machine: how each owner gets from one thing it does to the next.
+//! The transitions of the state machine, one function each.
 //!
-//! Every function here is one transition. Who can go on because of it is found by
-//! [`settle`](super::settle), once, at the end of the critical section.
+//! At the end of the critical section [`settle`](super::settle) finds the owners that can go on because of
+//! them.
 
 use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Step};
 use super::state::{Holder, State};
@@ -9,7 +9,7 @@ use super::vitals::{Context, OwnerId};
 use crate::collections::slab_list::Key;
 
 impl State {
-    /// Guard N: nobody holds, and every entry accepts a new sharer.
+    /// Guard N: no owner holds, and every entry accepts a new sharer.
     fn may_enter(&self) -> bool {
         self.holder.is_none() && self.tally.reject_share == 0
     }
@@ -20,14 +20,14 @@ impl State {
         let rejecting = self.tally.reject_unload - own.reject_unload;
         self.holder.is_none() && others == 0 && (purpose == Purpose::Load || rejecting == 0)
     }
-    /// Guard E: somebody who had a share waits for its turn, and all others let it go first.
+    /// Guard E: an owner that gave its share up waits for its turn, and all entries let it go first.
     pub(super) fn has_turns(&self, after: Purpose) -> bool {
         let [loads, unloads] = &self.upgrading;
         !loads.is_empty()
             || after == Purpose::Unload && !unloads.is_empty() && self.tally.reject_unload == 0
     }
 
-    /// Out → Running. A descendant of a live execution waits for the holder alone.
+    /// Out → Running. A descendant of a live execution waits only for the holder.
     pub(super) fn enter(&mut self, key: Key, descends: bool, asker: Asker) -> Option<Step> {
         self.renew(key);
         let may = if descends { self.holder.is_none() } else { self.may_enter() };
@@ -41,7 +41,7 @@ impl State {
     /// Yielded → Running, on top of the frame.
     pub(super) fn enter_frame(&mut self, key: Key, asker: Asker) -> Option<Step> {
         if self.owner(key).mode == Mode::Forfeited {
-            // It has no part in anything any more: its guards find out.
+            // A forfeited owner changes nothing: its guards find out on their next request.
             return Some(Step::Done);
         }
         if self.holder.is_none() {
@@ -50,7 +50,7 @@ impl State {
         }
         (asker != Asker::Impatient).then(|| self.enqueue(key, Mode::Arriving, asker))
     }
-    /// Running → Yielded: the share on top of the frame is given back.
+    /// Running → Yielded: gives back the share on top of the frame.
     pub(super) fn leave_frame(&mut self, key: Key) {
         if self.owner(key).mode == Mode::Running {
             self.set_mode(key, Mode::Yielded);
@@ -62,7 +62,8 @@ impl State {
         self.renew(key);
         self.acquire(key, purpose, asker)
     }
-    /// Running → Holding, or Waiting. None: it would have to wait, and nothing has changed.
+    /// Running → Holding or Waiting. Returns `None`, without a change, if an impatient caller would have to
+    /// wait.
     pub(super) fn acquire(&mut self, key: Key, purpose: Purpose, asker: Asker) -> Option<Step> {
         let upgrading = self.owner(key).mode == Mode::Running;
         self.change(key, Owner::forget_declared);
@@ -77,7 +78,8 @@ impl State {
     }
     pub(super) fn hold(&mut self, key: Key, purpose: Purpose, upgraded: bool) {
         if !upgraded {
-            // As in `resume`: it holds from here on, though its thread may go on much later. It has no share.
+            // As in `resume`: the owner holds from now on, though its thread may go on much later. It has no
+            // share.
             let above = Context::above(Context::BASE.level);
             self.owner(key).vitals.begin_at(self.clock.now(), above);
         }
@@ -125,7 +127,7 @@ impl State {
             owner.restore();
         });
     }
-    /// Yielded → Running, or Resuming: the frame is left with the share that was saved in it.
+    /// Yielded → Running or Resuming: leaves the frame, with the share that was saved in it.
     pub(super) fn end_permit(&mut self, key: Key, asker: Asker) -> Step {
         if self.owner(key).mode == Mode::Forfeited {
             return Step::Done;
@@ -134,14 +136,15 @@ impl State {
             self.resume(key, true);
             return Step::Done;
         }
-        // It waits for the holder from here on, and for nobody else.
+        // From now on the owner waits only for the holder.
         self.change(key, Owner::stop_awaiting);
         self.enqueue(key, Mode::Resuming { ends_permit: true }, asker)
     }
     pub(super) fn resume(&mut self, key: Key, ends_permit: bool) {
         let vitals = &self.owner(key).vitals;
         if vitals.context() == Context::OUT {
-            // From here on it counts, so it is to be seen, though its task may never be polled again.
+            // The owner counts from now on, so its vitals have to show it, even if its task is never polled
+            // again.
             vitals.begin(self.clock.now());
         }
         if ends_permit {
@@ -150,8 +153,8 @@ impl State {
         self.begin_to_run(key);
     }
 
-    /// Who waits gives up. Where it was to get or to give back its share, it is to get it back: with a
-    /// holder there, it waits for that as `asker`.
+    /// Withdraws a request. An owner that had given up its share regains it; if another owner holds, it is
+    /// queued for that as `asker`.
     pub(super) fn cancel(&mut self, key: Key, asker: Asker) -> Step {
         let mode = self.owner(key).mode;
         self.unlink(key);
@@ -170,17 +173,17 @@ impl State {
                 }
                 self.resume(key, false);
             }
-            Mode::Resuming { .. } => unreachable!("nobody gives up getting its share back"),
+            Mode::Resuming { .. } => unreachable!("an owner cannot give up regaining its share"),
             Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => {}
         }
         Step::Done
     }
 
-    /// Who waited for this owner, held or permitted is gone: its share is to be there again. With a holder
-    /// there, it waits for that, and nobody with it but those who watch for it.
+    /// Called after the operation that released this owner's share was dropped. Re-acquires the share; if
+    /// another owner holds, the owner is queued as resuming and only its watchers are woken.
     pub(super) fn take_back(&mut self, key: Key) -> Step {
         match self.owner(key).mode {
-            // It was granted, and never seen.
+            // The section was granted, but the dropped operation never saw it.
             Mode::Holding => self.release(key, false, None),
             Mode::Yielded => self.end_permit(key, Asker::Task),
             Mode::Resuming { .. } => {
@@ -192,8 +195,8 @@ impl State {
         }
     }
 
-    /// A share on top of a permit block is given back while what it had given up has not come back: its
-    /// future was dropped or leaked. → Yielded, in the frames that were there before.
+    /// → Yielded, in the frames below. Gives back a share on top of a permit block whose own operation was
+    /// dropped or leaked before that share came back.
     pub(super) fn forgo(&mut self, key: Key) {
         let mode = self.owner(key).mode;
         if mode == Mode::Forfeited {
@@ -215,7 +218,7 @@ impl State {
         });
     }
 
-    /// Whatever it does → Out: the execution is over.
+    /// Any mode → Out: ends the execution.
     pub(super) fn leave(&mut self, key: Key) {
         if self.owner(key).mode == Mode::Forfeited {
             self.forfeited -= 1;
@@ -223,7 +226,7 @@ impl State {
         }
         self.take_out(key, Mode::Out);
     }
-    /// Whatever it does → Forfeited: it counts for nothing from now on.
+    /// Any mode → Forfeited: the owner no longer counts.
     pub(super) fn forfeit(&mut self, key: Key) {
         if self.owner(key).mode.is_queued() {
             self.resolve(key, Outcome::Forfeited);
@@ -232,7 +235,7 @@ impl State {
         self.forfeited += 1;
         self.count_lost(key, true);
     }
-    /// Its parent has one more, or one less, child that was forfeited.
+    /// Counts one more, or one less, forfeited child in the parent.
     fn count_lost(&mut self, key: Key, more: bool) {
         let owner = self.owner(key);
         let Some(parent) = owner.parent.filter(|parent| parent.of == owner.id()) else { return };
@@ -253,7 +256,7 @@ impl State {
         self.change(key, |owner| owner.clear(mode));
     }
 
-    /// A child is born.
+    /// Counts a new child.
     pub(super) fn add_child(&mut self, parent: OwnerId) {
         self.change(parent.key(), |owner| {
             if owner.children.of != parent {
@@ -262,10 +265,10 @@ impl State {
             owner.children.alive += 1;
         });
     }
-    /// A child's token was dropped, or its execution is over.
+    /// Uncounts a child whose token was dropped, or whose execution has ended.
     pub(super) fn remove_child(&mut self, parent: OwnerId) {
         self.change(parent.key(), |owner| {
-            // Of an execution that is over, none are counted.
+            // Once the parent has ended, its children are not counted.
             if owner.children.of == parent {
                 owner.children.alive -= 1;
             }

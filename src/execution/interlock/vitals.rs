@@ -1,4 +1,4 @@
-//! An owner's name and place, and what is known of it without the mutex.
+//! An owner's name and place, and the data about it that is readable without the mutex.
 
 use crate::clock::Time;
 use crate::collections::slab_list::Key;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Names one execution: an owner's place, and how often it was used. Shown as `place.use`.
+/// Names one execution: an owner's place and a use count. Shown as `place.use`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OwnerId {
     place: Key,
@@ -32,8 +32,8 @@ impl serde::Serialize for OwnerId {
     }
 }
 
-/// Where an owner is in its own frames: the level rises with each exclusive section and permit block
-/// inside which it is, and each level has its shares.
+/// The position of an owner in its own frames. The level rises with each exclusive section and permit block
+/// that it enters, and each level has its shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) level: u32,
@@ -43,35 +43,35 @@ pub(super) struct Context {
 impl Context {
     /// In no execution.
     pub(super) const OUT: Context = Context { level: 0, shares: 0 };
-    /// Forfeited.
+    /// The execution was forfeited.
     pub(super) const LOST: Context = Context { level: u32::MAX, shares: 0 };
-    /// An execution has begun.
+    /// An execution that has just begun.
     pub(super) const BASE: Context = Context { level: 1, shares: 1 };
-    /// The bit of a level whose future was dropped.
+    /// The bit that marks a level whose future was dropped.
     const FORSAKEN: u32 = 1 << 31;
 
-    /// An execution that may give up nothing.
+    /// An execution that may not give its share up.
     pub(super) const TWOFOLD: Context = Context { level: 1, shares: 2 };
-    /// With one share on this level.
+    /// One share on this level.
     pub(super) const fn alone(level: u32) -> Context {
         Context { level, shares: 1 }
     }
-    /// In something that this share alone may do, where it is given up.
+    /// Inside an operation that needs the only share, and has given it up.
     pub(super) const fn above(level: u32) -> Context {
         Context { level: level.wrapping_add(1), shares: 0 }
     }
-    /// The same; but the future that waited there was dropped, and nobody waits for the share.
+    /// The same after the future that waited there was dropped: the share has no waiter.
     pub(super) const fn forsaken(level: u32) -> Context {
         Context { level: level.wrapping_add(1) | Context::FORSAKEN, shares: 0 }
     }
 
-    /// Where an execution is that has begun and was not forfeited, whoever waits for its share.
+    /// Returns the context of a begun execution that was not forfeited, without the `FORSAKEN` bit.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn inside(self) -> Option<Context> {
         let begun = !matches!(self, Context::OUT | Context::LOST);
         begun.then_some(Context { level: self.level & !Context::FORSAKEN, ..self })
     }
-    /// Whether it is in something that was begun on this level.
+    /// Returns true inside an operation that began on this level.
     pub(super) fn is_above(self, level: u32) -> bool {
         self != Context::LOST && self.level & !Context::FORSAKEN > level
     }
@@ -83,26 +83,26 @@ impl Context {
     }
 }
 
-/// What is known of an owner without the mutex.
+/// The data about an owner that is readable without the mutex.
 ///
 /// # Synchronization
-/// All accesses are relaxed. Who writes the context:
-/// - the owner's guard, mostly without the mutex; so whoever ends a critical section meanwhile may look at it
-///   between any two of its writes, and each has to be true by itself. So an execution begins and ends with
-///   one store, and is changed in between by exchanges alone, which fail once it is forfeited;
-/// - under the mutex, `forfeit`, by an exchange, which fails if the owner was quicker; and whoever lets an
-///   owner in that waits for that, or for a share that was given up before it was seen, or to hold without one.
+/// All accesses are relaxed. Writers of the context:
+/// - The owner's guard, mostly without the mutex. A critical section may read between any two of its writes,
+///   so each write has to be valid by itself. An execution begins and ends with one store; in between it
+///   changes only by exchanges, which fail once it is forfeited.
+/// - `forfeit`, under the mutex, by an exchange, which fails if the owner was faster.
+/// - A critical section that grants a queued entry, a share that was given up before its owner saw it, or a
+///   section to an owner without a share.
 ///
-/// Who reads it under the mutex, in a slow period, sees of every owner that it has left, if it has: the context
-/// is stored before the word is counted down, and the word was read to begin the period. That an owner has
-/// begun, or is a level further up or down, it may see sooner or later than the mutex says so: the invariants
-/// allow for that.
+/// A reader under the mutex, in a slow period, sees every owner that has left as gone: the owner stores its
+/// context before it counts the word down, and the word was read to begin the period. It may see a begin, or
+/// a change of the level, before or after the mutex does: the invariants allow for that.
 #[derive(Debug)]
 pub(super) struct Vitals {
     place: Key,
     uses: AtomicU64,
     context: AtomicU64,
-    /// When the execution began, in ticks of the clock.
+    /// The begin of the execution, in ticks of the clock.
     since: AtomicU64,
 }
 
@@ -124,29 +124,29 @@ impl Vitals {
     pub(super) fn since(&self) -> Time {
         Time::from_ticks(self.since.load(Relaxed))
     }
-    /// A new execution: it has a name of its own from here on.
+    /// Gives the next execution its own name.
     #[inline]
     pub(super) fn rename(&self) {
-        // Not a read-modify-write: nobody else writes.
+        // No read-modify-write: the guard is the only writer.
         self.uses.store(self.uses.load(Relaxed) + 1, Relaxed);
     }
     #[inline]
     pub(super) fn begin(&self, now: Time) {
         self.begin_at(now, Context::BASE);
     }
-    /// It begins where it stays at first: nobody sees it on the way there.
+    /// Begins directly in `context`, without a visible intermediate state.
     #[inline]
     pub(super) fn begin_at(&self, now: Time, context: Context) {
         debug_assert_eq!(self.context(), Context::OUT, "an execution begins once");
         self.since.store(now.ticks(), Relaxed);
         self.context.store(context.pack(), Relaxed);
     }
-    /// It is over, forfeited or not.
+    /// Ends the execution, forfeited or not.
     #[inline]
     pub(super) fn end(&self) {
         self.context.store(Context::OUT.pack(), Relaxed);
     }
-    /// False if it was not `from`.
+    /// Returns false if the context was not `from`.
     pub(super) fn exchange(&self, from: Context, to: Context) -> bool {
         self.context.compare_exchange(from.pack(), to.pack(), Relaxed, Relaxed).is_ok()
     }
@@ -155,7 +155,7 @@ impl Vitals {
     }
 }
 
-/// A registered owner's place.
+/// The place of a registered owner.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) key: Key,

@@ -101,7 +101,7 @@ fn fails_to_load(actor: &Actor) -> Doing<bool> {
 }
 
 /// A child drains for another owner's load, which waits for the parent's share. The parent, whose own section ended
-/// without draining, then waits for the child. Regression: `INV-ILK-DEADLOCK-TOLD` ignored draining owners, and no
+/// without draining, then waits for the child. Regression: `INV-ILK-DEADLOCK-REPORTED` ignored draining owners, and no
 /// owner was refused.
 #[test]
 fn a_parent_that_would_wait_for_a_draining_child_is_refused() {

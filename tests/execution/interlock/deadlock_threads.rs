@@ -16,11 +16,7 @@ fn a_wait_for_the_threads_own_execution_is_refused() {
         let interlock = Interlock::new();
         let told = interlock.run(|r| (r.id(), deadlock(interlock.enter().load(|_| ()))));
         assert_eq!(told.1.cycle()[1], told.0);
-        assert!(
-            told.1.to_string().ends_with("0.1 is where the thread is that waits"),
-            "{}",
-            told.1
-        );
+        assert!(told.1.to_string().ends_with("0.1 is on the thread that waits"), "{}", told.1);
 
         deadlock(interlock.run(|r| r.child().run(|c| c.load(|_| ()))));
         let mut stranger = interlock.enter();

@@ -25,7 +25,7 @@ fn the_dump_says_who_waits_for_whom_and_since_when() {
     let expected = "load interlock: 3 executions, generation 0\n  \
         0.1 “GET /users” runs\n      \
         began 3.0 s ago; blocking 1.1\n  \
-        1.1 waits to unload, until nobody else runs or loads\n      \
+        1.1 waits to unload until no other execution runs or loads\n      \
         began 2.0 s ago; has waited 2.0 s; lets loads, unloads go first; \
         blocked by 0.1 “GET /users”; blocking 2.1\n  \
         2.1 waits to enter\n      \
@@ -63,7 +63,7 @@ fn the_dump_of_a_deadlock_begins_with_its_circle() {
     let text = deadlock.dump().to_string();
     let line = "deadlock: 0.1 “outer” waits for 1.1 “inner” waits for 0.1 “outer”";
     assert_eq!(text.lines().nth(1), Some(line));
-    let error = "deadlock: 1.1 “inner” waits to load, until nobody else has a share; \
+    let error = "deadlock: 1.1 “inner” waits to load until no other execution has a share; \
         0.1 “outer” keeps its share and waits for its children";
     assert_eq!(deadlock.to_string(), error);
     assert_eq!(interlock.dump().cycle(), None);
