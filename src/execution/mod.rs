@@ -1,52 +1,50 @@
-//! Running application code while it may be loaded and unloaded.
+//! Runs application code that may be loaded and unloaded meanwhile.
 //!
-//! A framework calls code that it does not know. Around each such call it wants the same things
-//! done (a connection given back, a cache emptied); and while a program is being written, what is
-//! called should be newly loaded when its source has changed, though never under the feet of code
-//! that runs.
+//! A framework wraps each call of application code in the same steps, such as returning a connection or
+//! clearing a cache. During development it also reloads code whose source has changed, but never while an
+//! execution uses it.
 //!
-//! - [`Executor`]: hooks around each execution, with a state from run to complete. Every hook that
-//!   has run is completed, once, in reverse order, whatever fails and wherever the execution ends.
-//! - [`Reloader`]: an executor whose executions find reloaded what has changed. One change is one
-//!   reload; one that fails is retried, and nothing begins before it has succeeded.
-//! - [`interlock`]: the load interlock. Executions share it; whoever loads or unloads has it alone.
-//!   Handles to what is loaded borrow from the share, [`Execution::running`], so the compiler
-//!   refuses one that would survive a reload.
-//!
-//! # Where it differs from its model
-//! It is Rails' executor and reloader, with these differences. There, a raising complete callback
-//! keeps the others from running, the interlock's among them, which then stays shared for ever;
-//! completing twice calls everything twice; completing on another thread leaves the first one
-//! active for ever. Here an execution is a value, which ends once, on any thread, completely.
-//! There, a change may be reloaded twice, and a failed reload is forgotten; an execution may reload
-//! under the feet of the one around it; a child that reloads waits for its parent, which waits for
-//! it. Here a reload inside an execution is refused ([`ReloadRefused`]).
+//! - [`Executor`]: hooks around each execution, which pass a state from run to complete. Every hook that ran
+//!   is completed once, in reverse order, after any failure and on any thread.
+//! - [`Reloader`]: an executor that reloads a change before the next execution begins. One change is one
+//!   reload. A failed reload is retried, and no execution begins before it succeeds.
+//! - [`interlock`]: the load interlock. Executions share it; a load or an unload has it alone. Handles to
+//!   loaded values borrow from the share ([`Execution::running`]), so the compiler refuses one that would
+//!   survive a reload.
 //!
 //! # Limits
-//! - Hooks are given no share: they see nothing that is [`interlock::Loaded`]. What
-//!   [prepares](ReloaderBuilder::to_prepare) may load.
-//! - A nested execution has a share, but not to load by: what it loads, it loads by the outer one's.
-//! - Hooks of an execution that was dropped beside a load are called by the thread that has loaded, under
-//!   whatever that has locked. A lock that a hook takes is none to be kept while one loads: the load waits
-//!   for executions whose hooks take it.
-//! - A thread that is started by hand and waited for, without [`Execution::child`], counts as a
-//!   stranger: its reload waits for who waits for it. The interlock sees that only if the wait is
-//!   [told](interlock::Running::waiting).
-//! - What blocks does not look for futures that its own thread keeps: the end of a
-//!   [permit block](interlock::Running::permit_loads) or of a section waits for a load that was granted to a future
-//!   meanwhile, and for ever if only this thread polls that, or keeps its guard; so does whatever begins an
-//!   execution of its own there ([`Interlock::enter`], [`Executor::run`] and [`wrap`](Executor::wrap), a child).
-//!   Only [`Interlock::run`] is told of it. Beside such futures, what waits is to be a future, too.
-//! - A body that unloads by its own share lets a reload go first that waits: before its own section, or after it,
-//!   when there is nothing left to be refused; or while it waits, and gives that up. If that reload fails, the body
-//!   goes on, and so does what nests in it; what begins then is refused ([`HalfReloaded`]), a
-//!   [reset](Execution::reset) of this very execution, too.
-//! - So does a body whose own reset has failed, and what nests in it. Its execution is over: what would begin
-//!   [within](Execution::within) that is refused.
-//! - An [`Execution`] that is leaked keeps its share: see [`Interlock::forfeit`].
-//! - A permit block whose future is leaked stays open until the share by which it was begun is given back:
-//!   nobody unloads meanwhile, and one that waits for children still does, so that a child's load may be
-//!   refused as a deadlock.
+//! - Hooks have no share: they cannot use a [`interlock::Loaded`] value. The
+//!   [prepare](ReloaderBuilder::to_prepare) callbacks may load.
+//! - A nested execution may not load by its own share: it loads by the outer one's.
+//! - When an execution is dropped during a load, the loading thread calls its hooks, under any lock that it
+//!   keeps. Do not keep a lock that a hook takes while you load: the load waits for executions whose hooks
+//!   take it.
+//! - A thread started without [`Execution::child`] counts as unrelated: its reload waits for the execution
+//!   that joins it. The interlock detects that only if the wait is [declared](interlock::Running::waiting).
+//! - A blocking call does not poll the futures of its own thread. So three calls may wait for ever for a load
+//!   that was granted to such a future, or whose guard it keeps: the end of a [permit
+//!   block](interlock::Running::permit_loads), the end of a section, and the begin of a separate execution
+//!   ([`Interlock::enter`], [`Executor::run`], [`wrap`](Executor::wrap), a child). Only [`Interlock::run`]
+//!   detects this. Next to such futures, wait in a future, too.
+//! - If a reload is waiting, an explicit unload in a body yields to it: before or after its own section, or
+//!   by abandoning its own wait. If that reload fails, the body and its nested executions go on. Executions
+//!   that would begin then fail with [`HalfReloaded`], and so does a [reset](Execution::reset) of this
+//!   execution.
+//! - A body whose own reset failed goes on, too, with its nested executions. Its execution has ended, so
+//!   nothing begins [within](Execution::within) it.
+//! - A leaked [`Execution`] keeps its share: see [`Interlock::forfeit`].
+//! - A permit block whose future is leaked stays open until the share that began it is given back. No
+//!   execution unloads meanwhile. If the block waits for children, it still counts as waiting, and a child's
+//!   load may fail with a deadlock.
+//!
+//! # Origin
+//! Rails' executor and reloader, with these differences:
+//! - In Rails a raising complete callback skips the others, including the interlock's, which then stays
+//!   shared for ever. Completing twice calls everything twice, and completing on another thread leaves the
+//!   first one active. Here an execution is a value, which ends once, on any thread, completely.
+//! - In Rails a change may be reloaded twice, and a failed reload is forgotten. An execution may reload while
+//!   the one around it uses the code, and a child that reloads deadlocks with its parent. Here a reload
+//!   inside an execution fails with [`ReloadRefused`].
 
 mod ambient;
 mod changes;

@@ -1,4 +1,4 @@
-//! What all clones of an interlock share, its critical sections, and its waits.
+//! The part that all clones of an interlock share: its critical sections and its waits.
 
 use super::modes::{Asker, Outcome, Step};
 use super::state::{SLOW, State};
@@ -16,13 +16,13 @@ use std::mem::take;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// What all clones share.
+/// The part that all clones share.
 pub(crate) struct Inner {
-    /// How many run, or `SLOW`: then nothing else in it counts.
+    /// The number of running owners, or `SLOW`: then its other bits do not count.
     pub(super) word: Word,
     pub(super) state: Lock<State>,
     pub(super) world: World,
-    /// Places of owners that are in no use. Nothing is done while it is locked.
+    /// Unused places. This lock guards only a push or a pop.
     pub(super) spares: std::sync::Mutex<Vec<Place>>,
 }
 
@@ -56,7 +56,7 @@ impl Limit {
     }
 }
 
-/// What a critical section leaves to be done when the lock is released: foreign code.
+/// User code that a critical section leaves for after the lock.
 #[derive(Default)]
 pub(crate) struct After {
     wakes: Vec<Wake>,
@@ -76,7 +76,7 @@ impl Guarded for Inner {
     fn effects(&self) -> After {
         After::default()
     }
-    /// Gives everybody who can go on what they wait for.
+    /// Grants every wait that can end.
     fn settle(&self, state: &mut State, fx: &mut After) {
         if state.slow {
             state.settle();
@@ -88,19 +88,19 @@ impl Guarded for Inner {
     }
     fn run(&self, fx: &mut After) {
         for wake in take(&mut fx.wakes) {
-            // A waker that panics keeps nobody else asleep.
+            // A waker that panics must not keep other waiters asleep.
             let _ = contain(|| wake.wake());
         }
         take(&mut fx.withdrawn).into_iter().for_each(drop_contained);
-        // Hooks are run by these: nobody is to wait for them.
+        // These run hooks, so they come after all other waiters.
         for late in take(&mut fx.late) {
             let _ = contain(|| late.wake());
         }
     }
 }
 
-/// A queued owner's wait for its turn. Dropped by a task it does nothing: the guards of the owner see to
-/// what it had given up, or was given meanwhile.
+/// A queued owner's wait for its turn. A task that drops it changes nothing here: the owner's guards take
+/// back what it gave up, and return what it was granted.
 pub(super) struct Queued(pub(super) Key);
 
 impl Wait<Inner> for Queued {
@@ -130,7 +130,7 @@ pub(super) enum Waited {
 }
 
 impl Inner {
-    /// A section before which everybody is made to come through the mutex.
+    /// Runs a critical section in a slow period, which it begins if necessary.
     pub(super) fn slowly<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
         self.critical(|state, _| {
             state.slow_down(&self.word);
@@ -138,7 +138,7 @@ impl Inner {
         })
     }
 
-    /// One more through the word, unless everybody comes through the mutex.
+    /// Counts one more owner through the word. Returns false in a slow period.
     #[inline]
     pub(super) fn enter_fast(&self) -> bool {
         let mut count = self.word.guess();
@@ -152,7 +152,7 @@ impl Inner {
     }
     #[inline]
     pub(super) fn leave_fast(&self) -> bool {
-        // Whoever leaves is in the number: it is 1 at least, or SLOW.
+        // The leaving owner is in the number, so that is at least 1, or `SLOW`.
         let mut count = self.word.guess().max(1);
         while count & SLOW == 0 {
             match self.word.exchange(count, count - 1) {
@@ -163,7 +163,7 @@ impl Inner {
         false
     }
 
-    /// A thread waits for its outcome.
+    /// Blocks the thread until the outcome.
     pub(super) fn wait(&self, key: Key, deadline: Deadline) -> Waited {
         match now(self.turn(Queued(key), Patience::Thread(deadline))) {
             Ok(Outcome::Granted) => Waited::Granted,
@@ -171,15 +171,15 @@ impl Inner {
             Err(step) => Waited::TimedOut(step),
         }
     }
-    /// A task waits for its outcome.
+    /// Waits for the outcome as a task.
     pub(super) async fn turn_of_task(&self, key: Key) -> Outcome {
         let outcome = self.turn(Queued(key), Patience::Task).await;
         outcome.unwrap_or_else(|_| unreachable!("a task has no deadline"))
     }
-    /// A thread waits for its share, however long it takes: the sections that are under way end.
+    /// Blocks the thread until its share is back, without a limit: the sections under way end.
     pub(super) fn wait_for_share(&self, key: Key, step: Step) {
         if step == Step::Wait {
-            // Granted, or forfeited: then what comes next finds out.
+            // Granted or forfeited: in that case the next request finds out.
             self.wait(key, Deadline::Never);
         }
     }
@@ -194,7 +194,7 @@ impl Inner {
     pub(super) fn spare(&self) -> Option<Place> {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
-    /// A place is in no use any more.
+    /// Keeps an unused place for the next owner.
     pub(super) fn keep(&self, place: Place) {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner).push(place);
     }

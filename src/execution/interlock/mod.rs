@@ -1,11 +1,9 @@
-//! The load interlock: many executions run application code; one at a time loads or unloads it, while
-//! none runs.
+//! The load interlock: many executions run application code; a load or an unload runs alone.
 //!
-//! An execution is an owner (never a thread), and has a share from its begin to its end. To load, it
-//! gives its share up, waits until it is alone, loads, lets those who wait to load have their turn, and
-//! goes on with its share. To unload is the same, except that it also waits for permit blocks to end.
-//! In a permit block an execution has no share, and promises to use nothing that is loaded: it may wait
-//! there for somebody who loads.
+//! An execution is an owner (not a thread), and has a share from its begin to its end. To load, it gives its
+//! share up, waits until it is alone, and loads. Then other waiting loads have their turn, and it goes on
+//! with its share. An unload also waits for permit blocks to end. In a permit block an execution has no share
+//! and uses no loaded value, so it may wait for an execution that loads.
 //!
 //! ```
 //! use cabrank::Interlock;
@@ -21,32 +19,36 @@
 //! ```
 //!
 //! # The state
-//! `state` is a machine under one mutex: every one of its `transitions` is a function, and their guards are
-//! comparisons of counters. At the end of each critical section `settle` gives
-//! everybody who can go on what they wait for, under the lock, and wakes exactly them after it. So
-//! no wake-up is lost: a waiter is in its queue before the lock is released, and whatever makes its
-//! guard true ends in `settle`. `invariants` holds all of this against every owner in builds with debug
-//! assertions.
+//! The mutex guards a state machine. Each of its `transitions` is a function, whose guards compare counters.
+//! At the end of each critical section `settle` grants every wait that can end, and the unlocking thread
+//! wakes exactly those waiters. So no wake-up is lost: a waiter is queued before the lock is released, and
+//! every change that makes its guard true ends in `settle`. In builds with debug assertions `invariants`
+//! checks this against every owner.
 //!
-//! A critical section looks at nobody but those whom it lets go on, with two exceptions: where somebody is
-//! told of a deadlock, and for a dump, it copies everybody; and that a child's wait begins or ends is counted
-//! in its parent, and on in that one's while they wait for children in permit blocks (`State::change`):
-//! as many steps as their line is long.
+//! A critical section looks only at the owners that it lets go on, with two exceptions:
+//! - A deadlock report and a dump copy all owners.
+//! - The begin or end of a child's wait is counted in its parent. While parents wait for children in permit
+//!   blocks, it is counted further up, too (`State::change`): as many steps as that chain is long.
 //!
 //! # The word
-//! As long as nobody holds, waits, or has an entry, all that the machine has to know is how many
-//! run. Then this number is in one atomic word: to enter or to leave is one compare-and-exchange.
-//! The first who needs more sets the word's top bit, `SLOW`, under the mutex: from there on no
-//! exchange succeeds, and the word changes only under the mutex. The number moves into the machine, and
-//! everybody comes through the mutex until nobody holds, waits or has an entry; then it moves back.
-//! - Nobody is missed: an exchange either came before the bit, and is in the number, or fails.
-//! - Nobody is counted twice: who entered through the word is *anonymous* in the machine, one of a
-//!   number, until its guard comes and vouches for it (`State::adopt`).
-//! - What was done under a share is seen by who holds next: both exchange the same word, or lock the
-//!   same mutex.
+//! While no owner holds, waits, or has an entry, the machine needs only the number of running owners. One
+//! atomic word has that number: to enter or to leave is one compare-and-exchange. A caller that needs more
+//! sets the word's top bit, `SLOW`, under the mutex. From then on every exchange fails, and the word changes
+//! only under the mutex. The number moves into the machine, and moves back once no owner holds, waits or has
+//! an entry.
+//! - No owner is missed: an exchange either came before the bit, and is in the number, or fails.
+//! - No owner is counted twice: one that entered through the word is *anonymous* in the machine, part of a
+//!   number, until its guard takes the mutex and vouches for it (`State::adopt`).
+//! - A holder sees all that was done under earlier shares: both exchange the same word, or lock the same
+//!   mutex.
 //!
 //! # Without a reloader
-//! Entering costs nothing where there is no interlock: keep an `Option<Interlock>`.
+//! Where no interlock is needed, keep an `Option<Interlock>`: entering is then free.
+//!
+//! # Origin
+//! Rails' load interlock. There an upgrade that completes a circle of waits hangs (`rails-upgrade-deadlock`),
+//! and a leaked execution keeps its share for ever (`rails-leaked-share`); `spec/` describes these and its
+//! other defects.
 
 mod alone;
 mod ambient;
@@ -99,14 +101,14 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use vitals::Context;
 
-/// The load interlock. Cheap to clone: all clones are one.
+/// The load interlock. Cheap to clone: all clones are the same interlock.
 ///
 /// ```
 /// let interlock = cabrank::Interlock::new();
 /// let result = interlock.run(|running| {
-///     // Nothing that is loaded goes away here.
+///     // No loaded value is unloaded here.
 ///     running.load(|_loading| {
-///         // Nobody else runs here.
+///         // No other execution runs here.
 ///         6 * 7
 ///     })
 /// });
@@ -116,11 +118,11 @@ use vitals::Context;
 pub struct Interlock(Arc<Inner>);
 
 impl Interlock {
-    /// An interlock in which nobody runs.
+    /// Creates an interlock without executions.
     pub fn new() -> Self {
         Interlock::with_clock(Clock::monotonic())
     }
-    /// The same, with a clock for its time-outs and ages.
+    /// The same, with a clock for time-outs and ages.
     pub fn with_clock(clock: Clock) -> Self {
         let inner = Arc::new(Inner {
             word: Word::new(0),
@@ -135,7 +137,7 @@ impl Interlock {
         Interlock(inner)
     }
 
-    /// Everybody in it, at one moment: who has what, who waits for what, since when, and for whom.
+    /// Returns all owners at one moment: their shares, their waits, and which owner blocks which.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -147,24 +149,24 @@ impl Interlock {
         picture.develop()
     }
 
-    /// How often something was unloaded.
+    /// Returns how many unloads there were.
     pub fn generation(&self) -> u64 {
         self.0.state.look(|state| state.generation)
     }
 
-    /// Takes an execution out whose guard will not come, because it was leaked or its thread is lost:
-    /// it counts for nothing any more, nor as a child that its parent waits for. False if it has not entered, or
-    /// leaves already. (In the original what it had stays taken for ever: its defect `rails-leaked-share`.)
+    /// Takes out an execution whose guard will not come, because it was leaked or its thread is lost. From
+    /// then on it does not count, not even as a child of a waiting parent. Returns false if it has not
+    /// entered, or already leaves.
     ///
-    /// For an operator who has seen in the [`dump`](Self::dump) who keeps everybody waiting. If the guard
-    /// does come, it finds out: what it asks for then fails with [`AcquireError::Forfeited`]. Until it
-    /// comes, entering takes the mutex.
+    /// For an operator who sees in the [`dump`](Self::dump) which execution blocks all others. If the guard
+    /// comes after all, its requests fail with [`AcquireError::Forfeited`]. Until it comes, entering takes
+    /// the mutex.
     ///
-    /// The interlock's promises are not kept for what a forfeited execution still does.
+    /// The interlock's guarantees do not cover what a forfeited execution still does.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
-    /// std::mem::forget(interlock.enter()); // its share stays
+    /// std::mem::forget(interlock.enter()); // it keeps its share
     /// let lost = interlock.dump().owners[0].id;
     /// assert!(interlock.forfeit(lost));
     /// interlock.run(|r| r.unload(|_| ())).unwrap();

@@ -1,19 +1,17 @@
-//! A share that is to come back to an execution: it was given up for something that was dropped, and
-//! somebody else holds.
+//! A share that comes back to an execution once the current holder releases: its owner gave it up for an
+//! operation that was dropped.
 //!
-//! Nobody's own wait ends with its coming, so there may be any number who watch for it: threads and tasks
-//! that ask, or wait for children, by the same share. Each is in the owner's slab under its own name, and is
-//! taken out when the share is let in, and woken; or takes itself out, when it gives up or is dropped. None
-//! looks at the others for that: it knows its place. The
-//! owner keeps its place in the queue meanwhile, whoever comes and goes. So no wake-up is one watcher's instead
-//! of another's, and none is kept longer than its watcher lives. A watcher is in the slab before the lock is
-//! released under which it found the share missing, so none is lost, either.
+//! Any number of threads and tasks may watch for it: those that make a request, or wait for children, by the
+//! same share. Each watcher has its own entry in the owner's slab. It is taken out and woken when the share
+//! comes back, or takes itself out when it gives up or is dropped. The owner keeps its place in the queue
+//! throughout. So no wake-up goes to the wrong watcher, and no entry outlives its watcher. A watcher
+//! registers under the same lock under which it found the share missing, so no wake-up is lost, either.
 //!
 //! # At the end of an execution
-//! What ends an execution runs under its share (PROP-ILK-USE-UNDER-SHARE), so it has to wait for it. A drop must
-//! not wait: on a runtime with one thread, the holder may be a task that goes on only when the drop has
-//! returned. So a drop leaves its end behind, as a waker: whoever lets the share in wakes it, after the lock,
-//! and after everybody else.
+//! The end of an execution runs under its share (PROP-ILK-USE-UNDER-SHARE), so it has to wait for the share.
+//! But a drop must not wait: on a single-threaded runtime the holder may be a task that goes on only after
+//! the drop returns. So a drop leaves its end behind as a waker. The critical section that returns the share
+//! wakes it after the lock, after all other waiters.
 
 #[cfg(debug_assertions)]
 use super::Interlock;
@@ -34,20 +32,20 @@ use std::mem::take;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// A share that is not there. It comes back, unless it is forfeited.
+/// A share that is missing. It comes back, unless its owner is forfeited.
 pub(crate) struct Returning {
     record: Arc<Record>,
     level: u32,
 }
 
 impl Running<'_> {
-    /// None if it has its share, or never will again.
+    /// Returns `None` if the owner has its share, or will never have it again.
     pub(crate) fn returning(&self) -> Option<Returning> {
         let record = self.record();
         let gone = !self.has_share() && record.vitals().context() != Context::LOST;
         gone.then(|| record.returning(self.level))
     }
-    /// Waits until its share is there: as long as somebody holds.
+    /// Waits until the share is there: as long as another execution holds.
     ///
     /// # Panics
     /// If this thread is in the execution that holds: it would wait for itself.
@@ -72,7 +70,7 @@ impl Record {
     pub(super) fn returning(self: &Arc<Self>, level: u32) -> Returning {
         Returning { record: self.clone(), level }
     }
-    /// If a future was dropped that had given this level's share up, waits until it is back.
+    /// If a dropped future gave this level's share up, waits until it is back.
     pub(super) fn regain(self: &Arc<Self>, level: u32, limit: Limit) -> Result<(), AcquireError> {
         match self.vitals().context() == Context::forsaken(level) {
             true => self.returning(level).wait(limit),
@@ -83,7 +81,7 @@ impl Record {
 
 #[cfg(debug_assertions)]
 impl Running<'_> {
-    /// Whether what is called now may count on it: it has its share, or nothing is promised to it.
+    /// Returns true if user code may run now: the owner has its share, or was promised no share.
     pub(crate) fn may_be_used(&self, interlock: &Interlock) -> bool {
         let is_lost = self.record().vitals().context() == Context::LOST;
         self.has_share() || is_lost || !self.is_of(interlock)
@@ -91,12 +89,12 @@ impl Running<'_> {
 }
 
 impl Returning {
-    /// A thread waits until it is back. [`AcquireError::Nested`] if none is to come, and
-    /// [`AcquireError::Deadlock`] if this thread is in the execution that holds.
+    /// Blocks the thread until the share is back. Fails with [`AcquireError::Nested`] if no share will come,
+    /// and with [`AcquireError::Deadlock`] if this thread is in the execution that holds.
     pub(super) fn wait(&self, limit: Limit) -> Result<(), AcquireError> {
         now(self.come(limit.patience()))
     }
-    /// The same for whoever waits like this. Dropped by a task, it watches no more.
+    /// The same with any patience. A task that drops it stops watching.
     pub(super) async fn come(&self, patience: Patience) -> Result<(), AcquireError> {
         let (home, key) = (&self.record.home, self.record.key());
         let watch = {
@@ -124,7 +122,8 @@ impl Returning {
         self.has_come();
         Ok(())
     }
-    /// Whether the share is back. If not, the waker is woken when it is, or when it is forfeited.
+    /// Returns true if the share is back. Otherwise wakes the waker when it is, or when the owner is
+    /// forfeited.
     pub(crate) fn wakes(&self, waker: Waker) -> bool {
         let key = self.record.key();
         let mut waker = Some(waker);
@@ -142,7 +141,7 @@ impl Returning {
         }
         is_back
     }
-    /// Who was dropped waits, holds and permits no more.
+    /// Ends the wait, the hold or the permit block of the dropped operation.
     fn take_back(&self) -> Step {
         let key = self.record.key();
         self.record.home.slowly(|state| {
@@ -150,7 +149,7 @@ impl Returning {
             state.take_back(key)
         })
     }
-    /// Who sees it first says so.
+    /// Records that the share is back. The first watcher that sees it does so.
     fn has_come(&self) {
         let (vitals, alone) = (self.record.vitals(), Context::alone(self.level));
         let _ = vitals.exchange(Context::forsaken(self.level), alone)
@@ -158,14 +157,14 @@ impl Returning {
     }
 }
 
-/// A watcher's place in its owner's slab, and its name: places are used again.
+/// A watcher's index in its owner's slab, and its unique name, because indices are reused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watching {
     place: usize,
     id: u64,
 }
 
-/// Somebody's watch for a share.
+/// A watch for a share.
 struct Watch {
     key: Key,
     watching: Watching,
@@ -179,7 +178,7 @@ impl Wait<Inner> for Watch {
         state.watcher(self.key, self.watching).is_none().then_some(())
     }
     fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
-        state.watcher(self.key, self.watching).expect("not woken yet")
+        state.watcher(self.key, self.watching).expect("it was not woken yet")
     }
     fn give_up(&mut self, state: &mut State, _: &mut After) {
         let left = state.unwatch(self.key, self.watching);
@@ -188,30 +187,31 @@ impl Wait<Inner> for Watch {
 }
 
 impl State {
-    /// Whether a share is back that was given up for something dropped or leaked. None if none is to come.
+    /// Returns whether a share given up for a dropped or leaked operation is back. `None` if no share will
+    /// come.
     fn recover(&mut self, key: Key) -> Option<Step> {
         self.adopt(key);
         match self.owner(key).mode {
-            // Who was forfeited finds out by what it asks for next.
+            // A forfeited owner finds out on its next request.
             Mode::Running | Mode::Forfeited => Some(Step::Done),
             Mode::Resuming { .. } => Some(Step::Wait),
             _ => None,
         }
     }
-    /// The holder, if it is one of these.
+    /// Returns the holder, if it is in `here`.
     pub(super) fn holder_among(&self, here: &[OwnerId]) -> Option<OwnerId> {
         let holder = self.owner(self.holder?.key).id();
         here.contains(&holder).then_some(holder)
     }
 
-    /// From here on this one is woken, too, when the share is let in. `last`: after everybody else.
+    /// Registers a watcher, which is woken when the share comes back. `last`: after all other waiters.
     pub(super) fn watch(&mut self, key: Key, wake: Wake, last: bool) -> Watching {
         self.tickets += 1;
         let id = self.tickets;
         let place = self.owners[key.index()].watchers.insert(Watcher { id, wake, last });
         Watching { place, id }
     }
-    /// None once it was woken.
+    /// Returns `None` once the watcher was woken.
     fn watcher(&mut self, key: Key, Watching { place, id }: Watching) -> Option<&mut Wake> {
         let watcher = self.owners[key.index()].watchers.get_mut(place);
         watcher.filter(|watcher| watcher.id == id).map(|watcher| &mut watcher.wake)
@@ -220,7 +220,7 @@ impl State {
         self.watcher(key, watching)?;
         self.owners[key.index()].watchers.try_remove(watching.place)
     }
-    /// There is nothing left to be watched for.
+    /// Wakes all watchers: the share is back, or will not come.
     pub(super) fn wake_watchers(&mut self, key: Key) {
         for (_, Watcher { wake, last, .. }) in take(&mut self.owners[key.index()].watchers) {
             let woken = if last { &mut self.late } else { &mut self.wakes };
@@ -234,14 +234,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watcher_is_not_taken_for_who_has_its_place_afterwards() {
+    fn a_watcher_is_not_mistaken_for_a_later_one_at_its_index() {
         let interlock = crate::Interlock::new();
         let running = interlock.enter();
         let key = running.record().key();
-        interlock.inner().state.break_state(|state| watches_are_told_apart(state, key));
+        interlock.inner().state.break_state(|state| watchers_are_distinguished(state, key));
     }
 
-    fn watches_are_told_apart(state: &mut State, key: Key) {
+    fn watchers_are_distinguished(state: &mut State, key: Key) {
         let watch = |state: &mut State| state.watch(key, Wake::Task(None), false);
 
         let [left, stays] = [(); 2].map(|()| watch(state));

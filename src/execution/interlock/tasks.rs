@@ -1,16 +1,13 @@
-//! The asynchronous half: the same transitions, the same queues, a task in place of a thread.
+//! The asynchronous half: the same transitions and the same queues, with a task in place of a thread.
 //!
 //! # Cancel safety
-//! Dropping a future at any await leaves its queue. What it had been given meanwhile is given back;
-//! what it had given up comes back at once, or when the holder of that moment has released: until
-//! then its [`Running`] has [no share](Running::has_share), and waits for it before it does anything
-//! else.
+//! Dropping a future at any await leaves its queue, and gives back what it was granted meanwhile. A share
+//! that it gave up comes back at once, or, if another execution holds, once that one releases. Until then the
+//! [`Running`] has [no share](Running::has_share), and waits for it before its next operation.
 //!
 //! # Deadlines
-//! There is one for every runtime: its own time-out around the future. When it has passed the future is
-//! dropped, and what holds then is said above: nothing is queued any more, and the share is back, or comes
-//! back before anything else is done by it. There is no `try` among these, either: those of the blocking half
-//! wait for nobody, so a task may call them.
+//! Use the runtime's time-out around the future: when it passes, it drops the future, as above. There are no
+//! `try_` variants here, because those of the blocking half never wait and a task may call them.
 
 use super::Interlock;
 use super::alone::{Loading, Unloading};
@@ -33,7 +30,7 @@ impl Interlock {
     /// [`enter`](Self::enter) as a future, for any runtime.
     ///
     /// # Cancel safety
-    /// May be dropped at any await.
+    /// It may be dropped at any await.
     ///
     /// # Panics
     /// As `enter`.
@@ -47,7 +44,7 @@ impl Child {
     /// [`enter`](Self::enter) as a future.
     ///
     /// # Cancel safety
-    /// May be dropped at any await: then there is no child any more.
+    /// It may be dropped at any await. That uses the token up.
     ///
     /// # Panics
     /// As `enter`.
@@ -63,7 +60,7 @@ pub(super) struct Arrival<'a> {
     home: &'a Inner,
     /// Absent once it has entered.
     seat: Option<Seat>,
-    /// The right by which it begins: while it waits, and after that its execution, counts as a child.
+    /// The child's token, which counts as the child during the wait; afterwards its execution does.
     child: Option<Child>,
 }
 
@@ -76,9 +73,9 @@ impl<'a> Arrival<'a> {
         }
         let key = seat.record.key();
         let mut arrival = Arrival { home, seat: Some(seat), child };
-        // Nothing but entering ends this wait.
+        // Only a grant ends this wait.
         let _ = home.turn_of_task(key).await;
-        let seat = arrival.seat.take().expect("taken here only");
+        let seat = arrival.seat.take().expect("only this function takes it");
         Running::begun(seat, arrival.child.take())
     }
 }
@@ -89,7 +86,7 @@ impl Drop for Arrival<'_> {
         let key = seat.record.key();
         self.home.critical(|state, _| {
             if !state.owner(key).mode.is_queued() {
-                // It was let in meanwhile.
+                // It was granted meanwhile.
                 state.slow_down(&self.home.word);
                 state.adopt(key);
             }
@@ -108,14 +105,14 @@ impl Running<'_> {
     /// # fn now<T>(future: impl Future<Output = T>) -> T {
     /// #     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
     /// #         Poll::Ready(value) => value,
-    /// #         Poll::Pending => panic!("nobody is in the way"),
+    /// #         Poll::Pending => panic!("it has to wait"),
     /// #     }
     /// # }
     /// # now(async {
     /// let interlock = cabrank::Interlock::new();
     /// let mut running = interlock.enter_async().await;
     /// let loading = running.load_async().await?;
-    /// // Nobody else runs here, at whatever await.
+    /// // No other execution runs here, at any await.
     /// loading.finish().await;
     /// # Ok::<_, cabrank::execution::interlock::AcquireError>(())
     /// # }).unwrap();
@@ -141,14 +138,15 @@ impl Running<'_> {
         let hold = self.hold_async(Purpose::Unload).await?;
         Ok(UnloadingGuard { unloading: Unloading::new(hold.section()), hold })
     }
-    /// [`unload_once`](Self::unload_once) for tasks: nothing, if somebody else has unloaded since `seen`.
+    /// [`unload_once`](Self::unload_once) for tasks. Returns `None` if another execution has unloaded since
+    /// `seen`.
     ///
     /// ```
     /// # use std::{pin::pin, task::{Context, Poll, Waker}};
     /// # fn now<T>(future: impl Future<Output = T>) -> T {
     /// #     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
     /// #         Poll::Ready(value) => value,
-    /// #         Poll::Pending => panic!("nobody is in the way"),
+    /// #         Poll::Pending => panic!("it has to wait"),
     /// #     }
     /// # }
     /// # now(async {
@@ -193,7 +191,7 @@ impl Running<'_> {
         }
         Ok(Exclusive::new(self))
     }
-    /// Where a future was dropped and its share is not back yet, waits until it is.
+    /// If a dropped future gave the share up, waits until it is back.
     pub(super) async fn regain_async(&mut self) {
         let (above, forsaken) = (Context::above(self.level), Context::forsaken(self.level));
         if [above, forsaken].contains(&self.record().vitals().context()) {
@@ -202,8 +200,8 @@ impl Running<'_> {
     }
 }
 
-/// What an owner has given up, and gets back when this is dropped: at once, or, with a holder there,
-/// when it next asks for something.
+/// A share that an owner gave up. Its drop takes the share back: at once, or, while another owner holds, at
+/// the owner's next request.
 struct GivenUp {
     record: Arc<Record>,
     level: u32,
@@ -263,11 +261,11 @@ async fn finish(hold: Exclusive<'_>, done: bool) {
     given_up.forget();
 }
 
-/// [`Loading`], for as long as it lives. Dropped without `finish`, it lets nobody go first.
+/// A guard for [`Loading`]. A drop without `finish` releases without a turn for others.
 ///
-/// No thread is in its section: what blocks beside it waits for it, and on the thread that keeps it, for ever
-/// (but [`run`](Interlock::run) inside its own execution, which panics). What is to use the interlock inside is to
-/// be a task, too.
+/// The section belongs to a task, not to a thread. A blocking call beside it waits for it: on the guard's own
+/// thread for ever, except [`run`](Interlock::run) inside its own execution, which panics. So code that uses
+/// the interlock inside the section has to be a task, too.
 ///
 /// ```
 /// # use std::{pin::pin, task::{Context, Waker}};
@@ -275,7 +273,7 @@ async fn finish(hold: Exclusive<'_>, done: bool) {
 /// let mut running = interlock.enter();
 /// let mut loading = pin!(running.load_async());
 /// let polled = loading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-/// assert!(polled.is_ready()); // nobody else runs
+/// assert!(polled.is_ready()); // no other execution runs
 /// ```
 #[must_use = "it releases when it is dropped"]
 #[derive(Debug)]
@@ -284,7 +282,7 @@ pub struct LoadingGuard<'a> {
     pub(super) hold: Exclusive<'a>,
 }
 
-/// [`Unloading`], for as long as it lives. Dropped without `finish`, it lets nobody go first.
+/// A guard for [`Unloading`]. A drop without `finish` releases without a turn for others.
 ///
 /// ```
 /// # use std::{pin::pin, task::{Context, Waker}};
@@ -292,7 +290,7 @@ pub struct LoadingGuard<'a> {
 /// let mut running = interlock.enter();
 /// let mut unloading = pin!(running.unload_async());
 /// let polled = unloading.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-/// assert!(polled.is_ready()); // nobody else runs
+/// assert!(polled.is_ready()); // no other execution runs
 /// ```
 #[must_use = "it releases when it is dropped"]
 #[derive(Debug)]
@@ -302,8 +300,8 @@ pub struct UnloadingGuard<'a> {
 }
 
 impl LoadingGuard<'_> {
-    /// The right to load. It borrows the guard, so that it cannot be exchanged for another one's, and kept
-    /// when this section is over.
+    /// Returns the right to load. It borrows the guard, so it can neither be swapped with another one's nor
+    /// outlive the section.
     ///
     /// ```compile_fail,E0505
     /// # use cabrank::execution::interlock::{Loaded, LoadingGuard};
@@ -332,7 +330,7 @@ impl LoadingGuard<'_> {
     }
 }
 impl UnloadingGuard<'_> {
-    /// The right to unload; see [`LoadingGuard::loading`].
+    /// Returns the right to unload; see [`LoadingGuard::loading`].
     ///
     /// ```compile_fail,E0505
     /// # use cabrank::execution::interlock::{Loaded, UnloadingGuard};
