@@ -1,5 +1,5 @@
-//! The executions that a thread is in. An execution that begins inside another becomes a further share of the
-//! same owner, and does not wait for itself.
+//! The executions that a thread is in. One that begins inside another becomes a further share of the same
+//! owner, and does not wait for itself.
 
 use super::inner::Inner;
 use super::owner::{Lineage, Record};
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The guarantees that a closure on this thread may rely on.
+/// The guarantees of a closure on this thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It has a share.
@@ -22,7 +22,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns true inside a section of the holder.
     pub(super) fn is_alone(self) -> bool {
         matches!(self, Kind::Exclusive | Kind::Reload)
     }
@@ -43,7 +42,6 @@ crate::sync::thread::thread_local! {
     static FRAMES: RefCell<Vec<Frame>> = RefCell::new(Vec::new());
 }
 
-/// Returns the innermost frame of this interlock on this thread.
 pub(super) fn innermost(home: &Arc<Inner>) -> Option<Frame> {
     let found = FRAMES.try_with(|frames| {
         let frames = frames.borrow();
@@ -53,13 +51,12 @@ pub(super) fn innermost(home: &Arc<Inner>) -> Option<Frame> {
     found.ok().flatten()
 }
 
-/// Returns true if this thread is in an exclusive section of this interlock: a wait for the holder would be a
-/// wait for itself.
+/// Returns true if a wait for the holder would be a wait for itself.
 pub(super) fn is_alone(home: &Arc<Inner>) -> bool {
     is_any(home, Kind::is_alone)
 }
 /// # Panics
-/// If this thread loads or unloads: a separate execution would wait for that.
+/// If this thread loads or unloads: its own execution would wait for that.
 pub(super) fn ambient_is_not_alone(home: &Arc<Inner>) {
     assert!(
         !is_alone(home),
@@ -67,7 +64,7 @@ pub(super) fn ambient_is_not_alone(home: &Arc<Inner>) {
     );
 }
 
-/// Returns true if this thread carries out a reload of what this interlock guards.
+/// Returns true if this thread carries out a reload.
 pub(super) fn reloads(home: &Arc<Inner>) -> bool {
     is_any(home, |kind| kind == Kind::Reload)
 }
@@ -78,7 +75,7 @@ fn is_any(home: &Arc<Inner>, wanted: fn(Kind) -> bool) -> bool {
     });
     found.unwrap_or(false)
 }
-/// Returns the other executions of the same interlock that this thread is in.
+/// Returns this thread's other executions in the same interlock.
 pub(super) fn beside(record: &Arc<Record>) -> Vec<OwnerId> {
     let found = FRAMES.try_with(|frames| {
         let others = |frame: &&Frame| {
@@ -123,7 +120,6 @@ pub(super) struct Within {
 }
 
 impl Within {
-    /// Leaves the frame, and returns it.
     pub(super) fn end(mut self) -> Option<Frame> {
         self.pop()
     }

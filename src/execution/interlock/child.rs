@@ -1,4 +1,4 @@
-//! Children: executions that their parent may wait for, in a wait that the interlock knows of.
+//! Children: executions that their parent declares to wait for.
 
 use super::ambient::ambient_is_not_alone;
 use super::error::{AcquireError, Deadlock};
@@ -18,15 +18,15 @@ use std::time::Duration;
 impl Running<'_> {
     /// Runs `f`, which waits until all [children](Self::child) have ended, and keeps the share.
     ///
-    /// Executions that a guard began inside this one are children, too. A child that `f` does not wait for
-    /// still counts: the interlock may refuse its load although that would only have waited longer.
+    /// Executions begun by a guard inside this one are children, too. A child that `f` does not wait for
+    /// still counts: its load may be refused although it would only have waited longer.
     ///
-    /// A child that waits to load waits for this share, so neither could go on. The interlock detects the
-    /// deadlock and refuses the call that completes it: the child's load or this wait.
+    /// A child that waits to load waits for this share. The interlock detects this deadlock, and refuses the
+    /// call that completes it: the child's load or this wait.
     ///
     /// # Errors
     /// [`AcquireError::Deadlock`] if a child waits to load. [`AcquireError::Nested`] inside an exclusive
-    /// section that has children: they may have to wait until it ends. In both cases `f` has not run.
+    /// section, if there are children: they may have to wait for its end. `f` has not run.
     ///
     /// ```
     /// use cabrank::execution::interlock::AcquireError::Nested;
@@ -40,8 +40,7 @@ impl Running<'_> {
     /// running.waiting(|| ()).expect("no child is left");
     /// ```
     pub fn waiting<R>(&self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
-        // Waits for the share first: only an owner with a share is part of a deadlock that the interlock
-        // sees.
+        // Only an owner with its share is in a deadlock that the interlock sees.
         self.share_within(Limit::Forever)?;
         let _declared = self.declared()?;
         Ok(f())
@@ -59,7 +58,6 @@ impl Running<'_> {
         let _declared = self.declared()?;
         Ok(future.await)
     }
-    /// Declares the wait for the children, until the returned value is dropped.
     fn declared(&self) -> Result<Option<Declared<'_>>, AcquireError> {
         let record = self.record();
         Ok(match self.has_share() {
@@ -68,8 +66,9 @@ impl Running<'_> {
         })
     }
 
-    /// Returns a token with which a thread or task begins an execution that this one may wait for. The child
-    /// enters even if an unload waits, because the unload waits for its parent.
+    /// Returns a token that begins an execution for which this one may wait.
+    ///
+    /// The child enters even if an unload waits, because the unload waits for its parent.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -95,7 +94,6 @@ impl Drop for Declared<'_> {
 }
 
 impl Record {
-    /// Declares a wait. Returns false if the wait does not count.
     fn declare(&self) -> Result<bool, AcquireError> {
         self.home.slowly(|state| {
             state.adopt(self.key());
@@ -105,7 +103,7 @@ impl Record {
 }
 
 impl State {
-    /// Declares that the owner waits for its children. Returns false if the wait does not count.
+    /// Declares a wait for the children. Returns false if it does not count.
     fn declare(&mut self, key: Key) -> Result<bool, AcquireError> {
         match self.owner(key).mode {
             Mode::Running => {
@@ -117,13 +115,12 @@ impl State {
                 self.undeclare(key);
                 Err(deadlock)
             }
-            // A child may have to wait for the holder, so a holder waits for no child.
+            // A child may have to wait for the holder, so the holder waits for no child.
             Mode::Holding if self.owner(key).live_children().0 > 0 => Err(AcquireError::Nested),
             _ => Ok(false),
         }
     }
-    /// Declares the wait of an owner that has just begun a permit block. On a deadlock it takes the block
-    /// back.
+    /// The same at the begin of a permit block, which a deadlock takes back.
     pub(super) fn start_awaiting(&mut self, key: Key) -> Result<(), AcquireError> {
         self.change(key, |owner| owner.awaits.push(owner.permits));
         if self.tally.blocked == 0 {
@@ -134,14 +131,14 @@ impl State {
         Err(deadlock)
     }
     fn undeclare(&mut self, key: Key) {
-        // `saturating_sub`, because the owner may have been forfeited meanwhile.
+        // It is 0 already if the owner was forfeited meanwhile.
         self.change(key, |owner| owner.declared = owner.declared.saturating_sub(1));
     }
 }
 
-/// A token that begins one execution as a child of another: for a thread or task that its parent waits for.
+/// A token that begins one execution as a child of another.
 ///
-/// Dropping the token gives the right up. See [`Running::child`].
+/// For a thread or task that the parent waits for. See [`Running::child`].
 #[must_use = "a parent that waits for its children waits for this one, too"]
 pub struct Child {
     home: Arc<Inner>,
@@ -185,8 +182,7 @@ impl Child {
         ambient_is_not_alone(&self.home);
         self.enter_by(Limit::Forever).unwrap_or_else(|_| unreachable!("it waits without a limit"))
     }
-    /// [`enter`](Self::enter) without waiting: only if no execution loads or unloads now. A refusal uses the
-    /// token up.
+    /// [`enter`](Self::enter) without waiting. A refusal uses the token up.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -215,7 +211,6 @@ impl Child {
         let home = self.home.clone();
         Running::first(&home, Some(self), limit)
     }
-    /// Returns a token for a child of this record's execution.
     pub(super) fn of(record: &Record, up: Option<Arc<Lineage>>) -> Child {
         record.home.critical(|state, _| state.add_child(record.id()));
         Child { home: record.home.clone(), lineage: Some(Lineage::below(record, up)) }
@@ -226,7 +221,7 @@ impl Child {
     pub(super) fn lineage(&self) -> Option<&Arc<Lineage>> {
         self.lineage.as_ref()
     }
-    /// The child's execution has begun: from now on it counts instead of the token.
+    /// The child's execution has begun, and counts instead of the token.
     pub(super) fn begun(mut self) -> Option<Arc<Lineage>> {
         self.lineage.take()
     }

@@ -1,7 +1,6 @@
-//! A dump: all owners at one moment, with what each has, what it waits for, since when, and who blocks it.
+//! A dump: all owners at one moment, their waits, and which owner blocks which.
 //!
-//! A [`Picture`] holds plain copies, taken under the lock. `develop` works out afterwards, without the lock,
-//! which owner blocks which.
+//! A [`Picture`] is a plain copy taken under the lock. `develop` works out the rest without the lock.
 
 use super::modes::{Accepts, Mode, Owner, Purpose};
 use super::state::State;
@@ -12,7 +11,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The copies taken under the lock.
 #[derive(Clone, Debug)]
 pub(super) struct Picture {
     now: Time,
@@ -29,7 +27,7 @@ struct Seen {
     mode: Mode,
     declared: bool,
     awaits: bool,
-    /// The waiting owner that keeps this one from going on: one thread is in both.
+    /// The owner whose wait stops this one: one thread is in both.
     stuck: Option<OwnerId>,
     ticket: u64,
     shares: u32,
@@ -50,7 +48,6 @@ impl Picture {
         }
     }
 
-    /// Marks owners that cannot go on while `on` waits.
     pub(super) fn with_stuck(mut self, stuck: &[OwnerId], on: OwnerId) -> Picture {
         for owner in self.owners.iter_mut().filter(|owner| stuck.contains(&owner.id)) {
             owner.stuck = Some(on);
@@ -123,7 +120,7 @@ impl Seen {
     fn rejects_unload(&self) -> bool {
         self.entry.is_some_and(|entry| !entry.unload)
     }
-    /// Returns true if this owner keeps `o` from going on. `unloads_go`: no entry rejects unloads.
+    /// Returns true if this owner blocks `o`. `unloads_go`: no entry rejects unloads.
     fn blocks(&self, o: &Seen, unloads_go: bool) -> bool {
         let holds = self.mode == Mode::Holding;
         let runs = self.mode == Mode::Running;
@@ -206,7 +203,7 @@ pub struct Dump {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OwnerDump {
-    /// The owner's identifier in the interlock.
+    /// Its identifier.
     pub id: OwnerId,
     /// Its [name](super::Running::set_name), if it has one.
     pub name: Option<String>,
@@ -218,7 +215,7 @@ pub struct OwnerDump {
     pub shares: u32,
     /// The permit blocks that it is in.
     pub permits: u32,
-    /// What it lets go first, if it has an entry.
+    /// The entry: what it lets go first.
     pub accepts: Option<Accepts>,
     /// Its parent, if it is a child.
     pub parent: Option<OwnerId>,
@@ -269,8 +266,7 @@ impl Dump {
 
     /// Returns a deadlock, if there is one: a circle of owners, each blocked by the next.
     ///
-    /// Covers only waits that the interlock knows of: an owner that waits for something else inside its body
-    /// does not count as blocked.
+    /// Other waits inside an execution's body are unknown to the interlock, and do not count.
     pub fn cycle(&self) -> Option<Vec<OwnerId>> {
         let mut search = Search::of(self);
         (0..self.owners.len()).find_map(|first| search.circle(first, None))
@@ -287,7 +283,6 @@ impl Dump {
 struct Search<'a> {
     dump: &'a Dump,
     places: HashMap<OwnerId, usize>,
-    /// The visited owners.
     seen: Vec<bool>,
 }
 
@@ -296,12 +291,12 @@ impl<'a> Search<'a> {
         let places = dump.owners.iter().enumerate().map(|(at, owner)| (owner.id, at)).collect();
         Search { dump, places, seen: vec![false; dump.owners.len()] }
     }
-    /// Returns a circle that is reachable from `first`, and closed by `end` if one is given.
+    /// Returns a circle reachable from `first`, closed by `end` if given.
     fn circle(&mut self, first: usize, end: Option<usize>) -> Option<Vec<OwnerId>> {
         if std::mem::replace(&mut self.seen[first], true) {
             return None;
         }
-        // The path, each owner with the number of its blockers already visited.
+        // Each owner on the path, with the number of its blockers already visited.
         let (mut path, mut on_path) = (vec![(first, 0)], HashSet::from([first]));
         while let Some((at, next)) = path.last_mut() {
             let Some(blocker) = self.dump.owners[*at].blocked_by.get(*next) else {
@@ -325,7 +320,6 @@ impl<'a> Search<'a> {
 }
 
 impl OwnerDump {
-    /// Returns the identifier and, if it has one, the name.
     pub(super) fn title(&self) -> String {
         match &self.name {
             Some(name) => format!("{} “{name}”", self.id),
@@ -334,10 +328,9 @@ impl OwnerDump {
     }
 }
 
-/// How many owners a line names: an owner that blocks a crowd would otherwise list all of it.
+/// How many owners a line names at most.
 const SHOWN: usize = 8;
 
-/// A duration, short, with the precision of the clock.
 struct Age(Duration);
 
 impl fmt::Display for Age {

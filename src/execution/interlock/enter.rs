@@ -1,4 +1,4 @@
-//! Begins and ends an execution: through the word if possible, through the mutex if necessary.
+//! Begins and ends executions: through the word if possible, otherwise through the mutex.
 
 use super::Interlock;
 use super::ambient::{self, Kind, ambient_is_not_alone};
@@ -14,20 +14,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Interlock {
-    /// Runs `f` in an execution, which begins once no execution loads or unloads, or waits to.
+    /// Runs `f` in an execution, which begins once no other loads or unloads, or waits to.
     ///
-    /// Inside another `run` of this interlock on the same thread it joins that execution and does not wait;
-    /// in a permit block it waits only for the holder. If another future or thread has borrowed the enclosing
-    /// [`Running`] and given its share up, `f` runs in a [child](Running::child) of that execution, which may
-    /// not load.
+    /// Inside another `run` of this interlock on the same thread it joins that execution without waiting; in
+    /// a permit block it waits only for the holder. If the enclosing [`Running`] is borrowed, and its share
+    /// given up, by another future or thread, `f` runs in a [child](Running::child), which may not load.
     ///
     /// # Panics
-    /// Panics where it would wait for itself:
-    /// - The future or thread that borrowed the enclosing `Running` loads or unloads, or waits to while
-    ///   another execution holds. It may be a future of this thread, which goes on only after this call
-    ///   returns.
-    /// - The enclosing `Running` has no share, because it is in a permit block or a future was dropped, and
-    ///   this thread is also inside the execution that holds.
+    /// Where it would wait for itself:
+    /// - The borrower of the enclosing `Running` loads or unloads, or waits to while another execution holds.
+    ///   The borrower may be a future of this thread, which goes on only after this call.
+    /// - The enclosing `Running` has no share, because it is in a permit block or a future was dropped. The
+    ///   holder is another execution that this thread is in.
     pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
         self.run_by(Limit::Forever, f).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -105,14 +103,13 @@ impl Interlock {
         }
         Running::first(&self.0, self.ambient_child(), limit)
     }
-    /// Returns the token for an execution that begins here: a child of the execution that this thread is in.
+    /// Returns a token for a child of the execution that this thread is in.
     pub(crate) fn ambient_child(&self) -> Option<Child> {
         ambient::innermost(&self.0).map(|frame| Child::of(&frame.record, frame.lineage))
     }
 }
 
 impl Inner {
-    /// Begins the execution of this seat, or queues it.
     #[inline]
     pub(super) fn begin(
         self: &Arc<Self>,
@@ -129,8 +126,7 @@ impl Inner {
     }
     #[cold]
     fn begin_slowly(&self, seat: &Seat, lineage: Option<&Arc<Lineage>>, asker: Asker) -> Begun {
-        // An unload may wait for the execution that this thread is in, even if that is not one of the
-        // parents.
+        // An unload may wait for the execution that this thread is in, even if it is not an ancestor.
         let is_inside = || ambient::innermost(&seat.record.home).is_some();
         let descends = lineage.is_some_and(|lineage| lineage.is_live() || is_inside());
         let parent = lineage.map(|lineage| lineage.id);
@@ -141,7 +137,7 @@ impl Inner {
             let step = if state.slow {
                 state.enter(key, descends, asker)
             } else {
-                // `SLOW` is set only under the mutex, so only other exchanges can make this one fail.
+                // `SLOW` is set only under the mutex: only other exchanges can interfere.
                 while !self.enter_fast() {}
                 Some(Step::Done)
             };
@@ -155,13 +151,11 @@ impl Inner {
             }
         })
     }
-    /// Ends the execution of this seat.
     #[inline]
     pub(super) fn end(&self, seat: &Seat, lineage: Option<&Lineage>) {
         let vitals = seat.record.vitals();
         let regular = vitals.context() == Context::BASE;
-        // Before the word: a thread that sets `SLOW` after this owner was counted down then sees that it has
-        // left.
+        // Before the word: a thread that sets `SLOW` afterwards sees that it has left.
         vitals.end();
         if regular && lineage.is_none() && self.leave_fast() {
             return;

@@ -1,4 +1,4 @@
-//! The errors of an execution that could not begin, or could not hold.
+//! The errors of a begin or a request to hold.
 
 use super::dump::{Dump, Picture};
 use super::state::State;
@@ -7,23 +7,22 @@ use crate::collections::slab_list::Key;
 use std::error::Error;
 use std::fmt;
 
-/// Returned when an owner does not get the access it asked for. The owner keeps what it had before.
+/// The error of a request. The owner keeps what it had before.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// The wait would never have ended. Either an owner keeps its share and waits for a child, which, itself
-    /// or through its own child, waits to hold. Or the wait is for an execution that this very thread is
-    /// inside.
+    /// or by a child of its own, waits to hold. Or the wait is for an execution that this very thread is in.
     Deadlock(Box<Deadlock>),
-    /// A child of a live execution asked to unload: its parent has a share, and waits for it.
+    /// A child may not unload while its parent lives: the parent has a share, and waits for it.
     Child,
     /// The execution has another share in the same frame, or is inside an exclusive section or a permit block
     /// that forbids the call.
     ///
     /// A handle that borrows from the other share would live across the call.
     ///
-    /// For an execution that was about to begin: it would wait for itself. The thread is inside a section, or
-    /// inside an execution whose borrower is in one.
+    /// A begin fails so where it would wait for itself: inside a section of this thread, or of a concurrent
+    /// borrower of the enclosing execution.
     Nested,
     /// The deadline passed first.
     TimedOut,
@@ -92,8 +91,8 @@ impl<E: Error + 'static> Error for LoadError<E> {
     }
 }
 
-/// A deadlock: a circle of owners, each of which waits for the next. The owner that completes the circle gets
-/// this error.
+/// A deadlock: a circle of owners, each of which waits for the next. The owner that completes it gets this
+/// error.
 #[derive(Clone, Debug)]
 pub struct Deadlock {
     picture: Picture,
@@ -101,8 +100,8 @@ pub struct Deadlock {
 }
 
 impl Deadlock {
-    /// Returns the error for an owner that has just completed a circle. Copies all owners, as a dump does.
-    /// `stuck`: executions that cannot go on while the victim waits, because they are on its thread.
+    /// Returns the error for an owner that has just completed a circle. `stuck`: executions that its thread
+    /// is in, too.
     pub(super) fn of(state: &State, victim: Key, stuck: &[OwnerId]) -> AcquireError {
         let victim = state.owner(victim).id();
         let picture = Picture::of(state).with_stuck(stuck, victim);

@@ -1,4 +1,4 @@
-//! The part that all clones of an interlock share: its critical sections and its waits.
+//! The part that all clones of an interlock share, with its critical sections and waits.
 
 use super::modes::{Asker, Outcome, Step};
 use super::state::{SLOW, State};
@@ -16,17 +16,15 @@ use std::mem::take;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// The part that all clones share.
 pub(crate) struct Inner {
-    /// The number of running owners, or `SLOW`: then its other bits do not count.
+    /// The number of running owners, or `SLOW`: then the other bits do not count.
     pub(super) word: Word,
     pub(super) state: Lock<State>,
     pub(super) world: World,
-    /// Unused places. This lock guards only a push or a pop.
+    /// Unused places. The lock guards only a push or a pop.
     pub(super) spares: std::sync::Mutex<Vec<Place>>,
 }
 
-/// How long to wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     Never,
@@ -56,7 +54,7 @@ impl Limit {
     }
 }
 
-/// User code that a critical section leaves for after the lock.
+/// User code to run after the lock.
 #[derive(Default)]
 pub(crate) struct After {
     wakes: Vec<Wake>,
@@ -76,7 +74,6 @@ impl Guarded for Inner {
     fn effects(&self) -> After {
         After::default()
     }
-    /// Grants every wait that can end.
     fn settle(&self, state: &mut State, fx: &mut After) {
         if state.slow {
             state.settle();
@@ -88,24 +85,23 @@ impl Guarded for Inner {
     }
     fn run(&self, fx: &mut After) {
         for wake in take(&mut fx.wakes) {
-            // A waker that panics must not keep other waiters asleep.
+            // A waker that panics must not stop the other wake-ups.
             let _ = contain(|| wake.wake());
         }
         take(&mut fx.withdrawn).into_iter().for_each(drop_contained);
-        // These run hooks, so they come after all other waiters.
+        // These run hooks, so they come last.
         for late in take(&mut fx.late) {
             let _ = contain(|| late.wake());
         }
     }
 }
 
-/// A queued owner's wait for its turn. A task that drops it changes nothing here: the owner's guards take
-/// back what it gave up, and return what it was granted.
+/// A queued owner's wait for its turn. A drop changes nothing here: the owner's guards see to the rest.
 pub(super) struct Queued(pub(super) Key);
 
 impl Wait<Inner> for Queued {
     type Outcome = Outcome;
-    /// The owner may have to wait for its share.
+    /// Whether the owner has to wait for its share.
     type GivenUp = Step;
 
     fn take(&mut self, state: &mut State, _: &mut After) -> Option<Outcome> {
@@ -121,7 +117,6 @@ impl Wait<Inner> for Queued {
     fn cancel(self, _: &Inner) {}
 }
 
-/// How a blocking wait ended.
 pub(super) enum Waited {
     Granted,
     Forfeited,
@@ -130,7 +125,7 @@ pub(super) enum Waited {
 }
 
 impl Inner {
-    /// Runs a critical section in a slow period, which it begins if necessary.
+    /// Runs a critical section in a slow period.
     pub(super) fn slowly<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
         self.critical(|state, _| {
             state.slow_down(&self.word);
@@ -138,7 +133,7 @@ impl Inner {
         })
     }
 
-    /// Counts one more owner through the word. Returns false in a slow period.
+    /// Counts one more owner in the word. Returns false in a slow period.
     #[inline]
     pub(super) fn enter_fast(&self) -> bool {
         let mut count = self.word.guess();
@@ -152,7 +147,7 @@ impl Inner {
     }
     #[inline]
     pub(super) fn leave_fast(&self) -> bool {
-        // The leaving owner is in the number, so that is at least 1, or `SLOW`.
+        // The leaving owner is in the number: it is at least 1, or `SLOW`.
         let mut count = self.word.guess().max(1);
         while count & SLOW == 0 {
             match self.word.exchange(count, count - 1) {
@@ -163,7 +158,6 @@ impl Inner {
         false
     }
 
-    /// Blocks the thread until the outcome.
     pub(super) fn wait(&self, key: Key, deadline: Deadline) -> Waited {
         match now(self.turn(Queued(key), Patience::Thread(deadline))) {
             Ok(Outcome::Granted) => Waited::Granted,
@@ -171,15 +165,14 @@ impl Inner {
             Err(step) => Waited::TimedOut(step),
         }
     }
-    /// Waits for the outcome as a task.
     pub(super) async fn turn_of_task(&self, key: Key) -> Outcome {
         let outcome = self.turn(Queued(key), Patience::Task).await;
         outcome.unwrap_or_else(|_| unreachable!("a task has no deadline"))
     }
-    /// Blocks the thread until its share is back, without a limit: the sections under way end.
+    /// Blocks until the share is back, without a limit: the sections under way end.
     pub(super) fn wait_for_share(&self, key: Key, step: Step) {
         if step == Step::Wait {
-            // Granted or forfeited: in that case the next request finds out.
+            // If it is forfeited, its next request fails.
             self.wait(key, Deadline::Never);
         }
     }
@@ -194,7 +187,6 @@ impl Inner {
     pub(super) fn spare(&self) -> Option<Place> {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
-    /// Keeps an unused place for the next owner.
     pub(super) fn keep(&self, place: Place) {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner).push(place);
     }

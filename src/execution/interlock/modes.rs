@@ -1,9 +1,9 @@
-//! The modes of an owner, and how each one counts in the guards of the others.
+//! The modes of an owner, and its share in the counters that the guards compare.
 //!
-//! A permit block saves a frame: the shares and the entry that the owner had before. A counter replaces these
-//! frames, because all of them are alike. The interface refuses to permit or to load with more than one share
-//! in the innermost frame, and every permit block accepts the same. So an inner block cannot erase what an
-//! outer one permits (the defect `rails-permit-erased` of Rails).
+//! A permit block saves a frame: the shares and the entry that the owner had before. A counter is enough,
+//! because all frames are alike: the interface refuses to permit or to load with a second share in the
+//! innermost frame, and every permit block accepts the same. So an inner block cannot erase an outer one's
+//! permission (in Rails it does: `rails-permit-erased`).
 
 use super::vitals::{OwnerId, Vitals};
 use crate::clock::Time;
@@ -19,11 +19,11 @@ use std::sync::Arc;
 pub enum Purpose {
     /// To load something. Waiting loads let each other go first.
     Load,
-    /// To unload what is loaded. An unload waits for loads and for the end of permit blocks.
+    /// To unload. Waits for loads and for the end of permit blocks.
     Unload,
 }
 
-/// Lists what an owner lets go first while it waits, drains or permits.
+/// What an owner lets go first while it waits, drains or permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Accepts {
@@ -35,7 +35,6 @@ pub struct Accepts {
     pub unload: bool,
 }
 
-/// The state of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// It is not in an execution.
@@ -46,14 +45,18 @@ pub(super) enum Mode {
     Entering,
     /// In `returning`: a child of a live execution, or a share on top of a permit block.
     Arriving,
-    /// In the queue of its purpose. The owner has given up its share, if it had one (`upgrading`).
-    Waiting { purpose: Purpose, upgrading: bool },
-    /// It is the holder.
+    /// In the queue of its purpose. It has given up its share, if it had one (`upgrading`).
+    Waiting {
+        purpose: Purpose,
+        upgrading: bool,
+    },
     Holding,
-    /// Inside a permit block, without a share.
+    /// In a permit block, without a share.
     Yielded,
-    /// In `returning`: it regains its share, at the end of a permit block or after giving up a request.
-    Resuming { ends_permit: bool },
+    /// In `returning`: it regains its share after a permit block or an abandoned request.
+    Resuming {
+        ends_permit: bool,
+    },
     /// In `draining`: it has released, and lets others of its kind go first.
     Draining(Purpose),
     /// Taken out by [`forfeit`](super::Interlock::forfeit); its guard may still come.
@@ -61,7 +64,6 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Returns true if the owner is in a queue.
     pub(super) fn is_queued(self) -> bool {
         match self {
             Mode::Entering
@@ -74,16 +76,14 @@ impl Mode {
     }
 }
 
-/// How a wait ended.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The request was granted: the owner's mode says which one.
+    /// The owner's mode says what was granted.
     Granted,
-    /// The owner was forfeited.
     Forfeited,
 }
 
-/// The result of a transition that may have to wait.
+/// The result of a transition that may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Step {
@@ -92,43 +92,41 @@ pub(super) enum Step {
     Wait,
 }
 
-/// The caller that asks for a share, or to hold.
+/// The caller of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     Thread,
     Task,
-    /// A caller that does not wait.
+    /// It does not wait.
     Impatient,
 }
 
-/// One owner. Its fields are valid only in the slow period that last touched it: see [`State::adopt`].
+/// One owner, as of the slow period that last touched it: see [`State::adopt`].
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) epoch: u64,
     pub(super) mode: Mode,
-    /// The entry that it publishes: what it lets go first. Each transition sets the entry explicitly instead
-    /// of deriving it from the mode, and the two have to agree (INV-ILK-ENTRY).
+    /// What it lets go first. Each transition sets it; it has to agree with the mode (INV-ILK-ENTRY).
     pub(super) entry: Option<Accepts>,
-    /// The generation that its body has seen. Empty while the owner is out, or after it has let others unload
+    /// The generation that its body sees. Empty while it is out or has let others unload
     /// (INV-ILK-SEES-ONE-WORLD).
     pub(super) sees: Option<u64>,
-    /// The permit blocks that it is in, including those whose end still waits.
+    /// The permit blocks that it is in, or whose end it waits for.
     pub(super) permits: u32,
-    /// How many of its calls wait for its children and keep the share.
+    /// How many of its calls keep the share and wait for its children.
     pub(super) declared: u32,
-    /// The permit blocks, numbered from the outside, in which it waits for its children without a share.
+    /// The permit blocks, numbered from the outside, in which it waits for its children.
     pub(super) awaits: Vec<u32>,
     pub(super) children: Children,
     pub(super) name: Option<(OwnerId, Arc<str>)>,
     pub(super) parent: Option<Parent>,
-    /// When it entered its queue.
     pub(super) queued_at: Time,
-    /// Its number among all that were queued, in order of arrival.
+    /// Numbers the queued owners in order of arrival.
     pub(super) ticket: u64,
     pub(super) outcome: Option<Outcome>,
-    /// How the owner is woken while it is queued.
+    /// Present while it is queued.
     pub(super) wake: Option<Wake>,
-    /// The other waiters that are woken when the owner has its share again.
+    /// Woken, too, when the owner has its share again.
     pub(super) watchers: Slab<Watcher>,
     pub(super) condvar: Arc<Condvar>,
     pub(super) vitals: Arc<Vitals>,
@@ -139,26 +137,26 @@ linked!(/// The queue that an owner's mode names.
 
 pub(super) type Queue = List<InQueue>;
 
-/// A waiter for an owner's share to come back; see [`returning`](super::returning).
+/// A waiter for an owner's share; see [`returning`](super::returning).
 #[derive(Debug)]
 pub(super) struct Watcher {
-    /// A unique name: a later watcher at the same slab index has another one.
+    /// Unique, unlike the index in the slab.
     pub(super) id: u64,
     pub(super) wake: Wake,
-    /// Wake it after all others: it carries out the work left at an execution's end.
+    /// Woken after all others: it carries out the rest of an execution's end.
     pub(super) last: bool,
 }
 
-/// The children of one execution: those begun with a token, or by a guard inside it, and unused tokens.
+/// The children of one execution, and its unused tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Children {
-    /// The parent. The children of an execution that has ended do not count.
+    /// The parent. Once it has ended, its children do not count.
     pub(super) of: OwnerId,
-    /// Tokens, and executions begun with one.
+    /// Tokens, and children begun with one.
     pub(super) alive: usize,
-    /// Children that were forfeited and whose guard has not come: no parent waits for them.
+    /// Children that were forfeited and whose guard has not come.
     pub(super) lost: usize,
-    /// Children that cannot go on while their parent, or an ancestor of it, has a share.
+    /// Children that cannot go on while this parent, or an ancestor of it, has a share.
     pub(super) waiting: usize,
 }
 
@@ -168,15 +166,14 @@ impl Children {
     }
 }
 
-/// The parent of an execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parent {
-    /// The child. A later owner of the same place has another parent.
+    /// The child, because a later owner of the place has another parent.
     pub(super) of: OwnerId,
     pub(super) id: OwnerId,
 }
 
-/// An owner's contribution to the counters that the guards compare.
+/// What one owner, or all of them, add to the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     /// Owners with a share.
@@ -187,9 +184,9 @@ pub(super) struct Tally {
     pub(super) reject_unload: usize,
     /// Owners inside a permit block, not in a queue.
     pub(super) yielded: usize,
-    /// Owners that wait for their children and keep their share.
+    /// Owners that keep their share and wait for their children.
     pub(super) declared: usize,
-    /// Those of the `declared` owners whose share a child waits for: each is a deadlock.
+    /// Those whose child waits for that share: each is a deadlock.
     pub(super) blocked: usize,
 }
 
@@ -197,27 +194,24 @@ impl Owner {
     pub(super) fn id(&self) -> OwnerId {
         self.vitals.id()
     }
-    /// Takes the owner out of everything it is in.
     pub(super) fn clear(&mut self, mode: Mode) {
         (self.mode, self.entry, self.sees) = (mode, None, None);
         (self.permits, self.declared) = (0, 0);
         self.awaits.clear();
     }
-    /// Ends the wait for children that was declared in this permit block. A leaked future leaves it declared
-    /// until the block ends.
+    /// Ends the declared wait in this permit block: a leaked future never does.
     pub(super) fn stop_awaiting(&mut self) {
         let block = self.permits;
         if self.awaits.last().is_some_and(|awaits| *awaits >= block) {
             self.awaits.pop();
         }
     }
-    /// Ends a permit block.
     pub(super) fn leave_permit(&mut self) {
         self.stop_awaiting();
         self.permits -= 1;
     }
-    /// Publishes the entry of an owner that waits to hold, or drains. One that gave its share up to load
-    /// accepts loads only; any other accepts every holder. Inside a permit block it rejects unloads, too.
+    /// Publishes the entry of an owner that waits to hold, or drains. After giving a share up to load it
+    /// accepts only loads, otherwise all holders. In a permit block it rejects unloads.
     pub(super) fn publish(&mut self, purpose: Purpose, gave_up: bool) {
         let unload = self.permits == 0 && !(gave_up && purpose == Purpose::Load);
         self.entry = Some(Accepts { share: false, load: true, unload });
@@ -225,45 +219,42 @@ impl Owner {
             self.sees = None;
         }
     }
-    /// Publishes the earlier entry again: in a permit block newcomers and loads may go, unloads may not.
+    /// Restores the entry: a permit block lets newcomers and loads go first.
     pub(super) fn restore(&mut self) {
         let permits = Accepts { share: true, load: true, unload: false };
         self.entry = (self.permits > 0).then_some(permits);
     }
 
-    /// Clears `declared`. An owner that has declared a wait may not release its share, so any remaining count
-    /// belongs to a leaked future.
+    /// Clears `declared`. An owner that waits may not release its share, so any remaining count belongs to a
+    /// leaked future.
     pub(super) fn forget_declared(&mut self) {
         self.declared = 0;
     }
-    /// Returns true if it waits for its children in a permit block.
     pub(super) fn awaits(&self) -> bool {
         !self.awaits.is_empty()
     }
-    /// Counts one more, or one less, waiting child.
     pub(super) fn count_child(&mut self, of: OwnerId, waits: bool) {
         if self.children.of == of {
             let waiting = &mut self.children.waiting;
             *waiting = if waits { *waiting + 1 } else { *waiting - 1 };
         }
     }
-    /// Returns the number of live children, and how many of them wait until this owner has no share.
+    /// Returns the number of live children, and how many wait until this owner has no share.
     pub(super) fn live_children(&self) -> (usize, usize) {
         let Children { of, alive, lost, waiting } = self.children;
         if of == self.id() { (alive - lost, waiting) } else { (0, 0) }
     }
-    /// Returns the parent if the parent's share keeps this owner from going on. That is so in three cases:
-    /// - it waits until no other owner has a share;
-    /// - it drains. A draining owner resumes before its parent does, unless the parent's section ended
-    ///   without draining: by a drop or a panic;
-    /// - it waits in a permit block for a child of its own that waits.
+    /// Returns the parent if its share keeps this owner from going on, because this owner
+    /// - waits until no other owner has a share;
+    /// - drains. It resumes before its parent, unless a drop or a panic ended the parent's section without
+    ///   draining;
+    /// - waits in a permit block for a child that waits.
     pub(super) fn waits_for_parent(&self) -> Option<OwnerId> {
         let parent = self.parent.filter(|parent| parent.of == self.id())?;
         let alone = matches!(self.mode, Mode::Waiting { upgrading: true, .. } | Mode::Draining(_));
         let waits = alone || self.awaits() && self.live_children().1 > 0;
         waits.then_some(parent.id)
     }
-    /// Returns what it adds to the counters.
     pub(super) fn tally(&self) -> Tally {
         let rejects =
             |accepts: fn(&Accepts) -> bool| self.entry.is_some_and(|entry| !accepts(&entry));

@@ -1,15 +1,14 @@
 //! Owners: records instead of threads, so that guards may move between threads, and tasks are owners, too.
 //!
-//! A record is registered once, under the mutex, and reused: each thread caches the few that it used last. So
-//! entering neither allocates nor locks. The guard writes the [`Vitals`] without the mutex; a dump reads them
-//! for owners that entered through the word.
+//! A record is registered once, under the mutex, and each thread caches the few that it used last. So
+//! entering neither allocates nor locks. A dump reads the [`Vitals`], which the guard writes without the
+//! mutex.
 
 use super::inner::Inner;
 use super::vitals::{OwnerId, Place, Vitals};
 use crate::collections::slab_list::Key;
 use std::sync::Arc;
 
-/// A place and its interlock.
 pub(super) struct Record {
     pub(super) home: Arc<Inner>,
     pub(super) place: Place,
@@ -33,8 +32,8 @@ impl Drop for Record {
     }
 }
 
-/// Two references to one record: one for the guard, one for the thread's ambient frame. They are created
-/// once, so that an execution begins without touching a reference count.
+/// Two references to one record, for the guard and for the thread's ambient frame. Created once, so that
+/// beginning an execution touches no reference count.
 pub(super) struct Seat {
     pub(super) record: Arc<Record>,
     /// Absent while an ambient frame has it, and for good if a panic lost that frame.
@@ -42,7 +41,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Returns a record that this thread used before, else any spare one, else a new one.
+    /// Returns a record that this thread used last, else any spare one, else a new one.
     #[inline]
     pub(super) fn take(home: &Arc<Inner>) -> Seat {
         cache::take(home).unwrap_or_else(|| Seat::find(home))
@@ -59,7 +58,7 @@ impl Seat {
     }
 }
 
-/// The records that this thread used last, of any interlock.
+/// The records that this thread used last.
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod cache {
     use super::super::inner::Inner;
@@ -67,7 +66,7 @@ mod cache {
     use std::cell::{Cell, RefCell};
     use std::sync::Arc;
 
-    /// How many records a thread keeps besides the last. Each keeps its interlock's memory alive.
+    /// How many a thread keeps besides the last. Each keeps its interlock's memory alive.
     const KEPT: usize = 3;
 
     std::thread_local! {
@@ -77,7 +76,7 @@ mod cache {
 
     #[inline]
     pub(super) fn take(home: &Arc<Inner>) -> Option<Seat> {
-        // An ending thread, whose locals are destroyed, has no cache.
+        // An ending thread has no cache.
         match LAST.try_with(Cell::take).ok().flatten() {
             Some(seat) if Arc::ptr_eq(&seat.record.home, home) => Some(seat),
             other => take_other(home, other),
@@ -113,8 +112,8 @@ mod cache {
     }
 }
 
-/// Never caches: to `std` all threads of a model are one, and a record that outlives its execution is an
-/// error there.
+/// Caches no record: to `std` all threads of a model are one, and a record that outlives its execution is an
+/// error.
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 mod cache {
     use super::super::inner::Inner;
@@ -135,8 +134,8 @@ pub(super) struct Lineage {
 }
 
 impl Lineage {
-    /// Returns the lineage of a child of this record's execution, without ancestors that have ended.
-    /// Otherwise a chain of executions, each begun before the previous one ends, would grow for ever.
+    /// Returns the lineage of a child of this record's execution, without ancestors that have ended. So it
+    /// stays short in an endless chain of executions, each begun before the previous one ends.
     pub(super) fn below(record: &Record, up: Option<Arc<Lineage>>) -> Arc<Lineage> {
         let all_live = Lineage::chain(up.as_ref()).all(|ancestor| ancestor.lives());
         let up = match all_live {
@@ -155,12 +154,12 @@ impl Lineage {
     fn chain(nearest: Option<&Arc<Lineage>>) -> impl Iterator<Item = &Arc<Lineage>> {
         std::iter::successors(nearest, |ancestor| ancestor.up.as_ref())
     }
-    /// Returns true if this ancestor is still in its execution. It never changes back to true.
+    /// Returns true until its execution ends.
     fn lives(&self) -> bool {
         self.vitals.is_live(self.id)
     }
-    /// Returns true if any of them is still in its execution. A child's creation happens after its parent's
-    /// begin, so the child sees a parent that has not left.
+    /// Returns true until all their executions have ended. A parent begins before it creates the child, so
+    /// the child sees it.
     pub(super) fn is_live(&self) -> bool {
         self.lives() || Lineage::chain(self.up.as_ref()).any(|ancestor| ancestor.lives())
     }

@@ -1,17 +1,16 @@
-//! A share that comes back to an execution once the current holder releases: its owner gave it up for an
-//! operation that was dropped.
+//! A share that comes back once the current holder releases: its owner gave it up for an operation that was
+//! dropped.
 //!
 //! Any number of threads and tasks may watch for it: those that make a request, or wait for children, by the
-//! same share. Each watcher has its own entry in the owner's slab. It is taken out and woken when the share
-//! comes back, or takes itself out when it gives up or is dropped. The owner keeps its place in the queue
-//! throughout. So no wake-up goes to the wrong watcher, and no entry outlives its watcher. A watcher
-//! registers under the same lock under which it found the share missing, so no wake-up is lost, either.
+//! same share. Each has an entry in the owner's slab. The entry leaves when the share comes back, which wakes
+//! it, or when its watcher gives up or is dropped. The owner keeps its place in the queue throughout. So no
+//! wake-up goes to the wrong watcher, and no entry outlives its watcher. A watcher registers under the lock
+//! under which it found the share missing, so no wake-up is lost.
 //!
 //! # At the end of an execution
-//! The end of an execution runs under its share (PROP-ILK-USE-UNDER-SHARE), so it has to wait for the share.
-//! But a drop must not wait: on a single-threaded runtime the holder may be a task that goes on only after
-//! the drop returns. So a drop leaves its end behind as a waker. The critical section that returns the share
-//! wakes it after the lock, after all other waiters.
+//! The end of an execution runs under its share (PROP-ILK-USE-UNDER-SHARE). But a drop must not wait: on a
+//! single-threaded runtime the holder may be a task that goes on only after the drop. So a drop leaves its
+//! end behind as a waker, which is called last after the lock under which the share comes back.
 
 #[cfg(debug_assertions)]
 use super::Interlock;
@@ -39,13 +38,13 @@ pub(crate) struct Returning {
 }
 
 impl Running<'_> {
-    /// Returns `None` if the owner has its share, or will never have it again.
+    /// Returns `None` if the share is there, or will never come back.
     pub(crate) fn returning(&self) -> Option<Returning> {
         let record = self.record();
         let gone = !self.has_share() && record.vitals().context() != Context::LOST;
         gone.then(|| record.returning(self.level))
     }
-    /// Waits until the share is there: as long as another execution holds.
+    /// Waits until the share is there.
     ///
     /// # Panics
     /// If this thread is in the execution that holds: it would wait for itself.
@@ -57,7 +56,6 @@ impl Running<'_> {
         let _ = returning.take_back();
         returning.wait(limit)
     }
-    /// The same without blocking the thread.
     pub(crate) async fn await_share_async(&self) {
         if let Some(returning) = self.returning() {
             let _ = returning.take_back();
@@ -70,7 +68,7 @@ impl Record {
     pub(super) fn returning(self: &Arc<Self>, level: u32) -> Returning {
         Returning { record: self.clone(), level }
     }
-    /// If a dropped future gave this level's share up, waits until it is back.
+    /// Waits for the share, if a dropped future gave it up on this level.
     pub(super) fn regain(self: &Arc<Self>, level: u32, limit: Limit) -> Result<(), AcquireError> {
         match self.vitals().context() == Context::forsaken(level) {
             true => self.returning(level).wait(limit),
@@ -81,7 +79,7 @@ impl Record {
 
 #[cfg(debug_assertions)]
 impl Running<'_> {
-    /// Returns true if user code may run now: the owner has its share, or was promised no share.
+    /// Returns true if user code may run now: the owner has its share, or was promised none.
     pub(crate) fn may_be_used(&self, interlock: &Interlock) -> bool {
         let is_lost = self.record().vitals().context() == Context::LOST;
         self.has_share() || is_lost || !self.is_of(interlock)
@@ -89,8 +87,8 @@ impl Running<'_> {
 }
 
 impl Returning {
-    /// Blocks the thread until the share is back. Fails with [`AcquireError::Nested`] if no share will come,
-    /// and with [`AcquireError::Deadlock`] if this thread is in the execution that holds.
+    /// Blocks until the share is back: [`AcquireError::Nested`] if it will not come,
+    /// [`AcquireError::Deadlock`] if this thread is in the execution that holds.
     pub(super) fn wait(&self, limit: Limit) -> Result<(), AcquireError> {
         now(self.come(limit.patience()))
     }
@@ -141,7 +139,6 @@ impl Returning {
         }
         is_back
     }
-    /// Ends the wait, the hold or the permit block of the dropped operation.
     fn take_back(&self) -> Step {
         let key = self.record.key();
         self.record.home.slowly(|state| {
@@ -149,7 +146,7 @@ impl Returning {
             state.take_back(key)
         })
     }
-    /// Records that the share is back. The first watcher that sees it does so.
+    /// Records that the share is back, once.
     fn has_come(&self) {
         let (vitals, alone) = (self.record.vitals(), Context::alone(self.level));
         let _ = vitals.exchange(Context::forsaken(self.level), alone)
@@ -157,14 +154,13 @@ impl Returning {
     }
 }
 
-/// A watcher's index in its owner's slab, and its unique name, because indices are reused.
+/// An index in the owner's slab, and a unique name, because indices are reused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watching {
     place: usize,
     id: u64,
 }
 
-/// A watch for a share.
 struct Watch {
     key: Key,
     watching: Watching,
@@ -187,24 +183,22 @@ impl Wait<Inner> for Watch {
 }
 
 impl State {
-    /// Returns whether a share given up for a dropped or leaked operation is back. `None` if no share will
-    /// come.
+    /// Checks whether the share is back. `None` if it will not come.
     fn recover(&mut self, key: Key) -> Option<Step> {
         self.adopt(key);
         match self.owner(key).mode {
-            // A forfeited owner finds out on its next request.
+            // A forfeited owner's next request fails.
             Mode::Running | Mode::Forfeited => Some(Step::Done),
             Mode::Resuming { .. } => Some(Step::Wait),
             _ => None,
         }
     }
-    /// Returns the holder, if it is in `here`.
     pub(super) fn holder_among(&self, here: &[OwnerId]) -> Option<OwnerId> {
         let holder = self.owner(self.holder?.key).id();
         here.contains(&holder).then_some(holder)
     }
 
-    /// Registers a watcher, which is woken when the share comes back. `last`: after all other waiters.
+    /// Registers a watcher. `last`: woken after all other waiters.
     pub(super) fn watch(&mut self, key: Key, wake: Wake, last: bool) -> Watching {
         self.tickets += 1;
         let id = self.tickets;
@@ -220,7 +214,7 @@ impl State {
         self.watcher(key, watching)?;
         self.owners[key.index()].watchers.try_remove(watching.place)
     }
-    /// Wakes all watchers: the share is back, or will not come.
+    /// The share is back, or will not come.
     pub(super) fn wake_watchers(&mut self, key: Key) {
         for (_, Watcher { wake, last, .. }) in take(&mut self.owners[key.index()].watchers) {
             let woken = if last { &mut self.late } else { &mut self.wakes };

@@ -18,11 +18,11 @@ use std::sync::Arc;
 
 /// A share of the interlock: while it lives, no other execution loads or unloads.
 ///
-/// Handles to loaded values borrow from the share. The compiler refuses a handle that would live across a
-/// permit block, a load or an unload. The share may move between threads. A leaked share blocks every load:
-/// see [`forfeit`](super::Interlock::forfeit).
+/// Handles to loaded values borrow from it, so the compiler refuses one that would live across a permit
+/// block, a load or an unload. A share may move between threads. A leaked one blocks every load: see
+/// [`forfeit`](super::Interlock::forfeit).
 ///
-/// The lifetime keeps the shares of two closures from being swapped; you never need to write it.
+/// The lifetime keeps two closures from swapping their shares; you never need to write it.
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::Running};
@@ -41,7 +41,7 @@ pub struct Running<'scope> {
     scope: PhantomData<fn(&'scope ()) -> &'scope ()>,
 }
 
-/// Whether an owner has begun. `Waits` and `Refused` return its record to the caller.
+/// The result of a begin.
 pub(super) enum Begun {
     Yes,
     Waits,
@@ -50,14 +50,13 @@ pub(super) enum Begun {
 
 /// How to give the share back.
 pub(super) enum Hold {
-    /// The share that began the execution. Empty once it is given back.
+    /// The first share of an execution. Empty once it is given back.
     First { seat: Option<Seat> },
     /// A further share of an execution.
     Nested(Frame),
 }
 
 impl<'scope> Running<'scope> {
-    /// Begins an execution, and returns its first share.
     #[inline]
     pub(super) fn first(
         home: &Arc<Inner>,
@@ -89,7 +88,7 @@ impl<'scope> Running<'scope> {
             scope: PhantomData,
         }
     }
-    /// Returns a further share; or a child's, if a concurrent future or thread has given the share up.
+    /// Returns a further share; or a child's, if another borrower has given the share up.
     pub(super) fn nested(frame: Frame, limit: Limit) -> Result<Self, AcquireError> {
         let (level, vitals) = (frame.level, frame.record.vitals());
         let lost = loop {
@@ -114,13 +113,13 @@ impl<'scope> Running<'scope> {
             }
         };
         let lineage = frame.lineage.clone();
-        // A forfeited execution has no share left to join.
+        // A forfeited execution has no share to join.
         let level = if lost { Context::LOST.level } else { level };
         Ok(Running { hold_on: Hold::Nested(frame), level, lineage, scope: PhantomData })
     }
 
-    /// Begins a child of an execution whose share a borrower has given up. The borrower may be a future of
-    /// this thread, which goes on only when this thread does. So this call must not wait for the borrower.
+    /// Begins a child of an execution whose share a borrower has given up. It must not wait for that
+    /// borrower, which may be a future of this thread.
     fn beside(frame: &Frame, limit: Limit) -> Result<Self, AcquireError> {
         let home = &frame.record.home;
         let at_once = match home.mode_of(frame) {
@@ -135,7 +134,7 @@ impl<'scope> Running<'scope> {
             let is_own_limit = matches!(limit, Limit::Never) || !at_once;
             if is_own_limit { refused } else { AcquireError::Nested }
         })?;
-        // With a second share in its frame the child cannot give either up: a load would wait for its parent.
+        // A second share in its frame stops the child from giving any up: a load would wait for its parent.
         running.record().vitals().exchange(Context::BASE, Context::TWOFOLD);
         Ok(running)
     }
@@ -173,7 +172,7 @@ impl<'scope> Running<'scope> {
     pub(crate) fn is_of(&self, interlock: &Interlock) -> bool {
         Arc::ptr_eq(self.home(), &interlock.0)
     }
-    /// Returns the same share with a free lifetime, for the owner that ends it.
+    /// Returns the same share with a free lifetime.
     pub(crate) fn out_of_scope(mut self) -> Running<'static> {
         Running {
             hold_on: std::mem::replace(&mut self.hold_on, Hold::First { seat: None }),
@@ -182,7 +181,6 @@ impl<'scope> Running<'scope> {
             scope: PhantomData,
         }
     }
-    /// Puts this thread into the execution, until the guard is dropped.
     pub(super) fn within(&self, kind: Kind) -> Within {
         ambient::push(self.frame(self.level, kind))
     }
@@ -191,7 +189,7 @@ impl<'scope> Running<'scope> {
     pub fn id(&self) -> OwnerId {
         self.record().id()
     }
-    /// Sets a name of your own for dumps and deadlock reports.
+    /// Sets a name for dumps and deadlock reports.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -211,8 +209,8 @@ impl<'scope> Running<'scope> {
 
     /// Returns true if the execution has its share.
     ///
-    /// It has no share after `forfeit`, nor while the share is given up for a leaked future. If a future was
-    /// dropped while another execution loads, the share comes back later.
+    /// It has none after `forfeit`, while a leaked future has given it up, or while another execution loads
+    /// after a future was dropped.
     pub fn has_share(&self) -> bool {
         let context = self.record().vitals().context();
         context.level == self.level && context.shares > 0
@@ -223,13 +221,13 @@ impl<'scope> Running<'scope> {
         let _within = self.within(Kind::Running);
         f()
     }
-    /// Polls `future` inside this execution, on any thread: a `run` in it nests.
+    /// The same for a future, on any thread that polls it.
     pub async fn in_scope_async<F: Future>(&self, future: F) -> F::Output {
         scoped(|| self.within(Kind::Running), future).await
     }
 
-    /// Begins an operation that needs the only share: moves one level up, where the owner has no share. If a
-    /// dropped future gave the share up, waits for it within `limit`.
+    /// Moves one level up, without a share, for an operation that needs the only share. If a dropped future
+    /// gave it up, waits for it within `limit`.
     pub(super) fn rise(&mut self, limit: Limit) -> Result<(), AcquireError> {
         let vitals = self.record().vitals();
         let (alone, above) = (Context::alone(self.level), Context::above(self.level));
@@ -277,7 +275,6 @@ impl fmt::Debug for Running<'_> {
 }
 
 impl Inner {
-    /// Returns the mode of the frame's owner.
     pub(super) fn mode_of(&self, frame: &Frame) -> Mode {
         self.state.look(|state| {
             let owner = state.owner(frame.record.key());
@@ -289,10 +286,10 @@ impl Inner {
 
 impl Record {
     pub(super) fn sink(&self, level: u32) {
-        // The exchange fails if the owner was forfeited meanwhile.
+        // Fails if the owner was forfeited meanwhile.
         self.vitals().exchange(Context::above(level), Context::alone(level));
     }
-    /// Marks that the future that waited one level up was dropped and the share is not back yet.
+    /// The future one level up was dropped, and the share is not back yet.
     pub(super) fn forsake(&self, level: u32) {
         self.vitals().exchange(Context::above(level), Context::forsaken(level));
     }
@@ -323,8 +320,8 @@ impl Record {
             if now.is_above(level) && kind == Kind::Permit {
                 self.home.slowly(|state| {
                     state.forgo(self.key());
-                    // Under the lock, because `forgo` and the context belong together. The exchange fails if
-                    // the owner was forfeited meanwhile.
+                    // Under the lock, because `forgo` and the context belong together. Fails if it was
+                    // forfeited meanwhile.
                     self.vitals().exchange(now, Context { level, shares: 0 });
                 });
                 return;

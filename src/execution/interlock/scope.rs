@@ -1,11 +1,11 @@
 //! The place of a share on its thread, for executions that keep their share next to other data.
 //!
-//! An execution that begins inside another has its own share. If it ends on the same thread's stack, that is
-//! a further share of the same owner. A future may be polled and dropped elsewhere, so it is a child. Neither
-//! may load by that share: the outer execution would have to give its own up, but waits for the inner one.
+//! An execution that begins inside another has its own share: a further share of the same owner if it ends on
+//! the same stack; a child's if it is a future, which may move between threads. It may not load by that
+//! share: the outer execution would have to give its own up, but waits for the inner one.
 //!
-//! [`Running::in_scope`] borrows the share while its closure runs, so the closure cannot use the share. A
-//! [`Scope`] borrows nothing: the caller of `enter` ensures that the share is still there.
+//! [`Running::in_scope`] borrows the share while its closure runs, so the closure cannot use it. A [`Scope`]
+//! borrows no share: the caller of `enter` ensures that it is still there.
 
 use super::ambient::{self, Aside, Frame, Kind};
 use super::error::AcquireError;
@@ -14,7 +14,6 @@ use super::running::Running;
 use super::tasks::{Arrival, LoadingGuard, UnloadingGuard};
 use super::{Interlock, Limit};
 
-/// The place of a share.
 #[derive(Clone)]
 pub(crate) struct Scope(Frame);
 
@@ -31,7 +30,6 @@ impl Running<'_> {
     }
 }
 
-/// A share that belongs to one execution.
 pub(crate) struct Share {
     pub(crate) running: Running<'static>,
     /// It began inside another execution that keeps its share: it may not load.
@@ -51,14 +49,13 @@ impl UnloadingGuard<'_> {
 }
 
 impl Scope {
-    /// Puts this thread into the scope, until the value is dropped.
     pub(crate) fn enter(self) -> Within {
         Within { _frame: ambient::push(self.0) }
     }
 }
 
 impl Interlock {
-    /// Returns a share for an execution that begins and ends on this thread, inside the current one.
+    /// Returns a share for an execution that begins and ends on this thread's stack.
     pub(crate) fn share(&self) -> Result<Share, AcquireError> {
         match ambient::innermost(&self.0) {
             Some(frame) if frame.kind != Kind::Permit => {
@@ -68,7 +65,7 @@ impl Interlock {
             _ => self.share_apart(),
         }
     }
-    /// Returns a separate share for an execution that begins on this thread and may end on any. It may load.
+    /// Returns a separate share, for an execution that may end on any thread. It may load.
     pub(crate) fn share_apart(&self) -> Result<Share, AcquireError> {
         if self.holds_around() {
             return Err(AcquireError::Nested);
@@ -78,8 +75,7 @@ impl Interlock {
     }
     /// Returns a share for a future that begins on this thread.
     pub(crate) async fn share_async(&self) -> Result<Share, AcquireError> {
-        // The future would wait for the end of the section that it is part of; or it could be polled after
-        // that.
+        // The future would wait for its own section; or it could be polled after that ended.
         if self.is_alone_here() || self.holds_around() {
             return Err(AcquireError::Nested);
         }
@@ -87,8 +83,7 @@ impl Interlock {
         let running = Arrival::enter(&self.0, self.ambient_child()).await;
         Ok(Share { running, inside })
     }
-    /// Returns true if this thread is in the holder's section: a wait for the holder would be a wait for
-    /// itself.
+    /// Returns true if a wait for the holder would be a wait for itself.
     pub(crate) fn is_alone_here(&self) -> bool {
         ambient::is_alone(&self.0)
     }
@@ -96,12 +91,10 @@ impl Interlock {
     fn holds_around(&self) -> bool {
         ambient::innermost(&self.0).is_some_and(|frame| self.0.mode_of(&frame) == Mode::Holding)
     }
-    /// Returns how long an execution that begins here may wait.
     fn patience(&self) -> Limit {
         if self.is_alone_here() { Limit::Never } else { Limit::Forever }
     }
-    /// Marks the calls that follow as part of a reload, until the value is dropped. The caller is in its
-    /// section.
+    /// Marks the following calls as part of a reload. The caller is in its section.
     pub(crate) fn reload_scope(&self) -> Option<Within> {
         let section = ambient::innermost(&self.0)?;
         let frame = Frame { kind: Kind::Reload, ..section };
@@ -109,7 +102,7 @@ impl Interlock {
     }
 }
 
-/// Turns a refused wait into [`AcquireError::Nested`]: the caller would have waited for itself.
+/// A refused wait would have been a wait for itself.
 fn nested(refused: AcquireError) -> AcquireError {
     match refused {
         AcquireError::WouldBlock => AcquireError::Nested,
@@ -117,7 +110,7 @@ fn nested(refused: AcquireError) -> AcquireError {
     }
 }
 
-/// Takes this thread out of all executions of every interlock, until it is dropped.
+/// Takes this thread out of all executions, until it is dropped.
 #[must_use]
 pub(crate) struct Outside {
     _frames: Aside,

@@ -1,7 +1,6 @@
-//! The state under the mutex: the owners, their queues, and the counters that the guards compare.
+//! The state under the mutex: owners, queues, and the counters that the guards compare.
 //!
-//! [`modes`](super::modes) describes an owner, [`transitions`](super::transitions) its way from one mode to
-//! the next.
+//! [`modes`](super::modes) describes an owner, [`transitions`](super::transitions) its steps.
 
 use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Queue, Step, Tally};
 use super::vitals::{OwnerId, Place, Vitals};
@@ -17,38 +16,37 @@ pub(super) struct Holder {
     pub(super) key: Key,
     pub(super) purpose: Purpose,
     pub(super) depth: u32,
-    /// It had a share before, and regains it afterwards.
+    /// It had a share before, and regains it.
     pub(super) upgraded: bool,
 }
 
 pub(crate) struct State {
-    /// Mirrors the word's `SLOW` bit: every owner goes through the mutex.
+    /// Mirrors the word's `SLOW` bit.
     pub(super) slow: bool,
-    /// Counts the slow periods.
+    /// Numbers the slow periods.
     pub(super) epoch: u64,
-    /// Owners that entered through the word and have not taken the mutex since.
+    /// Owners that entered through the word and were not adopted since.
     pub(super) anonymous: usize,
-    /// The counters of all adopted owners.
+    /// The sum over the adopted owners.
     pub(super) tally: Tally,
-    /// Owners that were forfeited and whose guard has not come.
+    /// Forfeited owners whose guard has not come.
     pub(super) forfeited: usize,
     pub(super) holder: Option<Holder>,
     pub(super) generation: u64,
     pub(super) owners: Slab<Owner>,
     pub(super) newcomers: Queue,
     pub(super) returning: Queue,
-    /// Requests, by purpose: `upgrading` of owners that had a share, `pending` of owners that had none.
+    /// Requests by purpose: `upgrading` of owners with a share, `pending` of owners without one.
     pub(super) upgrading: [Queue; 2],
     pub(super) pending: [Queue; 2],
     pub(super) draining: [Queue; 2],
-    /// How many owners were queued so far.
+    /// Counts the owners that were queued.
     pub(super) tickets: u64,
-    /// The waiters that this critical section wakes.
+    /// Wakers to call after the lock.
     pub(super) wakes: Vec<Wake>,
-    /// Wakers that are no longer needed. A waker is user code: it is dropped after the lock is released.
+    /// Wakers to drop after the lock: they are user code.
     pub(super) withdrawn: Vec<Wake>,
-    /// The work left behind by executions that now have their share again; see
-    /// [`returning`](super::returning).
+    /// Wakers to call last; see [`returning`](super::returning).
     pub(super) late: Vec<Wake>,
     pub(super) clock: Clock,
 }
@@ -80,7 +78,6 @@ impl State {
         }
     }
 
-    /// Allocates a place, without an execution.
     pub(super) fn register(&mut self) -> Place {
         let entry = self.owners.vacant_entry();
         let key = Key::new(entry.key());
@@ -108,7 +105,7 @@ impl State {
         Place { key, vitals }
     }
 
-    /// Begins a slow period: the word's count moves into this state, and every owner goes through the mutex.
+    /// Begins a slow period: the word's count moves into this state.
     pub(super) fn slow_down(&mut self, word: &Word) {
         if !self.slow {
             let count = word.fetch_or(SLOW);
@@ -117,7 +114,7 @@ impl State {
             (self.anonymous, self.tally) = (count, Tally::default());
         }
     }
-    /// Ends the slow period if no owner holds, waits, or has an entry: the count moves back.
+    /// Ends the slow period if no owner holds, waits, or has an entry.
     pub(super) fn speed_up(&mut self, word: &Word) {
         let Tally { running: _, reject_share, reject_unload, yielded, declared, blocked: _ } =
             self.tally;
@@ -148,7 +145,7 @@ impl State {
             self.begin_to_run(key);
         }
     }
-    /// Clears the fields left over from an earlier period.
+    /// Clears the fields of an earlier period.
     pub(super) fn renew(&mut self, key: Key) {
         let epoch = self.epoch;
         let owner = &mut self.owners[key.index()];
@@ -160,18 +157,17 @@ impl State {
         &self.owners[key.index()]
     }
 
-    /// Changes an owner: the only way to change a counter that other owners' guards compare.
+    /// Changes an owner: the only way to change a counter that guards compare.
     ///
-    /// The change may begin or end the owner's wait for its parent, which changes the parent's count, and so
-    /// on: as far up as parents wait for children in permit blocks. A loop, because a long line would
-    /// overflow the stack.
+    /// If the owner's wait for its parent begins or ends, the parent's count changes, too, and so on up the
+    /// permit blocks. A loop, because a long chain would overflow the stack.
     pub(super) fn change(&mut self, key: Key, change: impl FnOnce(&mut Owner)) {
         let mut up = self.change_one(key, change);
         while let Some((parent, waits)) = up {
             up = self.change_one(parent.key(), |owner| owner.count_child(parent, waits));
         }
     }
-    /// Returns the parent whose count of waiting children changes, and true if this owner waits now.
+    /// Returns the parent to count this owner in, and whether to add it.
     fn change_one(&mut self, key: Key, change: impl FnOnce(&mut Owner)) -> Option<(OwnerId, bool)> {
         let waited = self.owner(key).waits_for_parent();
         self.count(key, change);
@@ -190,7 +186,7 @@ impl State {
     pub(super) fn set_mode(&mut self, key: Key, mode: Mode) {
         self.change(key, |owner| owner.mode = mode);
     }
-    /// Gives the owner its share: from now on it sees the current generation.
+    /// Gives the owner a share: it sees the current generation.
     pub(super) fn begin_to_run(&mut self, key: Key) {
         let generation = self.generation;
         self.change(key, |owner| {
@@ -212,7 +208,6 @@ impl State {
             }
         }
     }
-    /// Queues the owner as `mode`.
     pub(super) fn enqueue(&mut self, key: Key, mode: Mode, asker: Asker) -> Step {
         let now = self.clock.now();
         self.tickets += 1;
@@ -245,11 +240,9 @@ impl State {
             *self.queue(mode) = queue;
         }
     }
-    /// Withdraws the owner's waker: its waiter no longer waits.
     pub(super) fn withdraw_wake(&mut self, key: Key) {
         self.withdrawn.extend(self.owners[key.index()].wake.take());
     }
-    /// Ends the wait of a queued owner.
     pub(super) fn resolve(&mut self, key: Key, outcome: Outcome) {
         let owner = &mut self.owners[key.index()];
         owner.outcome = Some(outcome);

@@ -1,6 +1,6 @@
 //! The transitions of the state machine, one function each.
 //!
-//! At the end of the critical section [`settle`](super::settle) finds the owners that can go on because of
+//! At the end of the critical section [`settle`](super::settle) grants the waits that can end because of
 //! them.
 
 use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Step};
@@ -20,7 +20,7 @@ impl State {
         let rejecting = self.tally.reject_unload - own.reject_unload;
         self.holder.is_none() && others == 0 && (purpose == Purpose::Load || rejecting == 0)
     }
-    /// Guard E: an owner that gave its share up waits for its turn, and all entries let it go first.
+    /// Guard E: another owner, which gave its share up, waits for its turn, and no entry stops it.
     pub(super) fn has_turns(&self, after: Purpose) -> bool {
         let [loads, unloads] = &self.upgrading;
         !loads.is_empty()
@@ -62,8 +62,7 @@ impl State {
         self.renew(key);
         self.acquire(key, purpose, asker)
     }
-    /// Running → Holding or Waiting. Returns `None`, without a change, if an impatient caller would have to
-    /// wait.
+    /// Running → Holding or Waiting. `None` if an impatient caller would have to wait.
     pub(super) fn acquire(&mut self, key: Key, purpose: Purpose, asker: Asker) -> Option<Step> {
         let upgrading = self.owner(key).mode == Mode::Running;
         self.change(key, Owner::forget_declared);
@@ -78,8 +77,7 @@ impl State {
     }
     pub(super) fn hold(&mut self, key: Key, purpose: Purpose, upgraded: bool) {
         if !upgraded {
-            // As in `resume`: the owner holds from now on, though its thread may go on much later. It has no
-            // share.
+            // As in `resume`, it holds before its thread goes on. It has no share.
             let above = Context::above(Context::BASE.level);
             self.owner(key).vitals.begin_at(self.clock.now(), above);
         }
@@ -127,7 +125,7 @@ impl State {
             owner.restore();
         });
     }
-    /// Yielded → Running or Resuming: leaves the frame, with the share that was saved in it.
+    /// Yielded → Running or Resuming: leaves the frame, with the share that it saved.
     pub(super) fn end_permit(&mut self, key: Key, asker: Asker) -> Step {
         if self.owner(key).mode == Mode::Forfeited {
             return Step::Done;
@@ -136,15 +134,14 @@ impl State {
             self.resume(key, true);
             return Step::Done;
         }
-        // From now on the owner waits only for the holder.
+        // From now on it waits only for the holder.
         self.change(key, Owner::stop_awaiting);
         self.enqueue(key, Mode::Resuming { ends_permit: true }, asker)
     }
     pub(super) fn resume(&mut self, key: Key, ends_permit: bool) {
         let vitals = &self.owner(key).vitals;
         if vitals.context() == Context::OUT {
-            // The owner counts from now on, so its vitals have to show it, even if its task is never polled
-            // again.
+            // It counts from now on, even if its task is never polled again.
             vitals.begin(self.clock.now());
         }
         if ends_permit {
@@ -153,8 +150,8 @@ impl State {
         self.begin_to_run(key);
     }
 
-    /// Withdraws a request. An owner that had given up its share regains it; if another owner holds, it is
-    /// queued for that as `asker`.
+    /// Withdraws a request. A share given up for it comes back; while another owner holds, the owner is
+    /// queued for it as `asker`.
     pub(super) fn cancel(&mut self, key: Key, asker: Asker) -> Step {
         let mode = self.owner(key).mode;
         self.unlink(key);
@@ -179,11 +176,11 @@ impl State {
         Step::Done
     }
 
-    /// Called after the operation that released this owner's share was dropped. Re-acquires the share; if
-    /// another owner holds, the owner is queued as resuming and only its watchers are woken.
+    /// Re-acquires the share after the operation that gave it up was dropped. While another owner holds, the
+    /// owner is queued as resuming, and only its watchers are woken.
     pub(super) fn take_back(&mut self, key: Key) -> Step {
         match self.owner(key).mode {
-            // The section was granted, but the dropped operation never saw it.
+            // Granted, but the dropped operation never saw it.
             Mode::Holding => self.release(key, false, None),
             Mode::Yielded => self.end_permit(key, Asker::Task),
             Mode::Resuming { .. } => {
@@ -195,8 +192,8 @@ impl State {
         }
     }
 
-    /// → Yielded, in the frames below. Gives back a share on top of a permit block whose own operation was
-    /// dropped or leaked before that share came back.
+    /// → Yielded, in the frames below: the share on top of a permit block is given back before a dropped or
+    /// leaked operation returned it.
     pub(super) fn forgo(&mut self, key: Key) {
         let mode = self.owner(key).mode;
         if mode == Mode::Forfeited {
@@ -218,7 +215,7 @@ impl State {
         });
     }
 
-    /// Any mode → Out: ends the execution.
+    /// Any mode → Out.
     pub(super) fn leave(&mut self, key: Key) {
         if self.owner(key).mode == Mode::Forfeited {
             self.forfeited -= 1;
@@ -226,7 +223,7 @@ impl State {
         }
         self.take_out(key, Mode::Out);
     }
-    /// Any mode → Forfeited: the owner no longer counts.
+    /// Any mode → Forfeited: it no longer counts.
     pub(super) fn forfeit(&mut self, key: Key) {
         if self.owner(key).mode.is_queued() {
             self.resolve(key, Outcome::Forfeited);
@@ -235,7 +232,7 @@ impl State {
         self.forfeited += 1;
         self.count_lost(key, true);
     }
-    /// Counts one more, or one less, forfeited child in the parent.
+    /// Counts a forfeited child in its parent, or uncounts it.
     fn count_lost(&mut self, key: Key, more: bool) {
         let owner = self.owner(key);
         let Some(parent) = owner.parent.filter(|parent| parent.of == owner.id()) else { return };
@@ -256,7 +253,6 @@ impl State {
         self.change(key, |owner| owner.clear(mode));
     }
 
-    /// Counts a new child.
     pub(super) fn add_child(&mut self, parent: OwnerId) {
         self.change(parent.key(), |owner| {
             if owner.children.of != parent {
@@ -265,10 +261,10 @@ impl State {
             owner.children.alive += 1;
         });
     }
-    /// Uncounts a child whose token was dropped, or whose execution has ended.
+    /// Uncounts a child, after its token was dropped or its execution ended.
     pub(super) fn remove_child(&mut self, parent: OwnerId) {
         self.change(parent.key(), |owner| {
-            // Once the parent has ended, its children are not counted.
+            // The children of an ended execution are not counted.
             if owner.children.of == parent {
                 owner.children.alive -= 1;
             }
