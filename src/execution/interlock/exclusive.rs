@@ -1,4 +1,4 @@
-//! Loading and unloading: alone, and then back to the previous share.
+//! Loading and unloading alone, and then back to the previous share.
 
 use super::alone::{Home, Loading, Section, Unloading};
 use super::ambient::{self, Frame, Kind, Within};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Running<'_> {
-    /// Gives the share up, and runs `f` once no other execution runs. Afterwards other waiting loads have
-    /// their turn, and then all executions go on together.
+    /// Gives the share up, and runs `f` once no other execution runs.
     ///
-    /// Inside an exclusive section of this execution it does not wait.
+    /// Then other waiting loads have their turn, and all executions go on together. Inside an exclusive
+    /// section of this execution `load` does not wait.
     ///
     /// # Errors
     /// [`AcquireError::Deadlock`], [`AcquireError::Nested`], [`AcquireError::Forfeited`]; `f` has not run.
@@ -27,8 +27,8 @@ impl Running<'_> {
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
         self.load_by(Limit::Forever, f)
     }
-    /// [`load`](Self::load), if no other execution runs now. After `f`, other waiting loads have their turn,
-    /// as after `load`: so it never blocks at its beginning, but may block at its end.
+    /// [`load`](Self::load), if no other execution runs now. It may block at its end, while other waiting
+    /// loads have their turn.
     ///
     /// # Errors
     /// [`AcquireError::WouldBlock`], and those of `load`.
@@ -40,9 +40,9 @@ impl Running<'_> {
     }
     /// [`load`](Self::load), if it can begin within `timeout`.
     ///
-    /// The share is there again after a time-out, too: if another execution holds at that moment, the call
-    /// first waits until it releases. If a dropped future had taken the [share](Self::has_share) before the
-    /// call, the wait for it counts against `timeout`.
+    /// After a time-out the share is there again: while another execution holds, the call waits for it. Only
+    /// the wait for a [share](Self::has_share) that was missing before, because a future was dropped, ends
+    /// with `timeout`.
     ///
     /// # Errors
     /// [`AcquireError::TimedOut`], and those of `load`.
@@ -109,8 +109,8 @@ impl Running<'_> {
         let hold = self.hold(Purpose::Unload, limit)?;
         Ok(hold.run(|section| f(&mut Unloading::new(section))))
     }
-    /// [`unload`](Self::unload), unless another execution has unloaded meanwhile: then it returns `None`
-    /// without running `f`. So one change is unloaded once, even if several executions see it.
+    /// [`unload`](Self::unload), unless another execution has unloaded since `seen`: then it returns `None`.
+    /// So one change is unloaded once, even if several executions see it.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
@@ -174,7 +174,7 @@ impl Running<'_> {
         Ok(Some(hold.run(|section| f(&mut Unloading::new(section)))))
     }
 
-    /// [`try_load`](Self::try_load) without a turn for others at the end: it never blocks.
+    /// [`try_load`](Self::try_load) without a turn for others: it never blocks.
     pub(crate) fn load_at_once<R>(
         &mut self,
         f: impl FnOnce(&mut Loading<'_>) -> R,
@@ -183,7 +183,6 @@ impl Running<'_> {
         let _within = hold.within();
         Ok(f(&mut Loading::new(hold.section())))
     }
-    /// Holds, or returns why it cannot.
     fn hold(&mut self, purpose: Purpose, limit: Limit) -> Result<Exclusive<'_>, AcquireError> {
         let step = self.ask(purpose, limit.asker(), limit)?;
         let record = self.record();
@@ -215,7 +214,7 @@ impl Running<'_> {
         }
         self.rise(limit)?;
         let record = self.record();
-        // A thread that waits keeps the shares of all executions that it is in.
+        // A waiting thread keeps the shares of all executions that it is in.
         let here = if asker == Asker::Thread { ambient::beside(record) } else { Vec::new() };
         let asked = record.home.slowly(|state| {
             state.adopt(record.key());
@@ -226,7 +225,6 @@ impl Running<'_> {
 }
 
 impl Inner {
-    /// Returns true if nothing was unloaded since this generation.
     pub(super) fn is_due(&self, seen: u64) -> bool {
         self.state.look(|state| state.generation) == seen
     }
@@ -270,7 +268,7 @@ impl super::state::State {
             (mode, _) => unreachable!("{mode:?} has no share to ask with"),
         }
     }
-    /// Returns true if this execution, while it does not go on, keeps such a request waiting.
+    /// Returns true if this execution keeps such a request waiting until it goes on.
     fn keeps_out(&mut self, id: OwnerId, purpose: Purpose) -> bool {
         if !self.owner(id.key()).vitals.is_live(id) {
             return false;
@@ -280,8 +278,8 @@ impl super::state::State {
         matches!(owner.mode, Mode::Running | Mode::Holding)
             || purpose == Purpose::Unload && owner.permits > 0
     }
-    /// Withdraws a request whose wait would not end, and returns the error. `stuck`: the executions that
-    /// cannot go on while their thread waits.
+    /// Withdraws a request whose wait would not end. `stuck`: executions that cannot go on while their thread
+    /// waits.
     fn withdraw(
         &mut self,
         key: crate::collections::slab_list::Key,
@@ -311,7 +309,7 @@ impl<'a> Exclusive<'a> {
         let level = running.level;
         Exclusive { record, level, lineage, generation: 0, pending: false, open: true }.entered()
     }
-    /// The section of an owner without a share, whose execution began with the grant.
+    /// For an owner without a share, whose execution began with the grant.
     pub(super) fn alone(record: &'a Arc<Record>) -> Self {
         let level = Context::BASE.level;
         Exclusive { record, level, lineage: None, generation: 0, pending: true, open: true }
@@ -338,7 +336,6 @@ impl<'a> Exclusive<'a> {
             lineage: self.lineage.cloned(),
         }
     }
-    /// Runs `f` inside the section, then ends it.
     pub(super) fn run<R>(self, f: impl FnOnce(Section) -> R) -> R {
         let within = self.within();
         let result = f(self.section());
@@ -353,7 +350,7 @@ impl<'a> Exclusive<'a> {
         self.record.home.wait_for_share(self.record.key(), step);
         self.sink();
     }
-    /// Releases. Returns [`Step::Wait`] if the task drains.
+    /// Releases. [`Step::Wait`]: the task drains.
     pub(super) fn finish_as_task(mut self, done: bool) -> Step {
         self.release(done, Some(Asker::Task))
     }
@@ -366,7 +363,7 @@ impl<'a> Exclusive<'a> {
                 if state.owner(key).mode == Mode::Forfeited {
                     state.leave(key);
                 }
-                // Under the lock that takes the owner out, because `forfeit` compares both.
+                // Under the lock that takes the owner out: `forfeit` compares both.
                 record.vitals().end();
             }
             step

@@ -96,7 +96,7 @@ impl Guarded for Inner {
     }
 }
 
-/// A queued owner's wait for its turn. A drop changes nothing here: the owner's guards see to the rest.
+/// A queued owner's wait for its turn. A drop has no effect here: the owner's guards see to the rest.
 pub(super) struct Queued(pub(super) Key);
 
 impl Wait<Inner> for Queued {

@@ -1,12 +1,12 @@
-//! The invariants of the interlock, by name: they hold what the documentation promises, that the counters
-//! match the owners, and that no owner waits whose guard holds.
+//! The invariants of the interlock, by name: the documentation's promises hold, the counters match the
+//! owners, and no owner waits whose guard holds.
 //!
-//! Builds with debug assertions check all of them at the end of every critical section. Only they and dumps
-//! may look at all owners under the lock.
+//! Builds with debug assertions check them at the end of every critical section. Only they and dumps may look
+//! at all owners under the lock.
 //!
-//! The machine in `spec/` knows its owners' programs, which the real code does not. So two of its invariants
-//! have other names here. `INV-ILK-OUT-IS-EMPTY`, `INV-ILK-SHARE-GIVEN-UP` and `INV-ILK-FRAMES` keep
-//! INV-ILK-SHARES; `INV-ILK-ONE-HOLDER` keeps INV-ILK-LOCK-DEPTH. Models and tests that cite a PROP-ILK-…
+//! The machine in `spec/` knows its owners' programs, which the code does not. So two of its invariants have
+//! other names here: `INV-ILK-OUT-IS-EMPTY`, `INV-ILK-SHARE-GIVEN-UP` and `INV-ILK-FRAMES` keep
+//! INV-ILK-SHARES, `INV-ILK-ONE-HOLDER` keeps INV-ILK-LOCK-DEPTH. The models and tests that cite a PROP-ILK-…
 //! show that property.
 
 use super::modes::{Accepts, Mode, Owner, Purpose, Queue, Tally};
@@ -36,12 +36,12 @@ pub(super) const ALL: &[Invariant<State>] = invariants! {
 type Belongs = fn(Mode) -> bool;
 
 impl State {
-    /// The owners whose fields are valid in this period.
+    /// The owners whose fields are valid now.
     fn known(&self) -> impl Iterator<Item = (Key, &Owner)> + Clone {
         let owners = self.owners.iter().map(|(index, owner)| (Key::new(index), owner));
         owners.filter(|(_, owner)| self.slow && owner.epoch == self.epoch)
     }
-    /// Returns each queue, with the modes that belong into it.
+    /// Each queue, with the modes that belong into it.
     fn queues(&self) -> [(&Queue, Belongs); 8] {
         use Purpose::{Load, Unload};
         let waiting = |queue, belongs: Belongs| (queue, belongs);
@@ -116,7 +116,7 @@ fn share_given_up(s: &State) -> bool {
     })
 }
 
-/// Allows one extra level: the guard raises it before it gives its share up under the lock, and lowers it
+/// One extra level is valid: the guard raises it before it gives its share up under the lock, and lowers it
 /// after the share is back.
 fn frames(s: &State) -> bool {
     s.known().all(|(key, o)| {
@@ -197,7 +197,7 @@ fn tally(s: &State) -> bool {
     !s.slow || sum == s.tally && forfeited == s.forfeited
 }
 
-/// Searches by the guards themselves, not by the counter that is maintained when an owner begins to wait.
+/// Searches by the guards, not by the counter that a begin of a wait maintains.
 fn deadlock_reported(s: &State) -> bool {
     let mut waits_for: Vec<_> =
         s.known().filter(|(_, o)| o.declared > 0).map(|(_, o)| o.id()).collect();
@@ -209,7 +209,7 @@ fn deadlock_reported(s: &State) -> bool {
             }
         }
     }
-    // An owner that lets others go first waits for them, and they wait until no owner has a share.
+    // An owner that lets others go first waits for them, and they wait for every share.
     let is_stuck = |child: &Owner| match child.mode {
         Mode::Waiting { upgrading, .. } => upgrading,
         Mode::Draining(purpose) => s.has_turns(purpose),

@@ -1,7 +1,7 @@
 //! Breaks every invariant on purpose, and checks that its assertion fires.
 //!
-//! Each break takes an interlock in which all invariants hold (checked first) and violates one. It may
-//! violate others, too: the test only requires that its own is reported.
+//! Each break starts from a state in which all invariants hold (checked first). It may violate others, too:
+//! only its own has to be reported.
 
 use super::invariants::ALL;
 use super::modes::{Asker, Mode, Parent, Purpose};
@@ -45,7 +45,7 @@ fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
         spoil(state);
         broken_now(state)
     });
-    // The broken state is leaked instead of torn down: no code uses it again.
+    // Leaked, because the broken state must not be used again.
     std::mem::forget((permit, unload));
     std::mem::forget(rig);
     reported
@@ -73,7 +73,7 @@ fn hold(s: &mut State, key: Key, purpose: Purpose) {
     s.holder = Some(Holder { key, purpose, depth: 1, upgraded: true });
 }
 
-/// The name of every invariant, with each way to break it.
+/// Every invariant with each way to break it.
 fn breaks() -> Vec<(&'static str, Break)> {
     vec![
         ("INV-ILK-ONE-HOLDER", |s| {
@@ -149,7 +149,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-ILK-DEADLOCK-REPORTED", |s| {
             s.tally.blocked = 1;
         }),
-        // The counter is zero although there is a deadlock: the parent has declared a wait for its child.
+        // The counter is zero although a parent has declared a wait for its waiting child.
         ("INV-ILK-DEADLOCK-REPORTED", |s| {
             let (parent, child) = (permits(s), waits(s));
             let (of, id) = (s.owner(child).id(), s.owner(parent).id());
@@ -157,7 +157,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             s.owners[parent.index()].declared = 1;
             assert_eq!(s.tally.blocked, 0);
         }),
-        // The grandchild drains: it lets others go first, and they wait until no owner has a share.
+        // The grandchild drains: it lets an owner go first that waits for every share.
         ("INV-ILK-DEADLOCK-REPORTED", |s| {
             let (parent, child, waits) = (runs(s), permits(s), waits(s));
             let id = |key| s.owner(key).id();
@@ -191,7 +191,7 @@ fn every_invariant_has_its_break() {
     assert_eq!(broken, named);
 }
 
-/// Builds with debug assertions only: other builds check no invariant.
+/// Other builds check no invariant.
 #[cfg(debug_assertions)]
 #[test]
 #[should_panic(expected = "INV-ILK-TALLY does not hold")]

@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// A value that is loaded on first use, and unloaded as a whole.
 ///
-/// A [`Handle`] borrows from a [`Running`]. While the handle lives, it refers to the loaded value; only the
-/// same execution can change that, inside a section that it is already in. A handle obtained inside an unload
-/// may outlive a [`clear`](Self::clear) there; it then keeps the previous value.
+/// A [`Handle`] borrows from a [`Running`]. While it lives, only the same execution can change the value,
+/// inside a section that it is already in. A handle obtained inside an unload may outlive a
+/// [`clear`](Self::clear) there; it then keeps the previous value.
 ///
 /// This compiles, because the handle is used only before the permit block:
 ///
@@ -51,7 +51,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// }
 /// ```
 ///
-/// Nor one that lives across a load, which may wait while others load. Before the load it may be used:
+/// Nor one that lives across a load, which may wait while others load; before it, the handle may be used:
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
@@ -71,7 +71,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// }
 /// ```
 ///
-/// Nor one that lives across an unload; after it, the handle has to be looked up again:
+/// Nor one that lives across an unload, after which the value has to be looked up again:
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
@@ -114,7 +114,7 @@ pub struct Loaded<T> {
     home: OnceLock<Home>,
 }
 
-/// A reference to a loaded value. It lives at most as long as the share that it was obtained with.
+/// A reference to a loaded value, at most as long as the share that it was obtained with.
 ///
 /// ```
 /// use cabrank::{Interlock, execution::interlock::Loaded};
@@ -131,32 +131,31 @@ pub struct Handle<'r, T> {
 }
 
 impl<T> Loaded<T> {
-    /// Creates an empty value: nothing is loaded yet.
+    /// Creates an empty value.
     pub const fn new() -> Self {
         Loaded { value: RwLock::new(None), home: OnceLock::new() }
     }
 
     /// Returns the loaded value, if there is one.
     ///
-    /// Returns `None`, too, for an execution without a [share](Running::has_share), and for one of another
-    /// interlock, whose share would not prevent an unload.
+    /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its
+    /// share would not prevent an unload.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
         let is_at_home = || self.home.get().is_some_and(|home| home.is_of(running.home()));
         let value = self.current().filter(|_| running.has_share() && is_at_home())?;
         Some(Handle { value, running: PhantomData })
     }
 
-    /// Returns the loaded value, or loads it by `load` while no other execution runs. Concurrent callers load
-    /// it once.
+    /// Returns the value, or loads it by `load` while no other execution runs. Concurrent callers load it
+    /// once.
     ///
-    /// The handle keeps `running` borrowed exclusively; [`get`](Self::get) returns any number of handles.
+    /// The handle borrows `running` exclusively; [`get`](Self::get) returns any number of handles.
     ///
     /// # Errors
-    /// Those of [`Running::load`], and that of `load`: then nothing is loaded, and the next call tries again.
+    /// Those of [`Running::load`], and that of `load`: then the next call tries again.
     ///
     /// # Panics
-    /// Under another interlock than the first `set` or `clear`; see [`set`](Self::set). A `load` that fails
-    /// does not count as the first.
+    /// Under another interlock than the first [`set`](Self::set) or `clear`.
     pub fn get_or_load<'r, E>(
         &self,
         running: &'r mut Running<'_>,
@@ -173,17 +172,16 @@ impl<T> Loaded<T> {
                 })?
                 .map_err(LoadError::Load)?;
         }
-        // It is loaded, but perhaps by an execution of another interlock.
+        // Loaded, but perhaps under another interlock.
         self.may_belong_to(&home);
-        // It cannot have been unloaded since: the owner had a share, or an entry that accepts only loads.
+        // No unload can have come since: the owner had a share, or an entry that accepts only loads.
         self.get(running).ok_or(LoadError::Acquire(AcquireError::Forfeited))
     }
 
     /// Stores a value in place of the previous one.
     ///
     /// # Panics
-    /// Under another interlock than the first `set` or `clear`: executions that share the first one may be
-    /// using the value.
+    /// Under another interlock than the first `set` or `clear`: executions of that one may use the value.
     pub fn set(&self, value: T, alone: &mut Loading<'_>) {
         self.belongs_to(&alone.section.home);
         let former = self.swap(Some(Arc::new(UserValue::new(value))));
@@ -199,7 +197,7 @@ impl<T> Loaded<T> {
         drop(former);
     }
 
-    /// Binds it to this interlock, if it is not bound yet.
+    /// Binds it to this interlock, unless it is bound.
     fn belongs_to(&self, home: &Home) {
         let _ = self.home.set(home.clone());
         self.may_belong_to(home);

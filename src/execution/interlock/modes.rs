@@ -23,7 +23,7 @@ pub enum Purpose {
     Unload,
 }
 
-/// What an owner lets go first while it waits, drains or permits.
+/// The owners that a waiting, draining or permitting owner lets go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Accepts {
@@ -106,7 +106,7 @@ pub(super) enum Asker {
 pub(super) struct Owner {
     pub(super) epoch: u64,
     pub(super) mode: Mode,
-    /// What it lets go first. Each transition sets it; it has to agree with the mode (INV-ILK-ENTRY).
+    /// The entry that it publishes. Each transition sets it; it has to agree with the mode (INV-ILK-ENTRY).
     pub(super) entry: Option<Accepts>,
     /// The generation that its body sees. Empty while it is out or has let others unload
     /// (INV-ILK-SEES-ONE-WORLD).
@@ -173,7 +173,7 @@ pub(super) struct Parent {
     pub(super) id: OwnerId,
 }
 
-/// What one owner, or all of them, add to the counters.
+/// The counters that the guards compare, of one owner or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     /// Owners with a share.

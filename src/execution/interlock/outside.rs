@@ -1,4 +1,4 @@
-//! Loading and unloading outside of any execution: the caller gives no share up, and gets none back.
+//! Loading and unloading outside of any execution, without a share before or after.
 
 use super::Interlock;
 use super::alone::{Loading, Section, Unloading};
@@ -11,8 +11,9 @@ use super::owner::Seat;
 use std::time::Duration;
 
 impl Interlock {
-    /// Unloads outside of any execution: as [`Running::unload`](super::Running::unload), but other waiters do
-    /// not let it go first. Such requests and newcomers have their turns in order of arrival.
+    /// Unloads outside of any execution, as [`Running::unload`](super::Running::unload) inside of one.
+    ///
+    /// Such requests and newcomers have their turns in order of arrival; other waiters go first.
     ///
     /// # Errors
     /// Never fails today: it waits without a limit.
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
     use crate::ManualClock;
 
-    /// Regression: it had the age of the previous owner of its place until its thread went on.
+    /// Regression: until its thread went on, it had the age of its place's previous owner.
     #[test]
     fn a_granted_owner_that_has_not_gone_on_has_its_own_age() {
         let (clock, second) = (ManualClock::new(), Duration::from_secs(1));

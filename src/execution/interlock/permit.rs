@@ -11,10 +11,10 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl Running<'_> {
-    /// Runs `f` without a share, so that others may load meanwhile, but not unload.
+    /// Runs `f` without a share, so that others may load meanwhile, but not unload: for a wait that may
+    /// depend on a load.
     ///
-    /// Use it around a wait that may depend on a load. The compiler ensures that `f` uses no handle to
-    /// anything loaded.
+    /// The compiler ensures that `f` uses no loaded value.
     ///
     /// # Errors
     /// [`AcquireError::Nested`], [`AcquireError::Forfeited`]; `f` has not run.
@@ -24,10 +24,9 @@ impl Running<'_> {
     /// [`permit_loads`](Self::permit_loads) around an `f` that waits until all [children](Self::child) have
     /// ended.
     ///
-    /// It declares the wait to the interlock, as [`waiting`](Self::waiting) does, but gives the share up: a
-    /// child may load meanwhile. The deadlock that remains: this execution's own parent waits for it and
-    /// keeps its share. A child's load would wait for that parent, so the interlock refuses the call that
-    /// completes the circle.
+    /// The wait is declared, as by [`waiting`](Self::waiting), but without a share: a child may load
+    /// meanwhile. One deadlock remains: the parent of this execution waits for it and keeps a share, for
+    /// which a child's load would wait. The interlock refuses the call that completes the circle.
     ///
     /// # Errors
     /// [`AcquireError::Deadlock`], and those of `permit_loads`; `f` has not run.
@@ -74,7 +73,7 @@ impl Running<'_> {
         let permitted = record.home.slowly(|state| {
             state.adopt(record.key());
             if state.owner(record.key()).mode != Mode::Running {
-                // It is in an exclusive section, in which no other execution could load.
+                // In an exclusive section no other execution could load.
                 return Err(AcquireError::Nested);
             }
             state.permit(record.key());
@@ -94,8 +93,8 @@ impl Running<'_> {
     /// Those of `permit_loads`.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the share back at once. If another execution loads at that moment, this
-    /// `Running` has [no share](Self::has_share) until it next loads, unloads or permits.
+    /// After a drop the share is back at once. While another execution loads, this `Running` has [no
+    /// share](Self::has_share) until it next loads, unloads or permits.
     pub async fn permit_loads_async<F: Future>(
         &mut self,
         future: F,
@@ -150,7 +149,7 @@ impl Running<'_> {
         permit.end().await;
         Ok(output)
     }
-    /// [`permit_loads`](Self::permit_loads) under the name of its most common use: any blocking call.
+    /// [`permit_loads`](Self::permit_loads) under the name of its most common use: a blocking call.
     ///
     /// # Errors
     /// Those of `permit_loads`.
@@ -159,8 +158,8 @@ impl Running<'_> {
     }
     /// Waits for a thread's end, and permits loads meanwhile.
     ///
-    /// The interlock does not know the thread's execution, so it does not detect a deadlock through this
-    /// wait. Use [`permit_waiting`](Self::permit_waiting) to wait for children, or give a load a [time
+    /// The interlock does not know that thread's execution, so it detects no deadlock through this wait. Use
+    /// [`permit_waiting`](Self::permit_waiting) for children, or give a load a [time
     /// limit](Self::load_timeout).
     ///
     /// # Errors
@@ -171,10 +170,10 @@ impl Running<'_> {
     ) -> Result<std::thread::Result<T>, AcquireError> {
         self.permit_loads(|| thread.join())
     }
-    /// Waits for the end of a task, such as a runtime's `spawn` returns, and permits loads meanwhile.
+    /// Waits for a task that a runtime has spawned, and permits loads meanwhile.
     ///
-    /// As for [`join`](Self::join), the interlock does not detect a deadlock through this wait. Use
-    /// [`permit_waiting_async`](Self::permit_waiting_async) to wait for children.
+    /// As for [`join`](Self::join), the interlock detects no deadlock through this wait. Use
+    /// [`permit_waiting_async`](Self::permit_waiting_async) for children.
     ///
     /// # Errors
     /// Those of `permit_loads`; then the task is not waited for.

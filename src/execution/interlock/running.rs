@@ -209,7 +209,7 @@ impl<'scope> Running<'scope> {
 
     /// Returns true if the execution has its share.
     ///
-    /// It has none after `forfeit`, while a leaked future has given it up, or while another execution loads
+    /// The share is missing after `forfeit`, while a leaked future has given it up, or while another execution loads
     /// after a future was dropped.
     pub fn has_share(&self) -> bool {
         let context = self.record().vitals().context();

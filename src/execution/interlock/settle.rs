@@ -1,27 +1,24 @@
 //! Grants: the last step of every critical section finds the owners that can go on.
 //!
-//! The guards compare counters, so `settle` looks at each queue once and touches only the owners that go on.
-//! They go in this order:
-//! 1. loads of owners that gave up their share, one after the other. All owners resume together after the
-//!    last one;
-//! 2. owners that wait only for the holder: ends of permit blocks, and children of live executions. So each
-//!    has its turn between two holders (in Rails children wait for unloads, too:
-//!    `rails-child-behind-unload`);
+//! The guards compare counters, so `settle` looks at each queue once and touches only the owners that go on,
+//! in this order:
+//! 1. loads of owners that gave up their share, one after the other, before all resume together;
+//! 2. owners that wait only for the holder: ends of permit blocks, and children of live executions. Each has
+//!    its turn between two holders. In Rails children wait for unloads, too (`rails-child-behind-unload`);
 //! 3. draining owners: after a load once no upgrading load waits, after an unload once no upgrading load
 //!    waits, nor an unload that may go. They never wait for a request by an owner without a share;
 //! 4. unloads of owners that gave up their share;
-//! 5. newcomers and requests of owners without a share, in order of arrival; but a load passes an unload that
-//!    waits for a permit block (in Rails newcomers overtake such requests for ever:
-//!    `rails-starved-request`).
+//! 5. newcomers, and requests of owners without a share, in order of arrival. But a load passes an unload
+//!    that waits for a permit block. In Rails newcomers overtake such requests for ever
+//!    (`rails-starved-request`).
 //!
 //! # Every waiter has its turn
-//! Only owners that have a share now can add to steps 1 and 4, which bounds them: a draining owner makes no
-//! request. The stream of requests by owners without a share is unbounded, so it comes last. It is in line
-//! with the newcomers: a waiter lets only earlier arrivals pass. The model in `spec/` has no such line: there
-//! the request is made once the earlier newcomers have entered.
+//! A draining owner makes no request, so the owners that have a share now bound steps 1 and 4. Requests
+//! without a share are unbounded, so they come last, in line with the newcomers: a waiter lets only earlier
+//! arrivals pass. In the model in `spec/`, such a request is made once the earlier newcomers have entered.
 //!
 //! # One pass is enough
-//! Steps 2 and 3 only give shares. That can only delay steps 1 and 4 and the requests of step 5. Step 3
+//! Steps 2 and 3 only give shares, which can only delay steps 1, 4 and the requests of step 5. Step 3
 //! withdraws entries before steps 4 and 5 look at them. A grant to hold ends the pass.
 
 use super::modes::{Mode, Outcome, Purpose};
@@ -65,13 +62,13 @@ impl State {
             (None, unload) => unload.map(|_| Purpose::Unload),
         }
     }
-    /// Returns the ticket of the first request without a share, by purpose.
+    /// Returns the first such request's ticket, by purpose.
     fn first_pending(&self) -> [Option<u64>; 2] {
         let ticket = |key: Key| self.owner(key).ticket;
         self.pending.each_ref().map(|queue| queue.front().map(ticket))
     }
-    /// Returns the ticket before which newcomers enter now: that of the first request without a share.
-    /// Returns 0 if a holder or another entry keeps newcomers out.
+    /// Returns the ticket before which newcomers enter now: that of the first request without a share; 0 if a
+    /// holder or another entry keeps them out.
     pub(super) fn newcomers_before(&self) -> u64 {
         let pending: usize = self.pending.iter().map(|queue| queue.len()).sum();
         if self.holder.is_some() || self.tally.reject_share > pending {
@@ -88,7 +85,7 @@ impl State {
         }
     }
 
-    /// Grants the oldest request of this kind. Returns false if there is none.
+    /// Grants the oldest request of this kind. Returns false without one.
     fn grant_front(&mut self, purpose: Purpose, upgrading: bool) -> bool {
         let Some(key) = self.queue(Mode::Waiting { purpose, upgrading }).front() else {
             return false;
@@ -99,7 +96,6 @@ impl State {
         true
     }
 
-    /// Gives a share to every owner in this queue.
     fn admit_all(&mut self, kind: Mode) {
         if self.queue(kind).is_empty() {
             return;

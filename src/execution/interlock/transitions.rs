@@ -41,7 +41,7 @@ impl State {
     /// Yielded → Running, on top of the frame.
     pub(super) fn enter_frame(&mut self, key: Key, asker: Asker) -> Option<Step> {
         if self.owner(key).mode == Mode::Forfeited {
-            // A forfeited owner changes nothing: its guards find out on their next request.
+            // Without effect: its guards find out on their next request.
             return Some(Step::Done);
         }
         if self.holder.is_none() {

@@ -1,4 +1,4 @@
-//! An owner's name and place, and the data about it that is readable without the mutex.
+//! An owner's name and place, and its data that is readable without the mutex.
 
 use crate::clock::Time;
 use crate::collections::slab_list::Key;
@@ -32,8 +32,8 @@ impl serde::Serialize for OwnerId {
     }
 }
 
-/// The position of an owner in its own frames. The level rises with each exclusive section and permit block
-/// that it enters, and each level has its shares.
+/// The position of an owner in its own frames. Each exclusive section and permit block raises the level, and
+/// each level has its shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) level: u32,
@@ -43,7 +43,6 @@ pub(super) struct Context {
 impl Context {
     /// In no execution.
     pub(super) const OUT: Context = Context { level: 0, shares: 0 };
-    /// The execution was forfeited.
     pub(super) const LOST: Context = Context { level: u32::MAX, shares: 0 };
     /// An execution that has just begun.
     pub(super) const BASE: Context = Context { level: 1, shares: 1 };
@@ -60,12 +59,12 @@ impl Context {
     pub(super) const fn above(level: u32) -> Context {
         Context { level: level.wrapping_add(1), shares: 0 }
     }
-    /// The same after the future that waited there was dropped: the share has no waiter.
+    /// The same after a drop of the future that waited there.
     pub(super) const fn forsaken(level: u32) -> Context {
         Context { level: level.wrapping_add(1) | Context::FORSAKEN, shares: 0 }
     }
 
-    /// Returns the context of a begun execution that was not forfeited, without the `FORSAKEN` bit.
+    /// Returns the context of an execution that has begun and was not forfeited, without the `FORSAKEN` bit.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn inside(self) -> Option<Context> {
         let begun = !matches!(self, Context::OUT | Context::LOST);
@@ -83,20 +82,20 @@ impl Context {
     }
 }
 
-/// The data about an owner that is readable without the mutex.
+/// An owner's data that is readable without the mutex.
 ///
 /// # Synchronization
-/// All accesses are relaxed. Writers of the context:
+/// All accesses are relaxed. The context has three writers:
 /// - The owner's guard, mostly without the mutex. A critical section may read between any two of its writes,
-///   so each write has to be valid by itself. An execution begins and ends with one store; in between it
-///   changes only by exchanges, which fail once it is forfeited.
+///   so each has to be valid by itself. An execution begins and ends with one store; in between it changes
+///   only by exchanges, which fail once it is forfeited.
 /// - `forfeit`, under the mutex, by an exchange, which fails if the owner was faster.
-/// - A critical section that grants a queued entry, a share that was given up before its owner saw it, or a
-///   section to an owner without a share.
+/// - A critical section that grants a queued entry, a section without a share, or a share whose owner has not
+///   seen it.
 ///
-/// A reader under the mutex, in a slow period, sees every owner that has left as gone: the owner stores its
-/// context before it counts the word down, and the word was read to begin the period. It may see a begin, or
-/// a change of the level, before or after the mutex does: the invariants allow for that.
+/// In a slow period a reader under the mutex sees that an owner has left: the owner stores its context before
+/// it counts the word down, which was read to begin the period. It may see a begin, or a change of the level,
+/// before or after the mutex does: the invariants allow for that.
 #[derive(Debug)]
 pub(super) struct Vitals {
     place: Key,
@@ -124,7 +123,7 @@ impl Vitals {
     pub(super) fn since(&self) -> Time {
         Time::from_ticks(self.since.load(Relaxed))
     }
-    /// Gives the next execution its own name.
+    /// Names the next execution.
     #[inline]
     pub(super) fn rename(&self) {
         // No read-modify-write: the guard is the only writer.
@@ -134,14 +133,13 @@ impl Vitals {
     pub(super) fn begin(&self, now: Time) {
         self.begin_at(now, Context::BASE);
     }
-    /// Begins directly in `context`, without a visible intermediate state.
+    /// Begins in `context`, without a visible intermediate state.
     #[inline]
     pub(super) fn begin_at(&self, now: Time, context: Context) {
         debug_assert_eq!(self.context(), Context::OUT, "an execution begins once");
         self.since.store(now.ticks(), Relaxed);
         self.context.store(context.pack(), Relaxed);
     }
-    /// Ends the execution, forfeited or not.
     #[inline]
     pub(super) fn end(&self) {
         self.context.store(Context::OUT.pack(), Relaxed);
@@ -155,7 +153,6 @@ impl Vitals {
     }
 }
 
-/// The place of a registered owner.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) key: Key,

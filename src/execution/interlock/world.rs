@@ -1,7 +1,7 @@
 //! The state of the world that an interlock guards: whether its last reload has succeeded.
 //!
-//! It belongs to the interlock, because all executors of one interlock share one world. Its writer holds to
-//! unload, or writes before any execution can begin; executions read it. The interlock orders these accesses.
+//! All executors of one interlock share one world. Its writer holds to unload, or writes before any execution
+//! can begin; executions read it. So the interlock orders these accesses.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 pub(crate) struct World {
     /// A reload has begun and has not succeeded.
     half_reloaded: AtomicBool,
-    /// An interlock has one reloader at a time: a second would take the first one's failures for its own.
+    /// One reloader at a time: a second would take the first one's failures for its own.
     pub(super) has_reloader: AtomicBool,
     /// The last reloader was dropped before it reloaded a change.
     pub(super) left_changed: AtomicBool,
