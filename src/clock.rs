@@ -70,6 +70,16 @@ fn ticks(d: Duration) -> u64 {
 }
 
 /// The source of a pool's time. Cheap to clone.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, Clock, ManualClock, in_memory::InMemorySpawner};
+/// let time = ManualClock::new();
+/// for clock in [Clock::monotonic(), time.clock()] {
+///     let pool = ApplicationPool::builder(InMemorySpawner::new()).clock(clock).build()?;
+/// #   drop(pool);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Clock(Kind);
 
@@ -238,6 +248,18 @@ impl ManualClock {
     /// Advances the clock, and wakes each waiter whose deadline may have come.
     ///
     /// The clock stops some 136 years after its start, just before the end of its time.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, ManualClock, PoolOptions, in_memory::InMemorySpawner};
+    /// # use std::time::Duration;
+    /// let time = ManualClock::new();
+    /// let builder = ApplicationPool::builder(InMemorySpawner::new()).clock(time.clock());
+    /// let pool = builder.build()?;
+    /// drop(pool.get(&PoolOptions::new("/srv/shop"))?);
+    /// time.advance(Duration::from_secs(7));
+    /// assert_eq!(pool.snapshot().groups[0].processes[0].age, Duration::from_secs(7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn advance(&self, by: Duration) {
         let later = |now: u64| Some(now.saturating_add(ticks(by)).min(u64::MAX - 1));
         let _ = self.0.ticks_since_start.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);

@@ -34,6 +34,14 @@
 //! and is named for it there: [`application_pool::Event`], [`resource_pool::BorrowError`],
 //! [`periodic_executor::Registry`], [`execution::Execution`].
 //!
+//! # Conventions
+//! - A limit is an [`Option`], and `None` is no limit: `max_per_app(4)`, `max_per_app(None)`. A zero that would leave a
+//!   pool without a use is refused.
+//! - A builder's methods are named after the option that they set, and its last method begins with `build`. A value that
+//!   can be read has `with_…`, which returns a changed copy.
+//! - A guard that dereferences to a value has functions instead of methods: `Session::fail(session)`.
+//! - Each blocking call has a form with a time-out, one that does not wait (`try_…`), and a future (`…_async`).
+//!
 //! # How it is checked
 //! The whole library runs under loom (every interleaving: `cargo test --features loom`) and under shuttle (many
 //! random ones: `--features shuttle`). Builds with debug assertions assert each documented invariant at the end of

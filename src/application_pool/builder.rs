@@ -23,6 +23,19 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 
 /// The settings of a new pool. See [`ApplicationPool::builder`].
+///
+/// ```
+/// # use cabrank::{ApplicationPool, in_memory::InMemorySpawner};
+/// use std::time::Duration;
+///
+/// let pool = ApplicationPool::builder(InMemorySpawner::new())
+///     .max(8)
+///     .max_per_app(4)
+///     .max_idle_time(Duration::from_secs(60))
+///     .build()?;
+/// # drop(pool);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "`build` makes the pool"]
 pub struct Builder<S: Spawner> {
     spawner: S,
@@ -117,6 +130,18 @@ impl<S: Spawner> Builder<S> {
     }
     /// Sets the observer of the pool's events. The pool calls it without its lock, on the thread that caused the event;
     /// it must not block for long.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// let (sender, events) = std::sync::mpsc::channel();
+    /// let builder = ApplicationPool::builder(InMemorySpawner::new());
+    /// let pool = builder.observer(move |event| _ = sender.send(event.clone())).build()?;
+    /// drop(pool.get(&shop)?);
+    /// println!("{:?}", events.recv()?); // Spawned { .. }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.observer = Some(Box::new(observer));
         self
@@ -139,6 +164,12 @@ impl<S: Spawner> Builder<S> {
     }
 
     /// Makes the pool, which begins without processes.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, in_memory::InMemorySpawner};
+    /// let refused = ApplicationPool::builder(InMemorySpawner::new()).max(0).build();
+    /// assert_eq!(refused.unwrap_err().to_string(), "max must not be zero");
+    /// ```
     ///
     /// # Errors
     /// - [`BuildError::Zero`] if [`max`](Self::max), [`max_per_app`](Self::max_per_app) or

@@ -8,6 +8,14 @@ use std::sync::Arc;
 type Source = Arc<dyn Error + Send + Sync + 'static>;
 
 /// Why a process could not be spawned. Cheap to clone: every get that waited for it receives a clone.
+///
+/// ```
+/// use cabrank::application_pool::SpawnError;
+///
+/// let error = SpawnError::new(std::io::Error::other("no database"));
+/// assert_eq!(error.to_string(), "no database");
+/// assert!(error.cause().downcast_ref::<std::io::Error>().is_some());
+/// ```
 #[derive(Clone, Debug)]
 pub struct SpawnError(Source);
 
@@ -35,6 +43,13 @@ impl Error for SpawnError {
 }
 
 /// Why a connection to a process could not be opened, and whose fault it is.
+///
+/// ```
+/// use cabrank::application_pool::ConnectError;
+///
+/// assert!(!ConnectError::process("connection refused").is_local());
+/// assert!(ConnectError::local("too many open files").is_local());
+/// ```
 #[derive(Debug)]
 pub struct ConnectError {
     local: bool,
@@ -73,6 +88,21 @@ impl Error for ConnectError {
 }
 
 /// Why a `get` or a `checkout` gave no session.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+/// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+/// # let shop = PoolOptions::new("/srv/shop");
+/// use cabrank::application_pool::GetError;
+///
+/// let answer = match pool.get(&shop) {
+///     Ok(session) => session.request("hello"),
+///     Err(GetError::QueueFull { .. } | GetError::Closed) => "try again later".to_owned(),
+///     Err(error) => return Err(error.into()),
+/// };
+/// # drop(answer);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum GetError {

@@ -8,6 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Something that happened in the pool. See [`Builder::observer`](crate::application_pool::Builder::observer).
+///
+/// ```
+/// use cabrank::application_pool::Event;
+///
+/// fn log(event: &Event) {
+///     match event {
+///         Event::SpawnFailed { group, error, .. } => eprintln!("{group}: {error}"),
+///         Event::Detached { group, reason, .. } => eprintln!("{group}: {reason}"),
+///         _ => {}
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {

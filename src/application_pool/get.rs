@@ -34,6 +34,15 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Uses the least busy process with room. Otherwise spawns a process, or, if the pool is full, waits for one:
     /// first come, first served. There is no time limit; where sessions may last long, use [`get_timeout`].
     ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// let session = pool.get(&shop)?; // spawns the first process
+    /// assert_eq!(session.request("hello"), "hello from /srv/shop");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// - [`GetError::Closed`] and [`GetError::QueueFull`].
     /// - [`GetError::Spawn`] if a spawn failed and the group has no process.
@@ -50,6 +59,20 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// [`get`](Self::get), for at most `timeout`.
     ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).max(1).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::application_pool::GetError;
+    /// use std::time::Duration;
+    ///
+    /// let only = pool.get(&shop)?;
+    /// let late = pool.get_timeout(&shop, Duration::from_millis(1));
+    /// assert!(matches!(late, Err(GetError::TimedOut)));
+    /// # drop(only);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get`](Self::get), and [`GetError::TimedOut`].
     pub fn get_timeout(
@@ -63,6 +86,17 @@ impl<S: Spawner> ApplicationPool<S> {
     /// [`get`](Self::get), if a process has room right now. Otherwise asks for one to be spawned, if the pool has
     /// room for it: a get that does not wait evicts no other process.
     ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::application_pool::GetError;
+    ///
+    /// // There is no process yet. The call begins to spawn one.
+    /// assert!(matches!(pool.try_get(&shop), Err(GetError::WouldBlock)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`get`](Self::get), and [`GetError::WouldBlock`].
     pub fn try_get(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
@@ -71,6 +105,19 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// [`get`](Self::get) as a future, for any runtime. It has no time-out of its own: drop it, or
     /// wrap it into one of the runtime's. It calls `Process::connect` within a poll.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # runtime.block_on(async {
+    /// let session = pool.get_async(&shop).await?;
+    /// assert_eq!(session.request("hello"), "hello from /srv/shop");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get`](Self::get).
@@ -83,6 +130,19 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 
     /// [`get`](Self::get) without the connection: for callers that connect on their own.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::application_pool::Process;
+    ///
+    /// let lease = pool.checkout(&shop)?;
+    /// let connection = lease.process().connect()?; // or in a way of your own
+    /// let session = lease.connected(connection);
+    /// assert_eq!(session.request("hello"), "hello from /srv/shop");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`get`](Self::get) except [`GetError::Connect`].
@@ -103,6 +163,15 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 
     /// [`checkout`](Self::checkout), if a process has room right now.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// drop(pool.checkout(&shop)?); // spawns a process, which is idle now
+    /// assert!(pool.try_checkout(&shop).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`checkout`](Self::checkout), and [`GetError::WouldBlock`].

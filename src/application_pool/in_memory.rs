@@ -118,6 +118,19 @@ pub enum Call {
 type Hook = dyn Fn(Call) + Send + Sync;
 
 /// A scriptable spawner. Clones share everything.
+///
+/// ```
+/// use cabrank::in_memory::{InMemorySpawner, Spawn};
+/// use cabrank::{ApplicationPool, PoolOptions};
+///
+/// let spawner = InMemorySpawner::new();
+/// spawner.next(Spawn::ready().concurrency(2));
+/// let pool = ApplicationPool::builder(spawner.clone()).build()?;
+/// let shop = PoolOptions::new("/srv/shop");
+/// let (first, second) = (pool.get(&shop)?, pool.get(&shop)?);
+/// assert_eq!(first.pid(), second.pid());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct InMemorySpawner(Arc<Shared>);
 
@@ -368,6 +381,18 @@ impl InMemoryProcess {
         &self.facts.app_root
     }
     /// Lets the process crash: each connect fails from now on, by the process's fault.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// let spawner = InMemorySpawner::new();
+    /// let pool = ApplicationPool::builder(spawner.clone()).build()?;
+    /// let first = pool.get(&shop)?.pid();
+    /// spawner.processes()[0].kill();
+    /// assert_ne!(pool.get(&shop)?.pid(), first); // served by a new process
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn kill(&self) {
         self.facts.killed.store(true, Ordering::SeqCst);
     }

@@ -94,6 +94,12 @@ impl PoolOptions {
     }
 
     /// Sets the name of the group. Several application roots may share one.
+    ///
+    /// ```
+    /// # use cabrank::PoolOptions;
+    /// let blue = PoolOptions::new("/srv/shop/blue").with_app_group_name("shop");
+    /// assert_eq!(blue.app_group_name(), "shop");
+    /// ```
     #[must_use]
     pub fn with_app_group_name(self, name: impl Into<String>) -> Self {
         self.with(|f| f.app_group_name = name.into())
@@ -133,6 +139,13 @@ impl PoolOptions {
 
     /// Sets the directory of `restart.txt` and `always_restart.txt`, absolute or relative to the
     /// application root. Default: `tmp`.
+    ///
+    /// ```
+    /// # use cabrank::PoolOptions;
+    /// # use std::path::Path;
+    /// let options = PoolOptions::new("/srv/shop").with_restart_dir("run");
+    /// assert_eq!(options.restart_dir(), Path::new("/srv/shop/run"));
+    /// ```
     #[must_use]
     pub fn with_restart_dir(self, dir: impl Into<PathBuf>) -> Self {
         self.with(|f| f.restart_dir = Some(dir.into()))
@@ -152,6 +165,13 @@ impl PoolOptions {
 
     /// Sets how many gets may wait for this group; `None`: no limit. One more fails with
     /// [`GetError::QueueFull`](super::GetError::QueueFull).
+    ///
+    /// ```
+    /// # use cabrank::PoolOptions;
+    /// let options = PoolOptions::new("/srv/shop");
+    /// assert_eq!(options.max_queue(), Some(100));
+    /// assert_eq!(options.with_max_queue(None).max_queue(), None);
+    /// ```
     ///
     /// # Panics
     /// Panics if `max` is 0: the first get of a group waits for its process.

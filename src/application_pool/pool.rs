@@ -17,6 +17,16 @@ use std::time::Duration;
 
 /// A pool of application processes. Clones are handles to the same pool; dropping the last one closes
 /// it.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+/// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+/// # let shop = PoolOptions::new("/srv/shop");
+/// let other = pool.clone();
+/// drop(pool);
+/// assert!(other.get(&shop).is_ok(), "a handle is left");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ApplicationPool<S: Spawner>(Handle<Inner<S>>);
 
 impl<S: Spawner> Clone for ApplicationPool<S> {
@@ -26,6 +36,17 @@ impl<S: Spawner> Clone for ApplicationPool<S> {
 }
 
 /// A handle that does not keep the pool open.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+/// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+/// # let shop = PoolOptions::new("/srv/shop");
+/// let weak = pool.downgrade();
+/// assert!(weak.upgrade().is_some());
+/// drop(pool);
+/// assert!(weak.upgrade().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct WeakPool<S: Spawner>(WeakHandle<Inner<S>>);
 
 impl<S: Spawner> WeakPool<S> {
@@ -49,6 +70,15 @@ impl<S: Spawner> fmt::Debug for WeakPool<S> {
 
 impl<S: Spawner> ApplicationPool<S> {
     /// Returns a builder of a pool whose processes `spawner` makes.
+    ///
+    /// ```
+    /// use cabrank::in_memory::InMemorySpawner; // or your own `Spawner`
+    /// use cabrank::ApplicationPool;
+    ///
+    /// let pool = ApplicationPool::builder(InMemorySpawner::new()).max(4).build()?;
+    /// assert_eq!(pool.snapshot().max, 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn builder(spawner: S) -> Builder<S> {
         Builder::new(spawner)
     }
@@ -65,6 +95,20 @@ impl<S: Spawner> ApplicationPool<S> {
     ///
     /// A detached process gets no more sessions. It finishes those it has, within the drain's
     /// time-out, and is shut down.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::Session;
+    ///
+    /// let session = pool.get(&shop)?;
+    /// assert!(pool.detach(Session::identifier(&session)));
+    /// assert_eq!(pool.counts().draining, 1); // it finishes this session
+    /// drop(session);
+    /// assert_eq!(pool.counts().draining, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn detach(&self, identifier: Identifier) -> bool {
         self.inner().critical(|state, fx| {
             state.detach_without_lock(identifier, DetachReason::Requested, fx)
@@ -73,12 +117,31 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Detaches all processes of the group with this name, as [`detach`](Self::detach) does, and
     /// forgets the group: the next get for it makes a new one. Returns whether there was such a group.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// drop(pool.get(&shop)?);
+    /// assert!(pool.detach_group("/srv/shop"));
+    /// assert_eq!(pool.counts().count, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn detach_group(&self, name: &str) -> bool {
         self.inner().critical(|state, fx| state.detach_group(name, fx))
     }
 
     /// Sets how many processes the pool may have. If it has more, they stay, and it
     /// spawns fewer. A rolling restart under way may have to wait until some have left.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// pool.set_max(12)?;
+    /// assert!(pool.set_max(0).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`BuildError::Zero`] if `max` is 0.
@@ -90,6 +153,15 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Sets how many processes one group may have; `None`: as many as the pool.
     ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// pool.set_max_per_app(2)?;
+    /// pool.set_max_per_app(None)?; // no limit of its own
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`BuildError::Zero`] if the limit is 0.
     pub fn set_max_per_app(&self, max_per_app: impl Into<Option<usize>>) -> Result<(), BuildError> {
@@ -100,6 +172,17 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 
     /// Sets for how long a process may be idle before it is shut down; `None`: for ever.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use std::time::Duration;
+    ///
+    /// pool.set_max_idle_time(Duration::from_secs(60))?;
+    /// pool.set_max_idle_time(None)?; // processes stay for ever
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`BuildError::Zero`] if the time is zero.
@@ -119,16 +202,53 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 
     /// Does what the cleaner's thread does in one pass: for pools built without it.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, ManualClock, PoolOptions, in_memory::InMemorySpawner};
+    /// # use std::time::Duration;
+    /// let time = ManualClock::new();
+    /// let builder = ApplicationPool::builder(InMemorySpawner::new()).clock(time.clock());
+    /// let pool = builder.cleaner(false).max_idle_time(Duration::from_secs(300)).build()?;
+    ///
+    /// drop(pool.get(&PoolOptions::new("/srv/shop"))?);
+    /// time.advance(Duration::from_secs(300));
+    /// pool.clean();
+    /// assert_eq!(pool.counts().count, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn clean(&self) {
         self.inner().critical(|state, fx| state.clean(fx));
     }
 
     /// Returns how many processes and gets there are, in O(1).
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// let session = pool.get(&shop)?;
+    /// let counts = pool.counts();
+    /// assert_eq!((counts.count, counts.active, counts.waiting), (1, 1, 0));
+    /// # drop(session);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn counts(&self) -> Counts {
         self.inner().critical(|state, _| state.counts())
     }
 
     /// Returns a consistent picture of the whole pool.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// let session = pool.get(&shop)?;
+    /// let snapshot = pool.snapshot();
+    /// assert_eq!(snapshot.groups[0].name, "/srv/shop");
+    /// assert_eq!(snapshot.groups[0].processes[0].sessions, 1);
+    /// # drop(session);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn snapshot(&self) -> Snapshot {
         self.inner().snapshot()
     }
@@ -142,6 +262,17 @@ impl<S: Spawner> ApplicationPool<S> {
     /// a thread-local value that calls this, may not wait either.
     ///
     /// Dropping the last handle closes the pool without waiting.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::application_pool::GetError;
+    ///
+    /// pool.close();
+    /// assert!(matches!(pool.get(&shop), Err(GetError::Closed)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) {
         let inner = self.inner();
         Inner::close(inner);
@@ -153,6 +284,20 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Waits until a closed pool has no session, process or spawn left. Returns whether that was so within
     /// `timeout`.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use std::time::Duration;
+    ///
+    /// let session = pool.get(&shop)?;
+    /// pool.close();
+    /// assert!(!pool.wait_closed(Duration::ZERO), "a session is open");
+    /// drop(session);
+    /// assert!(pool.wait_closed(Duration::from_secs(1)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn wait_closed(&self, timeout: Duration) -> bool {
         let deadline = self.inner().clock().deadline(timeout);
         self.inner().wait_for(End::OfEverything, deadline)

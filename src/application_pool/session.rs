@@ -106,6 +106,17 @@ impl<S: Spawner> State<S> {
 
 /// A process checked out of the pool, without a connection: for callers that connect on their own, for example
 /// asynchronously. Dropping it closes the session.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+/// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+/// # let shop = PoolOptions::new("/srv/shop");
+/// let lease = pool.checkout(&shop)?;
+/// println!("connect to process {}", lease.process().pid().unwrap_or(0));
+/// lease.cancel(); // not used
+/// # use cabrank::application_pool::Process;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "dropping a lease closes its session"]
 pub struct Lease<S: Spawner> {
     /// Absent once the lease has ended or has become a session.
@@ -168,6 +179,19 @@ impl<S: Spawner> fmt::Debug for Lease<S> {
 
 /// An open session with a process. Dereferences to the connection. Dropping it closes the connection, then
 /// the session.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+/// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+/// # let shop = PoolOptions::new("/srv/shop");
+/// use cabrank::Session;
+///
+/// let session = pool.get(&shop)?;
+/// assert_eq!(session.request("hello"), "hello from /srv/shop"); // a method of the connection
+/// let process = Session::identifier(&session); // a function of the session
+/// assert!(pool.detach(process));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "dropping a session closes it"]
 pub struct Session<S: Spawner> {
     identifier: Identifier,
@@ -186,6 +210,18 @@ impl<S: Spawner> Session<S> {
         drop(session);
     }
     /// Ends the session and detaches its process, which broke it: the process gets no more sessions.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::Session;
+    ///
+    /// let session = pool.get(&shop)?;
+    /// Session::fail(session); // the process has answered with nonsense
+    /// assert_eq!(pool.counts().count, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn fail(mut session: Self) {
         session.end(Ending::Failed);
     }

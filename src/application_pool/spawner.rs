@@ -35,6 +35,39 @@ impl fmt::Display for Identifier {
 }
 
 /// Makes application processes: the pseudocode's `spawn(app_root, options)`.
+///
+/// ```
+/// use cabrank::ApplicationPool;
+/// use cabrank::application_pool::{
+///     ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
+/// };
+/// use std::net::{SocketAddr, TcpStream};
+///
+/// struct Servers;
+/// struct Server(SocketAddr);
+///
+/// impl Spawner for Servers {
+///     type Process = Server;
+///     fn spawn(&self, request: &SpawnRequest) -> Result<Server, SpawnError> {
+///         // Start the application in `request.options().app_root()` here.
+///         let address = "127.0.0.1:4000".parse().map_err(SpawnError::new)?;
+///         Ok(Server(address))
+///     }
+/// }
+/// impl Process for Server {
+///     type Connection = TcpStream;
+///     fn connect(&self) -> Result<TcpStream, ConnectError> {
+///         TcpStream::connect(self.0).map_err(ConnectError::process)
+///     }
+///     fn shut_down(&self, how: ShutDown) {
+///         println!("the server at {} has to end: {how:?}", self.0);
+///     }
+/// }
+///
+/// let pool = ApplicationPool::builder(Servers).build()?;
+/// # drop(pool);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Spawner: Send + Sync + 'static {
     /// A handle to one application process.
     type Process: Process;
@@ -72,6 +105,14 @@ pub trait Process: Send + Sync + 'static {
 
     /// Returns how many sessions the process takes at once; `None`: any number. Default: one. Called once, when the
     /// process is attached.
+    ///
+    /// ```
+    /// use std::num::NonZeroUsize;
+    ///
+    /// let threads = 16;
+    /// assert_eq!(NonZeroUsize::new(threads).map(usize::from), Some(16)); // 16 sessions at once
+    /// assert_eq!(NonZeroUsize::new(0), None); // any number
+    /// ```
     fn concurrency(&self) -> Option<NonZeroUsize> {
         Some(NonZeroUsize::MIN)
     }

@@ -16,6 +16,16 @@ enum Registered {
 }
 
 /// Builds an executor. `F` is its flavour: [`OnThread`](super::OnThread) or [`OnRuntime`](super::OnRuntime).
+///
+/// ```
+/// # use cabrank::PeriodicExecutor;
+/// # use std::time::Duration;
+/// let executor = PeriodicExecutor::builder(Duration::from_secs(10))
+///     .name("monitor")
+///     .min_interval(Duration::from_millis(500))
+///     .build(|| println!("check"));
+/// assert_eq!(executor.name(), "monitor");
+/// ```
 #[derive(Clone)]
 #[must_use = "`build` or `build_weak` builds the executor"]
 pub struct Builder<F> {

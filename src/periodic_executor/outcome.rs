@@ -9,6 +9,18 @@ use std::time::Duration;
 /// A target's answer: when to call it next.
 ///
 /// A target may also return `()` (continue), `bool` (true: continue, false: stop) or [`ControlFlow`].
+///
+/// ```
+/// # use cabrank::PeriodicExecutor;
+/// # use std::time::Duration;
+/// use cabrank::periodic_executor::Flow;
+///
+/// let executor = PeriodicExecutor::builder(Duration::from_secs(60)).build(|| {
+///     let connected = false; // the result of some attempt
+///     if connected { Flow::Continue } else { Flow::After(Duration::from_secs(1)) }
+/// });
+/// # drop(executor);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flow {

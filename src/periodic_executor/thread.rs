@@ -152,6 +152,18 @@ impl PeriodicExecutor {
     /// Closes the executor. A call under way ends; no other call begins.
     ///
     /// Does not wait: see [`join`](Self::join). Takes no lock and does not allocate.
+    ///
+    /// ```
+    /// # use cabrank::PeriodicExecutor;
+    /// # use std::time::Duration;
+    /// use cabrank::periodic_executor::Joined;
+    ///
+    /// let executor = PeriodicExecutor::builder(Duration::from_secs(10)).build(|| {});
+    /// executor.open()?;
+    /// executor.close();
+    /// assert_eq!(executor.join()?, Joined::Closed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) {
         self.core().signal.close();
     }
@@ -160,6 +172,18 @@ impl PeriodicExecutor {
     ///
     /// A wake during a call causes another call, for the present one may have missed the reason. Takes no lock,
     /// allocates nothing.
+    ///
+    /// ```
+    /// # use cabrank::PeriodicExecutor;
+    /// # use std::time::Duration;
+    /// let (sender, called) = std::sync::mpsc::channel();
+    /// let executor = PeriodicExecutor::builder(None).build(move || _ = sender.send(()));
+    /// executor.open()?;
+    /// called.recv()?; // the first call
+    /// executor.wake();
+    /// called.recv()?; // the second
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn wake(&self) {
         self.core().signal.wake();
     }
@@ -177,6 +201,17 @@ impl PeriodicExecutor {
     }
 
     /// Blocks until the run has ended, if there is one. Returns at once if the target itself calls it.
+    ///
+    /// ```
+    /// # use cabrank::PeriodicExecutor;
+    /// # use std::time::Duration;
+    /// use cabrank::periodic_executor::{Flow, Joined};
+    ///
+    /// let executor = PeriodicExecutor::builder(None).build(|| Flow::Stop);
+    /// executor.open()?;
+    /// assert_eq!(executor.join()?, Joined::Finished);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`JoinError::Panicked`] if the target panicked. Each join returns it until the executor is opened again.
@@ -206,6 +241,17 @@ impl PeriodicExecutor {
         &self.core().settings.name
     }
     /// Returns a value that closes the executor when it is dropped, for the target's owner to keep.
+    ///
+    /// ```
+    /// # use cabrank::PeriodicExecutor;
+    /// # use std::time::Duration;
+    /// let executor = PeriodicExecutor::builder(None).build(|| {});
+    /// executor.open()?;
+    /// let guard = executor.close_on_drop();
+    /// drop(guard);
+    /// assert!(!executor.is_open());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close_on_drop(&self) -> CloseOnDrop {
         CloseOnDrop::new(self.core().clone())
     }
