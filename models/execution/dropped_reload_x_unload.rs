@@ -32,7 +32,7 @@ fn dropped_beside_an_unload<T>(
     let (mut other, third) = (interlock.enter(), interlock.enter());
     assert!(poll_once(future.as_mut()).is_pending(), "two run");
     let other = spawn(move || other.unload(|_| ()).expect("no deadlock"));
-    drop(third); // The owners that have asked by now are let in, in order.
+    drop(third); // lets in the owners that have asked by now, in order
     let way = match poll_once(future.as_mut()) {
         Poll::Pending => usize::from(world.is_broken()),
         Poll::Ready(ended) => {

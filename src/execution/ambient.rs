@@ -1,14 +1,14 @@
-//! Which executors are running on this thread: all that a nested `wrap` has to know.
+//! The executors that run on this thread, which decide whether a `wrap` is nested.
 //!
-//! This is for reentrancy only. Who owns what is said by the values themselves, so that an
-//! execution may move to another thread, and a thread may have several.
+//! This is for reentrancy only. The values themselves own their executions, so an execution may move to another
+//! thread, and a thread may have several.
 
 use super::interlock;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
 crate::sync::thread::thread_local! {
-    /// By their addresses, which are theirs alone while they run; and how.
+    /// The address of each running executor, unique while it runs, and how it runs.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
     static ACTIVE: RefCell<Vec<(usize, Runs)>> = RefCell::new(Vec::new());
@@ -19,15 +19,15 @@ crate::sync::thread::thread_local! {
 pub(crate) enum Runs {
     ForExecutor,
     ForReloader,
-    /// Not: its execution is over, whichever that is inside of.
+    /// The executor counts as not running: its execution is finished, even inside another one.
     No,
 }
 
-/// Says that an executor is running on this thread, until it is dropped.
+/// The executor runs on this thread until this is dropped.
 pub(crate) struct Ambient {
-    /// Not if the thread is about to end, and has no locals any more.
+    /// False if the thread is about to end and has lost its locals.
     entered: bool,
-    /// It is this thread's.
+    /// Bound to this thread.
     bound: PhantomData<*const ()>,
 }
 
@@ -40,13 +40,13 @@ impl Ambient {
     pub(crate) fn is(executor: usize) -> bool {
         find(executor) != Runs::No
     }
-    /// Whether it is running for its reloader.
+    /// Whether the executor runs for its reloader.
     pub(crate) fn is_reloading(executor: usize) -> bool {
         find(executor) == Runs::ForReloader
     }
 }
 
-/// As the innermost that says something of it.
+/// The innermost entry of the executor counts.
 fn find(executor: usize) -> Runs {
     let found = ACTIVE.try_with(|active| {
         let active = active.borrow();
@@ -58,31 +58,29 @@ fn find(executor: usize) -> Runs {
 impl Drop for Ambient {
     fn drop(&mut self) {
         if self.entered {
-            // The innermost: they are dropped in reverse order.
+            // This is the innermost entry: guards are dropped in reverse order.
             let _ = ACTIVE.try_with(|active| active.borrow_mut().pop());
         }
     }
 }
 
-/// What a thread has to know that is in an execution.
+/// The scope of an execution, which a thread enters.
 #[derive(Clone)]
 pub(crate) struct Scope {
-    /// Which executor runs, and how. None inside another execution of the same: that
-    /// has said so.
+    /// The executor and how it runs. `None` inside another execution of the same executor, which has entered it.
     pub(crate) executor: Option<(usize, Runs)>,
     pub(crate) share: Option<interlock::Scope>,
 }
 
 impl Scope {
-    /// This thread is in it, until the value is dropped.
+    /// This thread is in the scope until the value is dropped.
     pub(crate) fn enter(self) -> (Option<Ambient>, Option<interlock::Within>) {
         let ambient = self.executor.map(|(id, runs)| Ambient::enter(id, runs));
         (ambient, self.share.map(interlock::Scope::enter))
     }
 }
 
-/// This thread is in no execution, until the value is dropped: what it does meanwhile belongs to none of
-/// those that are on its stack.
+/// This thread is in no execution until this is dropped: its calls belong to no execution on its stack.
 pub(crate) struct Outside {
     active: Vec<(usize, Runs)>,
     _shares: interlock::Outside,

@@ -1,11 +1,11 @@
-//! Whether something has changed since it was last loaded.
+//! Whether the source has changed since it was last loaded.
 //!
-//! An answer is kept until a reload takes it up, and it is taken up before anything is unloaded. So
-//! a question that can be asked only once (a flag that is swapped, an event that is consumed) is
-//! enough, and what changes while a reload is under way is found by the next execution.
+//! A change is kept until a reload takes it up, which is before the unload. A check may therefore report a change
+//! only once (a flag that is swapped, an event that is consumed). The next execution finds a change that comes during
+//! a reload.
 //!
-//! Nothing here needs a lock to be right. Executions ask and note while they run, so nobody unloads
-//! between the question and the note; notes are taken up by who holds the interlock to unload.
+//! This needs no lock. Executions check and note changes while they run, so no owner unloads between the check and
+//! the note. An owner that holds the interlock to unload takes the notes up.
 
 use super::error::{BoxError, Failure, Panicked, Stage};
 use super::hooks::stage;
@@ -14,30 +14,30 @@ use std::mem::replace;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How it is found out.
+/// How changes are found.
 pub(crate) enum Check {
-    /// Whenever a reload was asked for.
+    /// Only on request.
     OnRequest,
-    /// By asking.
+    /// By a closure.
     Ask(UserValue<Box<dyn Fn() -> bool + Send + Sync>>),
-    /// By comparing.
+    /// By comparing versions.
     Watch(UserValue<Box<dyn Watch>>),
 }
 
 pub(crate) struct Changes {
     check: Check,
-    /// There was a change, and no reload has taken it up.
+    /// Whether there is a change that no reload has taken up.
     pending: AtomicBool,
-    /// How often one has taken it up.
+    /// How often a reload has taken changes up.
     taken_up: AtomicUsize,
 }
 
 impl Changes {
-    /// `pending`: something has changed before.
+    /// `pending`: a change was noted before.
     pub(crate) fn new(check: Check, pending: bool) -> Self {
         Changes { check, pending: AtomicBool::new(pending), taken_up: AtomicUsize::new(0) }
     }
-    /// Whether there was a change that no reload has taken up.
+    /// Whether there is a change that no reload has taken up.
     pub(crate) fn are_pending(&self) -> bool {
         self.pending.load(SeqCst)
     }
@@ -45,11 +45,11 @@ impl Changes {
     pub(crate) fn taken_up(&self) -> usize {
         self.taken_up.load(SeqCst)
     }
-    /// As if something had changed. The caller runs, as in [`look`](Self::look).
+    /// Notes a change. The caller runs, as in [`look`](Self::look).
     pub(crate) fn note(&self) {
         self.pending.store(true, SeqCst);
     }
-    /// Asks. The caller runs, so nobody unloads between the question and the note.
+    /// Checks for a change. The caller runs, so no owner unloads between the check and the note.
     pub(crate) fn look(&self) -> Result<bool, Failure> {
         let changed = match &self.check {
             Check::OnRequest => false,
@@ -61,8 +61,8 @@ impl Changes {
         }
         Ok(self.are_pending())
     }
-    /// Takes up what was noted, if anything was, or if a reload is owed `anyway`. The caller holds
-    /// the interlock to unload, and will load what is there now.
+    /// Takes up a noted change, or a reload that is owed `anyway`. Returns whether a reload is due. The caller holds
+    /// the interlock to unload, and then loads the present source.
     pub(crate) fn take_up(&self, anyway: bool) -> Result<bool, Failure> {
         let pending = self.pending.swap(false, SeqCst);
         if !pending && !anyway {
@@ -80,7 +80,7 @@ impl Changes {
     }
 }
 
-/// What is compared with what it was.
+/// Compares a version with the one that was loaded.
 pub(crate) trait Watch: Send + Sync {
     fn has_changed(&self) -> Result<bool, BoxError>;
     fn begin_anew(&self);
@@ -88,14 +88,14 @@ pub(crate) trait Watch: Send + Sync {
 
 pub(crate) struct Watched<V, F> {
     version: F,
-    /// Cloned and replaced under its lock; compared and dropped without.
+    /// Cloned and replaced under its lock; compared and dropped without it.
     loaded: Mutex<Loaded<V>>,
 }
 
-/// The version that there was before the last reload.
+/// The version before the last reload.
 enum Loaded<V> {
     Version(Arc<UserValue<V>>),
-    /// There is nothing to compare with: it panicked when it was given, as whoever looks first is told.
+    /// No version to compare with: the call panicked when the watch was set. The first check gets the panic.
     Unknown(Option<Panicked>),
 }
 

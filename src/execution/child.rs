@@ -1,12 +1,12 @@
-//! Executions that another waits for.
+//! Executions that another execution waits for.
 
 use super::error::{BoxError, ExecutionError};
 use super::executor::Executor;
 use super::guard::{Entry, Execution};
 use super::interlock::{self, Interlock};
 
-/// The right to begin an execution that is a child of another: for a thread or task that its parent
-/// waits for. See [`Execution::child`].
+/// The right to begin an execution as a child of another, for a thread or task that its parent waits for. See
+/// [`Execution::child`].
 #[derive(Debug)]
 #[must_use = "the parent's reload waits for it"]
 pub struct Child {
@@ -19,8 +19,8 @@ impl Child {
         Child { executor, token }
     }
 
-    /// [`Executor::wrap`] in the child's execution. Inside a load or an unload it is no child, but a part of
-    /// that.
+    /// Runs `body` in the child's execution, like [`Executor::wrap`]. Inside a load or an unload it is a part of
+    /// that, and no child.
     ///
     /// # Errors
     /// Those of [`Executor::wrap`].
@@ -36,7 +36,7 @@ impl Child {
         }
         let interlock = self.executor.interlock();
         let entry = match interlock.is_some_and(Interlock::is_alone_here) {
-            // Nobody else runs, so there is nobody behind whom its token would let it in.
+            // No other owner runs, so the token has no waiter to pass.
             true => Entry::Scope,
             false => Entry::Child(self.token),
         };
@@ -58,7 +58,7 @@ impl Child {
     /// Those of [`Executor::run`].
     ///
     /// # Cancel safety
-    /// Dropped at an await, there is no child any more, and no hook has run.
+    /// Dropped at an await, the child is gone, and no hook has run.
     pub async fn run_async(self) -> Result<Execution<'static>, ExecutionError> {
         if self.executor.is_active() {
             return Ok(Execution::nested(self.executor));

@@ -1,9 +1,9 @@
-//! What went wrong in an execution, in which stage, and what else did.
+//! Failures of an execution: the stage and the cause of each, and those that followed.
 
 use std::error::Error;
 use std::fmt;
 
-/// Any error: what hooks and bodies return. `?` makes one of every error, and of text.
+/// Any error of a hook or a body. `?` converts every error, and text, into it.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
 /// The stages of an execution, in the order of a reload on change.
@@ -12,17 +12,17 @@ pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 pub enum Stage {
     /// Entering the interlock.
     Enter,
-    /// Asking whether something has changed.
+    /// Checking for changes.
     Check,
-    /// What comes before unloading.
+    /// The steps before unloading.
     BeforeUnload,
-    /// Unloading, or waiting to be allowed to.
+    /// Unloading, or waiting to unload.
     Unload,
-    /// What comes after unloading.
+    /// The steps after unloading.
     AfterUnload,
     /// The run half of a hook.
     Run,
-    /// Preparing what was loaded anew.
+    /// Preparing the newly loaded code.
     Prepare,
     /// The body.
     Body,
@@ -46,7 +46,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// One thing that went wrong.
+/// One failure.
 #[derive(Debug)]
 pub struct Failure {
     stage: Stage,
@@ -57,15 +57,15 @@ impl Failure {
     pub(crate) fn new(stage: Stage, cause: impl Into<BoxError>) -> Self {
         Failure { stage, cause: cause.into() }
     }
-    /// In which stage.
+    /// Returns the stage that failed.
     pub fn stage(&self) -> Stage {
         self.stage
     }
-    /// What it was, to be looked at with `downcast_ref`. A panic is a [`Panicked`].
+    /// Returns the cause, for `downcast_ref`. A panic is a [`Panicked`].
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.cause
     }
-    /// The same, to be kept.
+    /// Returns the cause by value.
     pub fn into_cause(self) -> BoxError {
         self.cause
     }
@@ -83,7 +83,7 @@ impl Error for Failure {
     }
 }
 
-/// Why an execution failed: what failed first, with whatever failed afterwards attached.
+/// An execution's first failure, with the later ones attached.
 ///
 /// ```
 /// use cabrank::execution::{Executor, Stage};
@@ -104,24 +104,24 @@ impl ExecutionError {
     pub(crate) fn new(first: Failure, attached: Vec<Failure>) -> Self {
         ExecutionError { first, attached }
     }
-    /// The first of them, with the others attached.
+    /// Returns the first failure with the others attached, or `None` without any.
     pub(crate) fn of(failures: Vec<Failure>) -> Option<Self> {
         let mut failures = failures.into_iter();
         Some(ExecutionError { first: failures.next()?, attached: failures.collect() })
     }
-    /// The stage that failed first. If it is [`Stage::Complete`], the body has run and was well.
+    /// Returns the stage that failed first. If it is [`Stage::Complete`], the body succeeded.
     pub fn stage(&self) -> Stage {
         self.first.stage
     }
-    /// What failed first, to be looked at with `downcast_ref`: the body's own error, if it is that.
+    /// Returns the first cause, for `downcast_ref`: the body's own error, if the body failed first.
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         self.first.cause()
     }
-    /// The same, to be kept.
+    /// Returns the first cause by value.
     pub fn into_cause(self) -> BoxError {
         self.first.cause
     }
-    /// What failed afterwards, in order: hooks that could not be completed.
+    /// Returns the later failures, in order: hooks that could not be completed.
     pub fn attached(&self) -> &[Failure] {
         &self.attached
     }
@@ -143,7 +143,7 @@ impl Error for ExecutionError {
     }
 }
 
-/// A panic that was contained, by what it said.
+/// A contained panic, with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panicked(String);
 
@@ -151,7 +151,7 @@ impl Panicked {
     pub(crate) fn new(message: String) -> Self {
         Panicked(message)
     }
-    /// What it said.
+    /// Returns the panic message.
     pub fn message(&self) -> &str {
         &self.0
     }
@@ -165,12 +165,12 @@ impl fmt::Display for Panicked {
 
 impl Error for Panicked {}
 
-/// Why something is not reloaded here.
+/// Why a reload is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReloadRefused {
-    /// A reload is due, or was asked for, inside an execution, perhaps a child's: it would have to
-    /// wait for the end of what waits for it. What has changed is reloaded by the next execution.
+    /// A reload is due, or was requested, inside an execution or a child's. It would wait for an execution that waits
+    /// for it. The next execution reloads the change.
     InsideExecution,
     /// Reloading is disabled.
     Disabled,
@@ -189,7 +189,7 @@ impl fmt::Display for ReloadRefused {
 
 impl Error for ReloadRefused {}
 
-/// The last reload has failed, and what is loaded is neither old nor new: nothing begins on it.
+/// The last reload failed, so the world is neither old nor new: no execution begins on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HalfReloaded;
 

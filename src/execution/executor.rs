@@ -1,4 +1,4 @@
-//! The executor: hooks around every piece of application code that a framework calls.
+//! The executor: hooks around each piece of application code that a framework calls.
 
 use super::ambient::Ambient;
 use super::error::{BoxError, ExecutionError, Failure, HalfReloaded, Stage};
@@ -12,8 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Runs application code with hooks before and after it. Cheap to clone; clones are the same
-/// executor.
+/// Runs application code with hooks before and after it. Cheap to clone: all clones are the same executor.
 ///
 /// ```
 /// use cabrank::execution::Executor;
@@ -29,9 +28,9 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Reentrancy
-/// Inside a [`wrap`](Self::wrap), the same executor does nothing on the same thread (or in the same
-/// future): a nested `wrap` only calls its body, a nested [`run`](Self::run) gives an execution of
-/// which nothing is to be completed. Different executors nest.
+/// Inside a [`wrap`](Self::wrap), on the same thread or in the same future, the same executor runs no hooks. A nested
+/// `wrap` only calls its body, and the execution of a nested [`run`](Self::run) completes no hooks. Different
+/// executors nest.
 #[derive(Clone)]
 pub struct Executor {
     pub(crate) inner: Arc<Inner>,
@@ -45,39 +44,39 @@ pub(crate) struct Inner {
 }
 
 impl Executor {
-    /// An executor, to be given its hooks.
+    /// Returns a builder of an executor.
     pub fn builder() -> ExecutorBuilder {
         ExecutorBuilder::default()
     }
 
-    /// The same executor, under the name that its reports say; `"cabrank"` without.
+    /// Returns the same executor, with a name for its reports; the default is `"cabrank"`.
     pub fn with_source(&self, source: impl Into<Cow<'static, str>>) -> Self {
         Executor { inner: self.inner.clone(), source: source.into() }
     }
 
-    /// Whether this executor is running on this thread: inside a `wrap`, a hook, or an
-    /// [`Execution::within`].
+    /// Whether this executor is running on this thread: inside a `wrap`, a hook, or an [`Execution::within`].
     pub fn is_active(&self) -> bool {
         Ambient::is(self.id())
     }
 
-    /// Runs the hooks, the body, and completes the hooks in reverse order.
+    /// Runs the hooks and the body, and completes the hooks in reverse order.
     ///
-    /// Inside an execution of another executor of the same interlock it has a share besides that one's, which
-    /// [`Execution::running`] does not give: what is loaded is to be loaded by the outer one's. Where a future
-    /// or thread beside this has borrowed that one's and given it up, it waits for whoever holds.
+    /// Inside an execution of another executor of the same interlock, this one has a share of its own, which
+    /// [`Execution::running`] does not return. Load by the outer execution. If a concurrent future or thread has
+    /// borrowed the outer share and given it up, this call waits for the current holder.
     ///
     /// # Errors
-    /// What failed first: a hook's run (then the body was not run), else the body, else the first
-    /// complete. Failures after it are attached. The reporter has been told. The value of a body
-    /// that was well is lost if a hook cannot be completed. Nested: the body's own error, of which
-    /// nobody was told. [`AcquireError::Nested`] where the execution around it loads or unloads beside this, or
-    /// is about to: as it may be a future of this thread, who waits here would wait for ever.
+    /// - The first failure: a hook's run (the body was then not run), else the body, else a hook's complete. Later
+    ///   failures are attached. The error was reported before. If a hook cannot be completed, the value of a
+    ///   successful body is lost.
+    /// - Nested: the body's own error, which is not reported.
+    /// - [`AcquireError::Nested`] where the outer execution concurrently loads or unloads, or is about to. That may
+    ///   be a future of this thread, for which this call would wait for ever.
     ///
     /// [`AcquireError::Nested`]: super::interlock::AcquireError::Nested
     ///
     /// # Panics
-    /// If the body does, after the hooks were completed and the reporter told. Nothing else panics.
+    /// Only if the body does, after the hooks were completed and the panic was reported.
     pub fn wrap<R>(
         &self,
         body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
@@ -104,30 +103,28 @@ impl Executor {
         execution.nest_async(body).await.map_err(ExecutionError::of_body)
     }
 
-    /// Runs the hooks; the execution that is returned completes them. For bodies that are no
-    /// closure.
+    /// Runs the hooks, and returns an execution that completes them. For bodies that are not a closure.
     ///
-    /// The thread is free meanwhile: the executor counts as running only in
-    /// [`Execution::within`].
+    /// The thread is free meanwhile: the executor counts as running only in [`Execution::within`].
     ///
     /// # Errors
-    /// A hook's run has failed; those that had run were completed. The reporter has been told.
-    /// [`AcquireError::Nested`](super::interlock::AcquireError::Nested) where this thread, or the execution it
-    /// is in, loads or unloads under the executor's interlock: it would wait for itself.
+    /// - The failure of a hook's run. The hooks that had run were completed, and the error was reported before.
+    /// - [`AcquireError::Nested`](super::interlock::AcquireError::Nested) where this thread, or the execution it is
+    ///   in, loads or unloads under the executor's interlock: the call would wait for itself.
     pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
         if self.is_active() {
             return Ok(Execution::nested(self.clone()));
         }
         Execution::start(self.clone(), Entry::Guard, None)
     }
-    /// [`run`](Self::run) for a task: waiting to enter does not block the thread. It is ended by
+    /// [`run`](Self::run) for a task: waiting to enter does not block the thread. End it by
     /// [`Execution::complete_async`].
     ///
     /// # Errors
     /// Those of `run`.
     ///
     /// # Cancel safety
-    /// Dropped at an await, it has not begun: no hook has run.
+    /// Dropped at an await, the execution has not begun: no hook has run.
     pub async fn run_async(&self) -> Result<Execution<'static>, ExecutionError> {
         if self.is_active() {
             return Ok(Execution::nested(self.clone()));
@@ -135,8 +132,8 @@ impl Executor {
         Execution::start_async(self.clone(), Entry::Guard, None).await
     }
 
-    /// [`wrap`](Self::wrap) for a future, on any runtime. The executor counts as running whenever
-    /// the body is polled, on whichever thread.
+    /// [`wrap`](Self::wrap) for a future, on any runtime. The executor counts as running whenever the body is polled,
+    /// on any thread.
     ///
     /// ```
     /// # use cabrank::execution::Executor;
@@ -146,20 +143,19 @@ impl Executor {
     /// # async fn read() -> std::io::Result<String> { Ok(String::new()) }
     /// ```
     ///
-    /// Inside another execution it has a share of its own, as a [child](Execution::child) of that one, and may
-    /// outlive it; for the rest, as [`wrap`](Self::wrap) there.
+    /// Inside another execution, it has a share of its own as a [child](Execution::child) of that one, and may
+    /// outlive it. Otherwise it nests like [`wrap`](Self::wrap).
     ///
     /// # Errors
-    /// Those of [`wrap`](Self::wrap). [`AcquireError::Nested`](super::interlock::AcquireError::Nested) in a load or
-    /// an unload, too: it could be polled when that is over.
+    /// Those of [`wrap`](Self::wrap). [`AcquireError::Nested`](super::interlock::AcquireError::Nested) within a load
+    /// or an unload, too: the future could be polled after it.
     ///
     /// # Panics
     /// As [`wrap`](Self::wrap).
     ///
     /// # Cancel safety
-    /// If it is dropped at any await, the body is dropped, and then the hooks are completed. If it has given
-    /// up its share, to load or to reload, and somebody else holds just then, that happens when they have
-    /// released, and by their thread: the drop waits for nobody.
+    /// Dropping the future drops the body, then completes the hooks; the drop never waits. If it has given up its
+    /// share to load or reload, and another owner holds, the holder's thread completes the hooks after its release.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
@@ -170,7 +166,7 @@ impl Executor {
         Execution::start_async(self.clone(), Entry::Scope, None).await?.carry_async(body).await
     }
 
-    /// Calls something while nobody unloads, without the hooks.
+    /// Calls `call` without hooks, while no owner unloads.
     pub(crate) fn bare(
         &self,
         call: impl FnOnce(&mut Preparing<'_>) -> Result<(), Failure>,
@@ -190,7 +186,7 @@ impl Executor {
         called.map_err(|failure| self.tell(ExecutionError::new(failure, Vec::new()), false))
     }
 
-    /// Tells the reporter. No lock is held, and the execution is over, or this thread is in it.
+    /// Calls the reporter. No lock is held, and the execution is finished, or this thread is in it.
     pub(crate) fn tell(&self, error: ExecutionError, handled: bool) -> ExecutionError {
         if let Some(reporter) = &self.inner.reporter {
             let severity = match error.stage() {
@@ -204,7 +200,7 @@ impl Executor {
                 severity,
                 source: &self.source,
             };
-            // Who could be told that telling failed?
+            // A panic of the reporter has no receiver.
             let _ = contain(|| reporter(&report));
         }
         error
@@ -230,7 +226,7 @@ impl fmt::Debug for Executor {
     }
 }
 
-/// An executor that is being given its hooks, outermost first.
+/// Builds an executor. Its hooks are listed outermost first.
 #[derive(Default)]
 #[must_use]
 pub struct ExecutorBuilder {
@@ -239,27 +235,23 @@ pub struct ExecutorBuilder {
     interlock: Option<Interlock>,
 }
 
-#[allow(
-    clippy::wrong_self_convention,
-    reason = "`to_run` and `to_complete` are the source's names"
-)]
+#[allow(clippy::wrong_self_convention, reason = "`to_run` and `to_complete` are Rails' names")]
 impl ExecutorBuilder {
-    /// Adds a hook inside those there are: it runs after them, and is completed before them.
+    /// Adds a hook inside the others: it runs after them, and is completed before them.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(hook);
         self
     }
-    /// Adds a hook outside those there are: it runs before them, and is completed after them.
+    /// Adds a hook outside the others: it runs before them, and is completed after them.
     pub fn outer_hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push_outer(hook);
         self
     }
-    /// Adds a hook that has nothing to complete.
+    /// Adds a hook with a run half only.
     pub fn to_run(self, run: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
         self.hook((run, |()| Ok(())))
     }
-    /// Adds what is called after each execution, at its place among the hooks, even if a run
-    /// has failed.
+    /// Adds a hook with a complete half only. It is called at its place among the hooks, even if a run has failed.
     pub fn to_complete(
         mut self,
         complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
@@ -267,22 +259,22 @@ impl ExecutorBuilder {
         self.hooks.push_complete(complete);
         self
     }
-    /// Who is told of each execution that fails: once, when it is over, under no lock. What it
-    /// panics with is contained.
+    /// Sets the reporter. It is called once for each execution that fails, when the execution has left, without any
+    /// lock. Its panics are contained.
     ///
-    /// What fails in a [reset](Execution::reset) is told within the execution, which keeps its share: what the
-    /// reporter executes then waits for nobody, but to reload is refused to it.
+    /// Failures of a [reset](Execution::reset) are reported within the execution, which keeps its share. Executions
+    /// that the reporter begins then nest without waiting, but may not reload.
     pub fn reporter(mut self, reporter: impl Fn(&Report<'_>) + Send + Sync + 'static) -> Self {
         self.reporter = Some(UserValue::new(Box::new(reporter)));
         self
     }
-    /// The interlock that each execution enters before its first hook runs, and leaves when all are
-    /// completed. Without one, nothing is entered.
+    /// Sets the interlock. Each execution enters it before its first hook runs, and leaves it once all are completed.
+    /// Without one, executions enter no interlock.
     pub fn interlock(mut self, interlock: Interlock) -> Self {
         self.interlock = Some(interlock);
         self
     }
-    /// The executor.
+    /// Returns the executor.
     pub fn build(self) -> Executor {
         let ExecutorBuilder { hooks, reporter, interlock } = self;
         let inner = Inner { hooks, reporter, interlock };

@@ -1,17 +1,16 @@
-//! Hooks around an execution: each has a run half, a complete half, and a state that goes from the
-//! one to the other.
+//! Hooks around an execution. Each has a run half, a complete half, and a state that goes from one to the other.
 //!
-//! Completes run in strict reverse order of the runs, each contained, every one of them, whatever
-//! fails: a hook that cannot be completed keeps no other from it. A hook is completed if, and only
-//! if, its run returned. What has only a complete half is completed always.
+//! Hooks are completed in strict reverse order of their runs. Panics are contained, and each hook is completed even
+//! if another fails. A hook is completed exactly if its run returned. A hook with a complete half only is always
+//! completed.
 
 use super::error::{BoxError, Failure, Panicked, Stage};
 use crate::user_code::{UserValue, contain};
 use std::sync::Arc;
 
-/// Something to be done before each execution, and undone after it.
+/// A hook: code that runs before each execution, and is undone after it.
 ///
-/// A pair of closures is one, too: the second is given what the first returned.
+/// A pair of closures is a hook, too: the second gets the value that the first returned.
 ///
 /// ```
 /// use cabrank::execution::{BoxError, Executor, Hook};
@@ -43,20 +42,20 @@ use std::sync::Arc;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Hook: Send + Sync + 'static {
-    /// What goes from `run` to `complete`. The execution may end on another thread.
+    /// The value that goes from `run` to `complete`. The execution may end on another thread.
     type State: Send + 'static;
 
-    /// Called before the body. An error (or a panic, which becomes one) keeps later hooks and the
-    /// body from being run, and this hook from being completed.
+    /// Called before the body. After an error or a panic, later hooks and the body are not run, and this hook is not
+    /// completed.
     ///
     /// # Errors
-    /// Whatever keeps the body from being run.
+    /// Any error that keeps the body from being run.
     fn run(&self) -> Result<Self::State, BoxError>;
 
     /// Called after the body, once for each run that returned.
     ///
     /// # Errors
-    /// Whatever went wrong: it is attached to what failed before.
+    /// Any error; it is attached to earlier failures.
     fn complete(&self, state: Self::State) -> Result<(), BoxError>;
 }
 
@@ -79,9 +78,9 @@ where
 type Completer = Box<dyn FnOnce() -> Result<(), BoxError> + Send>;
 
 enum Entry {
-    /// Runs, and gives what completes it.
+    /// Runs, and returns its complete half.
     Paired(Box<dyn Fn() -> Result<Completer, BoxError> + Send + Sync>),
-    /// Has nothing to run, so it has always run.
+    /// Has no run half, so it counts as run.
     CompleteOnly(Arc<UserValue<Complete>>),
 }
 
@@ -110,7 +109,7 @@ impl Hooks {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Runs the hooks until one fails, and notes what completes those that have run.
+    /// Runs the hooks until one fails, and adds a completer for each that has run.
     pub(crate) fn run(&self, completers: &mut Completers) -> Result<(), Failure> {
         let mut result = Ok(());
         for entry in &self.0 {
@@ -139,7 +138,7 @@ fn paired(hook: impl Hook) -> Entry {
     }))
 }
 
-/// What is still to be completed.
+/// The completions that are left, in the order of the runs.
 #[derive(Default)]
 pub(crate) struct Completers(Vec<Completer>);
 
@@ -147,8 +146,7 @@ impl Completers {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Completes everything, the last that ran first. What is completed is gone: a second call
-    /// finds nothing.
+    /// Completes every hook in reverse order. Each completer is removed first, so a second call does no work.
     pub(crate) fn complete(&mut self, failures: &mut Vec<Failure>) {
         while let Some(completer) = self.0.pop() {
             failures.extend(stage(Stage::Complete, completer).err());
@@ -156,12 +154,12 @@ impl Completers {
     }
 }
 
-/// Calls what belongs to one stage: its error, or its panic, is a failure of that stage.
+/// Calls user code of one stage: its error, or its panic, is a failure of that stage.
 pub(crate) fn stage<T>(
     stage: Stage,
-    foreign: impl FnOnce() -> Result<T, BoxError>,
+    user_code: impl FnOnce() -> Result<T, BoxError>,
 ) -> Result<T, Failure> {
-    match contain(foreign) {
+    match contain(user_code) {
         Ok(result) => result.map_err(|cause| Failure::new(stage, cause)),
         Err(message) => Err(Failure::new(stage, Panicked::new(message))),
     }

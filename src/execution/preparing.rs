@@ -1,10 +1,9 @@
-//! What a step that prepares may do: load.
+//! The one operation of a preparation: loading.
 
 use super::interlock::{AcquireError, Loading, Running, Unloading};
 use std::fmt;
 
-/// Given to what [prepares](super::ReloaderBuilder::to_prepare) the world: it may load, wherever it is
-/// called.
+/// Given to each [preparation](super::ReloaderBuilder::to_prepare) of the world: it can load, wherever it is called.
 ///
 /// ```
 /// use cabrank::execution::interlock::{Interlock, Loaded};
@@ -38,19 +37,20 @@ impl<'a> Preparing<'a> {
         Preparing { by }
     }
 
-    /// Loads: at once after unloading, where nobody else runs; beside others, when none of them runs,
-    /// which blocks the thread. A task that prepares beside others blocks none: if somebody runs, this is
-    /// [`AcquireError::WouldBlock`], and a step that fails after that is called once more when nobody does.
+    /// Calls `f` to load, while no other owner runs. After an unload that is at once. Otherwise it waits for the
+    /// others, which blocks the thread.
+    ///
+    /// A task does not block: if another owner runs, this returns [`AcquireError::WouldBlock`]. A preparation that
+    /// then fails is called once more when no owner runs.
     ///
     /// # Errors
-    /// Those of [`Running::load`]: [`AcquireError::Nested`] where there is no share of its own to load by,
-    /// in an executor without an interlock, or inside another execution on the same thread. `f` has not
-    /// run.
+    /// Those of [`Running::load`]. [`AcquireError::Nested`] without a share of its own to load by: in an executor
+    /// without an interlock, or inside another execution on the same thread. `f` has not run.
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
         let Some(by) = &mut self.by else { return Err(AcquireError::Nested) };
         let (mut f, mut result) = (Some(f), None);
         by.loads(&mut |loading| result = f.take().map(|f| f(loading)))?;
-        Ok(result.expect("whoever loads calls it once"))
+        Ok(result.expect("a load calls `f` once"))
     }
 }
 
@@ -60,7 +60,7 @@ impl fmt::Debug for Preparing<'_> {
     }
 }
 
-/// What can be loaded by.
+/// A share, or a section, that can load.
 pub(crate) trait Loads {
     fn loads(&mut self, f: &mut dyn FnMut(&mut Loading<'_>)) -> Result<(), AcquireError>;
 }
@@ -71,10 +71,10 @@ impl Loads for Running<'_> {
     }
 }
 
-/// A task's share, by which it loads only if it need not wait.
+/// A task's share, which loads only without waiting.
 pub(crate) struct AtOnce<'a, 'scope> {
     pub(crate) running: &'a mut Running<'scope>,
-    /// It would have had to.
+    /// Whether a load would have had to wait.
     pub(crate) refused: bool,
 }
 

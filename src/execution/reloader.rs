@@ -1,4 +1,4 @@
-//! The reloader: an executor whose executions find everything reloaded that has changed.
+//! The reloader: an executor whose executions first reload what has changed.
 
 use super::ambient::Ambient;
 use super::changes::Check;
@@ -10,12 +10,12 @@ use super::reloading::{Reloading, Steps, When};
 use std::fmt;
 use std::sync::Arc;
 
-/// Runs application code on a freshly loaded world. For what calls it again and again (a server, a
-/// worker); what is called from within uses the [`Executor`], or does nothing but call its body.
+/// Runs application code on a freshly loaded world. It is for the outermost caller (a server, a worker). Nested calls
+/// use the [`Executor`], or only call their body.
 ///
-/// Before the body, it looks whether something has changed. If so, it waits until nobody runs (the
-/// interlock's unload mode), unloads, and lets the others go on. Or it unloads after each body,
-/// changed or not: [`ReloaderBuilder::always`].
+/// Before the body, it checks for changes. If there are any, it waits until no execution runs (the interlock's unload
+/// mode), unloads, and lets the others go on. Alternatively it unloads after each body, changed or not:
+/// [`ReloaderBuilder::always`].
 ///
 /// ```
 /// use cabrank::execution::{Executor, Interlock, Reloader};
@@ -37,14 +37,14 @@ use std::sync::Arc;
 /// ```
 ///
 /// # A reload that fails
-/// Its execution fails without running its body, and the reporter is told. Until a reload has
-/// succeeded, no executor of the interlock begins anything ([`HalfReloaded`]), and each execution of the
-/// reloader tries again first. What a reload itself calls runs all the same; so do the hooks that are still to be
-/// completed, and the rest of a body whose [`Execution::reset`] has failed (see [Limits](super#limits)).
+/// Its execution fails without running its body, and the failure is reported. Until a reload has succeeded, no
+/// executor of the interlock begins an execution ([`HalfReloaded`](super::HalfReloaded)), and each execution of the
+/// reloader first tries again. These still run: the reload's own code, hooks that are still to be completed, and the
+/// rest of a body whose [`Execution::reset`] has failed (see [Limits](super#limits)).
 ///
-/// An interlock has one reloader at a time: there may be another when all clones of the first are
-/// dropped, and its executions are over. What that one has left half reloaded stays so, and what it has
-/// found changed and not reloaded stays changed: the next one reloads first, by its own steps.
+/// An interlock has one reloader at a time. Another may be built once all clones of the first are dropped and its
+/// executions have ended. It inherits a half reloaded world and changes that were found but not reloaded: it then
+/// reloads first, by its own steps.
 #[derive(Clone)]
 pub struct Reloader {
     executor: Executor,
@@ -52,7 +52,7 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    /// A reloader over this executor, to be told what to reload and when.
+    /// Returns a builder of a reloader over `executor`.
     pub fn builder(executor: Executor) -> ReloaderBuilder {
         ReloaderBuilder {
             executor,
@@ -66,7 +66,7 @@ impl Reloader {
         Reloader { executor, reloading }
     }
 
-    /// The executor inside: for what must not reload.
+    /// Returns the executor inside, for code that must not reload.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
@@ -76,8 +76,9 @@ impl Reloader {
     /// Inside an execution of this reloader, on the same thread, it only calls its body.
     ///
     /// # Errors
-    /// Those of [`Executor::wrap`], and those of the reload: then the body was not run.
-    /// [`ReloadRefused`] inside another execution of the executor, if a reload is due.
+    /// - Those of [`Executor::wrap`].
+    /// - Those of the reload; the body was then not run.
+    /// - [`ReloadRefused`] inside another execution of the executor, if a reload is due.
     ///
     /// # Panics
     /// If the body does: see [`Executor::wrap`].
@@ -91,10 +92,10 @@ impl Reloader {
         }
     }
 
-    /// Reloads if that is due, and runs the hooks; the execution that is returned completes them.
+    /// Reloads if that is due, runs the hooks, and returns an execution that completes them.
     ///
-    /// One that is dropped instead of completed waits for nobody: if it is to unload at its end,
-    /// the next execution does so before its body.
+    /// An execution that is dropped instead of completed does not wait. If it must unload at its end, the next
+    /// execution does so before its body.
     ///
     /// # Errors
     /// Those of [`wrap`](Self::wrap) before the body.
@@ -111,8 +112,8 @@ impl Reloader {
     /// Those of `run`.
     ///
     /// # Cancel safety
-    /// Dropped at an await, the hooks that have run are completed, and what has failed is told to the reporter; what
-    /// is to be reloaded, the next execution reloads.
+    /// Dropping the future completes the hooks that have run, and reports the failures so far. The next execution
+    /// makes a missed reload.
     pub async fn run_async(&self) -> Result<Execution<'static>, ExecutionError> {
         match self.nested()? {
             true => Ok(Execution::nested(self.executor.clone())),
@@ -122,7 +123,7 @@ impl Reloader {
 
     /// [`wrap`](Self::wrap) for a future.
     ///
-    /// The hooks, and what unloads, are called by the thread that polls; waiting does not block it.
+    /// The polling thread calls the hooks and the reload's steps; waiting does not block it.
     ///
     /// # Errors
     /// Those of [`wrap`](Self::wrap).
@@ -131,8 +132,8 @@ impl Reloader {
     /// As [`wrap`](Self::wrap).
     ///
     /// # Cancel safety
-    /// As [`Executor::wrap_async`], and what has failed is told to the reporter. What was to be unloaded after the
-    /// body, and was not, is unloaded by the next execution.
+    /// As [`Executor::wrap_async`]. Failures are reported. If it had to unload after the body and has not yet, the
+    /// next execution unloads.
     pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
@@ -143,12 +144,11 @@ impl Reloader {
         }
     }
 
-    /// Reloads, whether something has changed or not, in an execution of its own, and prepares once
-    /// more.
+    /// Reloads in an execution of its own, whether there is a change or not, and prepares once more.
     ///
     /// # Errors
-    /// Those of [`wrap`](Self::wrap) and [`prepare`](Self::prepare). [`ReloadRefused`] inside an
-    /// execution, and if reloading is disabled.
+    /// - Those of [`wrap`](Self::wrap) and [`prepare`](Self::prepare).
+    /// - [`ReloadRefused`] inside an execution, and if reloading is disabled.
     pub fn reload_now(&self) -> Result<(), ExecutionError> {
         if self.reloading.when == When::Never {
             return Err(refused(ReloadRefused::Disabled));
@@ -160,11 +160,13 @@ impl Reloader {
         self.prepare()
     }
 
-    /// Prepares without reloading: once, when the program starts. Nobody unloads meanwhile.
+    /// Prepares without reloading: once, when the program starts. No owner unloads meanwhile.
     ///
     /// # Errors
-    /// The first that failed; the rest were not called. [`HalfReloaded`], and nothing was called. The reporter
-    /// has been told.
+    /// - The first failure; later preparations were not called.
+    /// - [`HalfReloaded`](super::HalfReloaded); no preparation was called.
+    ///
+    /// The error was reported before.
     pub fn prepare(&self) -> Result<(), ExecutionError> {
         self.executor.bare(|preparing| self.reloading.prepare(preparing))
     }
@@ -177,8 +179,10 @@ impl Reloader {
         Execution::start_async(self.executor.clone(), entry, reloading).await
     }
 
-    /// Whether there is nothing to be done but to call the body; an error if a reload is due and
-    /// would wait for who asks for it.
+    /// Returns whether only the body is to be called, because the executor is active.
+    ///
+    /// # Errors
+    /// A reload is due, and would wait for the execution that asks for it.
     fn nested(&self) -> Result<bool, ExecutionError> {
         if !self.executor.is_active() {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Telling a reloader what to reload, and when.
+//! Configures what a reloader reloads, and when.
 
 use super::changes::{Changes, Check, Watched};
 use super::error::BoxError;
@@ -13,7 +13,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// A reloader that is being told what to reload, and when.
+/// Builds a reloader.
 #[must_use]
 pub struct ReloaderBuilder {
     pub(crate) executor: Executor,
@@ -22,25 +22,23 @@ pub struct ReloaderBuilder {
     pub(crate) when: When,
 }
 
-#[allow(
-    clippy::wrong_self_convention,
-    reason = "`to_run` and `to_complete` are the source's names"
-)]
+#[allow(clippy::wrong_self_convention, reason = "`to_run` and `to_complete` are Rails' names")]
 impl ReloaderBuilder {
-    /// How to find out whether something has changed: asked before each body. An answer of `true`
-    /// is kept until a reload takes it up. So it may be one that is given only once, like an event
-    /// that is consumed; one that goes on being given has to be ended by the reload itself, or
-    /// every execution reloads.
+    /// Sets the check for changes, which is made before each body.
+    ///
+    /// A result of `true` is kept until a reload takes it up. The check may therefore return it only once, like an
+    /// event that is consumed. If it returns `true` until something ends that, the reload itself must end it:
+    /// otherwise every execution reloads.
     pub fn check(mut self, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.check = Check::Ask(UserValue::new(Box::new(check)));
         self
     }
-    /// The same, by comparison: something has changed if the version is not the one that there was
-    /// before the last reload (or when this was called). A time, a checksum, a list of them.
+    /// Sets a version to compare, for example a time, a checksum, or a list of them. There is a change if it differs
+    /// from the version before the last reload (or when this was called).
     ///
-    /// A panic of `version` is a failed check of the execution that it is called for; one that it has when this
-    /// is called, of the first. There is nothing to compare with then, so the next reloads. A reloader that
-    /// [always](Self::always) reloads, or is disabled, checks nothing.
+    /// A panic of `version` fails the check of the execution that called it. A panic within this call fails the first
+    /// check; the next one reloads, because it has no version to compare with. A reloader that [always](Self::always)
+    /// reloads, or is disabled, never checks.
     pub fn watch<V: PartialEq + Send + Sync + 'static>(
         mut self,
         version: impl Fn() -> V + Send + Sync + 'static,
@@ -48,13 +46,12 @@ impl ReloaderBuilder {
         self.check = Check::Watch(UserValue::new(Box::new(Watched::new(version))));
         self
     }
-    /// Reloads after each body, without asking, instead of before it.
+    /// Reloads after each body, without a check, instead of before it.
     pub fn always(mut self) -> Self {
         self.when = When::Always;
         self
     }
-    /// With `false`, never reloads: every execution is one of the executor's, and entering costs
-    /// nothing but that.
+    /// With `false`, disables reloading: every execution is an ordinary one of the executor, at no further cost.
     pub fn enabled(mut self, enabled: bool) -> Self {
         if !enabled {
             self.when = When::Never;
@@ -62,7 +59,7 @@ impl ReloaderBuilder {
         self
     }
 
-    /// Adds what is called before unloading, after those there are.
+    /// Adds a step before unloading, after the others.
     pub fn before_unload(
         mut self,
         before: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
@@ -70,7 +67,7 @@ impl ReloaderBuilder {
         self.steps.before.push(UserValue::new(Box::new(before)));
         self
     }
-    /// Adds what unloads, after those there are. Nobody else runs meanwhile.
+    /// Adds an unload step, after the others. No other owner runs meanwhile.
     pub fn unload(
         mut self,
         unload: impl Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -78,7 +75,7 @@ impl ReloaderBuilder {
         self.steps.unload.push(UserValue::new(Box::new(unload)));
         self
     }
-    /// Adds what is called after unloading, before those there are. It may [load](Unloading::load).
+    /// Adds a step after unloading, before the others. It may [load](Unloading::load).
     pub fn after_unload(
         mut self,
         after: impl Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -91,11 +88,12 @@ impl ReloaderBuilder {
         self.steps.hooks.push(hook);
         self
     }
-    /// Adds a hook that has nothing to complete.
+    /// Adds a hook with a run half only.
     pub fn to_run(self, run: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
         self.hook((run, |()| Ok(())))
     }
-    /// Adds what is called at the end of each execution that reloads, even if a run has failed.
+    /// Adds a hook with a complete half only. It is called at the end of each execution that reloads, even if a run
+    /// has failed.
     pub fn to_complete(
         mut self,
         complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
@@ -103,8 +101,8 @@ impl ReloaderBuilder {
         self.steps.hooks.push_complete(complete);
         self
     }
-    /// Adds what prepares the world after unloading, and when the program starts
-    /// ([`Reloader::prepare`]), after those there are. It may [load](Preparing::load).
+    /// Adds a preparation, after the others. It is called after unloading, and by [`Reloader::prepare`] when the
+    /// program starts. It may [load](Preparing::load).
     pub fn to_prepare(
         mut self,
         prepare: impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -112,7 +110,7 @@ impl ReloaderBuilder {
         self.steps.prepare.push(UserValue::new(Box::new(prepare)));
         self
     }
-    /// Adds what prepares the world before those there are.
+    /// Adds a preparation, before the others.
     pub fn to_prepare_first(
         mut self,
         prepare: impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -121,11 +119,11 @@ impl ReloaderBuilder {
         self
     }
 
-    /// The reloader.
+    /// Returns the reloader.
     ///
     /// # Errors
-    /// The executor has no interlock, or that has a reloader, of which a clone or an execution is left. A
-    /// disabled one needs neither.
+    /// The executor has no interlock, or another reloader of that interlock has a clone or an execution left. A
+    /// disabled reloader needs neither.
     pub fn build(self) -> Result<Reloader, ReloaderError> {
         let ReloaderBuilder { executor, check, steps, when } = self;
         let mut right = None;
@@ -151,14 +149,15 @@ impl fmt::Debug for ReloaderBuilder {
     }
 }
 
-/// Why a reloader could not be built, and what to do.
+/// Why a reloader could not be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReloaderError {
-    /// Nothing keeps the executor's executions from running while something is unloaded.
+    /// The executor has no interlock, so its executions could run during an unload.
     NoInterlock,
-    /// Executions under the executor's interlock could not tell the one's failed reload from the other's. Once
-    /// all clones of the other one are dropped, and its executions are over, there may be another.
+    /// The executor's interlock has a reloader already: executions could not tell their failed reloads apart.
+    ///
+    /// Another reloader may be built once all clones of the first are dropped and its executions have ended.
     SecondReloader,
 }
 

@@ -1,4 +1,4 @@
-//! What a reload does, in which order, and under what.
+//! The steps of a reload, their order, and when the interlock is held.
 //!
 //! | on change | always |
 //! |---|---|
@@ -8,28 +8,26 @@
 //! | complete | *to unload:* before, unload, after (in reverse), complete |
 //! | the executor's complete | the executor's complete |
 //!
-//! *To unload* means: while the interlock is held to unload, so that nobody else runs.
+//! *To unload* means: while the interlock is held to unload, so that no other owner runs.
 //!
 //! # One change, one reload
-//! Whoever finds a change notes it, while it runs, and then waits to unload. Whoever gets there
-//! first takes the note up; those behind find nothing to be done. What changes from then on is a
-//! new note, and a new reload.
+//! An execution that finds a change notes it while it runs, and then waits to unload. The first to unload takes the
+//! note up; those behind it have no reload left to make. A later change is a new note, and a new reload.
 //!
-//! # Nothing is half reloaded in silence
-//! A reload begins by saying that the world is half reloaded, and ends by taking that back. If
-//! anything between fails, it stays said: the execution fails without its body, every execution
-//! without a reloader is refused, and the next with one reloads before anything else, whatever the
-//! check says.
+//! # No world is half reloaded in silence
+//! A reload begins by marking the world as half reloaded, and ends by clearing the mark. If a step between fails, the
+//! mark stays. The execution fails without its body. Every execution without a reloader is refused, and the next one
+//! with a reloader reloads first, whatever the check returns.
 //!
-//! It stays said when the reloader is gone: the next that is made for the interlock reloads before its
-//! first body, by its own steps. A change that was noted and not taken up is left to it, too.
+//! The mark outlives the reloader: the next reloader of the interlock reloads before its first body, by its own
+//! steps. It also inherits a change that was noted and not taken up.
 //!
-//! A reload of another execution may fail between this one's and its body, for it lets those go first that
-//! wait to unload. So the world is looked at once more when the share is back: from there on it stays as
-//! it is.
+//! After its unload, a reload lets others go first that wait to unload. Such a reload may fail before this
+//! execution's body begins. The execution therefore looks at the world once more when its share is back: from then on
+//! the world stays as it is.
 //!
-//! All this is said in plain atomics: they are written by who holds the interlock to unload, or
-//! before who holds it could, and read by those that run. The interlock puts them in order.
+//! These marks and notes are plain atomics. An owner that holds the interlock to unload writes them, or one that runs
+//! before it could; running executions read them. The interlock orders these accesses.
 
 use super::changes::Changes;
 use super::error::{BoxError, Failure, Stage};
@@ -38,7 +36,7 @@ use super::interlock::{Reloads, Unloading, World};
 use super::preparing::Preparing;
 use crate::user_code::UserValue;
 
-/// One thing to be done.
+/// One step.
 pub(crate) type Action = UserValue<Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>>;
 pub(crate) type Unload =
     UserValue<Box<dyn Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync>>;
@@ -52,11 +50,11 @@ pub(crate) enum When {
     OnChange,
     /// After each body.
     Always,
-    /// It is disabled.
+    /// Never: reloading is disabled.
     Never,
 }
 
-/// What is done, by stages.
+/// The steps, by stage.
 #[derive(Default)]
 pub(crate) struct Steps {
     pub(crate) before: Vec<Action>,
@@ -70,7 +68,7 @@ pub(crate) struct Reloading {
     pub(crate) when: When,
     pub(crate) changes: Changes,
     pub(crate) steps: Steps,
-    /// Unless it is disabled. Given back last.
+    /// The right to reload; absent if reloading is disabled. It is given back last.
     pub(crate) right: Option<Reloads>,
 }
 
@@ -87,11 +85,11 @@ impl Reloading {
     pub(crate) fn is_due_first(&self) -> Result<bool, Failure> {
         self.changes.look()
     }
-    /// Whether it reloads after its body.
+    /// Whether an execution reloads after its body.
     pub(crate) fn is_last(&self) -> bool {
         self.when == When::Always
     }
-    /// Whether its executions reload what is half reloaded.
+    /// Whether executions reload a half reloaded world.
     pub(crate) fn is_enabled(&self) -> bool {
         self.when != When::Never
     }
@@ -103,30 +101,30 @@ impl Reloading {
             When::Never => Ok(false),
         }
     }
-    /// A reload was asked for. By who runs: noted beside one that unloads, it would reload once more between
-    /// that one's reload and its body.
+    /// Requests a reload. Called by an execution that has its share. Beside an unload, the request would cause one
+    /// more reload between the unloading owner's reload and its body.
     pub(crate) fn ask(&self) {
         if self.when == When::OnChange {
             self.changes.note();
         }
     }
-    /// There is something to be reloaded, by whoever comes to it.
+    /// Leaves a reload to the next execution.
     pub(crate) fn owe(&self) {
         self.changes.note();
     }
-    /// How many reloads have begun. Asked by who runs.
+    /// Returns the number of reloads that have begun. Called by an execution that runs.
     pub(crate) fn reloads(&self) -> usize {
         self.changes.taken_up()
     }
-    /// The same by who has run when there were so many, and has loaded nothing since. If there was another
-    /// reload meanwhile, that has unloaded for this one, too.
+    /// Leaves a reload to the next execution, unless another one has begun since there were `reloads`. The caller has
+    /// loaded no code since then, so that other reload has unloaded for it, too.
     pub(crate) fn owe_since(&self, reloads: usize) {
         if self.reloads() == reloads {
             self.owe();
         }
     }
 
-    /// Before the body, alone. With [`When::Always`] this is what a former execution has left.
+    /// Reloads before the body, alone. With [`When::Always`] a former execution has left this reload.
     pub(crate) fn reload_first(
         &self,
         unloading: &mut Unloading<'_>,
@@ -143,7 +141,7 @@ impl Reloading {
         })
     }
 
-    /// Before the body, beside others, if it reloads after the body.
+    /// Prepares before the body, beside others, if the reload comes after the body.
     pub(crate) fn begin_shared(
         &self,
         preparing: &mut Preparing<'_>,
@@ -153,7 +151,7 @@ impl Reloading {
         self.prepare(preparing)
     }
 
-    /// After the body, alone. Whatever fails, everything is completed.
+    /// Reloads after the body, alone. Completes every hook, even if a step fails.
     pub(crate) fn reload_last(
         &self,
         unloading: &mut Unloading<'_>,
@@ -166,7 +164,7 @@ impl Reloading {
         reloaded
     }
 
-    /// Reloads, if nobody else has meanwhile.
+    /// Reloads, unless another owner has done so meanwhile.
     fn reload(
         &self,
         unloading: &mut Unloading<'_>,
@@ -194,7 +192,7 @@ impl Reloading {
     pub(crate) fn prepare(&self, preparing: &mut Preparing<'_>) -> Result<(), Failure> {
         self.prepare_from(&mut 0, preparing)
     }
-    /// The same from this step on; `next` is then the one that has failed.
+    /// Prepares from step `next` on; afterwards `next` is the step that failed.
     pub(crate) fn prepare_from(
         &self,
         next: &mut usize,
@@ -203,7 +201,7 @@ impl Reloading {
         while self.prepare_one(next, preparing)? {}
         Ok(())
     }
-    /// This step. False if there is none.
+    /// Runs one step. Returns false after the last one.
     pub(crate) fn prepare_one(
         &self,
         next: &mut usize,

@@ -1,19 +1,19 @@
-//! Telling somebody that an execution has failed.
+//! Reports of failed executions.
 
 use super::error::Failure;
 use std::error::Error;
 
-/// How bad it is.
+/// The severity of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// The body was well, but not everything could be completed.
+    /// The body succeeded, but a hook could not be completed.
     Warning,
     /// The body failed, or was not run.
     Error,
 }
 
-/// A failed execution, as it is told to the error reporter: once, when it has left its interlock, and no lock is
-/// held. What fails in a [reset](super::Execution::reset) is told while the share is kept, within the execution.
+/// A failed execution, as the reporter gets it: once, when the execution has left its interlock, without any lock.
+/// Failures of a [reset](super::Execution::reset) are reported within the execution, which keeps its share.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     pub(crate) error: &'a (dyn Error + Send + Sync + 'static),
@@ -24,29 +24,28 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// What failed first: the very value that the body or hook returned, or a
-    /// [`Panicked`](super::Panicked).
+    /// Returns the first failure: the value that the body or hook returned, or a [`Panicked`](super::Panicked).
     pub fn error(&self) -> &'a (dyn Error + Send + Sync + 'static) {
         self.error
     }
-    /// What failed afterwards.
+    /// Returns the later failures.
     pub fn attached(&self) -> &'a [Failure] {
         self.attached
     }
-    /// Whether it ends here: an execution that is dropped has nobody else to tell. Otherwise the
-    /// caller is told, too.
+    /// Whether only the reporter gets the failure, because the execution was dropped. Otherwise the caller gets it,
+    /// too.
     pub fn is_handled(&self) -> bool {
         self.handled
     }
-    /// How bad it is.
+    /// Returns the severity.
     pub fn severity(&self) -> Severity {
         self.severity
     }
-    /// Who ran it: see [`Executor::with_source`](super::Executor::with_source).
+    /// Returns the executor's name: see [`Executor::with_source`](super::Executor::with_source).
     pub fn source(&self) -> &'a str {
         self.source
     }
 }
 
-/// Who is told of failed executions.
+/// Called with each failed execution.
 pub(crate) type Reporter = Box<dyn Fn(&Report<'_>) + Send + Sync>;

@@ -1,8 +1,8 @@
 //! A future that is in a scope whenever it runs: when it is polled, and when it is dropped.
 //!
-//! What a future keeps is the body's, and its drop is the body's code: it may wrap, or run, and is to find
-//! itself where the rest of the body did. Dropped outside, it would enter as a stranger, behind an unload
-//! that waits for the execution it is a part of.
+//! The future holds the body's values, and their drop is the body's code. It may begin executions, in the same scope
+//! as the rest of the body. Dropped outside the scope, it would enter as a stranger, behind an unload that waits for
+//! its own execution.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -14,7 +14,8 @@ struct Scoped<'a, F, E: Fn() -> G, G> {
     enter: E,
 }
 
-/// Polls `future` to its end inside what `enter` enters; dropped before, it drops it there.
+/// Polls `future` to its end inside the scope that `enter` enters. If this is dropped before, it drops `future`
+/// there.
 pub(crate) async fn scoped<F: Future, G>(enter: impl Fn() -> G, future: F) -> F::Output {
     let mut scoped = Scoped { future: pin!(Some(future)), enter };
     poll_fn(|cx| scoped.poll(cx)).await

@@ -1,4 +1,4 @@
-//! How an execution begins: it enters, runs its hooks, and reloads if that is due.
+//! How an execution begins: it enters, runs its hooks, and reloads if a reload is due.
 
 use super::Execution;
 use super::failed::{Failed, Over};
@@ -10,14 +10,14 @@ use crate::execution::preparing::{Loads, Preparing};
 use crate::execution::reloading::Reloading;
 use std::sync::Arc;
 
-/// How an execution comes to its share.
+/// Where an execution may end, and so which kind of share it gets.
 pub(crate) enum Entry {
-    /// It ends on this thread's stack, or is a future that begins here: inside another execution its share
-    /// follows that one's.
+    /// On this thread's stack, or in a future that begins here. Inside another execution, its share follows that
+    /// one's.
     Scope,
-    /// It may end anywhere.
+    /// Anywhere.
     Guard,
-    /// The same, with a child's token, if there is an interlock.
+    /// Anywhere. The execution begins by a child's token, if there is an interlock.
     Child(Option<interlock::Child>),
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Entry {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reload {
     IfDue,
-    /// It was asked for.
+    /// A reload was requested.
     Anyway,
 }
 
@@ -44,13 +44,13 @@ impl Execution<'static> {
             failed: Failed::default(),
         }
     }
-    /// One inside another of the same executor: no hook is ever run.
+    /// Returns an execution inside another of the same executor: it runs no hooks.
     pub(crate) fn nested(executor: Executor) -> Self {
         let mut execution = Execution::idle(executor, None);
         execution.nested = true;
         execution
     }
-    /// The same with a share, for a body that is called at once.
+    /// Returns a nested execution with a share, for a body that is called at once.
     pub(crate) fn nested_here(executor: Executor) -> Result<Self, ExecutionError> {
         let mut execution = Execution::nested(executor);
         match execution.enter(Entry::Scope) {
@@ -58,7 +58,7 @@ impl Execution<'static> {
             Err(failure) => Err(ExecutionError::new(failure, Vec::new())),
         }
     }
-    /// The same for a future.
+    /// The same, for a future.
     pub(crate) async fn nested_async(executor: Executor) -> Result<Self, ExecutionError> {
         let mut execution = Execution::nested(executor);
         match execution.enter_async(Entry::Scope).await {
@@ -67,7 +67,7 @@ impl Execution<'static> {
         }
     }
 
-    /// One that has entered, reloaded if that is due, and run its hooks.
+    /// Returns an execution that has entered, reloaded if that was due, and run its hooks.
     pub(crate) fn start(
         executor: Executor,
         entry: Entry,
@@ -88,7 +88,7 @@ impl Execution<'static> {
         let begun = self.begin_reloaded();
         self.failed.first(begun)
     }
-    /// The same without blocking the thread.
+    /// The same, without blocking the thread.
     pub(crate) async fn start_async(
         executor: Executor,
         entry: Entry,
@@ -139,7 +139,7 @@ impl Execution<'static> {
         Ok(())
     }
 
-    /// One that could not begin waits for nobody.
+    /// Ends an execution that could not begin, without waiting.
     fn begun(mut self, begun: Result<(), Over>) -> Result<Self, ExecutionError> {
         match begun {
             Ok(()) => Ok(self),
@@ -152,7 +152,7 @@ impl Execution<'static> {
 }
 
 impl Execution<'_> {
-    /// Runs the executor's hooks. True if something is to be reloaded.
+    /// Runs the executor's hooks. Returns whether a reload is due.
     fn begin(&mut self, reload: Option<Reload>) -> Result<bool, Failure> {
         let reloading = self.reloading.clone().filter(|reloading| reloading.is_enabled());
         let half_reloaded = self.is_half_reloaded();

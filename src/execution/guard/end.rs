@@ -1,8 +1,6 @@
-//! How an execution ends: what is to be reloaded last is reloaded, what has run is completed, and the share
-//! is left.
+//! How an execution ends: it makes the last reload if one is due, completes its hooks, and leaves its share.
 //!
-//! Whoever waits here waits for the share alone, or to unload; dropped meanwhile, the execution is ended by
-//! its drop.
+//! It waits only for its share, or to unload. If its future is dropped meanwhile, the drop ends the execution.
 
 use super::failed::Over;
 use super::reload::Then;
@@ -12,23 +10,26 @@ use crate::user_code::{drop_contained, panic_message};
 use std::panic::resume_unwind;
 
 impl Execution<'_> {
-    /// Completes the hooks, and runs them again: a new execution in the place of this one. A nested
-    /// one does neither.
+    /// Completes the hooks and runs them again: a new execution begins in the place of this one. A nested execution
+    /// does neither.
     ///
-    /// The share is kept, so nothing is reloaded in between, and no hook of a reloader is run again; but one
-    /// that [always](crate::execution::ReloaderBuilder::always) reloads does all that it does between two
-    /// bodies: it unloads, runs its hooks, and prepares.
+    /// The share is kept, so the reloader does not reload in between, and its hooks are not run again. A reloader
+    /// that [always](crate::execution::ReloaderBuilder::always) reloads does all that it does between two bodies: it
+    /// unloads, runs its hooks, and prepares.
     ///
-    /// The reporter is told of what fails while the share is kept, and within the execution, so what it executes
-    /// waits for nobody: it is nested, or, where none could begin, as in [`within`](Self::within).
+    /// The reporter is called within the execution, which keeps its share. An execution that the reporter begins is
+    /// therefore nested and does not wait. If the new execution could not begin, it runs as in
+    /// [`within`](Self::within).
     ///
     /// # Errors
-    /// What kept the new one from beginning: the reload after the former one, [`HalfReloaded`], a hook, or what
-    /// prepares. Then the execution is over: the hooks that had run were completed, nothing is left to be done,
-    /// and what is called by it all the same, [`within`](Self::within) say, runs without hooks, and as no part of
-    /// it. (The rest of a body that has called this is still one: see [Limits](crate::execution#limits).) A reset of
-    /// it tries to begin once more. Otherwise a [`Stage::Complete`] of the former one, and the new one runs. The
-    /// reporter has been told.
+    /// - The failure that kept the new execution from beginning: the reload after the former one, [`HalfReloaded`], a
+    ///   hook, or a preparation. The execution is then finished: the hooks that had run were completed. Calls through
+    ///   it, for example [`within`](Self::within), run without hooks and as no part of it. (The rest of a body that
+    ///   has called this still belongs to it: see [Limits](crate::execution#limits).) Another reset tries to begin
+    ///   again.
+    /// - Otherwise a [`Stage::Complete`] failure of the former execution; the new one runs.
+    ///
+    /// The error was reported before.
     pub fn reset(&mut self) -> Result<(), ExecutionError> {
         if self.nested {
             return Ok(());
@@ -59,17 +60,15 @@ impl Execution<'_> {
     /// Those of `reset`.
     ///
     /// # Cancel safety
-    /// Dropped while it waits for its share, or to unload, it has done nothing: the former execution goes on, and
-    /// what it was to unload, its end or another reset unloads.
-    ///
-    /// Dropped after that, while others that waited to load or unload have their turn, the former execution goes on,
-    /// too; but in a world that was unloaded, in which nothing was prepared, and the reloader's hooks were
-    /// completed. What it loads from then on is not left: its end, or another reset, unloads once more. If the unload
-    /// has failed, it is over, as after a reset that has failed, except that its executor's hooks are still to be
-    /// completed; the reporter is told by its end, or by the next reset.
-    ///
-    /// Dropped while what prepares waits to load, or others have their turn after that, the new one goes on, not
-    /// wholly prepared; if it has failed to prepare, it is over as said before.
+    /// - Dropped while it waits for its share, or to unload, it has done no work. The former execution goes on, and
+    ///   its end or another reset unloads.
+    /// - Dropped after the unload, while other owners have their turn, it leaves the former execution in an unloaded
+    ///   world. The reloader's hooks were completed, and no preparation has run. Code that is loaded from then on is
+    ///   unloaded once more, by the execution's end or another reset.
+    /// - If that unload failed, the execution is finished, as after a failed reset, but its executor's hooks are
+    ///   still to be completed. Its end, or the next reset, reports the failure.
+    /// - Dropped while a preparation waits to load, or while others have their turn after that, it leaves the new
+    ///   execution partly prepared. If a preparation has failed, the execution is finished, as above.
     pub async fn reset_async(&mut self) -> Result<(), ExecutionError> {
         if self.nested {
             return Ok(());
@@ -84,54 +83,55 @@ impl Execution<'_> {
         }
         self.is_reset(begun)
     }
-    /// With the share of the former one.
+    /// Begins the new execution under the former one's share.
     fn begin_anew(&mut self) -> Result<(), Over> {
-        // A body that unloads by hand lets others reload first, who may have failed.
+        // An explicit unload in the body lets other owners reload first, and such a reload may have failed.
         let run = match self.is_half_reloaded() {
             true => Err(Failure::new(Stage::Enter, HalfReloaded)),
             false => self.run_hooks(),
         };
         self.failed.first(run)?;
-        // Here, for what prepares may wait, and its future be dropped.
+        // Before the preparation, which may wait, and its future may be dropped.
         self.failed.has_begun_anew();
         Ok(())
     }
-    /// Of one that could not begin, what has run is completed.
+    /// Reports, after completing the hooks that have run if the new execution could not begin.
     fn is_reset(&mut self, begun: Result<(), Over>) -> Result<(), ExecutionError> {
         if let Err(Over) = begun {
             self.owe_last();
             self.complete_all();
         }
-        // Who is told may execute, and has the share: it would wait for itself.
+        // The reporter may begin an execution. This thread has the share, so that execution must nest: it would wait
+        // for itself.
         let _here = self.scope_within().enter();
         self.told()
     }
-    /// Of what a former reset has noted, whose future was dropped, this one does not fail.
+    /// Reports the failures of a former reset whose future was dropped: they do not fail this one.
     fn tell_earlier(&mut self) {
         let _here = self.scope_within().enter();
         self.tell_rest();
     }
 
-    /// Completes the hooks, the last that ran first: every one, whatever fails.
+    /// Completes every hook in reverse order, even if one fails.
     ///
     /// # Errors
-    /// The first failure, with the others attached. The reporter has been told.
+    /// The first failure, with the others attached. It was reported before.
     pub fn complete(mut self) -> Result<(), ExecutionError> {
         self.await_share();
         let _ = self.reload_last();
         self.end();
         self.told()
     }
-    /// [`complete`](Self::complete) for a task: waiting, for a share that was given up, or to unload, does
-    /// not block the thread.
+    /// [`complete`](Self::complete) for a task: waiting for a share that was given up, or to unload, does not block
+    /// the thread.
     ///
     /// # Errors
     /// Those of `complete`.
     ///
     /// # Cancel safety
-    /// Dropped at an await, the execution is dropped: its hooks are completed all the same, and what fails, or has
-    /// failed, is told to the reporter only. What it was to unload, the next execution of the reloader unloads
-    /// before its body, unless that was done: while others that waited have their turn after it, it is.
+    /// Dropping the future drops the execution. Its hooks are still completed, and failures go to the reporter only.
+    /// If the execution had to unload and has not yet, the reloader's next execution does so before its body. After
+    /// the unload, while others have their turn, it has no unload left to make.
     pub async fn complete_async(mut self) -> Result<(), ExecutionError> {
         self.await_share_async().await;
         let _ = self.reload_last_async(Then::Ends).await;
@@ -139,7 +139,7 @@ impl Execution<'_> {
         self.told()
     }
 
-    /// What is done under its share waits for it, if the body has dropped what it had given it up for.
+    /// Waits until the share is back, if the body has dropped a future for which the share was given up.
     pub(super) fn await_share(&self) {
         if let Some(running) = &self.running {
             running.await_share();
@@ -150,8 +150,8 @@ impl Execution<'_> {
             running.await_share_async().await;
         }
     }
-    /// Completes whatever there is to complete, and leaves. Waits for nobody, and has its share: a reload that is due
-    /// last, and was not made, is owed to the next execution.
+    /// Completes the remaining hooks, and leaves. The caller has the share, and this never waits. A last reload that
+    /// was not made is owed to the next execution.
     pub(super) fn end(&mut self) {
         self.owe_last();
         self.complete_all();
@@ -173,14 +173,14 @@ impl Execution<'_> {
             Some(error) => Err(self.executor.tell(error, false)),
         }
     }
-    /// Tells of what nobody else is told of.
+    /// Reports the failures that no caller gets.
     pub(super) fn tell_rest(&mut self) {
         if let Some(error) = self.failed.take() {
             drop_contained(self.executor.tell(error, true));
         }
     }
 
-    /// Notes what has failed, in case nobody is there any more when it is to be told.
+    /// Stores a failure of the body, because the future may be dropped before the failure is reported.
     pub(super) fn note<R>(&mut self, result: std::thread::Result<Result<R, BoxError>>) -> Ended<R> {
         let (cause, ended) = match result {
             Ok(Ok(value)) => return Ended::Value(value),

@@ -1,28 +1,27 @@
-//! What has failed in an execution, in order, until somebody is told.
+//! The failures of an execution, in order, until they are reported.
 //!
-//! Whoever waits may be dropped, and then the rest of what it was to do is not done. So what fails is noted
-//! here before anything else is waited for, never kept by who waits: whatever ends the execution after that,
-//! its drop say, tells of it.
+//! A waiting future may be dropped, and then never finishes its work. It therefore stores each failure here before it
+//! waits. The end of the execution, for example its drop, reports them.
 
 use crate::execution::error::{ExecutionError, Failure};
 use std::mem::take;
 
 #[derive(Default)]
 pub(super) struct Failed {
-    /// Not told yet.
+    /// Not reported yet.
     pub(super) failures: Vec<Failure>,
     over: bool,
 }
 
-/// It is over before it has begun, or begun anew; why is noted.
+/// The execution finished before it could begin, or begin again. The failure is stored.
 pub(super) struct Over;
 
 impl Failed {
-    /// How much has failed so far: the place of what fails next.
+    /// Returns the number of failures so far, which is the place of the next one.
     pub(super) fn place(&self) -> usize {
         self.failures.len()
     }
-    /// Notes at its place what keeps the execution from going on.
+    /// Stores at `place` the failure that keeps the execution from going on.
     pub(super) fn at<T>(&mut self, place: usize, result: Result<T, Failure>) -> Result<T, Over> {
         result.map_err(|failure| {
             self.failures.insert(place, failure);
@@ -30,12 +29,12 @@ impl Failed {
             Over
         })
     }
-    /// The same before whatever has failed so far: what keeps it from beginning matters most.
+    /// The same, before all other failures: the failure that keeps the execution from beginning matters most.
     pub(super) fn first<T>(&mut self, result: Result<T, Failure>) -> Result<T, Over> {
         self.at(0, result)
     }
 
-    /// Whether there is no execution any more, but its value: it could not begin anew.
+    /// Whether the execution is finished although its value exists: it could not begin again.
     pub(super) fn is_over(&self) -> bool {
         self.over
     }
@@ -43,7 +42,7 @@ impl Failed {
         self.over = false;
     }
 
-    /// What is to be told, once.
+    /// Takes the failures, as one error to report.
     pub(super) fn take(&mut self) -> Option<ExecutionError> {
         ExecutionError::of(take(&mut self.failures))
     }

@@ -1,13 +1,12 @@
 //! The end of an execution that is dropped while it has no share.
 //!
-//! A future that is dropped while it waits to reload, or to load, has given its share up; and if somebody
-//! holds just then, it does not have it back. What completes it must not run beside the holder, and the
-//! drop must not wait for the holder's end: see [`Returning`]. So the rest of the
-//! execution is left to whoever lets its share in: the end of the holder's section.
+//! A future that waits to load or reload has given its share up. If it is dropped while another owner holds, the
+//! share is not back yet (see [`Returning`]). The hooks must not be completed beside the holder, and the drop must
+//! not wait for it. So the end of the holder's section lets the share in and ends the execution.
 //!
-//! That one's thread calls the hooks then, outside of all executions that it is in. What it has locked stays
-//! locked: but a lock that a hook takes is none to be kept while one loads, since the load waits for
-//! executions whose hooks take it, too.
+//! The holder's thread then calls the hooks, outside of all its own executions. Locks that it has taken stay locked.
+//! A thread must therefore not load while it keeps a lock that a hook takes. The load also waits for executions whose
+//! hooks take that lock.
 
 use super::Execution;
 use super::interlock::Returning;
@@ -16,10 +15,10 @@ use crate::user_code::drop_contained;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
-/// Locked for as long as it takes to take it.
+/// Locked only while the execution is taken out.
 struct Late(Mutex<Option<Execution<'static>>>);
 
-/// Drops it when its share is back.
+/// Drops the execution once its share is back.
 pub(super) fn end(execution: Execution<'static>, returning: &Returning) {
     let late = Arc::new(Late(Mutex::new(Some(execution))));
     if returning.wakes(Waker::from(late.clone())) {
@@ -30,9 +29,9 @@ pub(super) fn end(execution: Execution<'static>, returning: &Returning) {
 impl Wake for Late {
     fn wake(self: Arc<Self>) {
         let execution = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Whoever has let it in may be in executions of its own, which this one is not a part of.
+        // The thread that let the share in may be in executions of its own, to which this one does not belong.
         let _outside = Outside::step();
-        // If its share is not back, it is left again.
+        // If its share has been given up again, its drop is deferred again.
         drop_contained(execution);
     }
 }

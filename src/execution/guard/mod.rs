@@ -1,9 +1,8 @@
-//! An execution from its hooks' run to their completion.
+//! An execution, from running its hooks to completing them.
 //!
-//! It is completed once, because whoever completes it takes what there is to complete: `complete`,
-//! `reset`, the end of a `wrap` and the drop all go through `end`, which leaves nothing behind.
-//! What fails is kept with it, and told once, when it has left. No thread is bound to it: who has
-//! the value ends the execution, wherever that is.
+//! Hooks are completed once: `complete`, `reset`, the end of a `wrap` and the drop all take them out of one list.
+//! Failures are stored, and reported once, when the execution has left. An execution is bound to no thread: any
+//! thread that owns the value may end it.
 
 mod begin;
 mod end;
@@ -34,11 +33,12 @@ use std::task::Poll;
 
 /// A running execution: its hooks have run, and will be completed.
 ///
-/// Given to the body by [`Executor::wrap`], or returned by [`Executor::run`]. Dropping it completes
-/// the hooks, too; what fails then is told to the reporter only. Its hooks are completed under its share: if
-/// that was given up for a load that was then dropped, and somebody else holds, a drop leaves it to them, and
-/// everything else waits. The hooks are called by that one's thread then, which does not count as being in its
-/// own executions meanwhile.
+/// [`Executor::wrap`] gives it to the body, and [`Executor::run`] returns it. Dropping it completes the hooks, too;
+/// failures then go to the reporter only.
+///
+/// Hooks are completed under the execution's share. If a dropped load gave the share up and another owner holds, a
+/// drop leaves the completion to the holder's thread; every other call waits. That thread does not count as being in
+/// its own executions while it calls these hooks.
 ///
 /// ```
 /// use cabrank::execution::Executor;
@@ -50,8 +50,7 @@ use std::task::Poll;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The lifetime keeps the execution of a body, and its share, from being swapped for another; to write it is
-/// never needed.
+/// The lifetime keeps a body from swapping its execution, or its share, for another. User code never has to write it.
 ///
 /// ```compile_fail,E0521
 /// use cabrank::execution::{Executor, Interlock};
@@ -68,15 +67,15 @@ use std::task::Poll;
 #[must_use = "dropping an execution completes it"]
 pub struct Execution<'scope> {
     executor: Executor,
-    /// Inside another of the same executor: there is nothing to do.
+    /// It is inside another execution of the same executor, and runs no hooks.
     nested: bool,
-    /// Inside another one, whichever: its share is not to be given up.
+    /// It is inside another execution of any executor, and must not give up its share.
     inside: bool,
-    /// Of its reloader, if that has begun it.
+    /// Present if a reloader began it.
     reloading: Option<Arc<Reloading>>,
-    /// To be reloaded before it is completed: until it may unload, or leaves that to the next.
+    /// Whether it reloads before its completion: until it may unload, or leaves that to the next execution.
     reloads_last: bool,
-    /// How many reloads had begun when its end began to wait to unload: from there on it loads nothing.
+    /// The number of reloads that had begun when its end began to wait to unload. From then on it loads no code.
     ends_since: Option<usize>,
     reload_completers: Completers,
     completers: Completers,
@@ -88,18 +87,18 @@ pub struct Execution<'scope> {
 /// How a body has ended.
 enum Ended<R> {
     Value(R),
-    /// The failure is noted.
+    /// The failure is stored.
     Failed,
     Panicked(Box<dyn Any + Send>),
 }
 
 impl<'scope> Execution<'scope> {
-    /// What a thread has to know that is in this execution.
+    /// Returns the scope that a thread enters to be in this execution.
     fn scope(&self) -> Scope {
         let by = if self.reloading.is_some() { Runs::ForReloader } else { Runs::ForExecutor };
         self.scope_as(by)
     }
-    /// The same for what is called by it from outside: if it is over, that is no part of it.
+    /// The same, for calls from outside: a finished execution has no part in them.
     fn scope_within(&self) -> Scope {
         if self.failed.is_over() { self.scope_as(Runs::No) } else { self.scope() }
     }
@@ -108,17 +107,17 @@ impl<'scope> Execution<'scope> {
         Scope { executor, share: self.running.as_ref().map(Running::scope) }
     }
 
-    /// Its share of the interlock: handles to what is loaded borrow from it, and it loads.
+    /// Returns the execution's share of the interlock: handles to loaded values borrow from it, and it can load.
     ///
-    /// None if the executor has no interlock, or this is inside another execution on the same
-    /// thread, and not in a permit block: then it has a share, but that one is to load, which would have to
-    /// give its own up. What is loaded it sees by [`Interlock::run`](interlock::Interlock::run).
+    /// Returns `None` if the executor has no interlock. Returns `None`, too, inside another execution on the same
+    /// thread, except in a permit block. There the outer execution loads, because a load must give up the outer
+    /// share. The nested one sees loaded values by [`Interlock::run`](interlock::Interlock::run).
     pub fn running(&mut self) -> Option<&mut Running<'scope>> {
         self.running.as_mut().filter(|_| !self.inside)
     }
 
-    /// A token with which a thread or task begins an execution that this one may wait for: it is
-    /// let in although a reload waits, because that waits for this one.
+    /// Returns a token with which a thread or task begins an execution that this one may wait for. The child is let
+    /// in although a reload waits, because that reload waits for this execution.
     ///
     /// Without an interlock, the child is an execution like any other.
     ///
@@ -139,20 +138,19 @@ impl<'scope> Execution<'scope> {
     pub fn child(&self) -> Child {
         let token = match (&self.running, self.executor.interlock()) {
             (Some(running), _) => Some(running.child()),
-            // Of the execution around this one.
+            // A child of the execution around this one.
             (None, Some(interlock)) => interlock.ambient_child(),
             (None, None) => None,
         };
         Child::new(self.executor.clone(), token)
     }
 
-    /// Calls something while the executor counts as running on this thread, so that a
-    /// [`wrap`](Executor::wrap) inside is a nested one. If its share was given up, by something that was
-    /// then dropped, it waits for that first.
+    /// Calls `body` while the executor counts as running on this thread, so that a [`wrap`](Executor::wrap) inside is
+    /// nested. If a dropped future gave the share up, waits first until the share is back.
     ///
-    /// Of one that is over, because it could not [begin anew](Self::reset), the executor does not count as running:
-    /// a `wrap` inside has hooks of its own, and is refused on what is half reloaded. So it is to the end of this
-    /// call, also if the body resets it, and that succeeds.
+    /// If the execution is finished because a [reset](Self::reset) failed, the executor does not count as running. A
+    /// `wrap` inside then has hooks of its own, and is refused on a half reloaded world. This holds until the end of
+    /// the call, even if the body resets the execution with success.
     pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution<'_>) -> R) -> R {
         self.await_share();
         self.assert_share();
@@ -160,7 +158,7 @@ impl<'scope> Execution<'scope> {
         body(self)
     }
 
-    /// Runs the body, and ends.
+    /// Runs the body, and ends the execution.
     pub(crate) fn carry<R>(
         mut self,
         body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
@@ -173,7 +171,7 @@ impl<'scope> Execution<'scope> {
         self.settle(ended)
     }
 
-    /// Runs the body, which is in this execution whenever it is polled, and ends.
+    /// Runs the body, which is in this execution whenever it is polled, and ends the execution.
     pub(crate) async fn carry_async<R, F>(mut self, body: F) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
@@ -198,7 +196,7 @@ impl<'scope> Execution<'scope> {
         self.settle(ended)
     }
 
-    /// The body of a nested one, as a future.
+    /// Runs the body of a nested execution, as a future.
     pub(crate) async fn nest_async<R, F>(mut self, body: F) -> Result<R, BoxError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
@@ -211,9 +209,8 @@ impl<'scope> Execution<'scope> {
         .await
     }
 
-    /// PROP-ILK-USE-UNDER-SHARE: what an execution calls is called while it has its share, or while it holds.
-    /// Not of one that was forfeited; nor where its share was swapped for another interlock's, or there is none
-    /// to have.
+    /// Asserts PROP-ILK-USE-UNDER-SHARE: an execution calls user code only while it has its share or holds. Does not
+    /// apply to a forfeited execution, to a share swapped for another interlock's, or without any share.
     #[inline]
     fn assert_share(&self) {
         #[cfg(debug_assertions)]
@@ -230,7 +227,7 @@ impl<'scope> Execution<'scope> {
         }
     }
 
-    /// All of it, out of its scope: nothing is left to be done.
+    /// Takes everything out of the execution, which has no work left, and out of its scope.
     fn take(&mut self) -> Execution<'static> {
         Execution {
             executor: self.executor.clone(),

@@ -10,8 +10,8 @@ use crate::execution::reloading::Reloading;
 use std::mem::take;
 use std::sync::Arc;
 
-/// What a reload does while nobody else runs: with the right to unload, the world, what
-/// is to be completed, and where failures go.
+/// The work of a reload while no other owner runs. Its arguments: the reloader, the right to unload, the world, the
+/// list of completers, and the list of failures.
 type Alone = fn(
     &Reloading,
     &mut Unloading<'_>,
@@ -20,12 +20,12 @@ type Alone = fn(
     &mut Vec<Failure>,
 ) -> Result<(), Failure>;
 
-/// What comes after a reload that is made last.
+/// The step after a last reload.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
-    /// Nothing: if its future is dropped, so is the execution.
+    /// The execution ends. If its future is dropped, so is the execution.
     Ends,
-    /// A new one begins; if its future is dropped, this one goes on.
+    /// A new execution begins. If its future is dropped, this one goes on.
     BeginsAnew,
 }
 
@@ -38,7 +38,7 @@ impl Execution<'_> {
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
         self.unload_async(&reloading, Reloading::reload_first, Then::Ends).await
     }
-    /// What is to be reloaded last.
+    /// Makes the last reload, if one is due.
     pub(super) fn reload_last(&mut self) -> Result<(), Over> {
         let Some(reloading) = self.last() else { return Ok(()) };
         self.unload(&reloading, Reloading::reload_last)
@@ -47,11 +47,11 @@ impl Execution<'_> {
         let Some(reloading) = self.last() else { return Ok(()) };
         self.unload_async(&reloading, Reloading::reload_last, then).await
     }
-    /// Its reloader, if there is something to be reloaded last.
+    /// Returns its reloader, if a last reload is due.
     fn last(&self) -> Option<Arc<Reloading>> {
         self.reloading.clone().filter(|_| self.reloads_last)
     }
-    /// What it has not reloaded last, and will not, the next execution reloads.
+    /// Leaves a last reload that was not made to the next execution.
     pub(super) fn owe_last(&mut self) {
         if take(&mut self.reloads_last) {
             if let Some(reloading) = &self.reloading {
@@ -63,12 +63,12 @@ impl Execution<'_> {
         }
     }
 
-    /// [`begin_reloaded`](Self::begin_reloaded) without blocking the thread: a step that has to wait to load
-    /// is called once more, alone.
+    /// [`begin_reloaded`](Self::begin_reloaded) without blocking the thread: a preparation that would have to wait to
+    /// load is called once more, alone.
     pub(super) async fn begin_reloaded_async(&mut self) -> Result<(), Over> {
         let Some(reloading) = self.reloading.clone().filter(|r| r.is_last()) else { return Ok(()) };
         if self.inside || self.running.is_none() {
-            // Inside another execution it may not load, so it does not wait.
+            // Inside another execution it must not load, so it does not wait.
             let begun = self.begin_reloaded();
             return self.failed.first(begun);
         }
@@ -105,7 +105,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Waits until nobody else runs, and reloads. Its failure comes before those of what is completed after it.
+    /// Waits until no other owner runs, and reloads. Its failure comes before those of the completions after it.
     fn unload(&mut self, reloading: &Reloading, alone: Alone) -> Result<(), Over> {
         let (place, seen) = (self.failed.place(), reloading.reloads());
         let _here = self.scope().enter();
@@ -154,7 +154,7 @@ impl Execution<'_> {
             alone(reloading, &mut unloading.unloading(), world, completers, failures)
         };
         let reloaded = self.failed.at(place, reloaded);
-        // Dropped from here on, who goes on may load: that is to be unloaded, too.
+        // If the future is dropped from here on, the execution goes on and may load: that must be unloaded, too.
         self.reloads_last = last && then == Then::BeginsAnew;
         unloading.finish().await;
         self.reloads_last = false;
@@ -170,7 +170,7 @@ async fn unloading_async<'e>(
     unloading.map_err(|refused| Failure::new(Stage::Unload, refused))
 }
 
-/// The share, unless whoever has the execution has swapped it for one of another interlock.
+/// Returns the share, unless the execution's owner has swapped it for a share of another interlock.
 fn own<'e, 'scope>(
     running: &'e mut Option<Running<'scope>>,
     interlock: &Interlock,
