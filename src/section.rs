@@ -3,10 +3,10 @@
 //! A [`Guarded`] owner keeps its state in a [`Lock`]. Only this module takes the lock.
 //!
 //! # No user code under a lock
-//! A section only changes the state. It leaves wakers, callbacks and drops of the user's values in its list of
-//! effects. [`Guarded::critical`] runs the section, settles the state,
-//! asserts each invariant in builds with debug assertions, releases the lock and runs the effects.
-//! User code may therefore call the owner again from wherever it is called.
+//! A section only changes the state. It puts wakers, callbacks and drops of the user's values into its list of
+//! effects. [`Guarded::critical`] runs the section and [settles](Guarded::settle) the state. With debug assertions
+//! it then asserts each invariant. Last, it releases the lock and runs the effects. User code therefore runs
+//! without the lock, and may call the owner again.
 //!
 //! # No wake-up is lost
 //! A caller that cannot go on joins a queue of the state and waits by a [`Turn`]:
@@ -14,11 +14,12 @@
 //! 2. The section that grants an outcome stores it in the state, and wakes the waiter afterwards.
 //! 3. A waiter looks for its outcome under the lock. A thread releases the lock only by going to sleep
 //!    on its condition variable; a task stores its waker before the lock is released.
-//! 4. A waiter gives up in a section of its own, which finds the outcome if one was granted
-//!    meanwhile. [`Wait::give_up`] then passes it on.
+//! 4. A waiter gives up in a section of its own. If an outcome was granted meanwhile, [`Wait::give_up`] gives it
+//!    back, and another waiter may get it.
 //!
-//! By 1 and 3 a grant comes either before the look, which finds it, or after it, and wakes the waiter. The models
-//! in `models/section/` hold these four steps against every interleaving.
+//! By step 1 each grant finds the waiter in the queue. A grant before the waiter's look is found by that look. A
+//! grant after it wakes the waiter, because by step 3 the waiter already sleeps or has stored its waker. The
+//! models in `models/section/` check these four steps in every interleaving.
 
 use crate::clock::{Clock, Deadline};
 use crate::collections::wait_queue::Wake;
@@ -43,7 +44,7 @@ impl<T> Lock<T> {
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
-    /// Reads the state under the lock, without a section's end.
+    /// Reads the state under the lock, without settling it.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.state.lock())
     }
@@ -55,8 +56,10 @@ impl<T> Lock<T> {
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.state.get_mut()
     }
-    /// Wakes waiting threads, which then look at a manual clock again. `threads` is evaluated under the lock: a
-    /// thread that has read the clock keeps the lock until it sleeps.
+    /// Wakes the waiting threads, which then read the advanced manual clock. `threads` lists them under the lock.
+    ///
+    /// A thread holds the lock from its look at the clock until it sleeps. So the list contains each thread that
+    /// has seen the old time.
     pub(crate) fn clock_advanced(&self, threads: impl FnOnce(&T) -> Vec<Arc<Condvar>>) {
         for condvar in self.look(threads) {
             condvar.notify_all();
@@ -85,8 +88,8 @@ pub(crate) trait Guarded {
     fn settle(&self, state: &mut Self::State, fx: &mut Self::Effects);
     /// Runs the effects, without the lock. If one panics, the others still run.
     ///
-    /// Takes every value out of the list, which is forgotten afterwards: a section without effects pays for one
-    /// comparison, and for no destructor.
+    /// Takes every value out of the list, because the caller then forgets the list ([`mem::forget`]). So a section
+    /// without effects costs one comparison, and runs no destructor.
     fn run(&self, fx: &mut Self::Effects);
 
     /// Runs `section` under the lock, and its effects after it.
@@ -100,7 +103,7 @@ pub(crate) trait Guarded {
         result
     }
 
-    /// Waits for the outcome of `wait`, as patiently as the caller is.
+    /// Returns a future that waits for the outcome of `wait`. `patience` says how it waits.
     ///
     /// # Cancel safety
     /// Dropping the future gives the wait up.
@@ -109,7 +112,9 @@ pub(crate) trait Guarded {
     }
 }
 
-/// Takes the effects by reference: they would be copied before the comparison that finds them empty.
+/// Settles the state, asserts the invariants, releases the lock and runs the effects.
+///
+/// The list of effects is passed by reference: by value, each call would copy it, even an empty one.
 #[inline]
 fn end_section<G: Guarded + ?Sized>(
     owner: &G,
@@ -167,12 +172,12 @@ pub(crate) trait Wait<G: Guarded + ?Sized>: Unpin + Sized {
     /// The result of giving up.
     type GivenUp;
 
-    /// Takes the outcome, if it was granted. Otherwise leaves the state as it is, but may join the queue at the first
-    /// look.
+    /// Takes the outcome, if it was granted. Otherwise changes nothing, except that the first call may join the
+    /// queue.
     fn take(&mut self, state: &mut G::State, fx: &mut G::Effects) -> Option<Self::Outcome>;
     /// Returns how this waiter is woken. Called only while it has no outcome.
     fn wake<'s>(&self, state: &'s mut G::State) -> &'s mut Wake;
-    /// Leaves the queue, and passes on an outcome that was granted meanwhile.
+    /// Leaves the queue, and gives back an outcome that was granted meanwhile.
     fn give_up(&mut self, state: &mut G::State, fx: &mut G::Effects) -> Self::GivenUp;
     /// Gives the wait up when its future is dropped.
     fn cancel(mut self, owner: &G) {
@@ -182,8 +187,9 @@ pub(crate) trait Wait<G: Guarded + ?Sized>: Unpin + Sized {
     }
 }
 
-/// A wait, as a future. Polled for a thread it blocks, and is ready after its first poll: see [`now`]. `Err`: the
-/// deadline has passed.
+/// A wait, as a future. Its result is `Err` if the deadline has passed.
+///
+/// With [`Patience::Thread`] the first poll blocks until the wait has ended: see [`now`].
 #[must_use = "a future does nothing unless it is polled"]
 pub(crate) struct Turn<'a, G: Guarded + ?Sized, W: Wait<G>> {
     owner: &'a G,
@@ -203,8 +209,8 @@ impl<G: Guarded + ?Sized, W: Wait<G>> Future for Turn<'_, G, W> {
             *place = None;
             return Poll::Ready(outcome);
         }
-        // A waker is user code: cloned before the lock, dropped after it. A panic of the clone is the
-        // caller's, and finds this wait as it was.
+        // A waker is user code, so it is cloned before the lock is taken and dropped after its release. If the
+        // clone panics, the panic reaches the caller of `poll`, and the wait is unchanged.
         let mut waker = Some(cx.waker().clone());
         let (outcome, former) = owner.critical(|state, fx| {
             let outcome = wait.take(state, fx);
@@ -257,7 +263,7 @@ fn block<G: Guarded + ?Sized, W: Wait<G>>(
     outcome
 }
 
-/// Polls a future that waits by [`Patience::Thread`] alone, and is therefore ready at once.
+/// Polls a future once. All its waits use [`Patience::Thread`] and block within the poll, so it is ready then.
 #[inline]
 pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
