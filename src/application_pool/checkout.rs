@@ -1,4 +1,4 @@
-//! Chooses a process for a get: the pseudocode's `checkout_without_lock`.
+//! Chooses a process for a get (one call of `get`). This is `checkout_without_lock` of Passenger's pseudocode.
 
 use super::effects::Effects;
 use super::error::GetError;
@@ -17,7 +17,7 @@ use crate::sync::Arc;
 pub(crate) enum Checkout<S: Spawner> {
     /// A session of this process, counted already.
     Serve(Arc<Entry<S>>),
-    /// Wait for the group as this waiter.
+    /// The get waits in the group's queue, as this waiter.
     Wait {
         group: Key,
         waiter: Key,
@@ -28,8 +28,8 @@ pub(crate) enum Checkout<S: Spawner> {
 impl<S: Spawner> State<S> {
     /// Serves the get, refuses it, or puts it into its group's queue.
     ///
-    /// `look` is a look at the restart files, made without the lock. Only the first attempt of a get may restart the group
-    /// by it (erratum E24: PROP-RESTART-ONCE). A group that is new takes it as the baseline.
+    /// `look` is a look at the restart files, made without the lock. Only the first attempt of a get may restart
+    /// the group because of it (erratum E24: PROP-RESTART-ONCE). A group that is new takes it as the baseline.
     pub(crate) fn checkout_without_lock(
         &mut self,
         options: &PoolOptions,
@@ -64,7 +64,7 @@ impl<S: Spawner> State<S> {
             self.spawn_if_allowed(key, fx);
         }
         let entry = self.open_session(process);
-        // `settle` has no work here: no get waits, no capacity was freed, and the group's place in line is the same
+        // `settle` has no work here: no get waits, no capacity was freed, and the group's `Want` is the same
         // (INV-WANT).
         self.refresh(key);
         Checkout::Serve(entry)
@@ -74,18 +74,18 @@ impl<S: Spawner> State<S> {
         let group = self.group(key);
         if group.size == 0 && group.back_off_until.is_some() {
             if let Some(error) = &group.last_error {
-                // The group spawns no process now that could serve this get (erratum E27).
+                // While the group backs off, it spawns no process that could serve this get (erratum E27).
                 return Checkout::Fail(GetError::Spawn(error.clone()));
             }
         }
         let (waiting, max_queue) = (group.queue.len(), group.options.max_queue());
         if matches!(patience, Patience::None) {
-            // A later try finds the process that this one asks for.
+            // A later attempt finds the process that this attempt orders.
             self.spawn_if_allowed(key, fx);
             self.settle(key, fx);
             return Checkout::Fail(GetError::WouldBlock);
         }
-        // PROP-QUEUE-BOUND (E19).
+        // At most `max_queue` gets of a group wait (erratum E19: PROP-QUEUE-BOUND).
         if let Some(max_queue) = max_queue.filter(|max| waiting >= *max) {
             return Checkout::Fail(GetError::QueueFull { max_queue });
         }
@@ -117,8 +117,9 @@ impl<S: Spawner> State<S> {
         changed || always && (group.size > 0 || group.spawning.is_some())
     }
 
-    /// Returns the least busy process with room; if some are idle, the most recently freed (PROP-CHOICE). The
-    /// pseudocode's global queue is the case in which no process takes a second session.
+    /// Returns the least busy process with room; if some are idle, the most recently freed (PROP-CHOICE).
+    ///
+    /// The option `use_global_queue` needs no code here: it gives each process room for one session only.
     fn select_process(&self, key: Key) -> Option<Key> {
         self.group(key).processes.first_with_room()
     }
@@ -132,7 +133,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Counts one more session of the process, and moves it behind its equals.
+    /// Counts one more session of the process, and moves it behind the processes with as many sessions.
     pub(crate) fn open_session(&mut self, key: Key) -> Arc<Entry<S>> {
         let info = &mut self.processes[key.index()];
         let group = &mut self.groups[info.group.index()];

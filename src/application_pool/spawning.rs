@@ -1,8 +1,8 @@
-//! Spawns processes in the background: the pseudocode's `spawn_in_background` and
-//! `spawner_thread_callback`.
+//! Spawns processes in the background: `spawn_in_background` and `spawner_thread_callback` of Passenger's
+//! pseudocode. A number such as `E4` names an error of that pseudocode (`spec/src/rules.rs`).
 //!
-//! Every spawn runs on a thread of its own, even the first one of a group (erratum E4), and with its
-//! capacity reserved (E3). A [`SpawnOrder`] carries the reservation from the critical section that
+//! Every spawn runs on a thread of its own, even the first one of a group (erratum E4). Its capacity is
+//! reserved before it starts (E3). A [`SpawnOrder`] carries the reservation from the critical section that
 //! makes it to the one that ends it. A [`Reservation`] guards it on the way, and gives it back after an error,
 //! a panic, or a failure to start the thread (E11).
 
@@ -23,7 +23,7 @@ use crate::user_code::{UserValue, contain};
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-/// A process that is ready, with its own answers.
+/// A new process that is ready, with the concurrency and the pid that it reports.
 pub(crate) struct NewProcess<P> {
     process: UserValue<P>,
     concurrency: Option<NonZeroUsize>,
@@ -35,7 +35,7 @@ impl<S: Spawner> State<S> {
     /// Precondition: the group is not spawning.
     pub(crate) fn start_spawn(&mut self, key: Key, kind: Kind, fx: &mut Effects<S>) {
         self.leave_want(key);
-        // Given back by the end of the spawn alone (INV-RESERVED).
+        // Only the end of the spawn gives this reservation back (INV-RESERVED).
         match kind {
             Kind::Addition => self.reserved += 1,
             Kind::Replacement => self.replacing += 1,
@@ -78,8 +78,8 @@ impl<S: Spawner> State<S> {
             group.spawning = None;
         }
         match result {
-            // The section that gave up this spawn has settled the group. Only the late process or error is
-            // left (errata E2, E12: PROP-NO-ORPHAN).
+            // An earlier section has cancelled this spawn and settled the group. The late process is only shut
+            // down, and a late error only dropped (errata E2, E12: PROP-NO-ORPHAN).
             Ok(new) if !wanted => fx.push(Effect::Unwanted(new.process)),
             Err(error) if !wanted => fx.push(Effect::DropError(error)),
             Ok(new) => self.attach_if_room(pool, order, new, fx),
@@ -166,7 +166,8 @@ impl<S: Spawner> State<S> {
         group.idle += 1;
         fx.event(|| Event::Spawned { group: group.name.clone(), identifier: order.ticket, pid });
         self.inactive_apps.push_back(&mut self.processes, key);
-        // In the same section as the group's size, which therefore never exceeds it (INV-SIZE-WITHIN-COUNT).
+        // The count grows in the same section as the group's size, so the size never exceeds the count
+        // (INV-SIZE-WITHIN-COUNT).
         self.mutate_count(self.count + 1);
         self.refresh(order.group);
         if let Some(max_idle_time) = self.max_idle_time.filter(|_| self.evictable > 0) {
@@ -184,8 +185,8 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// The group backs off; its healthy processes stay (erratum E26: PROP-HEALTHY-STAY). If it has none,
-    /// settling it ends the waits of its gets with the error.
+    /// The group backs off; its healthy processes stay (erratum E26: PROP-HEALTHY-STAY). If the group has no
+    /// process, the next `settle` fails its waiting gets with the error.
     fn spawn_has_failed(&mut self, key: Key, error: SpawnError, fx: &mut Effects<S>) {
         self.totals.spawns_failed += 1;
         let (first, cap) = self.limits.back_off;
@@ -251,14 +252,15 @@ impl<S: Spawner> Inner<S> {
         }
     }
 
-    /// Returns the next order for the group if no thread could be started for this one.
+    /// Starts one thread. If it cannot be started, ends the spawn with an error, and returns the group's next
+    /// order, if any.
     fn try_to_start_spawner_thread(
         self: &std::sync::Arc<Self>,
         order: SpawnOrder,
     ) -> Option<SpawnOrder> {
         let name = format!("cabrank spawner {}", order.ticket);
         let reservation = Reservation { pool: self.clone(), order: Some(order) };
-        // If the thread cannot be started, its closure is dropped, and the reservation comes back by this slot.
+        // A thread that cannot be started drops its closure. The reservation stays in the slot, and is ended below.
         let slot = std::sync::Arc::new(Mutex::new(Some(reservation)));
         let theirs = slot.clone();
         let started = thread::start(&name, self.spawner_stack_size, move || {
