@@ -28,15 +28,15 @@ impl<T: Send + 'static> Core<T> {
             None => return Ok(()),
         };
         let mut run = Run::new(self.clone(), member);
-        // A concurrent `open` may have returned success already; for its sake a failed `start` is tried once more.
-        // Not more often: another one may come during each try.
+        // A concurrent `open` may have found this run, and have returned success already. For its sake a failed
+        // `start` is tried once more. More tries might not end: a further `open` may come during each of them.
         let mut may_try_again = true;
         loop {
             let pending = PendingRun::new(run);
             let Err(why) = start(pending.clone()) else { return Ok(()) };
             match pending.begin() {
                 Some(back) => run = back,
-                // `start` failed, but the run has begun all the same, and may have ended.
+                // `start` failed, but a thread or task had already taken the run, which may have ended since.
                 None if self.signal.is_running() => return Ok(()),
                 None => return Err(OpenError::NotStarted(why)),
             }
@@ -47,12 +47,12 @@ impl<T: Send + 'static> Core<T> {
     }
 }
 
-/// The turn of one thread or task at the target, from its start to its end.
+/// One run of the executor: a thread or task owns the target, which is the user's value, from start to end.
 pub(super) struct Run<T: Send + 'static> {
     pub(super) core: Arc<Core<T>>,
     /// `None` once the run has ended.
     target: Option<UserValue<T>>,
-    /// The entry in the registry.
+    /// The run's entry in the registry of open executors, if the executor has a registry.
     member: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ impl<T: Send + 'static> Run<T> {
             let Ending { target, last, joining, queue } = &mut *guard;
             let goes_on = core.signal.end(can_go_on);
             let mut wakes = Vec::new();
-            // Joins wait on if the run goes on; but each present join gets the panic.
+            // If the run goes on, its joins keep waiting. After a panic, each waiting join returns the panic.
             if !goes_on || matches!(ended, Ended::Panicked(_)) {
                 wakes.reserve_exact(queue.len());
                 while !queue.is_empty() {
