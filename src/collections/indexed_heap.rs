@@ -132,7 +132,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with a map, which is searched.
+        /// Compares the heap with a map, in which a search finds the lowest rank.
         #[test]
         fn the_first_is_the_lowest(changes in prop::collection::vec((0_usize..12, prop::option::of(0_u8..9)), 0..200)) {
             let mut slab: Slab<Element> = Slab::new();
