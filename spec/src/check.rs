@@ -20,11 +20,12 @@ pub struct StepProperty<M: Machine> {
     pub name: &'static str,
     /// The sentence that it states.
     pub says: &'static str,
-    /// Returns whether a step from the first state to the second keeps it, or `None` if it does not apply to this step.
+    /// Returns whether a step from the first state to the second keeps it, or `None` if it does not apply to this
+    /// step.
     pub judge: fn(&M, &M::State, &M::Action, &M::State) -> Option<bool>,
 }
 
-/// A property that comes about in the end, for each of its subjects.
+/// A property that comes about in the end, for each of its subjects, such as each client or each key.
 pub struct Liveness<M: Machine> {
     /// Its name.
     pub name: &'static str,
@@ -101,7 +102,7 @@ pub struct Report {
     pub states: usize,
     /// The number of steps between them.
     pub steps: usize,
-    /// The length of the longest shortest way to a state.
+    /// The number of steps on the shortest way to the farthest state.
     pub depth: usize,
     /// For each property of steps and of the end, the number of steps or states to which it applied.
     pub applied: Vec<(&'static str, usize)>,
@@ -117,12 +118,14 @@ pub fn check<M: Promises>(machine: &M) -> Result<Report, Counterexample<M::Actio
     look_for(machine, None)
 }
 
-/// Returns the shortest counterexample to one property, promised or not, or to the absence of a `deadlock`.
+/// Returns the shortest counterexample to the property named `breaks`, promised or not.
+///
+/// The name `deadlock` stands for the property that no deadlock is reached.
 pub fn counterexample<M: Promises>(machine: &M, breaks: &str) -> Option<Counterexample<M::Action>> {
     look_for(machine, Some(breaks)).err()
 }
 
-/// Returns the story of a defect: the rule as in the original and as mended, and the shortest way to the failure.
+/// Returns the story of a defect: the original rule, the mended rule, and the shortest way to the failure.
 pub fn defect_story<M: Promises>(
     machine: &M,
     name: &str,
@@ -218,10 +221,10 @@ fn never<M: Promises>(
     Some(Counterexample { what: property.name, actions: explored.stem(&set), for_ever })
 }
 
-/// The number of bits that the marks of one liveness property take.
+/// The most subjects that a liveness property may have. Each has one bit in a state's marks.
 pub const SUBJECTS: usize = 8;
 
-/// Marks each liveness property that has not come about yet, for each of its subjects.
+/// Returns a state's marks: one bit per liveness property and subject, set if the property has not come about yet.
 fn marks<M: Promises>(machine: &M, s: &M::State) -> u64 {
     let mut bits = 0;
     for (at, property) in M::LIVENESS.iter().enumerate() {

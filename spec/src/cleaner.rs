@@ -1,9 +1,9 @@
 //! The pseudocode's `cleaner`, and the other timed work.
 //!
 //! One pass does all work that is due. It shuts down processes that no minimum protects and that have
-//! been idle for `MAX_IDLE_TIME`. It ends drains whose deadline has passed (E13). It lets groups spawn
-//! again when their back-off ends (E26, E28). As ruled the cleaner sleeps until the next work is due
-//! (E30): [`next_due`](Pool::next_due).
+//! been idle for `MAX_IDLE_TIME`. It removes detached processes that have not finished their sessions by
+//! the deadline (E13). It lets groups spawn again when their back-off ends (E26, E28). With E30 mended, the
+//! cleaner sleeps until the next work is due: [`next_due`](Pool::next_due).
 //!
 //! Errata: E5, E29, E30. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER. Properties: PROP-IDLE-TIME,
 //! PROP-IDLE-BOUND.
@@ -51,7 +51,7 @@ impl Pool {
     }
     /// Returns whether work is due and the cleaner is awake.
     pub fn is_due(&self) -> bool {
-        // E30 as written: it sleeps for whole periods.
+        // With E30 as in the pseudocode, the cleaner wakes only at multiples of `MAX_IDLE_TIME`.
         let awake =
             !self.written(E30) || self.max_idle_time == 0 || self.now % self.max_idle_time == 0;
         awake && self.next_due().is_some_and(|due| due <= self.now)

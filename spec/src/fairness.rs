@@ -1,10 +1,10 @@
 //! Searches an explored space for broken liveness properties.
 //!
 //! A liveness property depends on the actions that may go on for ever, and on *weak fairness*. Weak
-//! fairness means that a fair action that stays possible is taken in the end. A counterexample is a strongly connected component
-//! in which the promise is outstanding everywhere, and every fair action is either taken or impossible
-//! somewhere. If a maximal component is no counterexample, no part of it is one. A single state without
-//! a possible fair action is a counterexample, too.
+//! fairness means that a fair action that stays possible is taken in the end. A counterexample is a strongly
+//! connected component in which the promise is outstanding everywhere, and every fair action is either taken
+//! or impossible somewhere. If a maximal component is no counterexample, no part of it is one. A single
+//! state without a possible fair action is a counterexample, too.
 
 use crate::checker::{Explored, Machine, UNFAIR};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -15,8 +15,8 @@ impl<A: Clone> Explored<A> {
         &self.edges[from as usize..to as usize]
     }
 
-    /// Returns a set of states in which the mark `bit` can stay for ever, the state reached first coming
-    /// first.
+    /// Returns a set of states in which a promise can stay outstanding for ever. `bit` marks the states in which
+    /// it is outstanding. The state that the search reached first comes first.
     ///
     /// Only actions of the kinds in `may` go on for ever. Actions of a class for which `fair` holds are
     /// taken if they stay possible.
