@@ -1,8 +1,8 @@
 //! Explores a model, counts its executions, and compares its outcomes with the expected ones.
 //!
-//! Neither tool reports that its search was cut, or missed an interleaving. Here such a search fails: it misses an
-//! outcome. Under loom, whose searches are the same in each run, it also fails because the number of
-//! executions is not the one in `models/executions.rs`.
+//! Neither loom nor shuttle reports that its search was cut short, or missed an interleaving. Here such a search
+//! fails, because the model does not reach all expected outcomes. Under loom, whose searches are the same in each
+//! run, it also fails because the number of executions is not the one in `models/executions.rs`.
 
 use super::trace;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub(crate) fn explore_small(
     }
 }
 
-/// Explores a model with long executions by a tenth of the schedules. Shuttle only.
+/// Explores a model with long executions: runs a tenth of the usual number of schedules. Shuttle only.
 #[cfg(not(feature = "loom"))]
 pub(crate) fn explore_large(
     name: &str,
@@ -112,9 +112,9 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     let seen = outcomes.0.lock().unwrap_or_else(PoisonError::into_inner);
     say(&format!("model {name}: {count} executions, {how}, {:.2?}, {seen:?}", begun.elapsed()));
     if std::env::var_os("CABRANK_REPLAY").is_some() {
-        return; // One execution reaches one outcome.
+        return; // A replay is one execution, so it reaches only one of the outcomes.
     }
-    // A model with one outcome does not notice a cut search by its outcomes.
+    // If a model has one outcome, a search that was cut short reaches it, too. So the executions are counted.
     assert!(count > 1, "{name}: the search has stopped after its first execution");
     #[cfg(feature = "loom")]
     assert_pinned(name, count);
@@ -163,7 +163,7 @@ fn the_test_that_replays_a_model_is_found_by_its_name() {
 /// the code that the model runs: then understand the new number, and pin it.
 #[cfg(feature = "loom")]
 fn assert_pinned(name: &str, count: u64) {
-    // With a planted fault, the model must fail by its own assertions.
+    // A planted fault may change the number. The model must fail by its own assertions instead.
     if std::env::var_os("CABRANK_EXECUTIONS").is_some_and(|value| value == "any") {
         return;
     }
@@ -176,7 +176,7 @@ fn assert_pinned(name: &str, count: u64) {
 #[cfg(feature = "loom")]
 const USUAL: u64 = 25_000;
 
-/// Returns the executions of a model that is too large for this run.
+/// Returns the number of executions of a model that is too large for this run.
 #[cfg(feature = "loom")]
 fn left_out(name: &str) -> Option<u64> {
     let pinned = crate::models::executions::PINNED.iter().find(|(pinned, _)| *pinned == name);
@@ -213,12 +213,13 @@ fn search(name: &str, run: Run) {
 #[cfg(not(feature = "loom"))]
 fn search_some(name: &str, run: Run, schedules: usize) {
     let run = Arc::new(run);
-    // A schedule that the exhaustive search has found needs the same steps in its replay.
+    // The exhaustive search may leave out steps of a model (`goes_through_all`). The replay of a schedule that it
+    // has found must leave them out, too.
     EVERY_SCHEDULE.set(std::env::var_os("CABRANK_DOORS").is_some_and(|value| value == "shut"));
     if let Some(file) = std::env::var_os("CABRANK_REPLAY") {
         let scheduler = shuttle::scheduler::ReplayScheduler::new_from_file(file);
         let mut scheduler = scheduler.expect("CABRANK_REPLAY is the file of a schedule");
-        // Code that was repaired goes on beyond the failure.
+        // The schedule ends at the failure. Repaired code runs on.
         scheduler.set_allow_incomplete();
         shuttle::Runner::new(scheduler, config(name)).run(move || run());
         return;
@@ -239,7 +240,7 @@ fn search_some(name: &str, run: Run, schedules: usize) {
 #[cfg(not(feature = "loom"))]
 fn config(name: &str) -> shuttle::Config {
     let mut config = shuttle::Config::default();
-    // shuttle's 32 KiB are too few for a model that also runs the specification.
+    // shuttle's default stack of 32 KiB is too small for a model that also runs the specification.
     config.stack_size = 1 << 20;
     let dir = schedules_dir(name);
     if std::fs::create_dir_all(&dir).is_ok() {
@@ -265,7 +266,7 @@ fn newest_schedule(name: &str) -> Option<std::path::PathBuf> {
 #[cfg(not(feature = "loom"))]
 fn search_all(name: &str, run: Run) {
     let scheduler = shuttle::scheduler::DfsScheduler::new(None, false);
-    // The threads of a model run on the thread that explores it.
+    // A thread-local suffices: the model's threads run on the thread that explores it.
     EVERY_SCHEDULE.set(true);
     shuttle::Runner::new(scheduler, config(name)).run(run);
 }
