@@ -84,14 +84,14 @@ impl<F: Form> State<F> {
         now: Time,
         fx: &mut Effects<F>,
     ) {
-        if let Some(at) = at
-            && !self.wakes_by(task, at, now)
-        {
-            let until = &mut self.sleeps_until[task as usize];
-            let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
-            // For what it is overdue it is woken as of now.
-            *until = Some(if overdue { at.min(now) } else { at });
-            fx.push(Effect::WakeMaintenance(task, self.subs[key.index()].metadata.clone()));
+        if let Some(at) = at {
+            if !self.wakes_by(task, at, now) {
+                let until = &mut self.sleeps_until[task as usize];
+                let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
+                // For what it is overdue it is woken as of now.
+                *until = Some(if overdue { at.min(now) } else { at });
+                fx.push(Effect::WakeMaintenance(task, self.subs[key.index()].metadata.clone()));
+            }
         }
     }
 
@@ -264,9 +264,7 @@ impl<F: Form> State<F> {
     /// The idle one, of any key, that is finished and came back longest ago: the first to leave.
     pub(super) fn oldest_idle(&self) -> Option<Key> {
         let mut at = self.by_age.front();
-        while let Some(slot) = at
-            && self.slots[slot.index()].tested
-        {
+        while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
             at = List::<InAge>::after(&self.slots, slot);
         }
         at
@@ -274,9 +272,7 @@ impl<F: Form> State<F> {
     /// The same of one key.
     pub(super) fn oldest_of(&self, key: Key) -> Option<Key> {
         let mut at = self.subs[key.index()].idle.front();
-        while let Some(slot) = at
-            && self.slots[slot.index()].tested
-        {
+        while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
             at = List::<InIdle>::after(&self.slots, slot);
         }
         at

@@ -15,9 +15,7 @@ impl<F: Form> State<F> {
     pub(super) fn next_idle(&self, key: Key) -> Option<Key> {
         let Sub { idle, unfinished, .. } = &self.subs[key.index()];
         let mut at = if self.options.fifo { idle.front() } else { idle.back() };
-        while let Some(slot) = at
-            && self.slots[slot.index()].tested
-        {
+        while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
             at = match self.options.fifo {
                 true => List::<super::slot::InIdle>::after(&self.slots, slot),
                 false => List::<super::slot::InIdle>::before(&self.slots, slot),
@@ -36,10 +34,7 @@ impl<F: Form> State<F> {
         fx: &mut Effects<F>,
     ) -> Option<Key> {
         let mut slot = self.next_idle(key);
-        while self.timed
-            && let Some(stale) = slot
-            && self.is_stale(stale)
-        {
+        while let Some(stale) = slot.filter(|slot| self.timed && self.is_stale(*slot)) {
             if !has_place && self.subs[key.index()].available() == 1 {
                 return None;
             }
@@ -347,9 +342,8 @@ impl<F: Form> State<F> {
     /// can now be served is. One section, for all keys are under the new limits at once.
     pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.fit_key(key, fx));
-        while self.total - self.leaving > self.limits.max_total
-            && let Some(slot) = self.least_recently_used()
-        {
+        while self.total - self.leaving > self.limits.max_total {
+            let Some(slot) = self.least_recently_used() else { break };
             self.evict(slot, fx);
         }
         self.for_all_keys(|state, key| state.update_line(key));

@@ -263,12 +263,13 @@ impl<R: Runtime, F: Form> Timed<R, F> {
             state.sleeps_until[self.task as usize] = None;
             state.concerned(self.task)
         });
-        if let Some(meta) = concerned
-            && let Some(_reporting) = Reporting::begin(&*pool)
-            && !self.told.swap(true, SeqCst)
-        {
-            let why = format!("the runtime's timer panicked: {message}");
-            pool.report(&meta, PoolEvent::MaintenanceNotStarted(why));
+        if let Some(meta) = concerned {
+            if let Some(_reporting) = Reporting::begin(&*pool) {
+                if !self.told.swap(true, SeqCst) {
+                    let why = format!("the runtime's timer panicked: {message}");
+                    pool.report(&meta, PoolEvent::MaintenanceNotStarted(why));
+                }
+            }
         }
     }
 }

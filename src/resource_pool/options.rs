@@ -190,11 +190,11 @@ impl Options {
         if self.remove_abandoned && self.abandoned_after.is_none() {
             return Err(needs("remove_abandoned", "abandoned_after", "it says when"));
         }
-        if let (Some(soft), Some(hard)) = (self.soft_max_idle_time, self.max_idle_time)
-            && soft >= hard
-        {
-            let why = "the soft time has to be the shorter one";
-            return Err(not_with("soft_max_idle_time", "max_idle_time", why));
+        if let (Some(soft), Some(hard)) = (self.soft_max_idle_time, self.max_idle_time) {
+            if soft >= hard {
+                let why = "the soft time has to be the shorter one";
+                return Err(not_with("soft_max_idle_time", "max_idle_time", why));
+            }
         }
         match (self.lifetime_jitter, self.max_lifetime) {
             (Some(_), None) => Err(needs("lifetime_jitter", "max_lifetime", "it is taken off it")),

@@ -197,14 +197,14 @@ impl<F: Form> Inner<F> {
         let creation = self.creation(reserved.meta());
         let (mut reserved, made) = InCreation::new(reserved, creation, Begun::Here).await;
         let loan = reserved.made(made.map_err(BorrowError::Create)?);
-        if self.options.test_on_create
-            && let Err(event) = self.test(loan).await
-        {
-            // The borrower's own error. It has no room for the message of a panic.
-            if !matches!(event, PoolEvent::Invalid) {
-                self.report(reserved.meta(), event);
+        if self.options.test_on_create {
+            if let Err(event) = self.test(loan).await {
+                // The borrower's own error. It has no room for the message of a panic.
+                if !matches!(event, PoolEvent::Invalid) {
+                    self.report(reserved.meta(), event);
+                }
+                return Err(BorrowError::Invalid);
             }
-            return Err(BorrowError::Invalid);
         }
         let Loan { meta, resource, .. } = loan;
         self.factory.activate(meta, resource).await.map_err(BorrowError::Activate)?;
@@ -227,10 +227,10 @@ impl<F: Form> Inner<F> {
             }
             Ok(resource) => {
                 let loan = reserved.made(resource);
-                if self.options.test_on_create
-                    && let Err(event) = self.test(loan).await
-                {
-                    return Err(self.another(reserved, event, patience));
+                if self.options.test_on_create {
+                    if let Err(event) = self.test(loan).await {
+                        return Err(self.another(reserved, event, patience));
+                    }
                 }
                 Ok(reserved)
             }

@@ -150,12 +150,12 @@ impl<F: Form> State<F> {
             return NextRefill::Nothing;
         }
         let first = self.backing_off.iter().filter_map(IndexedHeap::first);
-        if let Some((until, key)) = first.min_by_key(|(until, _)| *until)
-            && self.clock.now() >= until
-        {
-            self.subs[key.index()].back_off_until = None;
-            self.watch_minimum(key, fx);
-            return NextRefill::Again;
+        if let Some((until, key)) = first.min_by_key(|(until, _)| *until) {
+            if self.clock.now() >= until {
+                self.subs[key.index()].back_off_until = None;
+                self.watch_minimum(key, fx);
+                return NextRefill::Again;
+            }
         }
         let vacancy = self.first_below_minimum().and_then(|key| self.vacancy(key, fx));
         vacancy.map_or(NextRefill::Nothing, NextRefill::This)

@@ -145,11 +145,10 @@ impl<F: Form> State<F> {
         }
         let sub = &self.subs[key.index()];
         // Nobody overtakes: what is free goes to those who wait (PROP-RP-NO-OVERTAKING).
-        if (sub.queue.is_empty() || !self.options.fair)
-            && self.may_lend(sub)
-            && let Some(grant) = self.grant(key, fx)
-        {
-            return self.pick_up(grant, fx);
+        if (sub.queue.is_empty() || !self.options.fair) && self.may_lend(sub) {
+            if let Some(grant) = self.grant(key, fx) {
+                return self.pick_up(grant, fx);
+            }
         }
         self.wait(key, patience)
     }
@@ -399,8 +398,8 @@ impl<F: Form> State<F> {
         self.end_retry(key);
         let step = if self.closed {
             Step::Refused(Refusal::Closed)
-        } else if self.may_lend(&self.subs[key.index()])
-            && let Some(grant) = self.grant(key, fx)
+        } else if let Some(grant) =
+            self.may_lend(&self.subs[key.index()]).then(|| self.grant(key, fx)).flatten()
         {
             self.pick_up(grant, fx)
         } else {
