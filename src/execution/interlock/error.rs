@@ -37,11 +37,11 @@ impl fmt::Display for AcquireError {
         match self {
             AcquireError::Deadlock(deadlock) => deadlock.fmt(f),
             AcquireError::Child => f.write_str(
-                "a child of a live execution may not unload: its parent waits for it and cannot end first",
+                "a child may not unload while its parent lives: the parent waits for it",
             ),
-            AcquireError::Nested => {
-                f.write_str("the execution has another share here, or is in a section or permit block that forbids this")
-            }
+            AcquireError::Nested => f.write_str(
+                "another share, a section or a permit block of the execution forbids this",
+            ),
             AcquireError::TimedOut => f.write_str("timed out: other executions were in the way"),
             AcquireError::WouldBlock => f.write_str("it would have to wait for other executions"),
             AcquireError::Forfeited => f.write_str("the execution was forfeited"),

@@ -1,6 +1,6 @@
 //! The load interlock: many executions run application code; a load or an unload runs alone.
 //!
-//! An execution is an owner (not a thread), and has a share from its begin to its end. To load, it gives its
+//! An execution is an owner (not a thread), with a share from its begin to its end. To load, it gives its
 //! share up, waits until it is alone, and loads. Then other waiting loads have their turn, and it goes on
 //! with its share. An unload also waits for permit blocks to end. In a permit block an execution has no share
 //! and uses no loaded value, so it may wait for an execution that loads.
@@ -19,16 +19,16 @@
 //! ```
 //!
 //! # The state
-//! The mutex guards a state machine. Each of its `transitions` is a function, whose guards compare counters.
-//! At the end of each critical section `settle` grants every wait that can end, and the unlocking thread
-//! wakes exactly those waiters. So no wake-up is lost: a waiter is queued before the lock is released, and
-//! every change that makes its guard true ends in `settle`. In builds with debug assertions `invariants`
-//! checks this against every owner.
+//! The mutex guards a state machine: its `transitions` are functions, whose guards compare counters. At the
+//! end of each critical section `settle` grants every wait that can end; those waiters, and only they, are
+//! woken after the lock. So no wake-up is lost: a waiter is queued before the lock is released, and every
+//! change that makes its guard true ends in `settle`. Builds with debug assertions check this against every
+//! owner (`invariants`).
 //!
 //! A critical section looks only at the owners that it lets go on, with two exceptions:
 //! - A deadlock report and a dump copy all owners.
-//! - The begin or end of a child's wait is counted in its parent. While parents wait for children in permit
-//!   blocks, it is counted further up, too (`State::change`): as many steps as that chain is long.
+//! - A child's wait is counted in its parent, and further up while parents wait for children in permit blocks.
+//!   That takes as many steps as the chain is long (`State::change`).
 //!
 //! # The word
 //! While no owner holds, waits, or has an entry, the machine needs only the number of running owners. One
@@ -38,17 +38,15 @@
 //! an entry.
 //! - No owner is missed: an exchange either came before the bit, and is in the number, or fails.
 //! - No owner is counted twice: one that entered through the word is *anonymous* in the machine, part of a
-//!   number, until its guard takes the mutex and vouches for it (`State::adopt`).
-//! - A holder sees all that was done under earlier shares: both exchange the same word, or lock the same
-//!   mutex.
+//!   number. Its guard takes the mutex and vouches for it (`State::adopt`).
+//! - A holder sees the effects of earlier shares: both exchange the same word, or lock the same mutex.
 //!
 //! # Without a reloader
 //! Where no interlock is needed, keep an `Option<Interlock>`: entering is then free.
 //!
 //! # Origin
-//! Rails' load interlock. There an upgrade that completes a circle of waits hangs (`rails-upgrade-deadlock`),
-//! and a leaked execution keeps its share for ever (`rails-leaked-share`); `spec/` describes these and its
-//! other defects.
+//! Rails' load interlock. There a circle of waits hangs (`rails-upgrade-deadlock`), and a leaked execution
+//! keeps its share for ever (`rails-leaked-share`). These and its other defects are scenarios of `spec/`.
 
 mod alone;
 mod ambient;
@@ -154,14 +152,11 @@ impl Interlock {
         self.0.state.look(|state| state.generation)
     }
 
-    /// Takes out an execution whose guard will not come, because it was leaked or its thread is lost. From
-    /// then on it does not count, not even as a child of a waiting parent. Returns false if it has not
-    /// entered, or already leaves.
+    /// Takes out an execution whose guard will not come, because it was leaked or its thread is lost. It then
+    /// counts no longer, not even as a child. Returns false if it has not entered, or already leaves.
     ///
-    /// For an operator who sees in the [`dump`](Self::dump) which execution blocks all others. If the guard
-    /// comes after all, its requests fail with [`AcquireError::Forfeited`]. Until it comes, entering takes
-    /// the mutex.
-    ///
+    /// For an operator who sees in the [`dump`](Self::dump) which execution blocks all others. If its guard
+    /// does come, its requests fail with [`AcquireError::Forfeited`]. Until then, entering takes the mutex.
     /// The interlock's guarantees do not cover what a forfeited execution still does.
     ///
     /// ```

@@ -1,8 +1,8 @@
 //! The modes of an owner, and its share in the counters that the guards compare.
 //!
-//! A permit block saves a frame: the shares and the entry that the owner had before. A counter is enough,
-//! because all frames are alike: the interface refuses to permit or to load with a second share in the
-//! innermost frame, and every permit block accepts the same. So an inner block cannot erase an outer one's
+//! A permit block saves a frame: the shares and the entry that the owner had before. All frames are alike, so
+//! a counter is enough: the interface refuses to permit or to load with a second share in the innermost
+//! frame, and every permit block accepts the same. So an inner block cannot erase an outer one's
 //! permission (in Rails it does: `rails-permit-erased`).
 
 use super::vitals::{OwnerId, Vitals};

@@ -209,8 +209,8 @@ impl<'scope> Running<'scope> {
 
     /// Returns true if the execution has its share.
     ///
-    /// The share is missing after `forfeit`, while a leaked future has given it up, or while another execution loads
-    /// after a future was dropped.
+    /// The share is missing after `forfeit`, while a leaked future has given it up, or while another
+    /// execution loads after a future was dropped.
     pub fn has_share(&self) -> bool {
         let context = self.record().vitals().context();
         context.level == self.level && context.shares > 0

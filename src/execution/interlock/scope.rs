@@ -1,7 +1,7 @@
 //! The place of a share on its thread, for executions that keep their share next to other data.
 //!
-//! An execution that begins inside another has its own share: a further share of the same owner if it ends on
-//! the same stack; a child's if it is a future, which may move between threads. It may not load by that
+//! An execution that begins inside another has its own share. If it ends on the same stack, that is a further
+//! share of the same owner. A future may move between threads, so it is a child. Neither may load by that
 //! share: the outer execution would have to give its own up, but waits for the inner one.
 //!
 //! [`Running::in_scope`] borrows the share while its closure runs, so the closure cannot use it. A [`Scope`]

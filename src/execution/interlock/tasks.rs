@@ -1,13 +1,13 @@
-//! The asynchronous half: the same transitions and the same queues, with a task in place of a thread.
+//! The asynchronous half: the same transitions and queues, with a task in place of a thread.
 //!
 //! # Cancel safety
-//! Dropping a future at any await leaves its queue, and gives back what it was granted meanwhile. A share
-//! that it gave up comes back at once, or, if another execution holds, once that one releases. Until then the
-//! [`Running`] has [no share](Running::has_share), and waits for it before its next operation.
+//! A drop at any await leaves the queue, and gives back what was granted meanwhile. A share that was given up
+//! comes back at once, or once the current holder releases. Until then the [`Running`] has [no
+//! share](Running::has_share), and its next operation waits for it.
 //!
 //! # Deadlines
-//! Use the runtime's time-out around the future: when it passes, it drops the future, as above. There are no
-//! `try_` variants here, because those of the blocking half never wait and a task may call them.
+//! Use the runtime's time-out around the future, which drops it. There are no `try_` variants: those of the
+//! blocking half never wait, so a task may call them.
 
 use super::Interlock;
 use super::alone::{Loading, Unloading};
@@ -60,7 +60,7 @@ pub(super) struct Arrival<'a> {
     home: &'a Inner,
     /// Absent once it has entered.
     seat: Option<Seat>,
-    /// The child's token, which counts as the child during the wait; afterwards its execution does.
+    /// The child's token. It counts as the child until the execution begins.
     child: Option<Child>,
 }
 
@@ -98,7 +98,7 @@ impl Drop for Arrival<'_> {
 }
 
 impl Running<'_> {
-    /// [`load`](Self::load) for tasks: the guard holds; its `finish` lets others have their turn.
+    /// [`load`](Self::load) for tasks: the guard holds, and its `finish` lets others have their turn.
     ///
     /// ```
     /// # use std::{pin::pin, task::{Context, Poll, Waker}};
@@ -191,7 +191,7 @@ impl Running<'_> {
         }
         Ok(Exclusive::new(self))
     }
-    /// If a dropped future gave the share up, waits until it is back.
+    /// Waits for the share, if a dropped future gave it up.
     pub(super) async fn regain_async(&mut self) {
         let (above, forsaken) = (Context::above(self.level), Context::forsaken(self.level));
         if [above, forsaken].contains(&self.record().vitals().context()) {
@@ -263,9 +263,9 @@ async fn finish(hold: Exclusive<'_>, done: bool) {
 
 /// A guard for [`Loading`]. A drop without `finish` releases without a turn for others.
 ///
-/// The section belongs to a task, not to a thread. A blocking call beside it waits for it: on the guard's own
-/// thread for ever, except [`run`](Interlock::run) inside its own execution, which panics. So code that uses
-/// the interlock inside the section has to be a task, too.
+/// The section belongs to no thread. A blocking call beside it waits for it: on the guard's own thread for
+/// ever, except [`run`](Interlock::run) inside its own execution, which panics. So only tasks may use the
+/// interlock inside it.
 ///
 /// ```
 /// # use std::{pin::pin, task::{Context, Waker}};
@@ -300,8 +300,8 @@ pub struct UnloadingGuard<'a> {
 }
 
 impl LoadingGuard<'_> {
-    /// Returns the right to load. It borrows the guard, so it can neither be swapped with another one's nor
-    /// outlive the section.
+    /// Returns the right to load. It borrows the guard, so it cannot be swapped with another one's or outlive
+    /// the section.
     ///
     /// ```compile_fail,E0505
     /// # use cabrank::execution::interlock::{Loaded, LoadingGuard};

@@ -93,9 +93,9 @@ impl Context {
 /// - A critical section that grants a queued entry, a section without a share, or a share whose owner has not
 ///   seen it.
 ///
-/// In a slow period a reader under the mutex sees that an owner has left: the owner stores its context before
-/// it counts the word down, which was read to begin the period. It may see a begin, or a change of the level,
-/// before or after the mutex does: the invariants allow for that.
+/// In a slow period a reader under the mutex sees that an owner has left. The owner stores its context before
+/// it counts the word down, and the word was read to begin the period. The reader may see a begin, or a
+/// change of the level, before or after the mutex does: the invariants allow for that.
 #[derive(Debug)]
 pub(super) struct Vitals {
     place: Key,
