@@ -1,4 +1,4 @@
-//! The modes of an owner, and its share in the counters that the guards compare.
+//! The modes of an owner, and how each counts in the guards of the others.
 //!
 //! A permit block saves a frame: the shares and the entry that the owner had before. All frames are alike, so
 //! a counter is enough: the interface refuses to permit or to load with a second share in the innermost

@@ -5,7 +5,7 @@ use super::ambient;
 use super::world::World;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// The right to reload what an interlock guards, given back when it is dropped.
+/// The right itself, given back by its drop.
 pub(crate) struct Reloads(Interlock);
 
 impl Reloads {
@@ -14,7 +14,7 @@ impl Reloads {
         let has_reloader = interlock.world().has_reloader.swap(true, SeqCst);
         (!has_reloader).then(|| Reloads(interlock.clone()))
     }
-    /// Returns true, once, if the previous reloader left a change that is not reloaded.
+    /// Returns true, once, if the previous reloader left a change.
     pub(crate) fn take_change(&self) -> bool {
         self.0.world().left_changed.swap(false, SeqCst)
     }
@@ -33,7 +33,7 @@ impl Interlock {
     pub(crate) fn world(&self) -> &World {
         &self.0.world
     }
-    /// Returns true if no execution may run here, because the last reload failed. The reload itself may.
+    /// Returns true if the last reload failed, so that only a reload may run here.
     pub(crate) fn is_half_reloaded_here(&self) -> bool {
         self.world().is_half_reloaded() && !ambient::reloads(&self.0)
     }

@@ -79,7 +79,7 @@ impl Record {
 
 #[cfg(debug_assertions)]
 impl Running<'_> {
-    /// Returns true if user code may run now: the owner has its share, or was promised none.
+    /// Returns true if user code may run now: the owner has its share, or has no claim to one.
     pub(crate) fn may_be_used(&self, interlock: &Interlock) -> bool {
         let is_lost = self.record().vitals().context() == Context::LOST;
         self.has_share() || is_lost || !self.is_of(interlock)
