@@ -46,7 +46,7 @@
 //!
 //! # Origin
 //! Rails' load interlock. There a circle of waits hangs (`rails-upgrade-deadlock`), and a leaked execution
-//! keeps its share for ever (`rails-leaked-share`). These and its other defects are scenarios of `spec/`.
+//! keeps its share for ever (`rails-leaked-share`). `spec/` defines these and its other defects.
 
 mod alone;
 mod ambient;

@@ -101,7 +101,7 @@ pub(super) enum Asker {
     Impatient,
 }
 
-/// One owner, as of the slow period that last touched it: see [`State::adopt`].
+/// One owner, as of the slow period that last touched it: see `State::adopt`.
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) epoch: u64,
