@@ -28,7 +28,7 @@ pub(super) struct Pass {
 }
 
 /// What is over.
-enum Over {
+enum Expired {
     Life(Key),
     Loan(Key),
     Idle(Key),
@@ -53,7 +53,7 @@ impl<F: Form> State<F> {
         Some(entry.created.plus_span(lifetimes[usize::from(entry.class)]))
     }
     /// An idle one that must not be lent any more (PROP-RP-FRESH).
-    pub(super) fn is_stale(&self, slot: Key) -> bool {
+    pub(super) fn has_expired(&self, slot: Key) -> bool {
         let now = self.now_if_timed();
         self.idle_after(slot, self.max_idle_time).is_some_and(|at| now >= at)
             || self.has_outlived_at(slot, now)
@@ -130,15 +130,15 @@ impl<F: Form> State<F> {
         let pass = pass.get_or_insert_with(|| self.begin_pass());
         match self.next_expired(pass) {
             None => return false,
-            Some(Over::Life(slot)) => {
+            Some(Expired::Life(slot)) => {
                 self.end_life(slot);
                 self.slots[slot.index()].expired = true;
                 if self.slots[slot.index()].place == Place::Idle {
                     self.evict(slot, fx);
                 }
             }
-            Some(Over::Loan(slot)) => self.abandon(slot, pass.now, fx),
-            Some(Over::Idle(slot)) => {
+            Some(Expired::Loan(slot)) => self.abandon(slot, pass.now, fx),
+            Some(Expired::Idle(slot)) => {
                 pass.evictions -= 1;
                 self.evict(slot, fx);
             }
@@ -166,15 +166,15 @@ impl<F: Form> State<F> {
         runs
     }
 
-    fn next_expired(&self, pass: &Pass) -> Option<Over> {
+    fn next_expired(&self, pass: &Pass) -> Option<Expired> {
         let over = |at: Option<Time>| at.is_some_and(|at| pass.now >= at);
         let lives = self.lives.iter().filter_map(List::front);
         if let Some(slot) = lives.into_iter().find(|slot| over(self.ends_at(*slot))) {
-            return Some(Over::Life(slot));
+            return Some(Expired::Life(slot));
         }
         let lent = self.lent.front().filter(|slot| over(self.abandoned_at(*slot)));
         if let Some(slot) = lent {
-            return Some(Over::Loan(slot));
+            return Some(Expired::Loan(slot));
         }
         // Whatever is due by the hard time is older than what is due by the soft one alone.
         let hard =
@@ -185,7 +185,7 @@ impl<F: Form> State<F> {
         }
         // No minimum protects what is not finished.
         let unfinished = self.unfinished.front().filter(|_| over(self.unfinished_due()));
-        unfinished.or_else(hard).or_else(soft).map(Over::Idle)
+        unfinished.or_else(hard).or_else(soft).map(Expired::Idle)
     }
 
     fn abandon(&mut self, slot: Key, now: Time, fx: &mut Effects<F>) {

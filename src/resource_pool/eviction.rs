@@ -19,14 +19,14 @@ use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// Out of stock: its place in the total is that of a newcomer of this key.
-    pub(super) fn mark_victim(&mut self, victim: Key, newcomers: Key) {
+    pub(super) fn mark_for_eviction(&mut self, victim: Key, newcomers: Key) {
         self.remove_idle(victim);
         let entry = &mut self.slots[victim.index()];
         let key = entry.key;
         if key == newcomers {
             return self.uncount(victim, Place::Replaced);
         }
-        entry.place = Place::Condemned;
+        entry.place = Place::Marked;
         let sub = &mut self.subs[key.index()];
         entry.cleared = sub.cleared;
         sub.leaving += 1;
@@ -52,14 +52,14 @@ impl<F: Form> State<F> {
         let (key, content) = (entry.key, entry.content.take());
         let sub = &mut self.subs[key.index()];
         entry.expired |= entry.cleared != sub.cleared;
-        if entry.place == Place::Condemned {
+        if entry.place == Place::Marked {
             sub.leaving -= 1;
         } else {
             sub.outside -= 1;
             sub.total += 1;
         }
         self.total += 1;
-        if self.must_leave(victim) || self.timed && self.is_stale(victim) {
+        if self.must_leave(victim) || self.timed && self.has_expired(victim) {
             self.leave(victim, content, fx);
             return self.counts_changed(key, fx);
         }

@@ -39,7 +39,7 @@ impl<F: Form> State<F> {
         let over = match entry.content {
             // Its life begins with what is made in it.
             Content::Nothing => false,
-            Content::Ready(_) | Content::Unfinished(_) => entry.expired || self.is_stale(slot),
+            Content::Ready(_) | Content::Unfinished(_) => entry.expired || self.has_expired(slot),
         };
         over || entry.epoch != self.epoch
     }

@@ -34,7 +34,7 @@ impl<F: Form> State<F> {
         fx: &mut Effects<F>,
     ) -> Option<Key> {
         let mut slot = self.next_idle(key);
-        while let Some(stale) = slot.filter(|slot| self.timed && self.is_stale(*slot)) {
+        while let Some(stale) = slot.filter(|slot| self.timed && self.has_expired(*slot)) {
             if !has_place && self.subs[key.index()].available() == 1 {
                 return None;
             }
@@ -95,7 +95,7 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn give_back(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         match self.end_loan(slot) {
-            true => self.stock(slot, content, fx),
+            true => self.become_idle(slot, content, fx),
             false => self.give_back_late(slot, content, fx),
         }
     }
@@ -140,7 +140,7 @@ impl<F: Form> State<F> {
 
     /// What nobody has any more becomes idle, or leaves if it must not be lent again or there is no room.
     #[inline]
-    pub(super) fn stock(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
+    pub(super) fn become_idle(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
         let now = self.now_if_timed();
         if self.must_leave_at(slot, now) {

@@ -49,8 +49,8 @@ impl<F: Form> State<F> {
 
 fn counts<F: Form>(state: &State<F>) -> bool {
     let counted = |place| !matches!(place, Place::Replaced | Place::Reclaimed);
-    let leaves = |place| matches!(place, Place::Leaving | Place::Condemned);
-    let in_total = |place| counted(place) && place != Place::Condemned;
+    let leaves = |place| matches!(place, Place::Leaving | Place::Marked);
+    let in_total = |place| counted(place) && place != Place::Marked;
     state.total == state.count(None, in_total)
         && state.active == state.count(None, |place| place == Place::Lent)
         && state.idle == state.count(None, |place| place == Place::Idle)
@@ -95,7 +95,7 @@ fn one_place<F: Form>(state: &State<F>) -> bool {
             Place::Replaced => here,
             Place::Adding | Place::Leaving => !here,
             // With the borrower, or granted and not picked up yet.
-            Place::Lent | Place::Reclaimed | Place::Condemned => true,
+            Place::Lent | Place::Reclaimed | Place::Marked => true,
         }
     })
 }

@@ -112,7 +112,7 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
         }),
         ("INV-RP-COUNTS", In::Keyed, |s| {
             let idle = slot(s, Place::Idle);
-            s.slots[idle].place = Place::Condemned;
+            s.slots[idle].place = Place::Marked;
         }),
         ("INV-RP-MAX-TOTAL", In::Keyed, |s| s.limits.max_total = 3),
         ("INV-RP-MAX-ACTIVE", In::Fair, |s| s.limits.max_active = 0),

@@ -133,7 +133,7 @@ impl<F: Form> Inner<F> {
                         if let Some(victim) = victim {
                             self.destroy(victim);
                         }
-                        self.note_creation_begins(slot);
+                        self.begin_creation_time(slot);
                         return self.make(reserved, first).await.map_err(Denied::failed);
                     };
                     match self.complete(reserved, creation, patience).await {
@@ -272,9 +272,9 @@ impl<F: Form> Inner<F> {
     }
 
     /// Notes the time of a creation that is about to begin, if the pool keeps times.
-    pub(super) fn note_creation_begins(&self, slot: Key) {
+    pub(super) fn begin_creation_time(&self, slot: Key) {
         if self.options.keep_times() {
-            self.critical(|state, _| state.note_creation_begins(slot));
+            self.critical(|state, _| state.begin_creation_time(slot));
         }
     }
     pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
@@ -287,7 +287,7 @@ impl<F: Form> Inner<F> {
         loan.unclean = true;
         match F::BLOCKS {
             true => now(self.put_back(loan)),
-            false => self.stock(loan),
+            false => self.become_idle(loan),
         }
     }
 
@@ -300,14 +300,14 @@ impl<F: Form> Inner<F> {
         }
         let mut reserved = Reserved::of(self, loan);
         match self.clean(reserved.loan_mut()).await {
-            Ok(()) => self.stock(reserved.loan()),
+            Ok(()) => self.become_idle(reserved.loan()),
             // The reservation destroys it.
             Err(event) => self.report(reserved.meta(), event),
         }
     }
 
     #[inline]
-    fn stock(&self, loan: Box<Loan<F>>) {
+    fn become_idle(&self, loan: Box<Loan<F>>) {
         self.critical(|state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
     }
 

@@ -63,7 +63,7 @@ pub(super) enum NextRefill<F: Form> {
 pub(super) enum Arrival {
     InTime,
     /// Its lifetime has ended meanwhile, or there was nothing made at all.
-    Over,
+    Expired,
     /// The pool has been closed meanwhile.
     Closed,
 }
@@ -227,14 +227,14 @@ impl<F: Form> State<F> {
         if let Content::Nothing = content {
             self.remove(slot);
             self.left(key, fx);
-            return Arrival::Over;
+            return Arrival::Expired;
         }
         let arrival = match self.slots[slot.index()].expired || self.has_outlived(slot) {
             _ if self.closed => Arrival::Closed,
-            true => Arrival::Over,
+            true => Arrival::Expired,
             false => Arrival::InTime,
         };
-        self.stock(slot, content, fx);
+        self.become_idle(slot, content, fx);
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
@@ -377,7 +377,7 @@ impl<F: Form> Inner<F> {
         let (creation, begun) = match left {
             Some(creation) => (creation, Begun::ByOther),
             None => {
-                self.note_creation_begins(slot);
+                self.begin_creation_time(slot);
                 (self.creation(&meta), Begun::Here)
             }
         };
@@ -403,7 +403,7 @@ impl<F: Form> Inner<F> {
             return Err(refilling.failed(AddError::Passivate(failure)));
         }
         match refilling.put() {
-            Arrival::InTime | Arrival::Over => Ok(()),
+            Arrival::InTime | Arrival::Expired => Ok(()),
             Arrival::Closed => Err(AddError::Closed),
         }
     }

@@ -6,7 +6,7 @@
 //! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`, `lives`* | idle |
 //! | `Idle`, not finished | here | both named `unfinished`, `lives`* | idle |
 //! | `Adding` | none yet | `lives`* | adding |
-//! | `Condemned` | here, or with whoever destroys it: its place in the total is another key's | `lives`*, for it may come back | leaving, of its key alone |
+//! | `Marked` | here, or with whoever destroys it: its place in the total is another key's | `lives`*, for it may come back | leaving, of its key alone |
 //! | `Replaced` | here: its places are another's of its own key | `lives`*, likewise | nothing |
 //! | `Reclaimed` | with a borrower that has abandoned it | none | nothing |
 //! | `Leaving` | being destroyed | none | leaving |
@@ -33,7 +33,7 @@ pub(crate) enum Place {
     Lent,
     Idle,
     Adding,
-    Condemned,
+    Marked,
     Replaced,
     Reclaimed,
     Leaving,

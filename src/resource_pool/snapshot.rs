@@ -93,11 +93,11 @@ pub enum ResourceState {
     /// With its borrower, or being made or activated for one.
     Lent,
     /// Being made for stock.
-    BeingMade,
+    BeingCreated,
     /// With a borrower that has kept it for too long: it counts no more.
     Abandoned,
     /// Its place was given to another; it is about to be destroyed.
-    Condemned,
+    MarkedForEviction,
     /// Being destroyed.
     Leaving,
 }
@@ -142,9 +142,9 @@ impl<F: Form> State<F> {
                 (Place::Idle, Content::Unfinished(_)) => ResourceState::Unfinished,
                 (Place::Idle, _) => ResourceState::Idle,
                 (Place::Lent, _) => ResourceState::Lent,
-                (Place::Adding, _) => ResourceState::BeingMade,
+                (Place::Adding, _) => ResourceState::BeingCreated,
                 (Place::Reclaimed, _) => ResourceState::Abandoned,
-                (Place::Condemned | Place::Replaced, _) => ResourceState::Condemned,
+                (Place::Marked | Place::Replaced, _) => ResourceState::MarkedForEviction,
                 (Place::Leaving, _) => ResourceState::Leaving,
             },
             age: self.timed.then(|| now.since(slot.created)),

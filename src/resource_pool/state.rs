@@ -236,7 +236,7 @@ impl<F: Form> State<F> {
             None => Some(self.least_recently_used()?),
         };
         if let Some(victim) = victim {
-            self.mark_victim(victim, key);
+            self.mark_for_eviction(victim, key);
             let victims = self.slots[victim.index()].key;
             self.update_line(victims);
             if self.limits.min_idle > 0 {
@@ -504,13 +504,13 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         (entry.serial, entry.epoch) = (self.serials, self.epoch);
         if self.timed {
-            self.note_creation_begins(slot);
+            self.begin_creation_time(slot);
         }
     }
 
     /// What is made in the slot begins to be made, and its life with it: not when its place was reserved, for that
     /// may have been handed to who came much later, or something was destroyed first that took its time.
-    pub(super) fn note_creation_begins(&mut self, slot: Key) {
+    pub(super) fn begin_creation_time(&mut self, slot: Key) {
         self.end_life(slot);
         let now = self.clock.now();
         let entry = &mut self.slots[slot.index()];
@@ -526,7 +526,7 @@ impl<F: Form> State<F> {
         let entry = self.slots.remove(slot.index());
         self.subs[entry.key.index()].total -= 1;
         // Else its place is another's already.
-        if entry.place != Place::Condemned {
+        if entry.place != Place::Marked {
             self.total -= 1;
         }
     }

@@ -62,7 +62,7 @@ fn a_victim_that_was_spared_ends_in_time() {
     let others: Vec<_> = (0..16).map(|_| rig.lend("c")).collect();
     let task = rig.task("b");
     drop(a);
-    assert_eq!(rig.pool.snapshot().keys[0].resources[0].state, ResourceState::Condemned);
+    assert_eq!(rig.pool.snapshot().keys[0].resources[0].state, ResourceState::MarkedForEviction);
     drop(task);
     assert_eq!(rig.pool.num_idle_of(&"a"), 1);
     rig.clock.advance(10 * SECOND);

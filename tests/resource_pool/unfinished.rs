@@ -227,7 +227,7 @@ fn an_unfinished_addition_is_kept() {
     let rig = rig(|b| b.max_total(2).test_on_create(true));
     rig.steps.on("create", Step::Held);
     let adds = rig.adds();
-    assert_eq!((rig.counts(), states(&rig)), ((0, 0, 1), vec![ResourceState::BeingMade]));
+    assert_eq!((rig.counts(), states(&rig)), ((0, 0, 1), vec![ResourceState::BeingCreated]));
     drop(adds);
     assert_eq!((rig.counts(), states(&rig)), ((0, 1, 1), vec![ResourceState::Unfinished]));
     let mut takes_over = rig.waits();
@@ -372,7 +372,7 @@ fn an_unfinished_creation_refills_the_minimum() {
         leaves(&rig);
         assert_eq!(states(&rig), [ResourceState::Unfinished]);
         let mut fills = fills_up(&rig);
-        assert_eq!((states(&rig), rig.counts()), (vec![ResourceState::BeingMade], (0, 0, 1)));
+        assert_eq!((states(&rig), rig.counts()), (vec![ResourceState::BeingCreated], (0, 0, 1)));
         rig.steps.go_on("create");
         assert_eq!(fills.poll(), Some(None), "no pass is due");
         assert_eq!((states(&rig), rig.counts()), (vec![ResourceState::Idle], (0, 1, 1)));
@@ -399,7 +399,7 @@ fn the_maintenance_ends_a_creation_that_it_leaves_too() {
 fn an_addition_takes_over_an_unfinished_creation() {
     let rig = left(|b| b.max_total(1));
     let mut adds = rig.adds();
-    assert_eq!((states(&rig), rig.steps.begun()), (vec![ResourceState::BeingMade], 1));
+    assert_eq!((states(&rig), rig.steps.begun()), (vec![ResourceState::BeingCreated], 1));
     rig.steps.go_on("create");
     assert_eq!((adds.poll(), rig.counts(), rig.steps.begun()), (Some(Ok(())), (0, 1, 1), 1));
     let rig = left(|b| b.max_total(1));

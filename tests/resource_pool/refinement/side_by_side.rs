@@ -338,7 +338,7 @@ impl SideBySide {
                 .filter(|r| is_idle(r.state))
                 .map(|resource| (resource.id as usize, resource.state == ResourceState::Unfinished))
                 .collect();
-            let adding = of(ResourceState::BeingMade).count();
+            let adding = of(ResourceState::BeingCreated).count();
             let leaving = of(ResourceState::Leaving).count();
             line(key, found.active, found.total, found.waiting, &idle, adding, leaving)
         };
