@@ -35,7 +35,9 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
 }
 
 /// Why the pool itself lends nothing.
+// A whole word: what is returned with it is then copied by words, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
 pub(crate) enum Refusal {
     Closed,
     Exhausted,

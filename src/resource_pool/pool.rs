@@ -176,10 +176,10 @@ impl<F: Form> Inner<F> {
     fn another(
         &self,
         mut reserved: Reserved<'_, F>,
-        event: PoolEvent<F::Error>,
+        event: Box<PoolEvent<F::Error>>,
         patience: &Patience,
     ) -> Step<F> {
-        self.report(reserved.meta(), event);
+        self.report(reserved.meta(), *event);
         reserved.discard();
         if self.clock().has_passed(deadline(*patience)) {
             return Step::Refused(Refusal::TooLate);
@@ -200,8 +200,8 @@ impl<F: Form> Inner<F> {
         if self.options.test_on_create {
             if let Err(event) = self.test(loan).await {
                 // The borrower's own error. It has no room for the message of a panic.
-                if !matches!(event, PoolEvent::Invalid) {
-                    self.report(reserved.meta(), event);
+                if !matches!(*event, PoolEvent::Invalid) {
+                    self.report(reserved.meta(), *event);
                 }
                 return Err(BorrowError::Invalid);
             }
@@ -239,12 +239,15 @@ impl<F: Form> Inner<F> {
 
     /// Prepares an idle resource for its borrower: completes its return, activates it, and tests it.
     #[inline]
-    async fn prepare(&self, loan: &mut Loan<F>) -> Result<(), PoolEvent<F::Error>> {
+    async fn prepare(&self, loan: &mut Loan<F>) -> Result<(), Box<PoolEvent<F::Error>>> {
         if loan.unclean {
             self.clean(loan).await?;
         }
         let Loan { meta, resource, .. } = loan;
-        self.factory.activate(meta, resource).await.map_err(PoolEvent::ActivateFailed)?;
+        self.factory
+            .activate(meta, resource)
+            .await
+            .map_err(|why| Box::new(PoolEvent::ActivateFailed(why)))?;
         if self.options.test_on_borrow {
             self.test(loan).await?;
         }
@@ -253,21 +256,24 @@ impl<F: Form> Inner<F> {
 
     /// Tests and passivates a resource that its borrower returned.
     #[inline]
-    async fn clean(&self, loan: &mut Loan<F>) -> Result<(), PoolEvent<F::Error>> {
+    async fn clean(&self, loan: &mut Loan<F>) -> Result<(), Box<PoolEvent<F::Error>>> {
         if self.options.test_on_return {
             self.test(loan).await?;
         }
         let Loan { meta, resource, .. } = loan;
-        self.factory.passivate(meta, resource).await.map_err(PoolEvent::PassivateFailed)?;
+        self.factory
+            .passivate(meta, resource)
+            .await
+            .map_err(|why| Box::new(PoolEvent::PassivateFailed(why)))?;
         loan.unclean = false;
         Ok(())
     }
 
-    pub(super) async fn test(&self, loan: &mut Loan<F>) -> Result<(), PoolEvent<F::Error>> {
+    pub(super) async fn test(&self, loan: &mut Loan<F>) -> Result<(), Box<PoolEvent<F::Error>>> {
         match self.factory.validate(&loan.meta, &mut loan.resource).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(PoolEvent::Invalid),
-            Err(message) => Err(PoolEvent::ValidatePanicked(message)),
+            Ok(false) => Err(Box::new(PoolEvent::Invalid)),
+            Err(message) => Err(Box::new(PoolEvent::ValidatePanicked(message))),
         }
     }
 
@@ -302,7 +308,7 @@ impl<F: Form> Inner<F> {
         match self.clean(reserved.loan_mut()).await {
             Ok(()) => self.become_idle(reserved.loan()),
             // The reservation destroys it.
-            Err(event) => self.report(reserved.meta(), event),
+            Err(event) => self.report(reserved.meta(), *event),
         }
     }
 

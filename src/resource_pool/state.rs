@@ -76,7 +76,9 @@ pub(crate) struct ToCreate<F: Form> {
 }
 
 /// A place in the queue of a key.
+// Aligned, so that a [`Step`] is two whole words.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
 pub(crate) struct WaitForTurn {
     pub(super) key: Key,
     pub(super) waiter: Key,

@@ -124,7 +124,7 @@ impl<F: Form> Inner<F> {
         let tested = self.test(loan).await;
         let passed = tested.is_ok();
         if let Err(event) = tested {
-            self.report(&test.meta, event);
+            self.report(&test.meta, *event);
         }
         test.end(passed);
     }
