@@ -32,7 +32,9 @@ impl<F: Form> Room<F> for Reserved<'_, F> {
     fn leave(self, creation: Creation<F>) {
         let pool = self.pool();
         let slot = self.into_slot();
-        pool.critical(|state, fx| state.give_back(slot, Content::Unfinished(creation), fx));
+        pool.critical(|state, fx| {
+            state.give_back(slot, Content::Unfinished(Box::new(creation)), fx)
+        });
     }
 }
 

@@ -102,11 +102,14 @@ impl<F: Form> State<F> {
     }
 
     /// After one of the key has become idle: the oldest may be above the minimum now.
+    #[inline]
     pub(super) fn schedule_idle(&mut self, key: Key, fx: &mut Effects<F>) {
         let exact = self.options.eviction_interval.is_none();
-        if exact && !self.timed {
-            return;
+        if !exact || self.timed {
+            self.schedule_oldest_idle(key, exact, fx);
         }
+    }
+    fn schedule_oldest_idle(&mut self, key: Key, exact: bool, fx: &mut Effects<F>) {
         // It has just come back, most often: the time need not be asked for again.
         let newest = self.subs[key.index()].idle.back().filter(|_| self.timed);
         let now = newest.map_or_else(|| self.clock.now(), |slot| self.slots[slot.index()].since);
@@ -289,11 +292,15 @@ impl<F: Form> State<F> {
     }
     /// The key takes its place among those with more than the minimum, or leaves it: after its stock, or what
     /// is tested of it, has changed.
+    #[inline]
     pub(super) fn watch_spare(&mut self, key: Key) {
         if self.soft_max_idle_time.is_some() {
-            let oldest = self.spare_of(key).map(|slot| self.slots[slot.index()].nth_idle);
-            self.spare.set(&mut self.subs, key, oldest);
+            self.update_spare(key);
         }
+    }
+    fn update_spare(&mut self, key: Key) {
+        let oldest = self.spare_of(key).map(|slot| self.slots[slot.index()].nth_idle);
+        self.spare.set(&mut self.subs, key, oldest);
     }
 
     /// Whoever does what is due sleeps until then at most, or has been woken. (Of what is lent, lifetimes end

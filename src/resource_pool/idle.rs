@@ -1,5 +1,4 @@
-//! What is in stock: how a resource becomes idle or leaves, and what the limits, a clear and a close make of
-//! it.
+//! The idle resources: how a resource becomes idle and leaves, and the effect of limits, of a clear and of a close.
 
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
@@ -9,8 +8,8 @@ use crate::clock::Time;
 use crate::collections::slab_list::{Key, List};
 
 impl<F: Form> State<F> {
-    /// The one that is lent next: the newest, or the oldest if the pool is `fifo` (PROP-RP-ORDER); what is not
-    /// finished only if there is nothing else. Passes over those that are being tested.
+    /// Returns the idle resource that is lent next: the newest, or the oldest in a `fifo` pool (PROP-RP-ORDER). Skips
+    /// those that are being tested. Returns an unfinished creation only if no resource is idle.
     #[inline]
     pub(super) fn next_idle(&self, key: Key) -> Option<Key> {
         let Sub { idle, unfinished, .. } = &self.subs[key.index()];
@@ -24,8 +23,10 @@ impl<F: Form> State<F> {
         at.or(unfinished.front())
     }
 
-    /// The same, but for those that have been there for too long, or have lived for too long: they leave. If
-    /// there is no place for another, the last of them stays: a borrower that has none gets that place (`grant`).
+    /// Returns the next idle resource that has not expired, and evicts the expired ones before it.
+    ///
+    /// If there is no place for another resource, the last expired one stays: `grant` gives its place to the
+    /// borrower.
     #[inline]
     pub(super) fn next_fresh_idle(
         &mut self,
@@ -44,12 +45,12 @@ impl<F: Form> State<F> {
         slot
     }
 
-    /// All idle ones that are finished, the oldest first.
+    /// Returns all idle resources, the oldest first.
     pub(super) fn by_age(&self) -> impl Iterator<Item = Key> + use<'_, F> {
         self.by_age.iter(&self.slots)
     }
 
-    /// Out of the lists of idle ones.
+    /// Takes a resource out of the lists of idle ones.
     #[inline]
     pub(super) fn remove_idle(&mut self, slot: Key) {
         let entry = &self.slots[slot.index()];
@@ -69,7 +70,7 @@ impl<F: Form> State<F> {
         self.watch_spare(key);
     }
 
-    /// It cannot come to look abandoned any more.
+    /// Ends the borrower's time: the loan cannot look abandoned any more.
     #[inline]
     pub(super) fn end_borrowers_time(&mut self, slot: Key) {
         if self.abandoned_after.is_some() && self.slots[slot.index()].lent.is_linked() {
@@ -77,7 +78,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// The loan is over; false if it had been taken back before.
+    /// Ends the loan. Returns false if the pool had taken it back before, as abandoned.
     #[inline]
     pub(super) fn end_loan(&mut self, slot: Key) -> bool {
         let entry = &self.slots[slot.index()];
@@ -91,7 +92,7 @@ impl<F: Form> State<F> {
         true
     }
 
-    /// A borrower gives it back: to the oldest waiter that can use it, else into stock.
+    /// Takes a resource back from its borrower: for the oldest waiter that can use it, else for the idle list.
     #[inline]
     pub(super) fn give_back(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         match self.end_loan(slot) {
@@ -100,14 +101,14 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// It had been given up for lost.
+    /// Destroys a resource that was abandoned and has come back.
     #[cold]
     fn give_back_late(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         let dead = self.remove_uncounted(slot, fx);
         fx.push(Effect::Destroy(Dead { content, ..dead }));
     }
 
-    /// A borrower gives back the place for a resource that was not made, or keeps the resource for good.
+    /// Takes a place back whose borrower created no resource, or keeps it for good.
     pub(super) fn give_back_place(&mut self, slot: Key, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
         match self.end_loan(slot) {
@@ -119,7 +120,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// A borrower gives it up: it is destroyed.
+    /// Destroys a resource that its borrower invalidates.
     pub(super) fn invalidate(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         if !self.end_loan(slot) {
             return self.give_back_late(slot, content, fx);
@@ -129,7 +130,7 @@ impl<F: Form> State<F> {
         self.counts_changed(key, fx);
     }
 
-    /// It is lent for so long that its place is given to others.
+    /// Gives the place of an abandoned resource to others.
     pub(super) fn reclaim(&mut self, slot: Key, fx: &mut Effects<F>) {
         self.end_loan(slot);
         self.end_life(slot);
@@ -138,7 +139,7 @@ impl<F: Form> State<F> {
         self.left(key, fx);
     }
 
-    /// What nobody has any more becomes idle, or leaves if it must not be lent again or there is no room.
+    /// Makes a resource idle. It leaves instead if it must not be lent again, or if there is no room.
     #[inline]
     pub(super) fn become_idle(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
@@ -168,7 +169,7 @@ impl<F: Form> State<F> {
         self.became_idle(slot, fx);
     }
 
-    /// Whether it may not be lent again, or there is no room for it.
+    /// Returns whether a resource may not be lent again, or there is no room for it.
     #[inline]
     pub(super) fn must_leave(&self, slot: Key) -> bool {
         self.must_leave_at(slot, self.now_if_timed())
@@ -180,7 +181,7 @@ impl<F: Form> State<F> {
         self.closed || old || self.has_too_many(entry.key) || self.has_outlived_at(slot, now)
     }
 
-    /// What has become idle goes on to who waits; if nobody does, and there are too many, it leaves.
+    /// Offers a resource that became idle to the waiters. If they do not take it and there are too many, it leaves.
     #[inline]
     pub(super) fn became_idle(&mut self, slot: Key, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
@@ -193,7 +194,7 @@ impl<F: Form> State<F> {
         self.schedule_idle(key, fx);
     }
 
-    /// Whether more are idle than may be. Who was woken to try again is on its way to one, so that is none
+    /// Returns whether more resources are idle than may be. A waiter that retries is on its way to one, which is not
     /// too many (PROP-RP-CALLED-FOR).
     #[inline]
     pub(super) fn has_surplus(&self, key: Key) -> bool {
@@ -201,7 +202,7 @@ impl<F: Form> State<F> {
         sub.idle_count() - sub.retrying.min(sub.idle_count()) > self.limits.max_idle()
     }
 
-    /// One that is too many leaves: what is not finished, else the one that came last, else the oldest.
+    /// Evicts one resource beyond `max_idle`: an unfinished creation, else the one that came last, else the oldest.
     #[inline]
     pub(super) fn trim(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
         if self.has_surplus(key) {
@@ -220,17 +221,17 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// After a limit was lowered.
+    /// Returns whether more resources exist than a lowered limit allows.
     pub(super) fn has_too_many(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];
         self.total - self.leaving > self.limits.max_total
             || sub.total - sub.leaving > self.limits.max_total_per_key
     }
 
-    /// An idle one leaves.
+    /// Evicts an idle resource.
     pub(super) fn evict(&mut self, slot: Key, fx: &mut Effects<F>) {
         if self.slots[slot.index()].tested {
-            // Its tester has it, and will find this.
+            // Its tester has it, and sees this flag afterwards.
             self.slots[slot.index()].expired = true;
             return;
         }
@@ -242,8 +243,9 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// It leaves the pool: to be destroyed after the section, and counted until then. Nothing that was made is
-    /// let go of in another way, but by who detaches it (PROP-RP-NOTHING-LOST).
+    /// Makes a resource leave the pool. The section's effects destroy it, and it counts until then.
+    ///
+    /// Only this and `detach` part the pool from a resource (PROP-RP-NOTHING-LOST).
     pub(super) fn leave(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         self.end_life(slot);
         let entry = &mut self.slots[slot.index()];
@@ -259,7 +261,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// It has been destroyed: what left, or what made room for another key.
+    /// Ends the destruction of a resource that left, or that was evicted for another key.
     pub(super) fn destroyed(&mut self, slot: Key, fx: &mut Effects<F>) {
         let Slot { key, place, .. } = self.slots[slot.index()];
         self.subs[key.index()].leaving -= 1;
@@ -268,7 +270,7 @@ impl<F: Form> State<F> {
         self.left(key, fx);
     }
 
-    /// One resource of the key exists no more.
+    /// Uses the place of a resource of the key that is gone.
     pub(super) fn left(&mut self, key: Key, fx: &mut Effects<F>) {
         self.counts_changed(key, fx);
         self.forget_if_empty(key, fx);
@@ -292,7 +294,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// All idle ones of the key leave.
+    /// Evicts all idle resources of the key.
     pub(super) fn clear_key(&mut self, key: Key, fx: &mut Effects<F>) {
         self.subs[key.index()].cleared += 1;
         while let Some(slot) = self.subs[key.index()].unfinished.front() {
@@ -305,20 +307,22 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// All idle ones leave.
+    /// Evicts all idle resources.
     pub(super) fn clear(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.clear_key(key, fx));
     }
 
-    /// All idle ones leave, and what else exists will when it comes back; what was handed to a waiter, as soon as
-    /// that comes for it (PROP-RP-CLEAR-ALL). One section, so that none of them is taken after it.
+    /// Invalidates every resource (PROP-RP-CLEAR-ALL). Idle ones leave now, borrowed ones on return, and granted ones
+    /// when their waiter picks them up. One section, so that no borrower can take one of them after it.
     pub(super) fn clear_all(&mut self, fx: &mut Effects<F>) {
         self.epoch += 1;
         self.clear(fx);
     }
 
-    /// From now on nobody is served (PROP-RP-CLOSED): those who wait are told, and what is idle leaves. What is
-    /// lent leaves when it comes back, or when it looks abandoned; then the pool is over (PROP-RP-CLOSE-ENDS).
+    /// Closes the pool: waiters fail, and idle resources leave (PROP-RP-CLOSED).
+    ///
+    /// A borrowed resource leaves when it is returned, or when it looks abandoned. Then the pool is finished
+    /// (PROP-RP-CLOSE-ENDS).
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
         fx.push(Effect::StopMaintenance);
@@ -338,8 +342,8 @@ impl<F: Form> State<F> {
         self.forget_if_empty(key, fx);
     }
 
-    /// After a limit was changed: what is too much leaves (PROP-RP-LOWERED), the longest idle first, and who
-    /// can now be served is. One section, for all keys are under the new limits at once.
+    /// Applies changed limits: surplus resources leave, the longest idle first (PROP-RP-LOWERED), and waiters that
+    /// can be served are. One section, because all keys are under the new limits at once.
     pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.fit_key(key, fx));
         while self.total - self.leaving > self.limits.max_total {
@@ -362,9 +366,9 @@ impl<F: Form> State<F> {
             let Some(slot) = sub.unfinished.front().or_else(|| self.oldest_of(key)) else { break };
             self.evict(slot, fx);
         }
-        // Also if there is no minimum any more.
+        // Also if the new minimum is zero.
         self.watch_minimum(key, fx);
-        // What no minimum protects any more may be due.
+        // A resource that the minimum no longer protects may be due.
         self.watch_spare(key);
         self.schedule_idle(key, fx);
     }

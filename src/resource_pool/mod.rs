@@ -1,10 +1,8 @@
-//! A pool of resources that are costly to make: connections, sessions, handles. Keyed or not, for threads
-//! and for tasks.
+//! A pool of resources that are costly to create: connections, sessions, handles.
 //!
-//! After the resource pool of seed 004 (an Elixir library with the interface of Apache Commons Pool), with
-//! all of its options and its operations: `borrow`, return (by dropping the guard), `add`, `invalidate`,
-//! `clear`, `close`; and what pools of today have besides: a limit for what exists at all, tests while
-//! idle, lifetimes, a minimum that is filled up in the background, loans that look abandoned, keys.
+//! A pool may be keyed, and serves threads and tasks alike. It has the options and operations of the known pools:
+//! `borrow`, return (the drop of a guard), `add`, `invalidate`, `clear` and `close`; limits, tests, idle times,
+//! lifetimes, a minimum of idle resources, and reports of loans that look abandoned.
 //!
 //! ```
 //! use cabrank::resource_pool::{ResourceFactory, ResourcePool};
@@ -22,98 +20,79 @@
 //! let pool = ResourcePool::builder(Connections, "db.example".to_owned()).max_active(4).build()?;
 //! let connection = pool.borrow()?;
 //! assert_eq!(*connection, "connection to db.example");
-//! drop(connection); // it goes back
+//! drop(connection); // returns it to the pool
 //! assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The `F: Form` of the types is the factory: every [`ResourceFactory`] is one, and [`Async`] of every
-//! [`AsyncResourceFactory`], and nothing else can be.
+//! `F: Form` in the types is the factory: each [`ResourceFactory`], and [`Async`] of each [`AsyncResourceFactory`].
 //!
 //! # How it works
-//! One lock, and under it only arithmetic and the moving of one address, for a resource is boxed when it is
-//! made and stays where it is, however large. The calls of the factory, of wakers and of the listener come
-//! after it (`effects.rs`). What becomes free is handed, under the lock, to the oldest waiter that can use it
-//! (`state.rs`, which has the argument); room for a resource is reserved, by a guard, before it is made
-//! (`guard.rs`). What happens by the clock is done by two periodic executors that sleep until something is due:
-//! one evicts and tells, the other tests and fills up (`maintenance.rs`).
+//! The state of a pool has one lock. Sections under it do arithmetic and move one address, because each resource is
+//! boxed when it is created. They call no user code. The factory, wakers and the listener are called after the
+//! section (`section.rs`, `effects.rs`).
 //!
-//! | in the source | here |
-//! |---|---|
-//! | `new` | [`ResourcePool::builder`], [`KeyedResourcePool::builder`] |
-//! | `borrow`; `max_wait`, `when_exhausted_action` | [`ResourcePool::borrow`], [`WhenExhausted`] |
-//! | `return` | the drop of [`Borrowed`], [`Borrowed::put_back`] |
-//! | `add`, `invalidate`, `clear`, `close` | [`ResourcePool::add`], [`Borrowed::invalidate`], [`ResourcePool::clear`], [`ResourcePool::close`] |
-//! | `get_num_active`, `get_num_idle`, `get_number` | [`ResourcePool::num_active`], [`num_idle`](ResourcePool::num_idle), [`num_total`](ResourcePool::num_total) |
-//! | `resource_factory`, `resource_metadata` | [`ResourceFactory`], its `Metadata` |
-//! | a negative limit | [`Limit::None`] |
+//! A resource or place that becomes free is granted, under the lock, to the oldest waiter that can use it
+//! (`state.rs`). A guard reserves the place for a resource before its creation begins (`guard.rs`).
 //!
-//! # Where it differs from the source
-//! - Stock at or below `min_idle` is lent like any other, and filled up afterwards, in the background (defect
-//!   `elixir-hoarded-minimum`). What is over and was kept for the minimum leaves when there are more
-//!   (`elixir-missed-eviction`).
-//! - A waiter whose resource turns out to be invalid gets another; nobody is left to time out
-//!   (`elixir-forgotten-waiter`). What is handed to a waiter that has given up goes to the next, not into stock
-//!   (`elixir-late-grant`).
-//! - `max_total` bounds all that exist, active or idle (`elixir-unbounded-total`).
-//! - A close serves nobody any more, not even who was handed something and has not come for it; who had begun to
-//!   make a resource before gets it, and it is destroyed when it comes back.
-//! - `clear` destroys idle ones only; [`clear_all`](ResourcePool::clear_all) has those that are lent
-//!   destroyed when they come back (`elixir-clear-takes-borrowed`).
-//! - What is returned twice, or by somebody else, cannot be: the guard owns it. What a borrower had that
-//!   panics is destroyed, and its place given back (`elixir-leaked-loan`).
-//! - A loan comes with activation, then the test; a return with the test, then passivation.
+//! Two periodic executors do the maintenance and sleep until something is due. One evicts and reports; the other tests
+//! and refills (`maintenance.rs`).
+//!
+//! # Behaviour
+//! - An idle resource at or below `min_idle` is lent like any other. The maintenance refills the idle list afterwards.
+//! - A waiter whose resource turns out to be invalid gets another one. A grant whose waiter has given up goes to the
+//!   next waiter.
+//! - After `close` the pool lends nothing, not even to a waiter that was already granted a resource. A borrower whose
+//!   `create` was in flight still gets its resource, which is destroyed on return.
+//! - `clear` destroys idle resources only. [`clear_all`](Pool::clear_all) also destroys borrowed ones on return.
+//! - If a borrower panics, the pool destroys its resource and frees the place.
+//! - A loan begins with activation, then the test. A return begins with the test, then passivation.
 //!
 //! # Panics
-//! A panic of the factory, of the listener or of a waker that is woken goes no further than where it was
-//! called: it is an error, or told. That of a key's `Hash`, `Eq` or `Clone` goes to whoever called the pool
-//! with that key, that of a waker's `clone` to whoever polls with it; the pool is unharmed.
+//! The pool catches panics of the factory, of the listener and of a waker's `wake`. They become errors or reports. A
+//! panic of a key's `Hash`, `Eq` or `Clone`, or of a waker's `clone`, unwinds from the call that was given it. The pool
+//! is unharmed.
 //!
 //! # Waiting within an execution
-//! Who waits for a resource in code that runs under the [load interlock](crate::execution) keeps others
-//! from loading, perhaps the very one that has the resource. So wait in a permit section, as for anything
-//! else: `running.permit_loads(|| pool.borrow())`.
+//! A thread that waits for a resource under the [load interlock](crate::execution) keeps other threads from loading,
+//! perhaps the very thread that has the resource. Wait in a permit section: `running.permit_loads(|| pool.borrow())`.
 //!
 //! # Limits
-//! - Some places cost O(log n): that of a key among those in line for the total, among those with more than the
-//!   minimum (if there is a soft idle time), or among those whose creations failed lately; and that of who was
-//!   woken in vain in a pool that lets newcomers barge, among the others that were. The search for stock passes
-//!   over what is being tested: one for each call that tests or retains at that time.
-//! - In a keyed pool, the minimum of a key counts from when something of it has been made, and while anything of
-//!   it is left. When its last one is evicted, invalidated or cleared the key is forgotten: what there is to be
-//!   in stock of it is made when it is borrowed again.
-//! - A creation that was left by who had begun it is lent if nothing finished is there, and polled on by who adds
-//!   or fills up stock. If it never ends, it costs whoever takes it over its patience, or holds up refills until
-//!   the task of the maintenance is dropped; then it is dropped (`unfinished.rs`). As many are kept as may be idle.
-//! - A loan begins when it is handed out: a waiter that was served, and never comes for it, keeps its place, and
-//!   what is to make room for it, until its future is dropped. It ends when it is given back: a return whose test or
-//!   passivation hangs keeps its place, too.
-//! - What makes room for another key counts as one of its own key, too, until the borrower that takes its place
-//!   has destroyed it. So the totals of all keys may come to more than that of the pool.
-//! - Stock that must not be lent any more, and was not evicted yet, leaves or makes room when it is come upon by a
-//!   borrower; for [`add`](ResourcePool::add) it counts until it is evicted.
-//! - What was to make room for a waiter, and need not, finds its place in stock past those that are older and came
-//!   back before it.
-//! - A refill or a test that hangs holds up other refills and tests, and a destruction that hangs other
-//!   evictions and reports; not the one the other.
-//! - A section goes through what it removes or wakes: a borrow through what it comes upon of its key that must not be
-//!   lent any more; `clear`, `clear_key`, `clear_all`, `close` and the setters of limits through what leaves by them,
-//!   and what of it is being tested; whatever frees something through those who are served with it.
-//! - [`ResourcePool::snapshot`] and [`ResourcePool::retain`] copy plain numbers of all resources under the
-//!   lock; the setters of limits, `clear`, `clear_all` and `close` go through the places of keys, of which
-//!   there are up to twice as many as there have been keys at a time. A [`ManualClock`](crate::ManualClock)
-//!   that is moved goes through all who wait.
-//! - When there is more of something than ever before, its places are copied to where there is room for more; and the
-//!   table of keys is rebuilt now and then, where keys come and go. On average over all calls that is O(1), but the
-//!   one whose section it is holds the lock for that long.
-//! - [`ResourcePool::retain`] passes over what is being tested just then; and of two calls at a time each passes over
-//!   what the other looks at, so that some of what is idle one of them never sees.
-//! - In a pool that is not [`fair`](ResourcePoolBuilder::fair), a task that was woken to try again, and is not
-//!   polled, keeps the next waiter asleep beside idle stock, until it is polled or dropped. (A newcomer may
-//!   take that.)
-//! - The line of keys is a tree: with a dozen keys in it, or more, a section in which one comes or goes may allocate.
-//! - If others put broken resources into stock again and again, a borrower without a time limit may go on
-//!   finding one after the other (`PROP-RP-EVERY-DISCARD-ENDS` of the machine is not promised).
+//! Costs:
+//! - Four orders cost O(log n): the line of keys, the keys above their minimum (with a soft idle time), the keys that
+//!   back off after a failed creation, and the waiters that retry in a barging pool.
+//! - A section visits what it removes or wakes. A borrow visits the expired resources of its key. `clear`, `clear_key`,
+//!   `clear_all`, `close` and the setters of limits visit what they destroy.
+//! - The setters of limits, `clear`, `clear_all` and `close` visit the places of all keys: up to twice as many as there
+//!   were keys at any time. An advance of a [`ManualClock`](crate::ManualClock) visits all waiters.
+//! - [`Pool::snapshot`] and [`Pool::retain`] copy plain numbers of all resources under the lock.
+//! - The search for an idle resource skips those that are being tested: one for each concurrent call that tests or
+//!   retains. An eviction victim that is spared is re-inserted into the idle list in age order, which takes a scan.
+//! - When a table grows, its entries are copied under the lock: O(1) on average, and longer for that one section.
+//!
+//! Keys:
+//! - The minimum of a key holds once one of its resources was created, while any is left. When the last one is evicted,
+//!   invalidated or cleared, the pool forgets the key. The idle list is refilled after the next borrow.
+//! - A victim that makes room for another key counts for its own key until the borrower has destroyed it. The totals of
+//!   all keys may therefore exceed the total of the pool.
+//!
+//! Time:
+//! - A creation that its caller left is completed by the next caller that finds no finished resource. If it hangs, it
+//!   costs that caller its patience, or delays refills until the maintenance task is dropped. Then the pool drops it.
+//! - A grant keeps its place, and its victim, until the waiter picks it up or is dropped. A return whose test or
+//!   passivation hangs keeps its place as well.
+//! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for [`add`](ResourcePool::add)
+//!   until then.
+//! - A hanging `create` or `validate` in the background blocks other refills and tests; a hanging `destroy` blocks other
+//!   evictions and reports. Neither blocks the other.
+//! - [`Pool::retain`] skips resources that are being tested, or that a concurrent call looks at.
+//! - In a pool that is not [`fair`](ResourcePoolBuilder::fair), a task that was woken to retry and is not polled keeps
+//!   the next waiter asleep. A newcomer may take the resource meanwhile.
+//! - If other callers keep returning broken resources, a borrower without a time limit may find one after the other.
+//!
+//! # Origin
+//! The interface follows Apache Commons Pool, by way of an Elixir library with the same operations. `spec/` lists that
+//! library's defects (`PROP-RP-…`, with the shortest counterexample of each), and states every rule of this pool.
 
 mod builder;
 mod creation;

@@ -330,7 +330,8 @@ impl<F: Form> Refilling<'_, F> {
 impl<F: Form> Room<F> for Refilling<'_, F> {
     fn leave(mut self, creation: Creation<F>) {
         let slot = self.take_slot();
-        self.pool.critical(|state, fx| state.added(slot, Content::Unfinished(creation), fx));
+        self.pool
+            .critical(|state, fx| state.added(slot, Content::Unfinished(Box::new(creation)), fx));
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) enum Content<F: Form> {
     Nothing,
     Ready(Box<Loan<F>>),
     /// A creation that was left by who had begun it: stock that is not finished yet.
-    Unfinished(Creation<F>),
+    Unfinished(Box<Creation<F>>),
 }
 
 impl<F: Form> Content<F> {

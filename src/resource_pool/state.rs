@@ -1,21 +1,22 @@
-//! Everything under the lock: what is asked for (`begin`), what is granted and in which order
-//! (`grant`, `settle`), and the counts.
+//! The state of a pool, and what a section does for a borrower: it asks (`begin`), is granted (`grant`, `settle`),
+//! gives up or retries.
 //!
 //! # Who is served
-//! Whoever cannot be served at once waits: in the queue of the key, with a ticket that tells the order
-//! of arrival over all keys. A key is *eligible* if somebody waits for it and its own limits leave room
-//! for one more; the eligible keys stand in *line* by the ticket of their oldest waiter. What becomes
-//! free, an idle resource or a place in the total, goes to the first in line: so to the oldest waiter
-//! that can use it, and a key that has come to its own limit blocks nobody (PROP-RP-FULL-KEY).
+//! A borrower that cannot be served at once waits in the queue of its key. Its ticket tells the order of arrival over
+//! all keys. A key is *eligible* if it has a waiter and its own limits leave room for one more. The eligible keys
+//! stand in *line* by the ticket of their oldest waiter.
+//!
+//! An idle resource or a place in the total that becomes free goes to the first key in line: to the oldest waiter
+//! that can use it. A key at its own limit therefore blocks no other key (PROP-RP-FULL-KEY).
 //!
 //! # Why no wake-up is lost
-//! Every section that frees something ends with [`State::settle`], which grants, under the lock, until
-//! nobody in line can be served (INV-RP-EXACT-WAKE-UP). What has been granted is the waiter's: a
-//! newcomer cannot take it; a waiter that gives up passes it on (`grants.rs` has what may befall it until
-//! the waiter comes). In a pool that lets newcomers barge, a
-//! waiter is woken to try again instead; as many are on their way as there are things to be had
-//! (INV-RP-BARGING), and who comes too late goes back to the front of its queue. So every borrow ends
-//! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
+//! Each section that frees something ends with [`State::settle`]. It grants, under the lock, until no key in line can
+//! be served (INV-RP-EXACT-WAKE-UP). A grant belongs to its waiter: no newcomer can take it, and a waiter that gives
+//! up passes it on (`grants.rs`).
+//!
+//! In a barging pool a waiter is woken to retry instead. As many waiters retry as can be served (INV-RP-BARGING). A
+//! waiter that lost the race returns to the front of its queue. So every borrow ends (PROP-RP-EVERY-BORROW-ENDS,
+//! PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
 use super::effects::{Dead, Effect, Effects};
 use super::error::Refusal;
@@ -35,29 +36,29 @@ use crate::section::Patience;
 use slab::Slab;
 use std::collections::HashMap;
 
-/// The lifetimes of resources are spread over so many steps.
+/// How many different lifetimes the jitter makes.
 pub(crate) const CLASSES: usize = 16;
 
-/// What a waiter comes to.
+/// How a wait ends.
 pub(crate) enum Outcome {
     Granted(Grant),
-    /// Something is free: try again.
+    /// A resource or place may be free: retry.
     Retry,
     Closed,
 }
 
-/// A slot is reserved: with a resource, or for one that is to be made in the place of the victim.
+/// A slot that is reserved for a waiter: with a resource, or for one to be created in the place of the victim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
     pub(super) slot: Key,
     pub(super) victim: Option<Key>,
 }
 
-/// What one critical section makes of a borrower.
+/// What a borrower does next.
 pub(crate) enum Step<F: Form> {
-    /// This is it: to be activated.
+    /// Activate this resource.
     Take(Box<Loan<F>>),
-    /// A resource is to be created for the borrower.
+    /// Create a resource.
     Create(Box<ToCreate<F>>),
     Wait(WaitForTurn),
     Refused(Refusal),
@@ -67,7 +68,7 @@ pub(crate) enum Step<F: Form> {
 pub(crate) struct ToCreate<F: Form> {
     pub(super) slot: Key,
     pub(super) meta: Meta<F>,
-    /// The first resource of its key: the pool has to know when it is created.
+    /// The key has no resource yet: the pool has to learn when this one is created.
     pub(super) first: bool,
     /// A creation that another caller began.
     pub(super) left: Option<Creation<F>>,
@@ -87,66 +88,66 @@ pub(crate) struct WaitForTurn {
 pub(crate) struct State<F: Form> {
     pub(super) slots: Slab<Slot<F>>,
     pub(super) subs: Slab<Sub<F>>,
-    /// The keys by hash.
+    /// The keys of each hash.
     pub(super) keys: HashMap<u64, List<OfHash>, foldhash::fast::FixedState>,
-    /// How often a key was made.
+    /// How many keys were inserted.
     pub(super) keys_created: u64,
     pub(super) waiters: Waiters<Outcome>,
-    /// Who waits for the end of a closed pool.
+    /// Callers that wait for the end of a closed pool.
     pub(super) closing: Queue,
     /// The eligible keys, by the ticket of their oldest waiter.
     pub(super) line: IndexedHeap<u64, InLine>,
-    /// How many wait unserved, over all keys.
+    /// How many borrowers are in the queues of all keys.
     pub(super) waiting: usize,
     pub(super) retrying: usize,
     pub(super) total: usize,
     pub(super) active: usize,
     pub(super) idle: usize,
     pub(super) tested: usize,
-    /// Those that leave, and are not destroyed yet.
+    /// Resources that leave and are not destroyed yet.
     pub(super) leaving: usize,
     pub(super) by_age: List<InAge>,
-    /// Stock that is not finished, of all keys, in the order in which it was left.
+    /// The unfinished creations of all keys, in the order in which they were left.
     pub(super) unfinished: List<InAge>,
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
-    /// Those that can be filled up without room, by what was left of them; and those that need some. So are
-    /// those that are left alone for a while.
+    /// Keys below `min_idle`: `[0]` can be refilled from an unfinished creation, `[1]` needs a free place in
+    /// `max_total`. `backing_off` is split the same way.
     pub(super) below_minimum: [List<BelowMinimum>; 2],
     pub(super) backing_off: [IndexedHeap<Time, BackingOff>; 2],
     pub(super) spare: IndexedHeap<u64, Spare>,
     /// How often a resource became idle.
     pub(super) times_idle: u64,
     pub(super) limits: Limits,
-    /// Whether a limit was ever changed: what there was may then exceed it.
+    /// Whether a limit was ever changed. The resources of before may exceed it.
     pub(super) resized: bool,
     pub(super) options: Options,
     pub(super) max_idle_time: Option<Span>,
     pub(super) soft_max_idle_time: Option<Span>,
     pub(super) abandoned_after: Option<Span>,
     pub(super) lifetimes: Option<[Span; CLASSES]>,
-    /// Whether anything is done at a time, so that times have to be kept.
+    /// Whether an option depends on times.
     pub(super) timed: bool,
     pub(super) clock: Clock,
     pub(super) epoch: u64,
     pub(super) serials: u64,
     pub(super) closed: bool,
-    /// What the maintenance sleeps until, by duty; none: without end, or it has stopped.
+    /// Until when each maintenance task sleeps. `None`: without end, or it has stopped.
     pub(super) sleeps_until: [Option<Time>; MaintenanceTask::ALL.len()],
-    /// When it looks at idle ones again, if it does so at intervals: what is to leave, what is to be tested.
+    /// With an `eviction_interval`, when each maintenance task looks at idle resources again.
     pub(super) next_run: [Option<Time>; MaintenanceTask::ALL.len()],
 }
 
 impl<F: Form> State<F> {
-    /// What the borrower of a key meets.
+    /// Serves a borrower of the key, or puts it into the queue.
     #[inline]
     pub(super) fn begin(&mut self, key: Key, patience: &Patience, fx: &mut Effects<F>) -> Step<F> {
         if self.closed {
             return Step::Refused(Refusal::Closed);
         }
         let sub = &self.subs[key.index()];
-        // Nobody overtakes: what is free goes to those who wait (PROP-RP-NO-OVERTAKING).
+        // A newcomer never overtakes a waiter (PROP-RP-NO-OVERTAKING).
         if (sub.queue.is_empty() || !self.options.fair) && self.may_lend(sub) {
             if let Some(grant) = self.grant(key, fx) {
                 return self.pick_up(grant, fx);
@@ -171,17 +172,20 @@ impl<F: Form> State<F> {
         Step::Wait(WaitForTurn { key, waiter })
     }
 
-    /// Whether one more of the key may be lent.
+    /// Returns whether one more resource of the key may be lent.
     #[inline]
     fn may_lend(&self, sub: &Sub<F>) -> bool {
         sub.active < self.limits.max_active || self.options.when_exhausted == WhenExhausted::Grow
     }
 
-    /// Reserves what there is for a borrower of the key: stock of its own, else a place in the total, else
-    /// that of stock of its own that must not be lent any more (PROP-RP-VICTIM), else that of the least recently
-    /// used idle resource of another key (`eviction.rs`). Nobody creates beside stock of its own
-    /// (PROP-RP-IDLE-FIRST), but who has taken over a creation that fails (`anew`): something may have come back
-    /// meanwhile, and is for those who come after it.
+    /// Reserves a resource or a place for a borrower of the key, in this order:
+    /// 1. an idle resource of the key;
+    /// 2. a free place in the total;
+    /// 3. the place of an expired idle resource of the key (PROP-RP-VICTIM);
+    /// 4. the place of the least recently used idle resource of another key (`eviction.rs`).
+    ///
+    /// So no borrower creates beside an idle resource of its key (PROP-RP-IDLE-FIRST), except one that took over a
+    /// creation that failed (`recreate`). A resource that was returned meanwhile is left for the next borrower.
     #[inline]
     pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         let grant = match self.next_fresh_idle(key, self.has_place(key), fx) {
@@ -203,8 +207,8 @@ impl<F: Form> State<F> {
         Some(grant)
     }
 
-    /// The borrower is handed what was made ready for it: from now on it may look abandoned. Before that it
-    /// was the factory's, however long that took.
+    /// Begins the borrower's time, at the end of which the loan looks abandoned. The time of the factory before this
+    /// does not count.
     pub(super) fn begin_loan(&mut self, slot: Key, fx: &mut Effects<F>) {
         if self.abandoned_after.is_none() {
             return;
@@ -218,7 +222,7 @@ impl<F: Form> State<F> {
         self.schedule(MaintenanceTask::Evict, key, due, now, fx);
     }
 
-    /// Whether one more of the key may exist.
+    /// Returns whether one more resource of the key may exist.
     #[inline]
     fn has_place(&self, key: Key) -> bool {
         let of_key = self.subs[key.index()].total;
@@ -227,7 +231,7 @@ impl<F: Form> State<F> {
 
     #[cold]
     fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
-        // What there is of its own was left for this.
+        // `next_fresh_idle` left the last expired resource of the key for this.
         let over = self.next_idle(key);
         if over.is_none() && self.subs[key.index()].total >= self.limits.max_total_per_key {
             return None;
@@ -248,8 +252,7 @@ impl<F: Form> State<F> {
         Some(Grant { slot: self.reserve(key, Place::Lent), victim })
     }
 
-    /// A slot for a resource that is to be made, within the limits: who calls this has looked at them
-    /// (PROP-RP-WITHIN).
+    /// Reserves a slot for a creation. The caller has checked the limits (PROP-RP-WITHIN).
     pub(super) fn reserve(&mut self, key: Key, place: Place) -> Key {
         self.serials += 1;
         let now = self.now_if_timed();
@@ -279,7 +282,7 @@ impl<F: Form> State<F> {
         slot
     }
 
-    /// The borrower takes what was reserved for it.
+    /// Turns a grant into the borrower's next step.
     #[inline]
     pub(super) fn pick_up(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
         let slot = grant.slot;
@@ -287,7 +290,7 @@ impl<F: Form> State<F> {
         let left = match entry.content.take() {
             Content::Ready(loan) => return Step::Take(loan),
             Content::Nothing => None,
-            Content::Unfinished(creation) => Some(creation),
+            Content::Unfinished(creation) => Some(*creation),
         };
         let meta = self.subs[entry.key.index()].metadata.clone();
         let first = self.is_first_of_key(slot);
@@ -298,7 +301,7 @@ impl<F: Form> State<F> {
         Step::Create(Box::new(ToCreate { slot, meta, first, left, victim }))
     }
 
-    /// It counts no more, and is here still.
+    /// Stops counting a slot that stays in the slab.
     pub(super) fn uncount(&mut self, slot: Key, place: Place) {
         let entry = &mut self.slots[slot.index()];
         entry.place = place;
@@ -309,7 +312,7 @@ impl<F: Form> State<F> {
         self.total -= 1;
     }
 
-    /// Removes what counts no more.
+    /// Removes a slot that is no longer counted.
     pub(super) fn remove_uncounted(&mut self, slot: Key, fx: &mut Effects<F>) -> Dead<F> {
         self.end_life(slot);
         let entry = self.slots.remove(slot.index());
@@ -320,7 +323,7 @@ impl<F: Form> State<F> {
         Dead { slot: None, content: entry.content, meta }
     }
 
-    /// Serves those in line, the oldest first, as long as there is something for them.
+    /// Serves the line, the oldest waiter first, until no waiter can be served.
     #[inline]
     pub(super) fn settle(&mut self, fx: &mut Effects<F>) {
         if self.waiting > 0 {
@@ -332,7 +335,7 @@ impl<F: Form> State<F> {
     fn serve_line(&mut self, fx: &mut Effects<F>) {
         while let Some(key) = self.first_in_line() {
             let outcome = if self.options.fair {
-                // If there is nothing for the first, there is no stock, and no place: nothing for anybody.
+                // If the first cannot be served, there is neither an idle resource nor a place: no other can.
                 let Some(grant) = self.grant(key, fx) else { return };
                 Outcome::Granted(grant)
             } else {
@@ -350,7 +353,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// How many resources and places there are to be had, by whoever may have them.
+    /// Returns how many idle resources and places are free, for whatever key.
     pub(super) fn free(&self) -> usize {
         let places = self.limits.max_total.saturating_sub(self.total);
         (self.idle - self.tested).saturating_add(places)
@@ -360,7 +363,7 @@ impl<F: Form> State<F> {
         self.line.first().map(|(_, key)| key)
     }
 
-    /// Somebody waits for the key, and its own limits leave room.
+    /// Returns whether the key has a waiter and its own limits leave room.
     pub(super) fn is_eligible(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];
         let to_be_had = self.limits.max_total_per_key.saturating_sub(sub.total);
@@ -370,8 +373,7 @@ impl<F: Form> State<F> {
                 || sub.active.saturating_add(sub.retrying) < self.limits.max_active)
     }
 
-    /// The key takes its place in the line, or leaves it, after its counts or its oldest waiter have
-    /// changed.
+    /// Puts the key into the line or out of it. Called after its counts or its oldest waiter have changed.
     pub(super) fn update_line(&mut self, key: Key) {
         let ticket = match self.is_eligible(key) {
             true => self.waiters.front_ticket(&self.subs[key.index()].queue),
@@ -380,7 +382,7 @@ impl<F: Form> State<F> {
         self.line.set(&mut self.subs, key, ticket);
     }
 
-    /// What every change of a key's counts ends with.
+    /// Ends each change of a key's counts: serves the line.
     #[inline]
     pub(super) fn counts_changed(&mut self, key: Key, fx: &mut Effects<F>) {
         if self.waiting > 0 {
@@ -389,7 +391,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// A waiter has been told to try again, and does.
+    /// Serves a waiter that retries, or puts it back into its queue.
     pub(super) fn retry(
         &mut self,
         key: Key,
@@ -405,7 +407,7 @@ impl<F: Form> State<F> {
         {
             self.pick_up(grant, fx)
         } else {
-            // Too late: back to its place.
+            // It lost the race, and returns to its place.
             let queue = &mut self.subs[key.index()].queue;
             let waiter = self.waiters.requeue(queue, is_thread, ticket);
             self.waiting += 1;
@@ -423,11 +425,11 @@ impl<F: Form> State<F> {
         self.subs[key.index()].retrying -= 1;
     }
 
-    /// A waiter gives up: what it was given meanwhile is passed on (PROP-RP-LATE-GRANT).
+    /// Takes a waiter out that gives up, and passes its grant on (PROP-RP-LATE-GRANT).
     pub(super) fn give_up(&mut self, key: Key, waiter: Key, fx: &mut Effects<F>) {
         let (outcome, waker) = match self.subs.get_mut(key.index()) {
             Some(sub) => self.waiters.cancel(&mut sub.queue, waiter),
-            // Told of the end, and the key has been forgotten since: it is in no queue.
+            // It was resolved by a close, and its key was forgotten since: it is in no queue.
             None => self.waiters.cancel(&mut Queue::default(), waiter),
         };
         fx.drop_waker(waker);
@@ -449,7 +451,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// What was granted, and not picked up: what must not be lent any more leaves.
+    /// Takes back a grant that was not picked up. A resource that must not be lent any more leaves.
     pub(super) fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
         let slot = grant.slot;
         self.slots[slot.index()].expired |= self.is_outdated(slot);
@@ -460,18 +462,17 @@ impl<F: Form> State<F> {
                 content => self.give_back(slot, content, fx),
             };
         };
-        // It gets its place again, and may stay after all.
+        // The victim gets its place back, and may stay.
         let newcomers = self.slots[slot.index()].key;
         self.end_loan(slot);
         self.remove(slot);
-        // Its waiters may be the oldest that can use what follows.
+        // The waiters of this key may be the oldest ones that can use what follows.
         self.update_line(newcomers);
         self.spare_victim(victim, fx);
         self.left(newcomers, fx);
     }
 
-    /// The resource has failed and been destroyed: another for the same borrower, which keeps its turn
-    /// (PROP-RP-KEEPS-PLACE).
+    /// Replaces a resource that failed and was destroyed. Its borrower keeps its turn (PROP-RP-KEEPS-PLACE).
     pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
         let key = self.slots[slot.index()].key;
         if self.closed {
@@ -484,13 +485,13 @@ impl<F: Form> State<F> {
         self.remove_idle(next);
         self.slots[next.index()].place = Place::Lent;
         let step = self.pick_up(Grant { slot: next, victim: None }, fx);
-        // One loan is as good as the other: only the place of the old one is given back.
+        // Both slots are loans of this borrower. Only the place of the old one is given back.
         self.remove(slot);
         self.left(key, fx);
         step
     }
 
-    /// The slot, for a resource that is to be made in it by the same borrower.
+    /// Reuses the slot for a creation by the same borrower.
     pub(super) fn recreate(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
         if self.closed {
             self.give_back_place(slot, fx);
@@ -500,7 +501,7 @@ impl<F: Form> State<F> {
         self.pick_up(Grant { slot, victim: None }, fx)
     }
 
-    /// What is made in the slot from now on is another, and begins now.
+    /// Gives the slot a new serial number and epoch, and restarts its times.
     pub(super) fn reset_slot(&mut self, slot: Key) {
         self.serials += 1;
         let entry = &mut self.slots[slot.index()];
@@ -510,24 +511,26 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// What is made in the slot begins to be made, and its life with it: not when its place was reserved, for that
-    /// may have been handed to who came much later, or something was destroyed first that took its time.
+    /// Notes that the creation begins now, and its lifetime with it.
+    ///
+    /// The place may have been reserved long before: a waiter may pick its grant up late, or a victim may be
+    /// destroyed first.
     pub(super) fn begin_creation_time(&mut self, slot: Key) {
         self.end_life(slot);
         let now = self.clock.now();
         let entry = &mut self.slots[slot.index()];
         (entry.created, entry.since) = (now, now);
-        // Nothing but a lifetime ends before there is anything.
+        // Before the creation only a lifetime could have expired the slot.
         entry.expired = false;
         self.begin_life(slot);
     }
 
-    /// Removes a slot that is in no list of its place.
+    /// Removes a slot that is in no list of idle or lent resources.
     pub(super) fn remove(&mut self, slot: Key) {
         self.end_life(slot);
         let entry = self.slots.remove(slot.index());
         self.subs[entry.key.index()].total -= 1;
-        // Else its place is another's already.
+        // The place of a marked victim belongs to another resource already.
         if entry.place != Place::Marked {
             self.total -= 1;
         }

@@ -52,7 +52,7 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Adding;
         match entry.content.take() {
-            Content::Unfinished(creation) => creation,
+            Content::Unfinished(creation) => *creation,
             Content::Ready(_) | Content::Nothing => unreachable!("it is not finished"),
         }
     }
