@@ -1,12 +1,10 @@
-//! What is due at a time, and when: idle ones that have been there for too long, lifetimes that end, loans
-//! that look abandoned; and, with `refilling.rs` and `testing.rs`, stock below its minimum and tests.
+//! Due times: idle times, lifetimes and abandoned loans. `refill.rs` and `testing.rs` add refills and tests.
 //!
-//! All of it is known without a search, so that a section does as much whatever the number of resources and
-//! keys is. Lifetimes and loans are in lists by their ends. So is what is idle; but of a key at its minimum
-//! nothing leaves by the soft time. So what can leave by it is looked for by key: those with more than the
-//! minimum come in the order of their oldest (`State::spare`, whose place costs O(log n) of the keys in it,
-//! for which key is next changes with each return). What is being tested cannot leave, and is passed over:
-//! one for each call that tests or retains just now, not more.
+//! The next due entry is found without a search, whatever the number of resources and keys is.
+//! Lifetimes, loans and idle resources are in lists ordered by their end. Only the soft idle time goes by key,
+//! because it spares a key at its minimum: `State::spare` orders the keys above it by their oldest resource.
+//! An update there costs O(log n) of these keys: each return may change which key is next.
+//! A resource under test cannot leave and is skipped: one for each call that tests or retains at that time.
 
 use super::effects::{Effect, Effects};
 use super::event::PoolEvent;
@@ -18,16 +16,16 @@ use crate::clock::{Span, Time};
 use crate::collections::slab_list::{Key, List};
 use std::time::Duration;
 
-/// After this time whoever was to do what was due is asked again.
+/// A maintenance task that is late by more than this is woken again.
 const OVERDUE: Duration = Duration::from_millis(500);
 
-/// One pass of the sweep: it does what was over when it began, and evicts so many at most.
+/// One eviction pass. It handles what was due at `now`, and evicts at most `evictions` idle resources.
 pub(super) struct Pass {
     now: Time,
     evictions: usize,
 }
 
-/// What is over.
+/// An entry whose time has passed.
 enum Expired {
     Life(Key),
     Loan(Key),
@@ -35,12 +33,12 @@ enum Expired {
 }
 
 impl<F: Form> State<F> {
-    /// The time; in a pool that does nothing at a time, none that means anything.
+    /// Returns the time, or a default value in a pool without timed options.
     #[inline]
     pub(super) fn now_if_timed(&self) -> Time {
         if self.timed { self.clock.now() } else { Time::default() }
     }
-    /// The end of its lifetime has come.
+    /// Returns whether the resource's lifetime has ended.
     pub(super) fn has_outlived(&self, slot: Key) -> bool {
         self.lifetimes.is_some() && self.has_outlived_at(slot, self.clock.now())
     }
@@ -52,7 +50,7 @@ impl<F: Form> State<F> {
         let lifetimes = self.lifetimes.as_ref()?;
         Some(entry.created.plus_span(lifetimes[usize::from(entry.class)]))
     }
-    /// An idle one that must not be lent any more (PROP-RP-FRESH).
+    /// Returns whether an idle resource is too old to be lent (PROP-RP-FRESH).
     pub(super) fn has_expired(&self, slot: Key) -> bool {
         let now = self.now_if_timed();
         self.idle_after(slot, self.max_idle_time).is_some_and(|at| now >= at)
@@ -61,21 +59,22 @@ impl<F: Form> State<F> {
     pub(super) fn abandoned_at(&self, slot: Key) -> Option<Time> {
         self.idle_after(slot, self.abandoned_after)
     }
-    /// When it has been where it is for that long.
+    /// Returns when the resource has been in its place for `time`.
     fn idle_after(&self, slot: Key, time: Option<Span>) -> Option<Time> {
         Some(self.slots[slot.index()].since.plus_span(time?))
     }
 
-    /// When an idle one of the key is due: by the soft time if no minimum protects it (PROP-RP-MIN-IDLE).
+    /// Returns when an idle resource is due. The soft time applies only above `min_idle` (PROP-RP-MIN-IDLE).
     fn idle_due(&self, slot: Key) -> Option<Time> {
         let sub = &self.subs[self.slots[slot.index()].key.index()];
         let soft = self.soft_max_idle_time.filter(|_| sub.idle.len() > self.limits.min_idle);
         self.idle_after(slot, soft.or(self.max_idle_time))
     }
 
-    /// Something of the key is due then: the maintenance is woken if it sleeps for longer, or if its time has
-    /// passed long since. (Then it is busy, and this is one wake too many; or its task was dropped by the
-    /// runtime, and this begins a new one.)
+    /// Wakes the maintenance task if it would sleep past `at`, or is overdue.
+    ///
+    /// An overdue task is busy, and the wake-up is spurious; or the runtime dropped it, and the wake-up starts
+    /// a new one.
     pub(super) fn schedule(
         &mut self,
         task: MaintenanceTask,
@@ -88,20 +87,20 @@ impl<F: Form> State<F> {
             if !self.wakes_by(task, at, now) {
                 let until = &mut self.sleeps_until[task as usize];
                 let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
-                // For what it is overdue it is woken as of now.
+                // The overdue work is due now, even if `at` is later.
                 *until = Some(if overdue { at.min(now) } else { at });
                 fx.push(Effect::WakeMaintenance(task, self.subs[key.index()].metadata.clone()));
             }
         }
     }
 
-    /// Whether whoever does what is due wakes by then, as far as is known: the other side of the above.
+    /// Returns whether the task is known to wake by `at`.
     fn wakes_by(&self, task: MaintenanceTask, at: Time, now: Time) -> bool {
         let wakes = |until: Time| until <= at && until.plus(OVERDUE) >= now;
         self.sleeps_until[task as usize].is_some_and(wakes)
     }
 
-    /// After one of the key has become idle: the oldest may be above the minimum now.
+    /// Schedules eviction after a resource of the key became idle: the oldest may now be above `min_idle`.
     #[inline]
     pub(super) fn schedule_idle(&mut self, key: Key, fx: &mut Effects<F>) {
         let exact = self.options.eviction_interval.is_none();
@@ -110,11 +109,11 @@ impl<F: Form> State<F> {
         }
     }
     fn schedule_oldest_idle(&mut self, key: Key, exact: bool, fx: &mut Effects<F>) {
-        // It has just come back, most often: the time need not be asked for again.
+        // The newest has usually just come back: its time saves reading the clock.
         let newest = self.subs[key.index()].idle.back().filter(|_| self.timed);
         let now = newest.map_or_else(|| self.clock.now(), |slot| self.slots[slot.index()].since);
         if !exact {
-            // While nothing was idle, no run was due.
+            // No run was due while the idle list was empty.
             for task in MaintenanceTask::ALL {
                 self.schedule(task, key, self.next_run(task), now, fx);
             }
@@ -128,7 +127,7 @@ impl<F: Form> State<F> {
         self.schedule(MaintenanceTask::Evict, key, due, now, fx);
     }
 
-    /// Does one thing that is over, and says whether there is another (PROP-RP-EVICTED).
+    /// Handles one expired entry. Returns whether another one is left (PROP-RP-EVICTED).
     pub(super) fn evict_next(&mut self, pass: &mut Option<Pass>, fx: &mut Effects<F>) -> bool {
         let pass = pass.get_or_insert_with(|| self.begin_pass());
         match self.next_expired(pass) {
@@ -158,7 +157,7 @@ impl<F: Form> State<F> {
         Pass { now, evictions }
     }
 
-    /// Whether the idle ones are to be looked at: always, or after each interval.
+    /// Returns whether the task examines idle resources now: always, or once in each `eviction_interval`.
     pub(super) fn begin_run(&mut self, task: MaintenanceTask, now: Time) -> bool {
         let Some(interval) = self.options.eviction_interval else { return true };
         let next = &mut self.next_run[task as usize];
@@ -170,24 +169,25 @@ impl<F: Form> State<F> {
     }
 
     fn next_expired(&self, pass: &Pass) -> Option<Expired> {
-        let over = |at: Option<Time>| at.is_some_and(|at| pass.now >= at);
+        let expired = |at: Option<Time>| at.is_some_and(|at| pass.now >= at);
         let lives = self.lives.iter().filter_map(List::front);
-        if let Some(slot) = lives.into_iter().find(|slot| over(self.ends_at(*slot))) {
+        if let Some(slot) = lives.into_iter().find(|slot| expired(self.ends_at(*slot))) {
             return Some(Expired::Life(slot));
         }
-        let lent = self.lent.front().filter(|slot| over(self.abandoned_at(*slot)));
+        let lent = self.lent.front().filter(|slot| expired(self.abandoned_at(*slot)));
         if let Some(slot) = lent {
             return Some(Expired::Loan(slot));
         }
-        // Whatever is due by the hard time is older than what is due by the soft one alone.
+        // A resource past the hard time is older than all that are past the soft time alone.
         let hard =
-            || self.oldest_idle().filter(|at| over(self.idle_after(*at, self.max_idle_time)));
-        let soft = || self.spare().filter(|at| over(self.idle_after(*at, self.soft_max_idle_time)));
+            || self.oldest_idle().filter(|at| expired(self.idle_after(*at, self.max_idle_time)));
+        let soft =
+            || self.spare().filter(|at| expired(self.idle_after(*at, self.soft_max_idle_time)));
         if pass.evictions == 0 {
             return None;
         }
-        // No minimum protects what is not finished.
-        let unfinished = self.unfinished.front().filter(|_| over(self.unfinished_due()));
+        // `min_idle` does not protect an unfinished creation.
+        let unfinished = self.unfinished.front().filter(|_| expired(self.unfinished_due()));
         unfinished.or_else(hard).or_else(soft).map(Expired::Idle)
     }
 
@@ -204,7 +204,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// When there is something to do again.
+    /// Returns when the task has work again.
     pub(super) fn next_due(&self, task: MaintenanceTask) -> Option<Time> {
         if self.is_done(task) {
             return None;
@@ -227,8 +227,10 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// A key of which something is there that is done at a time, for whom it is to be told that nobody does it. Not
-    /// always the one that is due first: that would be looked for. None: nothing is due, or only what is being tested.
+    /// Returns a key with timed work, for the report that the maintenance could not start.
+    ///
+    /// It need not be the key that is due first: finding that one takes a search. Returns `None` if no work is
+    /// due, or only that of resources under test.
     pub(super) fn concerned(&self, task: MaintenanceTask) -> Option<Meta<F>> {
         self.next_due(task)?;
         let lives = self.lives.iter().filter_map(List::front).chain(self.lent.front());
@@ -239,7 +241,7 @@ impl<F: Form> State<F> {
         refilling.or_else(of_slot).map(|key| self.subs[key.index()].metadata.clone())
     }
 
-    /// When the idle ones are looked at again, if they are at intervals.
+    /// Returns when the task's next run is, in a pool with an `eviction_interval`.
     pub(super) fn next_run(&self, task: MaintenanceTask) -> Option<Time> {
         let looks = match task {
             MaintenanceTask::Evict => {
@@ -250,21 +252,22 @@ impl<F: Form> State<F> {
         self.next_run[task as usize].filter(|_| looks)
     }
 
-    /// Nothing is due any more; but something may be if a loan begins that was prepared before the close.
+    /// Returns whether a closed pool leaves the task no work. A loan prepared before the close may bring some.
     pub(super) fn is_done(&self, task: MaintenanceTask) -> bool {
-        // What is lent when a pool is closed may look abandoned later.
+        // A resource that was lent at the close may look abandoned later.
         self.closed && (task == MaintenanceTask::Refill || self.lent.is_empty())
     }
 
-    /// The oldest is due by the hard time, the oldest of those that no minimum protects by the soft one. What
-    /// is being tested cannot leave; the end of its test says when it is due (`end_test`).
+    /// Returns when the next idle resource or unfinished creation is due.
+    ///
+    /// A resource under test cannot leave; `end_test` schedules it.
     fn next_idle_due(&self) -> Option<Time> {
         let hard = self.oldest_idle().and_then(|slot| self.idle_after(slot, self.max_idle_time));
         let soft = self.spare().and_then(|slot| self.idle_after(slot, self.soft_max_idle_time));
         hard.into_iter().chain(soft).chain(self.unfinished_due()).min()
     }
 
-    /// The idle one, of any key, that is finished and came back longest ago: the first to leave.
+    /// Returns the finished resource, of any key, that is idle for longest: the first to leave.
     pub(super) fn oldest_idle(&self) -> Option<Key> {
         let mut at = self.by_age.front();
         while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
@@ -272,7 +275,7 @@ impl<F: Form> State<F> {
         }
         at
     }
-    /// The same of one key.
+    /// Returns the finished resource of the key that is idle for longest.
     pub(super) fn oldest_of(&self, key: Key) -> Option<Key> {
         let mut at = self.subs[key.index()].idle.front();
         while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
@@ -281,7 +284,7 @@ impl<F: Form> State<F> {
         at
     }
 
-    /// The oldest of those that no minimum protects.
+    /// Returns the oldest idle resource of all keys above `min_idle`.
     fn spare(&self) -> Option<Key> {
         let (_, key) = self.spare.first()?;
         self.oldest_of(key)
@@ -290,8 +293,7 @@ impl<F: Form> State<F> {
         let more = self.subs[key.index()].idle.len() > self.limits.min_idle;
         if more { self.oldest_of(key) } else { None }
     }
-    /// The key takes its place among those with more than the minimum, or leaves it: after its stock, or what
-    /// is tested of it, has changed.
+    /// Updates the key's place in `spare`, after its idle list or its tests changed.
     #[inline]
     pub(super) fn watch_spare(&mut self, key: Key) {
         if self.soft_max_idle_time.is_some() {
@@ -303,8 +305,7 @@ impl<F: Form> State<F> {
         self.spare.set(&mut self.subs, key, oldest);
     }
 
-    /// Whoever does what is due sleeps until then at most, or has been woken. (Of what is lent, lifetimes end
-    /// when it comes back.)
+    /// Returns whether each task wakes by its next due time. A lifetime that ends during a loan ends on return.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn maintenance_knows_due_times(&self) -> bool {
         let idle = self.slots.iter().filter(|(_, slot)| slot.place == Place::Idle && !slot.tested);
@@ -317,18 +318,18 @@ impl<F: Form> State<F> {
             Some(_) => next_run,
             None => self.next_idle_due(),
         };
-        let sweep = lives.chain(lent).chain(idle).min();
-        let told = |task: MaintenanceTask, due: Option<Time>| {
+        let evict = lives.chain(lent).chain(idle).min();
+        let knows = |task: MaintenanceTask, due: Option<Time>| {
             due.filter(|_| !self.is_done(task)).is_none_or(|due| {
                 let latest = due.max(self.clock.now());
                 self.sleeps_until[task as usize].is_some_and(|until| until <= latest)
             })
         };
-        told(MaintenanceTask::Evict, sweep)
-            && told(MaintenanceTask::Refill, self.next_due(MaintenanceTask::Refill))
+        knows(MaintenanceTask::Evict, evict)
+            && knows(MaintenanceTask::Refill, self.next_due(MaintenanceTask::Refill))
     }
 
-    /// INV-RP-IDLE-ORDER: each key that has something to spare is known, by the oldest of it.
+    /// INV-RP-IDLE-ORDER: `spare` holds each key above `min_idle`, by its oldest idle resource.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn spare_is_known(&self) -> bool {
         let known: usize = self

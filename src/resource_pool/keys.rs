@@ -1,17 +1,14 @@
-//! How a keyed pool finds a key, and when it forgets one.
+//! Finds the key of a call, and forgets unused keys.
 //!
-//! To hash a key, to compare it and to clone it is foreign code, so none of it is done under the lock
-//! (rule 1). Under the lock a key is a number: its hash was made before, and each that has the same hash is
-//! compared with it after, from one to the next in the order in which they were made. The one that is being
-//! compared is *held*: it is not forgotten, so it is what was compared when a section takes it by its number,
-//! and it keeps its place among those of its hash, so what follows it has not been compared yet. A look-up
-//! therefore begins never again, whatever becomes of other keys; it goes on only past keys that are made
-//! meanwhile with the very same hash. The key is cloned once at most. If any of that panics it is the caller's own
-//! value in the caller's own call: the panic goes through it, and the look-up lets go of what it holds.
+//! `Hash`, `Eq` and `Clone` of a key are user code, so they run without the lock. A look-up hashes first, then
+//! compares the entries of that hash in order of insertion. It *holds* the entry under comparison: the pool
+//! neither forgets nor moves a held entry. So its index stays valid, and all entries behind it are still to be
+//! compared. A look-up therefore never restarts; only keys inserted meanwhile with the same hash make it longer.
+//! It clones the key at most once. A panic in this user code goes to the caller, and the look-up releases its entry.
 //!
-//! A key is there while there is anything of it: resources, lent or idle, being made or destroyed; somebody
-//! who waits; a look-up that holds it. Then it is forgotten, and with it what was to be kept in stock of it
-//! (`refilling.rs`). So there are never more keys than there are resources, waiters and look-ups.
+//! A key lives while it has a resource (lent, idle, being created or destroyed), a waiter, or a look-up that
+//! holds it. Then it is forgotten, with its minimum (`refill.rs`). So there are never more keys than resources,
+//! waiters and look-ups together.
 
 use super::effects::{Effect, Effects};
 use super::factory::Form;
@@ -24,7 +21,7 @@ use crate::sync::has_failed;
 use crate::user_code::UserValue;
 use std::hash::{BuildHasher, Hash};
 
-/// A look-up. It holds the key that it has come to.
+/// A look-up, and the entry that it holds.
 struct Search<'p, F: Form> {
     pool: &'p Inner<F>,
     hash: u64,
@@ -35,8 +32,8 @@ impl<F: Form> Search<'_, F>
 where
     F::Metadata: Eq,
 {
-    /// On to the one that is equal; none: there is no further one, and the last is held.
-    fn go_on(&mut self, metadata: &F::Metadata) -> Option<Key> {
+    /// Returns the next equal entry. At the end of the list it returns `None` and holds the last entry.
+    fn find_next(&mut self, metadata: &F::Metadata) -> Option<Key> {
         loop {
             let (hash, held) = (self.hash, self.held);
             let (key, theirs) = self.pool.critical(|state, fx| state.hold_next(hash, held, fx))?;
@@ -49,7 +46,7 @@ where
 }
 
 impl<F: Form> Search<'_, F> {
-    /// Runs `section` with the key that is held, and lets go of it.
+    /// Runs `section` with the held key, and releases it.
     fn end<R>(
         mut self,
         key: Key,
@@ -58,7 +55,7 @@ impl<F: Form> Search<'_, F> {
         self.held = None;
         self.pool.critical(|state, fx| {
             let result = section(state, key, fx);
-            state.let_go(key, fx);
+            state.release(key, fx);
             result
         })
     }
@@ -67,12 +64,12 @@ impl<F: Form> Search<'_, F> {
 impl<F: Form> Drop for Search<'_, F> {
     fn drop(&mut self) {
         if let Some(key) = self.held.take().filter(|_| !has_failed()) {
-            self.pool.critical(|state, fx| state.let_go(key, fx));
+            self.pool.critical(|state, fx| state.release(key, fx));
         }
     }
 }
 
-/// The key of a pool that has no other.
+/// The one key of a pool without keys.
 pub(super) const THE_KEY: Key = Key::FIRST;
 
 /// The key that a call is about.
@@ -99,7 +96,7 @@ impl<F: Form> Select<F> for TheKey {
     }
 }
 
-/// Selects a key by looking it up. A key that is not there is inserted.
+/// Looks the key up, and inserts it if it is absent.
 impl<F: Form> Select<F> for &F::Metadata
 where
     F::Metadata: Clone + Eq + Hash,
@@ -121,7 +118,7 @@ where
         Search { pool: self, hash: self.hasher.hash_one(metadata), held: None }
     }
 
-    /// Runs `section` with the key, which is looked up, or made if there is none.
+    /// Runs `section` with the key, which is inserted if it is absent.
     pub(super) fn with_key<R>(
         &self,
         metadata: &F::Metadata,
@@ -130,7 +127,7 @@ where
         let mut search = self.search(metadata);
         let mut owned = None;
         loop {
-            if let Some(key) = search.go_on(metadata) {
+            if let Some(key) = search.find_next(metadata) {
                 return search.end(key, section);
             }
             let owned = owned.get_or_insert_with(|| Shared::new(UserValue::new(metadata.clone())));
@@ -146,20 +143,20 @@ where
         }
     }
 
-    /// Runs `section` with the key, if there is one.
+    /// Runs `section` with the key, if it exists.
     pub(super) fn with_known_key<R>(
         &self,
         metadata: &F::Metadata,
         section: impl FnOnce(&mut State<F>, Key, &mut Effects<F>) -> R,
     ) -> Option<R> {
         let mut search = self.search(metadata);
-        let key = search.go_on(metadata)?;
+        let key = search.find_next(metadata)?;
         Some(search.end(key, section))
     }
 }
 
 impl<F: Form> State<F> {
-    /// The one of this hash that was made next after `held`; none held: the first.
+    /// Returns the entry of this hash behind `held`, or the first one.
     fn next_of_hash(&self, hash: u64, held: Option<Key>) -> Option<Key> {
         match held {
             Some(held) => List::<OfHash>::after(&self.subs, held),
@@ -167,7 +164,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Holds the next one, and lets go of the one before.
+    /// Holds the next entry, and releases the previous one.
     fn hold_next(
         &mut self,
         hash: u64,
@@ -179,17 +176,17 @@ impl<F: Form> State<F> {
         sub.held += 1;
         let metadata = sub.metadata.clone();
         if let Some(held) = held {
-            self.let_go(held, fx);
+            self.release(held, fx);
         }
         Some((next, metadata))
     }
 
-    fn let_go(&mut self, key: Key, fx: &mut Effects<F>) {
+    fn release(&mut self, key: Key, fx: &mut Effects<F>) {
         self.subs[key.index()].held -= 1;
         self.forget_if_empty(key, fx);
     }
 
-    /// A new key, unless there is one that has not been compared.
+    /// Inserts a key, unless an entry of its hash is still to be compared.
     pub(super) fn new_key(
         &mut self,
         hash: u64,
@@ -206,7 +203,7 @@ impl<F: Form> State<F> {
         Some(key)
     }
 
-    /// A key is looked up no more if there is nothing of it.
+    /// Forgets the key if it is unused.
     pub(super) fn forget_if_empty(&mut self, key: Key, fx: &mut Effects<F>) {
         let Some(sub) = self.subs.get_mut(key.index()).filter(|sub| !sub.permanent) else { return };
         sub.made &= sub.total > 0;

@@ -1,22 +1,19 @@
-//! Who does what is due at a time (`due.rs`, `refilling.rs`, `testing.rs`), and when.
+//! The maintenance: two periodic executors that do the timed work (`due.rs`, `refill.rs`, `testing.rs`).
 //!
-//! It sleeps until the next of it is due, and without end while nothing is; whoever makes something
-//! due earlier finds that under the lock and wakes it. In a pool with an `eviction_interval`, what
-//! concerns idle ones is done in runs that far apart, each looking at `evictions_per_run` of them at
-//! most.
+//! An executor sleeps until its next due time, or without limit if it has no work. A section that makes something
+//! due earlier finds that under the lock and wakes it. With an `eviction_interval`, idle resources are examined
+//! in runs that far apart, at most `evictions_per_run` in each.
 //!
-//! There are two executors, each of which is opened when something is due for it, or will be by the pool's
-//! options: one has leave what is over and tells of it, the other tests and makes. So a creation or a test
-//! that hangs holds up neither what is to be evicted nor what is abandoned; it does hold up the other tests
-//! and creations of the maintenance, as the destruction of what is evicted holds up other evictions.
+//! One executor evicts and reports, the other tests and creates. Each is opened when its first work is due, or
+//! when the options promise some. A creation or a test that hangs holds up the other tests and refills, a
+//! destruction that hangs the other evictions and reports. Neither holds up the other executor.
 //!
-//! If there is no thread to be had, or no task, the listener is told, and whatever is due next tries again, for
-//! either of them. So does what becomes due by the listener itself; but if that is in vain, too, nothing is told, for
-//! it would be told within itself. The same if a runtime's timer panics: what is due is then done with whatever comes
-//! to be due next.
-//! A pool that is closed needs none of it any more but for the loans that may come to look abandoned: when
-//! there are none of these left it stops. Who had begun before the close may be lent something after that, and then
-//! begins it again.
+//! If a thread or a task cannot be started, the listener is notified, and the next due work retries. Work that
+//! the listener itself makes due retries, too; that failure is not reported, because the listener would be called
+//! within itself. A panic of a runtime's timer is handled in the same way: the next due work wakes the executor.
+//!
+//! A closed pool watches only its loans, which may look abandoned: the maintenance stops after the last of them.
+//! A borrow that began before the close may begin a loan after that, and starts it again.
 
 use super::event::PoolEvent;
 use super::factory::Form;
@@ -37,22 +34,22 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// The executor of a duty, of either flavour. It ends when this is dropped.
+/// The executor of one task, on a thread or a runtime. It ends when this is dropped.
 pub(super) struct Maintainer {
     open: Box<dyn Fn() -> Result<(), OpenError> + Send + Sync>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
-/// One for each duty.
+/// One executor for each task.
 pub(super) type Maintenance = [Maintainer; MaintenanceTask::ALL.len()];
 
 impl<F: Form> Inner<F> {
-    /// One pass of everything.
+    /// Performs one pass of each task.
     pub(super) async fn maintain(&self) {
         for task in MaintenanceTask::ALL {
             self.perform(task).await;
             if self.maintenance.get().is_none() {
-                // Nobody else does it: this sleeps, until it is called again.
+                // Without executors, the pool "sleeps" until the next call.
                 let _ = self.after_pass(task);
             }
         }
@@ -62,7 +59,7 @@ impl<F: Form> Inner<F> {
         match task {
             MaintenanceTask::Evict => {
                 let mut pass = None;
-                // One in each section: others come in between, and what leaves is destroyed before the next.
+                // One entry per section: others come in between, and a victim is destroyed before the next leaves.
                 while self.critical(|state, fx| state.evict_next(&mut pass, fx)) {}
             }
             MaintenanceTask::Refill => {
@@ -76,13 +73,13 @@ impl<F: Form> Inner<F> {
         self.maintenance.get().map(|all| &all[task as usize])
     }
 
-    /// Something of the key is due.
+    /// Opens and wakes the executor: work of the key is due.
     pub(super) fn wake_maintenance(&self, task: MaintenanceTask, meta: &Meta<F>) {
         let Some(maintainer) = self.maintainer(task) else { return };
         match (maintainer.open)() {
             Ok(()) => (maintainer.wake)(),
             Err(error) => {
-                // The next tries again. No section: it would find the same due, and begin again here.
+                // The next due work retries. Not a section: its end would find the same work due and recurse.
                 self.state.amend(|state| state.sleeps_until[task as usize] = None);
                 if let Some(_reporting) = Reporting::begin(self) {
                     self.report(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
@@ -90,19 +87,19 @@ impl<F: Form> Inner<F> {
             }
         }
     }
-    /// Nothing may be due any more.
+    /// Wakes the executors of a closed pool, so that those without work stop.
     pub(super) fn stop_maintenance(&self) {
         MaintenanceTask::ALL
             .iter()
             .filter_map(|task| self.maintainer(*task))
             .for_each(|all| (all.wake)());
     }
-    /// Opens what there will be something to do for.
+    /// Opens the executors for which the options promise work.
     pub(super) fn open_maintenance(&self) -> Result<(), OpenError> {
-        let (timed, stocks) = self.critical(|state, _| {
+        let (timed, refills) = self.critical(|state, _| {
             (state.timed, state.options.test_while_idle || state.limits.min_idle > 0)
         });
-        for (task, has_work) in MaintenanceTask::ALL.into_iter().zip([timed, stocks]) {
+        for (task, has_work) in MaintenanceTask::ALL.into_iter().zip([timed, refills]) {
             if let Some(maintainer) = self.maintainer(task).filter(|_| has_work) {
                 (maintainer.open)()?;
             }
@@ -110,12 +107,14 @@ impl<F: Form> Inner<F> {
         Ok(())
     }
 
-    /// After a pass: until when to sleep. Whoever makes something due earlier finds that under the lock,
-    /// and wakes it: also if it has not lain down yet.
+    /// Returns until when the executor sleeps after a pass.
+    ///
+    /// The time is noted under the lock: a section that makes something due earlier wakes the executor, even
+    /// before it sleeps.
     fn after_pass(&self, task: MaintenanceTask) -> Verdict {
         self.critical(|state, _| {
             let due = state.next_due(task);
-            // Also where it stops: a loan that begins after that has to begin it again.
+            // Noted even if the executor stops: a loan that begins later has to start it again.
             state.sleeps_until[task as usize] = due;
             if state.is_done(task) {
                 return Flow::Stop.into();
@@ -124,7 +123,7 @@ impl<F: Form> Inner<F> {
         })
     }
 
-    /// How long until something is due; none: nothing ever is, if nothing happens.
+    /// Returns how long until the next work is due, or `None` without any.
     pub(super) fn due_in(&self) -> Option<Duration> {
         self.critical(|state, _| {
             let next =
@@ -134,13 +133,13 @@ impl<F: Form> Inner<F> {
         })
     }
 
-    /// Has it done by threads, from when something is due for the first time.
+    /// Runs the maintenance on threads, which start when work is first due.
     pub(super) fn maintain_by_thread(self: &Arc<Self>) {
         let maintainer = |task| {
             let executor = PeriodicExecutor::builder(None)
                 .name(name(task))
                 .clock(self.clock().clone())
-                // The pool's own end is what ends it.
+                // It ends with the pool, not by a registry's shutdown.
                 .unregistered()
                 .build_weak_ref(Arc::downgrade(self), move |pool: &Arc<Self>| {
                     now(pool.perform(task));
@@ -155,12 +154,12 @@ impl<F: Form> Inner<F> {
         self.maintenance.get_or_init(|| MaintenanceTask::ALL.map(maintainer));
     }
 
-    /// Has it done by tasks.
+    /// Runs the maintenance in tasks of `runtime`.
     pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: R) {
         let runtime = Arc::new(runtime);
         let maintainer = |task| {
             let (runtime, pool) = (runtime.clone(), Arc::downgrade(self));
-            let timed = Arc::new(Timed { runtime, pool, task, told: AtomicBool::new(false) });
+            let timed = Arc::new(Timed { runtime, pool, task, reported: AtomicBool::new(false) });
             let executor = AsyncPeriodicExecutor::builder(None, timed)
                 .name(name(task))
                 .clock(self.clock().clone())
@@ -180,28 +179,28 @@ impl<F: Form> Inner<F> {
 }
 
 crate::sync::thread::thread_local! {
-    /// Of which pools this thread tells a listener that something could not be begun.
+    /// The pools whose listener this thread is notifying of a failed start.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
     static REPORTS: RefCell<Vec<usize>> = RefCell::new(Vec::new());
 }
 
-/// This thread tells a pool's listener that its maintenance could not be begun, until it is dropped.
+/// Marks this thread, until it is dropped, as notifying a pool's listener of a failed start.
 struct Reporting {
-    /// Of this thread.
+    /// Not `Send`: the mark is in this thread's `REPORTS`.
     here: PhantomData<*const ()>,
 }
 
 impl Reporting {
-    /// None if it does already, whatever the duty: the listener would be told within itself. None, too, where a
-    /// thread has no locals any more: a listener that borrows would be.
+    /// Returns `None` if this thread is notifying already, for either task: the listener would be called within
+    /// itself. Also returns `None` after the end of the thread's locals, where that would go unnoticed.
     fn begin<F: Form>(pool: &Inner<F>) -> Option<Self> {
         let this = std::ptr::from_ref(pool) as usize;
-        let begins = REPORTS.try_with(|tells| {
-            let mut tells = tells.borrow_mut();
-            let reports_already = tells.contains(&this);
+        let begins = REPORTS.try_with(|pools| {
+            let mut pools = pools.borrow_mut();
+            let reports_already = pools.contains(&this);
             if !reports_already {
-                tells.push(this);
+                pools.push(this);
             }
             !reports_already
         });
@@ -211,18 +210,18 @@ impl Reporting {
 
 impl Drop for Reporting {
     fn drop(&mut self) {
-        let _ = REPORTS.try_with(|tells| tells.borrow_mut().pop());
+        let _ = REPORTS.try_with(|pools| pools.borrow_mut().pop());
     }
 }
 
-/// The runtime, as the executor of a duty has it. If its timer panics, the listener is told, and the executor
-/// sleeps without end: so whoever makes something due wakes it as ever, and no wake comes to one that is about to end.
+/// The runtime as an executor uses it. If its timer panics, the listener is notified, and the executor sleeps
+/// without limit. The next due work wakes it as usual; an executor that ended instead could miss that wake-up.
 struct Timed<R, F: Form> {
     runtime: Arc<R>,
     pool: Weak<Inner<F>>,
     task: MaintenanceTask,
-    /// The last timer panicked: that is told once, or a listener that uses the pool would be told for ever.
-    told: AtomicBool,
+    /// The last timer panicked. Reported once: a listener that uses the pool would be notified for ever.
+    reported: AtomicBool,
 }
 
 impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
@@ -248,7 +247,7 @@ impl<R: Runtime, F: Form> Timed<R, F> {
         poll_fn(|cx| match contain(|| sleep.as_mut().poll(cx)) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(())) => {
-                self.told.store(false, SeqCst);
+                self.reported.store(false, SeqCst);
                 Poll::Ready(Ok(()))
             }
             Err(message) => Poll::Ready(Err(message)),
@@ -259,13 +258,13 @@ impl<R: Runtime, F: Form> Timed<R, F> {
     fn has_panicked(&self, message: String) {
         let Some(pool) = self.pool.upgrade() else { return };
         let concerned = pool.state.amend(|state| {
-            // As above, the next tries again.
+            // The next due work retries, as in `wake_maintenance`.
             state.sleeps_until[self.task as usize] = None;
             state.concerned(self.task)
         });
         if let Some(meta) = concerned {
             if let Some(_reporting) = Reporting::begin(&*pool) {
-                if !self.told.swap(true, SeqCst) {
+                if !self.reported.swap(true, SeqCst) {
                     let why = format!("the runtime's timer panicked: {message}");
                     pool.report(&meta, PoolEvent::MaintenanceNotStarted(why));
                 }
@@ -274,10 +273,10 @@ impl<R: Runtime, F: Form> Timed<R, F> {
     }
 }
 
-/// What its thread is called.
+/// Returns the name of the task's thread.
 fn name(task: MaintenanceTask) -> &'static str {
     match task {
         MaintenanceTask::Evict => "cabrank eviction",
-        MaintenanceTask::Refill => "cabrank stock",
+        MaintenanceTask::Refill => "cabrank refill",
     }
 }

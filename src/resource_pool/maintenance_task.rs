@@ -1,11 +1,11 @@
-//! What the maintenance does.
+//! The kinds of maintenance work.
 
-/// What the maintenance is for. Each has an executor of its own.
+/// A kind of maintenance work. Each has its own executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MaintenanceTask {
-    /// To have leave what is over, and to tell of it.
+    /// Evicts expired resources and reports abandoned loans.
     Evict,
-    /// To test what is idle and to fill stock up.
+    /// Tests idle resources and refills the idle lists.
     Refill,
 }
 

@@ -1,22 +1,21 @@
-//! Stock: what is made for it, because somebody adds, or because there is less of it than the minimum.
+//! Creates resources for the idle list: for `add`, or to refill a key below `min_idle`.
 //!
-//! A key is filled up once something of it has been made and while anything of it stays: it is lent, idle or
-//! being made for stock. So a key of which nothing can be made is never tried by itself, and one that was
-//! given up, whose last one was evicted, invalidated or cleared, is forgotten (`keys.rs`): whoever borrows it
-//! again, or adds, begins afresh. (A pool without keys has one description for ever, and is always filled
-//! up.) After a failure it is left alone for half a second, then for twice as long with each further one:
-//! also if what was made is over when it comes into stock.
+//! The minimum of a key counts from its first creation, while one of its resources is lent, idle or being
+//! created for the idle list. So the pool alone never retries a key whose creation always fails. A key whose last
+//! resource was evicted, invalidated or cleared is forgotten (`keys.rs`), until the next borrow or `add`. The one
+//! key of a pool without keys is never forgotten and always refilled.
 //!
-//! Who adds, and the maintenance, may be cut short as any borrower: what they have begun to make is kept
-//! (`creation.rs`). So it is if a runtime drops the task of the maintenance: the pool is there still, and so are
-//! those who may want it. It is none of the minimum. Whoever fills up stock next, or adds, polls it on
-//! (`unfinished.rs`). A close cuts nothing short, and keeps nothing: what was being made is destroyed when it comes,
-//! and what is left then is dropped.
+//! After a failure a key backs off for half a second, doubled with each further failure. A new resource that has
+//! expired before it reaches the idle list counts as a failure.
 //!
-//! The keys that can be filled up stand in two lists: those of which something was left need no room for it, the
-//! others do. Those that are left alone for a while stand in two heaps, likewise, by the end
-//! of that (O(log n) of them to come and to go: the pauses differ). So who fills up searches for nothing, and is
-//! not woken for what there is no room for.
+//! If a future of `add` or of the maintenance is dropped, its creation is kept unfinished (`creation.rs`): also
+//! when a runtime drops its tasks. The next refill or `add` of the key polls it on (`unfinished.rs`). Until then
+//! it does not count for `min_idle`. A close interrupts no creation: its resource is destroyed once created, and
+//! a creation left unfinished after the close is dropped.
+//!
+//! Keys below their minimum are in two lists: a key with an unfinished creation needs no free place, the others
+//! do. Keys that back off are in two heaps, split the same way, by the end of the back-off. (A heap costs
+//! O(log n), but back-offs differ.) So a refill takes no search, and a full pool does not wake the maintenance.
 
 use super::creation::{Begun, InCreation, Room};
 use super::effects::Effects;
@@ -36,44 +35,44 @@ use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::time::Duration;
 
-/// How long stock is not filled up after a failure; doubled with each further one.
+/// The back-off after a first failure.
 const BACK_OFF: Duration = Duration::from_millis(500);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
-/// A place in stock for what is made, and what was left of it by another, if anything was.
+/// A slot for a new idle resource, with the unfinished creation to poll on, if the key has one.
 pub(super) type Begin<F> = (Key, Option<Creation<F>>);
 
-/// What stock is to be filled up with, and of which key.
+/// A slot to create an idle resource in, and its key.
 pub(super) struct Vacancy<F: Form> {
     pub(super) begin: Begin<F>,
     pub(super) key: Key,
     meta: Meta<F>,
 }
 
-/// What a section finds for who fills stock up.
+/// The next step of a refill.
 pub(super) enum NextRefill<F: Form> {
     This(Vacancy<F>),
-    /// Nothing yet: one key was left alone for long enough, and others may have been, too.
+    /// The back-off of one key has ended: look again, because that of others may have ended, too.
     Again,
     Nothing,
 }
 
-/// How what was made for stock comes there.
+/// How a new resource reaches the idle list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     InTime,
-    /// Its lifetime has ended meanwhile, or there was nothing made at all.
+    /// Its lifetime ended before, or its creation failed.
     Expired,
-    /// The pool has been closed meanwhile.
+    /// The pool was closed before.
     Closed,
 }
 
 impl<F: Form> State<F> {
-    /// Whether stock of it is to be kept.
+    /// Returns whether `min_idle` applies to the key.
     fn is_kept(&self, sub: &Sub<F>) -> bool {
         sub.made && (sub.permanent || sub.total > sub.leaving)
     }
-    /// There is less stock than the minimum, and its own limits leave room for more, or something was left of it.
+    /// Returns whether the key is below `min_idle` and its own limits, or an unfinished creation, allow a refill.
     fn is_below_minimum(&self, sub: &Sub<F>) -> bool {
         !self.closed
             && sub.idle.len() + sub.adding < self.limits.min_idle
@@ -81,13 +80,13 @@ impl<F: Form> State<F> {
             && self.is_kept(sub)
     }
 
-    /// The key takes its place among those with too little stock, or leaves it.
+    /// Updates the key's place among the keys below their minimum.
     pub(super) fn watch_minimum(&mut self, key: Key, fx: &mut Effects<F>) {
         let sub = &self.subs[key.index()];
         let below = self.is_below_minimum(sub);
         let (needs_room, later) = (sub.unfinished.is_empty(), sub.back_off_until);
         self.stand_below_minimum(key, below.then_some(Standing { needs_room, later }));
-        // Else there is no room for it: whoever makes some says so (`left`).
+        // In a full pool, `State::left` schedules the refill once a resource is gone.
         if below && (!needs_room || self.has_room()) {
             let now = self.clock.now();
             self.schedule(MaintenanceTask::Refill, key, Some(later.unwrap_or(now)), now, fx);
@@ -119,21 +118,22 @@ impl<F: Form> State<F> {
         self.total < self.limits.max_total
     }
 
-    /// A key that is forgotten.
+    /// Removes a forgotten key from the keys below their minimum.
     pub(super) fn forget_refills(&mut self, key: Key) {
         self.stand_below_minimum(key, None);
     }
 
-    /// There is room for one more, of whatever key.
+    /// Schedules a refill after a place in the total may have become free.
     pub(super) fn watch_room(&mut self, fx: &mut Effects<F>) {
         if let Some((at, key)) = self.next_refill_due() {
             self.schedule(MaintenanceTask::Refill, key, Some(at), self.clock.now(), fx);
         }
     }
 
-    /// What a section may end with that changed no count: where newcomers may barge, those in line can leave
-    /// room that was theirs, because they give up or are woken to try again. (A fair pool has none while
-    /// anybody is in line.)
+    /// Schedules a refill at the end of a section that changed no count.
+    ///
+    /// In an unfair pool, a waiter that gives up or retries may leave a free place. A fair pool has no free place
+    /// while a waiter is in line.
     #[inline]
     pub(super) fn watch_line(&mut self, fx: &mut Effects<F>) {
         if !self.options.fair && self.limits.min_idle > 0 {
@@ -141,11 +141,11 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Begins with the key that could have been filled up for longest, if one can be: first with those of which
-    /// something was left. Before that, those that were left alone for long enough come back to the others: one in
-    /// each section, however many there are (rule 2).
+    /// Returns the next slot to refill: that of the key which waits longest, keys with an unfinished creation first.
+    ///
+    /// Before that, keys whose back-off has ended rejoin the others: one in each section, so that it stays O(1).
     pub(super) fn next_refill(&mut self, fx: &mut Effects<F>) -> NextRefill<F> {
-        // What there is goes to those who wait. Of a closed pool, no key is below its minimum.
+        // Free places belong to the waiters in line. In a closed pool, no key is below its minimum.
         if self.first_in_line().is_some() {
             return NextRefill::Nothing;
         }
@@ -172,7 +172,7 @@ impl<F: Form> State<F> {
         left.front().or_else(|| needs_room.front().filter(|_| self.has_room()))
     }
 
-    /// When a key can be filled up again, and which.
+    /// Returns when the next key can be refilled, and which.
     pub(super) fn next_refill_due(&self) -> Option<(Time, Key)> {
         if self.first_in_line().is_some() {
             return None;
@@ -194,7 +194,7 @@ impl<F: Form> State<F> {
         self.vacancy(key, fx).ok_or(AddError::Full)
     }
 
-    /// One more in stock, made outside the lock: what was left of the key, else in a place of its own.
+    /// Reserves a slot for a new idle resource: that of an unfinished creation of the key, or else a new one.
     fn reserve_idle(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Begin<F>> {
         let sub = &self.subs[key.index()];
         if sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle() {
@@ -220,7 +220,7 @@ impl<F: Form> State<F> {
         (!full).then(|| self.reserve(key, Place::Adding))
     }
 
-    /// What was made for stock, or has been begun and left; nothing, if it failed.
+    /// Ends a creation for the idle list: `content` is empty if it failed.
     pub(super) fn added(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) -> Arrival {
         let key = self.slots[slot.index()].key;
         self.subs[key.index()].adding -= 1;
@@ -241,8 +241,9 @@ impl<F: Form> State<F> {
         arrival
     }
 
-    /// Stock could be made for the key, or not. Noted while the place that was taken for it is there: so nobody
-    /// finds that free, and tries again at once, and the key is there still.
+    /// Notes whether a refill of the key succeeded.
+    ///
+    /// Call this before another section can see the slot free: it would retry at once, or forget the key.
     pub(super) fn note_refill(&mut self, key: Key, made: bool, fx: &mut Effects<F>) {
         let sub = &mut self.subs[key.index()];
         if made {
@@ -257,19 +258,19 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Whether a borrower that makes one is to say so: it is the first of its key.
+    /// Returns whether the slot's resource is the first of its key, from which on `min_idle` applies.
     pub(super) fn is_first_of_key(&self, slot: Key) -> bool {
         let sub = &self.subs[self.slots[slot.index()].key.index()];
         self.limits.min_idle > 0 && !sub.made
     }
-    /// It has been made, and is about to be lent.
+    /// Notes that the first resource of a key was created and is about to be lent.
     pub(super) fn note_first_created(&mut self, slot: Key, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
         self.subs[key.index()].made = true;
         self.watch_minimum(key, fx);
     }
 
-    /// Who is to be filled up is known, and when.
+    /// Returns whether each key below its minimum is in its list or heap.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn below_minimum_is_known(&self) -> bool {
         let keys = || self.subs.iter().map(|(_, sub)| sub);
@@ -291,18 +292,18 @@ impl<F: Form> State<F> {
     }
 }
 
-/// A place in stock, and what was made for it: given back, and destroyed, unless it is put there.
+/// A slot reserved for a new idle resource. Unless it is `put`, its drop destroys the resource and frees the slot.
 struct Refilling<'p, F: Form> {
     pool: &'p Inner<F>,
     slot: Option<Key>,
     resource: Option<F::Resource>,
     meta: Meta<F>,
-    /// The key whose minimum it is for, of which it is noted how this ends; none if somebody adds.
+    /// The key that is refilled, which notes the result; `None` for an `add`.
     refills: Option<Key>,
 }
 
 impl<F: Form> Refilling<'_, F> {
-    /// It cannot be used. Said before anything is destroyed or told: what is called for that may maintain the pool.
+    /// Notes the failure before a resource is destroyed or a listener notified: user code may call `maintain`.
     fn failed(&mut self, error: AddError<F::Error>) -> AddError<F::Error> {
         if let Some(key) = self.refills {
             self.pool.critical(|state, fx| state.note_refill(key, false, fx));
@@ -311,7 +312,7 @@ impl<F: Form> Refilling<'_, F> {
     }
     fn put(mut self) -> Arrival {
         let slot = self.take_slot();
-        let resource = self.resource.take().expect("it has been made");
+        let resource = self.resource.take().expect("created before");
         let loan = Loan::new(slot, self.meta.clone(), resource);
         self.pool.critical(|state, fx| {
             let arrival = state.added(slot, Content::Ready(loan), fx);
@@ -321,9 +322,9 @@ impl<F: Form> Refilling<'_, F> {
             arrival
         })
     }
-    /// The place, for somebody else to take care of.
+    /// Takes the slot: from here on the caller frees it.
     fn take_slot(&mut self) -> Key {
-        self.slot.take().expect("taken only by those who consume it")
+        self.slot.take().expect("taken only when `self` is consumed")
     }
 }
 
@@ -346,7 +347,7 @@ impl<F: Form> Drop for Refilling<'_, F> {
 }
 
 impl<F: Form> Inner<F> {
-    /// Fills stock up to the minimum, one after the other (PROP-RP-REFILLED).
+    /// Refills all keys below `min_idle`, one resource at a time (PROP-RP-REFILLED).
     pub(super) async fn refill(&self) {
         loop {
             let vacancy = match self.critical(|state, fx| state.next_refill(fx)) {
@@ -368,7 +369,7 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    /// Makes a resource for stock. Its lifetime may have ended by the time it is there.
+    /// Creates a resource in a reserved slot. Its lifetime may end before it reaches the idle list.
     async fn fill(
         &self,
         (slot, left): Begin<F>,

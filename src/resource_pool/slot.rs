@@ -1,17 +1,17 @@
-//! One resource's place in the pool, and one key's.
+//! The entries of one resource (`Slot`) and of one key (`Sub`).
 //!
 //! | place | content | in the lists | counts as |
 //! |---|---|---|---|
-//! | `Lent` | with its borrower; none while it is made | `lent`*, `lives`* | active |
-//! | `Idle` | here; with its tester while it is tested | `idle`, `by_age`, `lives`* | idle |
-//! | `Idle`, not finished | here | both named `unfinished`, `lives`* | idle |
-//! | `Adding` | none yet | `lives`* | adding |
-//! | `Marked` | here, or with whoever destroys it: its place in the total is another key's | `lives`*, for it may come back | leaving, of its key alone |
-//! | `Replaced` | here: its places are another's of its own key | `lives`*, likewise | nothing |
-//! | `Reclaimed` | with a borrower that has abandoned it | none | nothing |
-//! | `Leaving` | being destroyed | none | leaving |
+//! | `Lent` | with its borrower; empty until it is created | `lent`*, `lives`* | active |
+//! | `Idle`, finished | in the slot; with its tester during a test | `idle`, `by_age`, `lives`* | idle |
+//! | `Idle`, unfinished | in the slot | both named `unfinished`, `lives`* | idle |
+//! | `Adding` | empty until it is created | `lives`* | adding |
+//! | `Marked` | in the slot, or with the borrower that destroys it; its place in the total is another key's | `lives`*, because it may be spared | leaving, of its key only |
+//! | `Replaced` | in the slot; its places are those of a newer resource of its key | `lives`*, likewise | – |
+//! | `Reclaimed` | with a borrower that has abandoned it | – | – |
+//! | `Leaving` | being destroyed | – | leaving |
 //!
-//! *: only in pools whose options need that list.
+//! *: only in pools whose options need this list.
 
 use super::factory::{Creation, Form};
 use super::guard::Loan;
@@ -22,10 +22,10 @@ use crate::collections::wait_queue::Queue;
 use crate::user_code::UserValue;
 use std::sync::Arc;
 
-/// Keeps the user's metadata where it is dropped contained.
+/// The user's metadata, shared. A panic of its drop is contained.
 pub(crate) type Shared<T> = Arc<UserValue<T>>;
 
-/// What describes a key's resources; in a pool without keys, all of them.
+/// The metadata of a key; in a pool without keys, of all resources.
 pub(crate) type Meta<F> = Shared<<F as Form>::Metadata>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +39,11 @@ pub(crate) enum Place {
     Leaving,
 }
 
-/// What is in a slot.
+/// The content of a slot.
 pub(crate) enum Content<F: Form> {
     Nothing,
     Ready(Box<Loan<F>>),
-    /// A creation that was left by who had begun it: stock that is not finished yet.
+    /// A creation that its caller left: an idle resource that is not finished.
     Unfinished(Box<Creation<F>>),
 }
 
@@ -57,23 +57,23 @@ pub(crate) struct Slot<F: Form> {
     pub(super) place: Place,
     pub(super) key: Key,
     pub(super) content: Content<F>,
-    /// Its name: a slab's key is used again.
+    /// Identifies the resource: the slab reuses its keys.
     pub(super) serial: u64,
-    /// How many times everything had been cleared when it was made.
+    /// The pool's epoch, which counts `clear_all`, when the slot was reserved.
     pub(super) epoch: u64,
-    /// Somebody tests it: it is here, and cannot be taken.
+    /// Under test: idle, but it cannot be taken.
     pub(super) tested: bool,
-    /// Not to be lent again.
+    /// It must not be lent again.
     pub(super) expired: bool,
-    /// When it began to be made; before that, when its place was reserved.
+    /// When its creation began; before that, when its place was reserved.
     pub(super) created: Time,
-    /// Idle, or lent, since.
+    /// Since when it is idle or lent.
     pub(super) since: Time,
-    /// The how-manieth it was that became idle.
+    /// Its number in the order of returns to the idle list.
     pub(super) nth_idle: u64,
-    /// How many times its key had been cleared when its place was given to another.
+    /// Its key's `cleared` when its place was given to another.
     pub(super) cleared: u64,
-    /// In which of the lists of equal lifetimes.
+    /// The class of its lifetime: its list in `State::lives`.
     pub(super) class: u8,
     pub(super) idle: Links,
     pub(super) age: Links,
@@ -83,7 +83,7 @@ pub(crate) struct Slot<F: Form> {
 }
 
 linked!(
-    /// The idle resources of one key, in the order in which they came back.
+    /// The idle resources of one key, in order of their return.
     InIdle, Slot<F: Form>, idle
 );
 linked!(
@@ -91,59 +91,59 @@ linked!(
     InAge, Slot<F: Form>, age
 );
 linked!(
-    /// The resources of one class of lifetimes, in the order of their end.
+    /// The resources of one class of lifetimes, in order of their end.
     InLives, Slot<F: Form>, life
 );
 linked!(
-    /// The lent resources, in the order in which they were lent.
+    /// The lent resources, in order of their loan.
     InLent, Slot<F: Form>, lent
 );
 linked!(
-    /// The idle resources, in the order in which they are to be tested.
+    /// The idle resources, in the order of their tests.
     InTurn, Slot<F: Form>, turn
 );
 
-/// What there is of one key.
+/// The entry of one key.
 pub(crate) struct Sub<F: Form> {
-    /// Its name: a slab's key is used again.
+    /// Identifies the key: the slab reuses its keys.
     pub(super) id: u64,
     pub(super) metadata: Meta<F>,
     /// The hash of its metadata.
     pub(super) hash: u64,
     /// Lent, or reserved for a borrower.
     pub(super) active: usize,
-    /// Being made for stock.
+    /// Being created for the idle list.
     pub(super) adding: usize,
-    /// All that exist, to the end of their destruction.
+    /// All resources, until their destruction has ended.
     pub(super) total: usize,
-    /// Of those, how many leave, or make room for another key.
+    /// Those of `total` that leave, or make room for another key.
     pub(super) leaving: usize,
-    /// Replaced and reclaimed ones: of this key, and counted no more.
+    /// Replaced and reclaimed resources, which `total` does not count.
     pub(super) outside: usize,
-    /// Look-ups that have come to it.
+    /// Look-ups that hold it.
     pub(super) held: usize,
     pub(super) of_hash: Links,
-    /// Something of it has been made: then stock is filled up, while anything is left.
+    /// A resource of it was created: `min_idle` applies while one is left.
     pub(super) made: bool,
-    /// The one key of a pool without keys: it is never forgotten.
+    /// The one key of a pool without keys, which is never forgotten.
     pub(super) permanent: bool,
     pub(super) idle: List<InIdle>,
-    /// Stock that is not finished, in the order in which it was left; the above has the others.
+    /// Unfinished creations, in the order in which they were left; `idle` has the finished resources.
     pub(super) unfinished: List<InIdle>,
-    /// How many times it was cleared.
+    /// How often it was cleared.
     pub(super) cleared: u64,
-    /// Of `idle`, how many are being tested.
+    /// Those of `idle` that are under test.
     pub(super) tested: usize,
     pub(super) queue: Queue,
-    /// Woken to try again, and not there yet: only if newcomers may barge.
+    /// Waiters that were woken to retry and have not done so yet; only in an unfair pool.
     pub(super) retrying: usize,
     pub(super) in_line: indexed_heap::Place,
     pub(super) below_minimum: Links,
-    /// In which of the lists and heaps of keys below their minimum it stands; none: in none.
+    /// Its list or heap among the keys below their minimum, or `None` at the minimum.
     pub(super) standing: Option<Standing>,
     pub(super) backing_off: indexed_heap::Place,
     pub(super) spare: indexed_heap::Place,
-    /// After a failure, stock is not filled up before.
+    /// The end of the back-off after a failure.
     pub(super) back_off_until: Option<Time>,
     pub(super) failures: u32,
 }
@@ -178,41 +178,41 @@ impl<F: Form> Sub<F> {
             failures: 0,
         }
     }
-    /// The key of a pool that has no other. It is kept at its minimum from the beginning.
+    /// Returns the one key of a pool without keys. Its minimum applies from the beginning.
     pub(super) fn only(metadata: Meta<F>) -> Self {
         Sub { permanent: true, made: true, ..Sub::new(0, metadata, 0) }
     }
-    /// Idle ones that can be taken.
+    /// Returns how many idle resources can be taken.
     #[inline]
     pub(super) fn available(&self) -> usize {
         self.idle.len() - self.tested + self.unfinished.len()
     }
-    /// All idle ones.
+    /// Returns how many resources are idle, finished or not.
     #[inline]
     pub(super) fn idle_count(&self) -> usize {
         self.idle.len() + self.unfinished.len()
     }
 }
 
-/// Where a key stands of which there is less stock than the minimum.
+/// The list or heap that a key below its minimum is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// Nothing was left of it that could be polled on.
+    /// It has no unfinished creation to poll on.
     pub(super) needs_room: bool,
-    /// Until then it is left alone.
+    /// The end of its back-off, if it backs off.
     pub(super) later: Option<Time>,
 }
 
 linked!(
-    /// The keys of one hash, in the order in which they were made.
+    /// The keys of one hash, in order of insertion.
     OfHash, Sub<F: Form>, of_hash
 );
 linked!(
-    /// The keys of which stock can be filled up now, in the order in which that came to be.
+    /// The keys that can be refilled now, the longest waiting first.
     BelowMinimum, Sub<F: Form>, below_minimum
 );
 
-/// The keys of which stock can be filled up at a time, after a failure.
+/// The keys that back off after a failure, by the end of that.
 #[derive(Debug)]
 pub(crate) enum BackingOff {}
 impl<F: Form> Placed<BackingOff> for Sub<F> {
@@ -230,7 +230,7 @@ impl<F: Form> Placed<InLine> for Sub<F> {
     }
 }
 
-/// The keys with more stock than the minimum, by the one that came back longest ago.
+/// The keys above `min_idle`, by their oldest idle resource.
 #[derive(Debug)]
 pub(crate) enum Spare {}
 impl<F: Form> Placed<Spare> for Sub<F> {
