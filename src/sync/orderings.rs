@@ -3,7 +3,7 @@
 //! Both facades read these constants, so loom checks the orderings that ship. Each word changes by read-modify-writes
 //! only, and the changes of one word are in one order, whatever the ordering. The ordering determines which *other*
 //! memory a thread sees after its change. At each change the modelled words assert that by loom's causality
-//! (`published.rs`). Planted faults of `models/faults.toml` weaken each constant that could be weaker.
+//! (`published.rs`). Planted faults of `models/*/faults.txt` weaken each constant that could be weaker.
 //!
 //! The models cannot see everything:
 //! - They read a word by a read-modify-write, because a load can end loom's search early (`models/README.md`). So

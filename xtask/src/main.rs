@@ -22,13 +22,14 @@ struct Script {
 const SCRIPTS: &[Script] = &[
     Script {
         name: "check",
-        about: "format, types of each feature set, prose: before each commit",
+        about: "format, types of each feature set, whether the faults fit, prose: before each commit",
         lines: "
             cargo fmt --all --check
             cargo check --workspace --all-targets
             for features in in-memory,serde loom shuttle; do
               cargo check -p cabrank --all-targets --features $features
             done
+            python3 models/faults.py --fit
             cargo xtask prose",
     },
     Script {
