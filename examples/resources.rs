@@ -1,6 +1,6 @@
 //! Four threads share at most three connections to two servers: `cargo run --example resources`.
 
-use cabrank::resource_pool::{KeyedResourcePool, PoolEvent, ResourceFactory};
+use cabrank::resource_pool::{Event, KeyedResourcePool, ResourceFactory};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .max_idle_time(Duration::from_secs(60))
         .max_wait(Duration::from_secs(5))
         .test_on_borrow(true)
-        .listener(|port, event: &PoolEvent<std::io::Error>| eprintln!("port {port}: {event:?}"))
+        .listener(|port, event: &Event<std::io::Error>| eprintln!("port {port}: {event:?}"))
         .build()?;
 
     std::thread::scope(|scope| {

@@ -114,7 +114,7 @@ fn resource_barging_x_filling() {
         let mut in_line = Box::pin(rig.pool.borrow_async());
         assert!(rig.door().poll_once(called.as_mut()).is_pending());
         assert!(rig.door().poll_once(in_line.as_mut()).is_pending());
-        lent.invalidate();
+        Borrowed::invalidate(lent);
         rig.pool.set_min_idle(1).expect("valid");
         let pool = rig.pool.clone();
         let maintenance = spawn(move || pool.maintain());

@@ -85,9 +85,9 @@ fn resource_calling_key_x_forgotten() {
                 pool.num_keys();
             }
         });
-        let neighbour = pool.borrow(&x).expect("a thing").into_owned();
+        let neighbour = Borrowed::into_owned(pool.borrow(&x).expect("a thing"));
         comparisons.store(0, Ordering::SeqCst);
-        let leaving = spawn(move || neighbour.invalidate());
+        let leaving = spawn(move || Borrowed::invalidate(neighbour));
         assert_eq!(*pool.borrow(&y).expect("a thing"), "y", "lent a thing of another key");
         let compared = comparisons.load(Ordering::SeqCst);
         leaving.join().expect("no panic");

@@ -39,7 +39,7 @@ fn resource_cancel_x_next_creation() {
         let mut behind = pin!(rig.pool.borrow_async());
         assert!(rig.door().poll_once(first.as_mut()).is_pending());
         assert!(rig.door().poll_once(behind.as_mut()).is_pending());
-        let leaving = spawn(move || lent.invalidate());
+        let leaving = spawn(move || Borrowed::invalidate(lent));
         let served = rig.pool.num_waiting() == 1;
         drop(first);
         assert_eq!(rig.door().block_on(behind).expect("a thing").number, 2);

@@ -91,7 +91,7 @@ fn resource_close_x_late_loan() {
         // For this one it sleeps until a time.
         let first = block_on(pool.borrow_async()).expect("at once");
         runtime.run();
-        first.invalidate();
+        Borrowed::invalidate(first);
         clock.advance(SECOND / 2);
         let mut begun = Box::pin(pool.borrow_async());
         assert!(poll_once(begun.as_mut()).is_pending());

@@ -10,7 +10,7 @@
 //! by who detached it (PROP-RP-EVERY-BORROW-ENDS).
 
 use crate::models::resource_pool::rig::*;
-use crate::resource_pool::WhenExhausted;
+use crate::resource_pool::{LendOrder, WhenExhausted};
 use crate::sync::explore::explore_large;
 use shuttle::rand::{Rng, thread_rng};
 use std::sync::Arc;
@@ -20,9 +20,14 @@ fn chance(one_in: u32) -> bool {
 }
 
 /// A pool of whatever kind.
-fn any<P>(builder: ResourcePoolBuilder<Factory, P>) -> ResourcePoolBuilder<Factory, P> {
+fn any<P>(builder: Builder<Factory, P>) -> Builder<Factory, P> {
     let mut builder = builder.max_active(thread_rng().gen_range(1..3));
-    builder = builder.max_total(thread_rng().gen_range(1..4)).fair(!chance(3)).fifo(chance(2));
+    builder = builder.max_total(thread_rng().gen_range(1..4)).fair(!chance(3)).lend_order(
+        match chance(2) {
+            true => LendOrder::OldestFirst,
+            false => LendOrder::NewestFirst,
+        },
+    );
     if chance(2) {
         builder = builder.min_idle(1);
     }

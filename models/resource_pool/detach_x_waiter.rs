@@ -14,7 +14,7 @@ fn resource_detach_x_waiter() {
         let pool = rig.pool.clone();
         let waiter = spawn(move || use_one(&pool));
         let waits = rig.pool.num_waiting() == 1;
-        let kept = lent.detach();
+        let kept = Borrowed::detach(lent);
         assert_eq!(waiter.join().expect("no panic"), 2);
         outcomes.note(if waits { "waited" } else { "came late" });
         rig.factory.forget(&kept);

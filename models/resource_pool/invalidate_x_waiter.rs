@@ -15,7 +15,7 @@ fn resource_invalidate_x_waiter() {
         let pool = rig.pool.clone();
         let waiter = spawn(move || use_one(&pool));
         let waits = rig.pool.num_waiting() == 1;
-        lent.invalidate();
+        Borrowed::invalidate(lent);
         assert_eq!(waiter.join().expect("no panic"), 2);
         outcomes.note(if waits { "waited" } else { "came late" });
         assert_eq!(rig.factory.most(), 1, "more than max_total");
@@ -47,7 +47,7 @@ fn resource_slow_destruction_x_waiter() {
             lent.number
         });
         let waits = rig.pool.num_waiting() == 1;
-        lent.invalidate();
+        Borrowed::invalidate(lent);
         assert_eq!(waiter.join().expect("no panic"), 2);
         outcomes.note(if waits { "waited" } else { "came late" });
         assert_eq!(rig.counts(), (0, 1, 1));

@@ -37,7 +37,7 @@ fn resource_colliding_key_x_borrow() {
         let rig = keyed(|b| b.max_active(1)).reentrant();
         let neighbour = rig.lend(Name("x1"));
         let lent = rig.lend(Name("x2"));
-        let leaving = spawn(move || neighbour.invalidate());
+        let leaving = spawn(move || Borrowed::invalidate(neighbour));
         let mut behind = Box::pin(rig.pool.borrow_async(&Name("x2")));
         let waits = rig.door().poll_once(behind.as_mut()).is_pending();
         assert!(waits, "one of the key is lent, and that is the most");

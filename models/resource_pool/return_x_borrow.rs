@@ -16,8 +16,8 @@ fn resource_return_x_borrow() {
         let rig = unkeyed(|b| b.max_active(2));
         let (one, two) = (rig.lend(), rig.lend());
         let arrivals = [rig.pool.clone(), rig.pool.clone()];
-        let [first, second] =
-            arrivals.map(|pool| spawn(move || pool.borrow().expect("a thing").into_owned()));
+        let [first, second] = arrivals
+            .map(|pool| spawn(move || Borrowed::into_owned(pool.borrow().expect("a thing"))));
         drop(one);
         drop(two);
         let (first, second) = (first.join().expect("no panic"), second.join().expect("no panic"));

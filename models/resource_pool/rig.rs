@@ -7,8 +7,8 @@
 
 pub(in crate::models) use crate::models::rig::{Bell, Door, explore, explore_small, spawn};
 pub(in crate::models) use crate::resource_pool::{
-    Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool,
-    ResourceFactory, ResourcePool, ResourcePoolBuilder,
+    Async, AsyncResourceFactory, BorrowError, Borrowed, Builder, Failure, KeyedResourcePool,
+    ResourceFactory, ResourcePool,
 };
 pub(in crate::models) use std::time::Duration;
 
@@ -204,9 +204,7 @@ pub(in crate::models) struct Things<P> {
 }
 
 pub(in crate::models) fn unkeyed(
-    configure: impl FnOnce(
-        ResourcePoolBuilder<Factory, Unkeyed>,
-    ) -> ResourcePoolBuilder<Factory, Unkeyed>,
+    configure: impl FnOnce(Builder<Factory, Unkeyed>) -> Builder<Factory, Unkeyed>,
 ) -> Things<Unkeyed> {
     let (factory, clock) = (Factory::default(), ManualClock::new());
     let builder = Unkeyed::builder(factory.clone(), Name("a"));
@@ -218,7 +216,7 @@ pub(in crate::models) fn unkeyed(
 }
 
 pub(in crate::models) fn keyed(
-    configure: impl FnOnce(ResourcePoolBuilder<Factory, Keyed>) -> ResourcePoolBuilder<Factory, Keyed>,
+    configure: impl FnOnce(Builder<Factory, Keyed>) -> Builder<Factory, Keyed>,
 ) -> Things<Keyed> {
     let (factory, clock) = (Factory::default(), ManualClock::new());
     let builder = Keyed::builder(factory.clone());
@@ -266,13 +264,13 @@ either!(Unkeyed, Keyed);
 impl Things<Unkeyed> {
     /// One that is lent, for whatever thread.
     pub(in crate::models) fn lend(&self) -> Lent {
-        self.pool.borrow().expect("a thing").into_owned()
+        Borrowed::into_owned(self.pool.borrow().expect("a thing"))
     }
 }
 
 impl Things<Keyed> {
     pub(in crate::models) fn lend(&self, name: Name) -> Lent {
-        self.pool.borrow(&name).expect("a thing").into_owned()
+        Borrowed::into_owned(self.pool.borrow(&name).expect("a thing"))
     }
 }
 

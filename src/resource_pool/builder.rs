@@ -1,10 +1,10 @@
 //! Builds a pool.
 
-use super::event::PoolEvent;
+use super::event::Event;
 use super::factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 use super::handles::{Keyed, Pool};
 use super::keys::THE_KEY;
-use super::options::{Limit, Limits, Options, PoolBuildError, WhenExhausted};
+use super::options::{BuildError, LendOrder, Limits, Options, WhenExhausted, number};
 use super::pool::{Inner, Listener};
 use super::slot::{Shared, Sub};
 use super::state::{CLASSES, State};
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Builds a [`ResourcePool`](super::ResourcePool) or a [`KeyedResourcePool`](super::KeyedResourcePool); `P` says which.
 #[must_use = "a pool is built by `build`"]
-pub struct ResourcePoolBuilder<F: Form, P> {
+pub struct Builder<F: Form, P> {
     factory: F,
     metadata: Option<F::Metadata>,
     limits: Limits,
@@ -36,9 +36,9 @@ pub struct ResourcePoolBuilder<F: Form, P> {
     builds: PhantomData<fn() -> P>,
 }
 
-impl<F: Form, P> ResourcePoolBuilder<F, P> {
+impl<F: Form, P> Builder<F, P> {
     pub(super) fn new(factory: F, metadata: Option<F::Metadata>) -> Self {
-        ResourcePoolBuilder {
+        Builder {
             factory,
             metadata,
             limits: Limits::default(),
@@ -51,21 +51,21 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
     }
 
     /// How many are lent at once, of each key. Default: 8.
-    pub fn max_active(mut self, limit: impl Into<Limit>) -> Self {
-        self.limits.max_active = limit.into().number();
+    pub fn max_active(mut self, limit: impl Into<Option<usize>>) -> Self {
+        self.limits.max_active = number(limit.into());
         self
     }
     /// How many there are at once, lent, idle, being made and being destroyed, of all keys. Holds
     /// whatever else is said, but that removed abandoned ones (`remove_abandoned`) count no more. Default: no
     /// limit.
-    pub fn max_total(mut self, limit: impl Into<Limit>) -> Self {
-        self.limits.max_total = limit.into().number();
+    pub fn max_total(mut self, limit: impl Into<Option<usize>>) -> Self {
+        self.limits.max_total = number(limit.into());
         self
     }
     /// How many idle ones are kept, of each key: what comes back beyond that is destroyed. Default: as
     /// many as `max_active`.
-    pub fn max_idle(mut self, limit: impl Into<Limit>) -> Self {
-        self.limits.max_idle = Some(limit.into().number());
+    pub fn max_idle(mut self, limit: impl Into<Option<usize>>) -> Self {
+        self.limits.max_idle = Some(number(limit.into()));
         self
     }
     /// How many idle ones are kept ready, of each key: they may be lent, and others are then made in the
@@ -82,8 +82,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
     }
     /// How long [`borrow`](super::ResourcePool::borrow) waits at most; not for an asynchronous factory, whose pool is
     /// borrowed from by futures, which may be dropped at any time. Default: without end.
-    pub fn max_wait(mut self, time: Duration) -> Self {
-        self.options.max_wait = Some(time);
+    pub fn max_wait(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.max_wait = time.into();
         self
     }
     /// Whether what has just been made is tested. Default: no.
@@ -106,10 +106,9 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self.options.test_while_idle = test;
         self
     }
-    /// Whether the one that has been idle for longest is lent first; else the one that came back last
-    /// is. Default: no.
-    pub fn fifo(mut self, fifo: bool) -> Self {
-        self.options.fifo = fifo;
+    /// Sets which idle resource is lent first. Default: the one that was returned last.
+    pub fn lend_order(mut self, order: LendOrder) -> Self {
+        self.options.lend_order = order;
         self
     }
     /// Whether borrowers are served in the order of their arrival. If not, a newcomer may take what is
@@ -121,44 +120,44 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
         self
     }
     /// How long one may be idle: then it is destroyed, also below `min_idle`. Default: without end.
-    pub fn max_idle_time(mut self, time: Duration) -> Self {
-        self.options.max_idle_time = Some(time);
+    pub fn max_idle_time(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.max_idle_time = time.into();
         self
     }
     /// How long one may be idle while there are more idle ones than `min_idle`: the source's
     /// `max_idle_time`. Default: without end.
-    pub fn soft_max_idle_time(mut self, time: Duration) -> Self {
-        self.options.soft_max_idle_time = Some(time);
+    pub fn soft_max_idle_time(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.soft_max_idle_time = time.into();
         self
     }
     /// How long a resource is used, from when it began to be made: then it is destroyed, if it is lent,
     /// when it comes back. Default: without end.
-    pub fn max_lifetime(mut self, time: Duration) -> Self {
-        self.options.max_lifetime = Some(time);
+    pub fn max_lifetime(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.max_lifetime = time.into();
         self
     }
     /// Up to so much is taken off `max_lifetime`, in steps of a sixteenth that go round, so that what was
     /// made at once does not end at once. Default: nothing.
-    pub fn lifetime_jitter(mut self, time: Duration) -> Self {
-        self.options.lifetime_jitter = Some(time);
+    pub fn lifetime_jitter(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.lifetime_jitter = time.into();
         self
     }
     /// Looks at idle ones in runs that far apart, for the times for which they may be idle and for tests, rather
     /// than at the very time at which one is due. The end of a lifetime is always kept exactly.
-    pub fn eviction_interval(mut self, time: Duration) -> Self {
-        self.options.eviction_interval = Some(time);
+    pub fn eviction_interval(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.eviction_interval = time.into();
         self
     }
     /// How many idle ones a run evicts, and tests, at most. Default: all.
-    pub fn evictions_per_run(mut self, number: usize) -> Self {
-        self.options.evictions_per_run = Some(number);
+    pub fn evictions_per_run(mut self, number: impl Into<Option<usize>>) -> Self {
+        self.options.evictions_per_run = number.into();
         self
     }
     /// After what time the listener is told that a resource is still lent: its borrower's time, which begins when
     /// it is handed the resource and ends when it gives it back, not that in which it was made or tested, or is made
     /// ready to be lent again. Default: never.
-    pub fn abandoned_after(mut self, time: Duration) -> Self {
-        self.options.abandoned_after = Some(time);
+    pub fn abandoned_after(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.abandoned_after = time.into();
         self
     }
     /// Whether the place of an abandoned resource is then given to others; the resource itself is
@@ -171,7 +170,7 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
     /// outside the lock, by whatever thread notices.
     pub fn listener(
         mut self,
-        listener: impl Fn(&F::Metadata, &PoolEvent<F::Error>) + Send + Sync + 'static,
+        listener: impl Fn(&F::Metadata, &Event<F::Error>) + Send + Sync + 'static,
     ) -> Self {
         self.listener = Some(Box::new(listener));
         self
@@ -199,8 +198,8 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
             || options.test_while_idle
     }
 
-    fn inner(self) -> Result<Arc<Inner<F>>, PoolBuildError> {
-        let ResourcePoolBuilder { factory, metadata, limits, options, listener, clock, .. } = self;
+    fn inner(self) -> Result<Arc<Inner<F>>, BuildError> {
+        let Builder { factory, metadata, limits, options, listener, clock, .. } = self;
         limits.check()?;
         options.check()?;
         let timed = options.keep_times();
@@ -278,20 +277,19 @@ impl<F: Form, P> ResourcePoolBuilder<F, P> {
 fn open_maintenance<F: Form, K>(
     inner: Arc<Inner<F>>,
     has_work: bool,
-) -> Result<Pool<F, K>, PoolBuildError> {
+) -> Result<Pool<F, K>, BuildError> {
     if has_work {
-        let opened = inner.open_maintenance();
-        opened.map_err(|error| PoolBuildError::Maintenance(error.to_string()))?;
+        inner.open_maintenance().map_err(BuildError::Maintenance)?;
     }
     Ok(Pool::of(inner))
 }
 
-impl<F: ResourceFactory, K> ResourcePoolBuilder<F, Pool<F, K>> {
+impl<F: ResourceFactory, K> Builder<F, Pool<F, K>> {
     /// Builds the pool.
     ///
     /// # Errors
-    /// Returns a [`PoolBuildError`] that names the options that contradict each other.
-    pub fn build(self) -> Result<Pool<F, K>, PoolBuildError> {
+    /// Returns a [`BuildError`] that names the options that contradict each other.
+    pub fn build(self) -> Result<Pool<F, K>, BuildError> {
         let (maintenance, has_work) = (self.maintenance, self.has_work());
         let inner = self.inner()?;
         if maintenance != Some(false) {
@@ -301,16 +299,16 @@ impl<F: ResourceFactory, K> ResourcePoolBuilder<F, Pool<F, K>> {
     }
 }
 
-impl<F: AsyncResourceFactory, K> ResourcePoolBuilder<Async<F>, Pool<Async<F>, K>> {
+impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
     /// Builds the pool without a runtime. Callers of [`maintain_async`](Pool::maintain_async) do its maintenance.
     ///
     /// # Errors
-    /// Returns a [`PoolBuildError`] that names the options that contradict each other.
-    pub fn build_async(self) -> Result<Pool<Async<F>, K>, PoolBuildError> {
+    /// Returns a [`BuildError`] that names the options that contradict each other.
+    pub fn build_async(self) -> Result<Pool<Async<F>, K>, BuildError> {
         if self.maintenance == Some(true) {
             let why = "there is no runtime for it; `build_on` takes one";
             let (option, with) = ("maintenance(true)", "build_async");
-            return Err(PoolBuildError::NotWith { option, with, why });
+            return Err(BuildError::NotWith { option, with, why });
         }
         self.options.check_async()?;
         self.inner().map(Pool::of)
@@ -318,16 +316,16 @@ impl<F: AsyncResourceFactory, K> ResourcePoolBuilder<Async<F>, Pool<Async<F>, K>
 
     /// Builds the pool. A task on `runtime` does its maintenance.
     ///
-    /// If the runtime's timer panics, the pool reports [`PoolEvent::MaintenanceNotStarted`]. It then does what is due
+    /// If the runtime's timer panics, the pool reports [`Event::MaintenanceNotStarted`]. It then does what is due
     /// when something else becomes due.
     ///
     /// # Errors
-    /// Returns a [`PoolBuildError`] that names the options that contradict each other.
-    pub fn build_on(self, runtime: impl Runtime) -> Result<Pool<Async<F>, K>, PoolBuildError> {
+    /// Returns a [`BuildError`] that names the options that contradict each other.
+    pub fn build_on(self, runtime: impl Runtime) -> Result<Pool<Async<F>, K>, BuildError> {
         if self.maintenance == Some(false) {
             let why = "the runtime is for it; `build_async` needs none";
             let (option, with) = ("maintenance(false)", "build_on");
-            return Err(PoolBuildError::NotWith { option, with, why });
+            return Err(BuildError::NotWith { option, with, why });
         }
         self.options.check_async()?;
         let has_work = self.has_work();
@@ -337,20 +335,20 @@ impl<F: AsyncResourceFactory, K> ResourcePoolBuilder<Async<F>, Pool<Async<F>, K>
     }
 }
 
-impl<F: Form, K> ResourcePoolBuilder<F, Pool<F, Keyed<K>>> {
+impl<F: Form, K> Builder<F, Pool<F, Keyed<K>>> {
     /// Limits how many resources of one key exist at once. Default: no limit.
     ///
     /// A resource counts from the beginning of its creation to the end of its destruction, also while it is evicted for
     /// another key.
-    pub fn max_total_per_key(mut self, limit: impl Into<Limit>) -> Self {
-        self.limits.max_total_per_key = limit.into().number();
+    pub fn max_total_per_key(mut self, limit: impl Into<Option<usize>>) -> Self {
+        self.limits.max_total_per_key = number(limit.into());
         self
     }
 }
 
-impl<F: Form, P> fmt::Debug for ResourcePoolBuilder<F, P> {
+impl<F: Form, P> fmt::Debug for Builder<F, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResourcePoolBuilder")
+        f.debug_struct("Builder")
             .field("limits", &self.limits)
             .field("options", &self.options)
             .finish_non_exhaustive()

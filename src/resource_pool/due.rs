@@ -7,7 +7,7 @@
 //! A resource under test cannot leave and is skipped: one for each call that tests or retains at that time.
 
 use super::effects::{Effect, Effects};
-use super::event::PoolEvent;
+use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{InAge, InIdle, Meta, Place};
@@ -197,7 +197,7 @@ impl<F: Form> State<F> {
         let meta = self.subs[entry.key.index()].metadata.clone();
         let removed = self.options.remove_abandoned;
         let event =
-            PoolEvent::Abandoned { id: entry.serial, lent_for: now.since(entry.since), removed };
+            Event::Abandoned { id: entry.serial, lent_for: now.since(entry.since), removed };
         fx.push(Effect::Report(meta, event));
         if removed {
             self.reclaim(slot, fx);

@@ -5,7 +5,7 @@
 //! dropped: for that may take its time, or hang. So a destruction that hangs keeps nobody from what has become
 //! free, and holds up no refill (`maintenance.rs`).
 
-use super::event::PoolEvent;
+use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::pool::Inner;
@@ -34,7 +34,7 @@ pub(crate) enum Effect<F: Form> {
     /// Drops the pool's own reference to a key.
     Forget(Meta<F>),
     DropWaker(Waker),
-    Report(Meta<F>, PoolEvent<F::Error>),
+    Report(Meta<F>, Event<F::Error>),
 }
 
 impl<F: Form> Effect<F> {
@@ -143,7 +143,7 @@ mod tests {
         let pool = pool.maintenance(false).build().expect("valid");
         let meta = |name| Shared::new(UserValue::new(Metadata(all.clone(), name)));
         let mut fx = Effects::new();
-        fx.push(Effect::Report(meta("an event's"), PoolEvent::Invalid));
+        fx.push(Effect::Report(meta("an event's"), Event::Invalid));
         fx.push(Effect::WakeMaintenance(MaintenanceTask::Evict, meta("what is due")));
         fx.push(Effect::StopMaintenance);
         fx.run(pool.inner());

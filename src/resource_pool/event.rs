@@ -10,7 +10,7 @@ use std::time::Duration;
 /// error.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum PoolEvent<E> {
+pub enum Event<E> {
     /// No resource could be made for stock; or a borrower had taken over what another had begun to make, and that
     /// failed: it then makes one itself.
     CreateFailed(Failure<E>),

@@ -59,24 +59,24 @@ impl<'p, F: Form> Borrowed<'p, F> {
 
     /// The same, for a thread or a task that may outlive this reference to the pool. A pool whose last
     /// handle is dropped is closed even so: what comes back then is destroyed.
-    pub fn into_owned(mut self) -> Borrowed<'static, F> {
-        let mut loan = self.loan.take();
-        if let (Some(pool), Some(loan)) = (self.pool, &mut loan) {
+    pub fn into_owned(mut guard: Self) -> Borrowed<'static, F> {
+        let mut loan = guard.loan.take();
+        if let (Some(pool), Some(loan)) = (guard.pool, &mut loan) {
             loan.home = Some(pool.me.upgrade().expect("it is borrowed from"));
         }
         Borrowed { pool: None, loan }
     }
 
     /// The resource is not to be used again: it is destroyed, and its place is free.
-    pub fn invalidate(mut self) {
-        if let Some((home, loan)) = self.end() {
+    pub fn invalidate(mut guard: Self) {
+        if let Some((home, loan)) = guard.end() {
             home.pool().invalidate(loan);
         }
     }
 
     /// Takes the resource out of the pool for good: its place is free, and it is not destroyed.
-    pub fn detach(mut self) -> F::Resource {
-        let (home, loan) = self.end().expect("present until it is given back");
+    pub fn detach(mut guard: Self) -> F::Resource {
+        let (home, loan) = guard.end().expect("present until it is given back");
         // If what follows panics, the resource is dropped: it is the caller's.
         home.pool().critical(|state, fx| state.give_back_place(loan.slot, fx));
         loan.resource
@@ -88,8 +88,8 @@ impl<'p, F: Form> Borrowed<'p, F> {
     ///
     /// # Cancel safety
     /// If it is dropped at an await, the resource is destroyed.
-    pub async fn put_back(mut self) {
-        if let Some((home, loan)) = self.end() {
+    pub async fn put_back(mut guard: Self) {
+        if let Some((home, loan)) = guard.end() {
             home.pool().put_back(loan).await;
         }
     }

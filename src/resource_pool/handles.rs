@@ -1,13 +1,13 @@
 //! The handles of a pool: [`ResourcePool`], whose resources are all alike, and [`KeyedResourcePool`].
 
-use super::builder::ResourcePoolBuilder;
+use super::builder::Builder;
 use super::error::{AddError, BorrowError};
 use super::factory::{Async, Form, ResourceFactory};
 use super::guard::Borrowed;
 use super::keys::{Select, TheKey};
-use super::options::{Limit, Limits, PoolBuildError};
+use super::options::{BuildError, Limits, number};
 use super::pool::Inner;
-use super::snapshot::PoolSnapshot;
+use super::snapshot::Snapshot;
 use super::state::State;
 use super::waiting::WaitForEnd;
 use crate::clock::Deadline;
@@ -41,7 +41,7 @@ pub type ResourcePool<F> = Pool<F, Unkeyed>;
 
 /// A pool whose factory is asynchronous. [`Async`] has an example.
 ///
-/// The pool needs no runtime of its own. [`build_on`](ResourcePoolBuilder::build_on) takes one for the maintenance.
+/// The pool needs no runtime of its own. [`build_on`](Builder::build_on) takes one for the maintenance.
 pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
 
 /// A pool of resources by key, which is the metadata of the [factory](super) `F`.
@@ -92,7 +92,7 @@ impl<F: Form, K> Pool<F, K> {
         self.0.target()
     }
 
-    fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), PoolBuildError> {
+    fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
         self.inner().critical(|state, fx| {
             let mut limits = state.limits;
             change(&mut limits);
@@ -109,9 +109,9 @@ impl<F: Form, K> Pool<F, K> {
     /// serves waiters at once.
     ///
     /// # Errors
-    /// Returns a [`PoolBuildError`] as the builder does.
-    pub fn set_max_active(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
-        let limit = limit.into().number();
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_max_active(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
+        let limit = number(limit.into());
         self.resize(|limits| limits.max_active = limit)
     }
     /// Changes `max_total`.
@@ -119,9 +119,9 @@ impl<F: Form, K> Pool<F, K> {
     /// The pool destroys idle resources beyond a lower limit now, and borrowed ones when they are returned.
     ///
     /// # Errors
-    /// Returns a [`PoolBuildError`] as the builder does.
-    pub fn set_max_total(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
-        let limit = limit.into().number();
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_max_total(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
+        let limit = number(limit.into());
         self.resize(|limits| limits.max_total = limit)
     }
     /// Changes `max_idle`. From now on the limit no longer follows `max_active`, as it does by default.
@@ -129,16 +129,16 @@ impl<F: Form, K> Pool<F, K> {
     /// The pool destroys idle resources beyond a lower limit, the longest idle ones first.
     ///
     /// # Errors
-    /// Returns a [`PoolBuildError`] as the builder does.
-    pub fn set_max_idle(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
-        let limit = limit.into().number();
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_max_idle(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
+        let limit = number(limit.into());
         self.resize(|limits| limits.max_idle = Some(limit))
     }
     /// Changes `min_idle`.
     ///
     /// # Errors
-    /// Returns a [`PoolBuildError`] as the builder does.
-    pub fn set_min_idle(&self, number: usize) -> Result<(), PoolBuildError> {
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_min_idle(&self, number: usize) -> Result<(), BuildError> {
         self.resize(|limits| limits.min_idle = number)
     }
 
@@ -192,7 +192,7 @@ impl<F: Form, K> Pool<F, K> {
         self.inner().state.look(|state| state.waiting)
     }
     /// Returns a consistent picture of the pool.
-    pub fn snapshot(&self) -> PoolSnapshot<F::Metadata> {
+    pub fn snapshot(&self) -> Snapshot<F::Metadata> {
         let copied = self.inner().state.look(State::copied);
         copied.in_order()
     }
@@ -237,8 +237,8 @@ impl<F: Form> ResourcePool<F> {
     /// Returns a builder for a pool. `factory` creates the resources that `metadata` describes.
     ///
     /// An asynchronous factory is passed as [`Async`]`(factory)`.
-    pub fn builder(factory: F, metadata: F::Metadata) -> ResourcePoolBuilder<F, Self> {
-        ResourcePoolBuilder::new(factory, Some(metadata))
+    pub fn builder(factory: F, metadata: F::Metadata) -> Builder<F, Self> {
+        Builder::new(factory, Some(metadata))
     }
 
     /// Borrows a resource, as [`borrow`](Self::borrow) does, on any runtime.
@@ -360,16 +360,16 @@ where
     K: Clone + Eq + Hash,
 {
     /// Returns a builder for a pool whose resources `factory` creates.
-    pub fn builder(factory: F) -> ResourcePoolBuilder<F, Self> {
-        ResourcePoolBuilder::new(factory, None)
+    pub fn builder(factory: F) -> Builder<F, Self> {
+        Builder::new(factory, None)
     }
 
     /// Changes `max_total_per_key`.
     ///
     /// # Errors
-    /// Returns a [`PoolBuildError`] as the builder does.
-    pub fn set_max_total_per_key(&self, limit: impl Into<Limit>) -> Result<(), PoolBuildError> {
-        let limit = limit.into().number();
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_max_total_per_key(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
+        let limit = number(limit.into());
         self.resize(|limits| limits.max_total_per_key = limit)
     }
 

@@ -2,20 +2,22 @@
 
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
+use super::options::LendOrder;
 use super::slot::{Content, Place, Slot, Sub};
 use super::state::{CLASSES, Outcome, State};
 use crate::clock::Time;
 use crate::collections::slab_list::{Key, List};
 
 impl<F: Form> State<F> {
-    /// Returns the idle resource that is lent next: the newest, or the oldest in a `fifo` pool (PROP-RP-ORDER). Skips
+    /// Returns the idle resource that is lent next: the newest, or the oldest, as `lend_order` says (PROP-RP-ORDER). Skips
     /// those that are being tested. Returns an unfinished creation only if no resource is idle.
     #[inline]
     pub(super) fn next_idle(&self, key: Key) -> Option<Key> {
         let Sub { idle, unfinished, .. } = &self.subs[key.index()];
-        let mut at = if self.options.fifo { idle.front() } else { idle.back() };
+        let oldest_first = self.options.lend_order == LendOrder::OldestFirst;
+        let mut at = if oldest_first { idle.front() } else { idle.back() };
         while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
-            at = match self.options.fifo {
+            at = match oldest_first {
                 true => List::<super::slot::InIdle>::after(&self.slots, slot),
                 false => List::<super::slot::InIdle>::before(&self.slots, slot),
             };

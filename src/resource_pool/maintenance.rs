@@ -15,7 +15,7 @@
 //! A closed pool watches only its loans, which may look abandoned: the maintenance stops after the last of them.
 //! A borrow that began before the close may begin a loan after that, and starts it again.
 
-use super::event::PoolEvent;
+use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::pool::Inner;
@@ -82,7 +82,7 @@ impl<F: Form> Inner<F> {
                 // The next due work retries. Not a section: its end would find the same work due and recurse.
                 self.state.amend(|state| state.sleeps_until[task as usize] = None);
                 if let Some(_reporting) = Reporting::begin(self) {
-                    self.report(meta, PoolEvent::MaintenanceNotStarted(error.to_string()));
+                    self.report(meta, Event::MaintenanceNotStarted(error.to_string()));
                 }
             }
         }
@@ -266,7 +266,7 @@ impl<R: Runtime, F: Form> Timed<R, F> {
             if let Some(_reporting) = Reporting::begin(&*pool) {
                 if !self.reported.swap(true, SeqCst) {
                     let why = format!("the runtime's timer panicked: {message}");
-                    pool.report(&meta, PoolEvent::MaintenanceNotStarted(why));
+                    pool.report(&meta, Event::MaintenanceNotStarted(why));
                 }
             }
         }

@@ -86,7 +86,7 @@
 //! - A hanging `create` or `validate` in the background blocks other refills and tests; a hanging `destroy` blocks other
 //!   evictions and reports. Neither blocks the other.
 //! - [`Pool::retain`] skips resources that are being tested, or that a concurrent call looks at.
-//! - In a pool that is not [`fair`](ResourcePoolBuilder::fair), a task that was woken to retry and is not polled keeps
+//! - In a pool that is not [`fair`](Builder::fair), a task that was woken to retry and is not polled keeps
 //!   the next waiter asleep. A newcomer may take the resource meanwhile.
 //! - If other callers keep returning broken resources, a borrower without a time limit may find one after the other.
 //!
@@ -127,14 +127,14 @@ mod testing;
 mod unfinished;
 mod waiting;
 
-pub use builder::ResourcePoolBuilder;
+pub use builder::Builder;
 pub use error::{AddError, BorrowError, Failure};
-pub use event::PoolEvent;
+pub use event::Event;
 pub use factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 pub use guard::Borrowed;
 pub use handles::{
     AsyncResourcePool, Keyed, KeyedResourcePool, Pool, ResourcePool, Unkeyed,
     WeakKeyedResourcePool, WeakPool, WeakResourcePool,
 };
-pub use options::{Limit, PoolBuildError, WhenExhausted};
-pub use snapshot::{KeySnapshot, PoolSnapshot, ResourceSnapshot, ResourceState};
+pub use options::{BuildError, LendOrder, WhenExhausted};
+pub use snapshot::{KeySnapshot, ResourceSnapshot, ResourceState, Snapshot};

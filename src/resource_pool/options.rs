@@ -1,34 +1,28 @@
 //! The options of a pool, and which of them contradict each other.
 
+use crate::periodic_executor::OpenError;
 use std::fmt;
 use std::time::Duration;
 
-/// A number that may be unlimited (in the source: a negative one).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// As many as one likes.
-    None,
-    /// At most so many.
-    At(usize),
+/// Returns the compact form of a limit: `usize::MAX` is no limit.
+pub(super) fn number(limit: Option<usize>) -> usize {
+    limit.unwrap_or(usize::MAX)
 }
 
-impl From<usize> for Limit {
-    fn from(at: usize) -> Self {
-        Limit::At(at)
-    }
-}
-
-impl Limit {
-    pub(super) fn number(self) -> usize {
-        match self {
-            Limit::None => usize::MAX,
-            Limit::At(at) => at,
-        }
-    }
+/// Which idle resource is lent first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LendOrder {
+    /// The resource that was returned last. So resources beyond the present need stay idle, and expire.
+    #[default]
+    NewestFirst,
+    /// The resource that has been idle for longest. So all resources are used equally.
+    OldestFirst,
 }
 
 /// What a borrower meets where `max_active` is reached: the source's `when_exhausted_action`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WhenExhausted {
     /// An error, [`BorrowError::Exhausted`](super::BorrowError::Exhausted).
     Fail,
@@ -68,7 +62,7 @@ impl Limits {
         self.max_idle.unwrap_or(self.max_active)
     }
 
-    pub(super) fn check(&self) -> Result<(), PoolBuildError> {
+    pub(super) fn check(&self) -> Result<(), BuildError> {
         let nothing = [
             ("max_active", self.max_active),
             ("max_total", self.max_total),
@@ -76,7 +70,7 @@ impl Limits {
         ];
         for (name, number) in nothing {
             if number == 0 {
-                return Err(PoolBuildError::Zero(name));
+                return Err(BuildError::Zero(name));
             }
         }
         // The one that was set: `max_idle` follows `max_active` else.
@@ -88,12 +82,12 @@ impl Limits {
         ];
         for (less, a, more, b) in pairs {
             if a > b {
-                return Err(PoolBuildError::above(less, a, more, b));
+                return Err(BuildError::above(less, a, more, b));
             }
         }
         if self.max_total_per_key != usize::MAX && self.max_total_per_key > self.max_total {
             let (a, b) = (self.max_total_per_key, self.max_total);
-            return Err(PoolBuildError::above("max_total_per_key", a, "max_total", b));
+            return Err(BuildError::above("max_total_per_key", a, "max_total", b));
         }
         Ok(())
     }
@@ -108,7 +102,7 @@ pub(crate) struct Options {
     pub(super) test_on_borrow: bool,
     pub(super) test_on_return: bool,
     pub(super) test_while_idle: bool,
-    pub(super) fifo: bool,
+    pub(super) lend_order: LendOrder,
     pub(super) fair: bool,
     pub(super) max_idle_time: Option<Duration>,
     pub(super) soft_max_idle_time: Option<Duration>,
@@ -129,7 +123,7 @@ impl Default for Options {
             test_on_borrow: false,
             test_on_return: false,
             test_while_idle: false,
-            fifo: false,
+            lend_order: LendOrder::default(),
             fair: true,
             max_idle_time: None,
             soft_max_idle_time: None,
@@ -152,7 +146,7 @@ impl Options {
             || self.abandoned_after.is_some()
     }
 
-    pub(super) fn check(&self) -> Result<(), PoolBuildError> {
+    pub(super) fn check(&self) -> Result<(), BuildError> {
         let durations = [
             ("max_idle_time", self.max_idle_time),
             ("soft_max_idle_time", self.soft_max_idle_time),
@@ -162,14 +156,14 @@ impl Options {
         ];
         for (name, duration) in durations {
             if duration.is_some_and(|duration| duration.is_zero()) {
-                return Err(PoolBuildError::Zero(name));
+                return Err(BuildError::Zero(name));
             }
         }
         if self.evictions_per_run == Some(0) {
-            return Err(PoolBuildError::Zero("evictions_per_run"));
+            return Err(BuildError::Zero("evictions_per_run"));
         }
-        let needs = |option, needs, why| PoolBuildError::Needs { option, needs, why };
-        let not_with = |option, with, why| PoolBuildError::NotWith { option, with, why };
+        let needs = |option, needs, why| BuildError::Needs { option, needs, why };
+        let not_with = |option, with, why| BuildError::NotWith { option, with, why };
         if self.when_exhausted == WhenExhausted::Fail {
             let waits = [("max_wait", self.max_wait.is_some()), ("fair(false)", !self.fair)];
             if let Some((option, _)) = waits.into_iter().find(|(_, set)| *set) {
@@ -208,21 +202,21 @@ impl Options {
     }
 
     /// What a pool with an asynchronous factory cannot have.
-    pub(super) fn check_async(&self) -> Result<(), PoolBuildError> {
+    pub(super) fn check_async(&self) -> Result<(), BuildError> {
         let (option, with) = ("max_wait", "Async");
         let why =
             "a future has no time-out of its own: drop it, or wrap it into one of the runtime's";
         match self.max_wait {
-            Some(_) => Err(PoolBuildError::NotWith { option, with, why }),
+            Some(_) => Err(BuildError::NotWith { option, with, why }),
             None => Ok(()),
         }
     }
 }
 
 /// Why a pool cannot be built, or a limit not be set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[non_exhaustive]
-pub enum PoolBuildError {
+pub enum BuildError {
     /// This must not be zero.
     Zero(&'static str),
     /// One option exceeds the other.
@@ -250,34 +244,41 @@ pub enum PoolBuildError {
         /// Why.
         why: &'static str,
     },
-    /// The system gave no thread for the maintenance.
-    Maintenance(String),
+    /// The thread or task of the maintenance could not be started.
+    Maintenance(OpenError),
 }
 
-impl PoolBuildError {
+impl BuildError {
     fn above(less: &'static str, a: usize, more: &'static str, b: usize) -> Self {
-        PoolBuildError::Above { option: (less, a), limit: (more, b) }
+        BuildError::Above { option: (less, a), limit: (more, b) }
     }
 }
 
-impl fmt::Display for PoolBuildError {
+impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PoolBuildError::Zero(option) => write!(f, "{option} must not be zero"),
-            PoolBuildError::Above { option: (less, a), limit: (more, b) } => {
+            BuildError::Zero(option) => write!(f, "{option} must not be zero"),
+            BuildError::Above { option: (less, a), limit: (more, b) } => {
                 write!(f, "{less} ({a}) must not exceed {more} ({b})")
             }
-            PoolBuildError::Needs { option, needs, why } => {
+            BuildError::Needs { option, needs, why } => {
                 write!(f, "{option} needs {needs}: {why}")
             }
-            PoolBuildError::NotWith { option, with, why } => {
+            BuildError::NotWith { option, with, why } => {
                 write!(f, "{option} does not go with {with}: {why}")
             }
-            PoolBuildError::Maintenance(why) => {
+            BuildError::Maintenance(why) => {
                 write!(f, "the maintenance could not be started: {why}")
             }
         }
     }
 }
 
-impl std::error::Error for PoolBuildError {}
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BuildError::Maintenance(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use super::creation::{Begun, InCreation};
 use super::effects::{Dead, Effects};
 use super::error::{BorrowError, Denied, Refusal};
-use super::event::PoolEvent;
+use super::event::Event;
 use super::factory::{Creation, Form};
 use super::guard::{Loan, Reserved};
 use super::keys::Select;
@@ -26,7 +26,7 @@ use crate::user_code::{UserValue, contain, drop_contained};
 use std::sync::{Arc, OnceLock, Weak};
 
 pub(crate) type Listener<F> =
-    Box<dyn Fn(&<F as Form>::Metadata, &PoolEvent<<F as Form>::Error>) + Send + Sync>;
+    Box<dyn Fn(&<F as Form>::Metadata, &Event<<F as Form>::Error>) + Send + Sync>;
 
 /// The pool.
 pub(crate) struct Inner<F: Form> {
@@ -80,7 +80,7 @@ impl<F: Form> Inner<F> {
     }
 
     /// Calls the listener.
-    pub(super) fn report(&self, meta: &Meta<F>, event: PoolEvent<F::Error>) {
+    pub(super) fn report(&self, meta: &Meta<F>, event: Event<F::Error>) {
         if let Some(listener) = &self.listener {
             let _ = contain(|| listener(meta, &event));
         }
@@ -89,7 +89,7 @@ impl<F: Form> Inner<F> {
 
     pub(super) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
         if let Err(message) = contain(|| self.factory.destroy(meta, resource)) {
-            self.report(meta, PoolEvent::DestroyPanicked(message));
+            self.report(meta, Event::DestroyPanicked(message));
         }
     }
 
@@ -176,7 +176,7 @@ impl<F: Form> Inner<F> {
     fn another(
         &self,
         mut reserved: Reserved<'_, F>,
-        event: Box<PoolEvent<F::Error>>,
+        event: Box<Event<F::Error>>,
         patience: &Patience,
     ) -> Step<F> {
         self.report(reserved.meta(), *event);
@@ -200,7 +200,7 @@ impl<F: Form> Inner<F> {
         if self.options.test_on_create {
             if let Err(event) = self.test(loan).await {
                 // The borrower's own error. It has no room for the message of a panic.
-                if !matches!(*event, PoolEvent::Invalid) {
+                if !matches!(*event, Event::Invalid) {
                     self.report(reserved.meta(), *event);
                 }
                 return Err(BorrowError::Invalid);
@@ -221,7 +221,7 @@ impl<F: Form> Inner<F> {
         let (mut reserved, made) = InCreation::new(reserved, creation, Begun::ByOther).await;
         match made {
             Err(failure) => {
-                self.report(reserved.meta(), PoolEvent::CreateFailed(failure));
+                self.report(reserved.meta(), Event::CreateFailed(failure));
                 let slot = reserved.into_slot();
                 Err(self.critical(|state, fx| state.recreate(slot, fx)))
             }
@@ -239,7 +239,7 @@ impl<F: Form> Inner<F> {
 
     /// Prepares an idle resource for its borrower: completes its return, activates it, and tests it.
     #[inline]
-    async fn prepare(&self, loan: &mut Loan<F>) -> Result<(), Box<PoolEvent<F::Error>>> {
+    async fn prepare(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
         if loan.unclean {
             self.clean(loan).await?;
         }
@@ -247,7 +247,7 @@ impl<F: Form> Inner<F> {
         self.factory
             .activate(meta, resource)
             .await
-            .map_err(|why| Box::new(PoolEvent::ActivateFailed(why)))?;
+            .map_err(|why| Box::new(Event::ActivateFailed(why)))?;
         if self.options.test_on_borrow {
             self.test(loan).await?;
         }
@@ -256,7 +256,7 @@ impl<F: Form> Inner<F> {
 
     /// Tests and passivates a resource that its borrower returned.
     #[inline]
-    async fn clean(&self, loan: &mut Loan<F>) -> Result<(), Box<PoolEvent<F::Error>>> {
+    async fn clean(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
         if self.options.test_on_return {
             self.test(loan).await?;
         }
@@ -264,16 +264,16 @@ impl<F: Form> Inner<F> {
         self.factory
             .passivate(meta, resource)
             .await
-            .map_err(|why| Box::new(PoolEvent::PassivateFailed(why)))?;
+            .map_err(|why| Box::new(Event::PassivateFailed(why)))?;
         loan.unclean = false;
         Ok(())
     }
 
-    pub(super) async fn test(&self, loan: &mut Loan<F>) -> Result<(), Box<PoolEvent<F::Error>>> {
+    pub(super) async fn test(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
         match self.factory.validate(&loan.meta, &mut loan.resource).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Box::new(PoolEvent::Invalid)),
-            Err(message) => Err(Box::new(PoolEvent::ValidatePanicked(message))),
+            Ok(false) => Err(Box::new(Event::Invalid)),
+            Err(message) => Err(Box::new(Event::ValidatePanicked(message))),
         }
     }
 

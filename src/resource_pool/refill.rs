@@ -20,7 +20,7 @@
 use super::creation::{Begun, InCreation, Room};
 use super::effects::Effects;
 use super::error::AddError;
-use super::event::PoolEvent;
+use super::event::Event;
 use super::factory::{Creation, Form};
 use super::guard::Loan;
 use super::keys::Select;
@@ -358,12 +358,12 @@ impl<F: Form> Inner<F> {
             let Vacancy { begin, key, meta } = vacancy;
             match self.fill(begin, meta.clone(), Some(key)).await {
                 Err(AddError::Create(failure)) => {
-                    self.report(&meta, PoolEvent::CreateFailed(failure));
+                    self.report(&meta, Event::CreateFailed(failure));
                 }
                 Err(AddError::Passivate(failure)) => {
-                    self.report(&meta, PoolEvent::PassivateFailed(failure));
+                    self.report(&meta, Event::PassivateFailed(failure));
                 }
-                Err(AddError::Invalid) => self.report(&meta, PoolEvent::Invalid),
+                Err(AddError::Invalid) => self.report(&meta, Event::Invalid),
                 Ok(()) | Err(AddError::Closed | AddError::Full) => {}
             }
         }
@@ -396,7 +396,7 @@ impl<F: Form> Inner<F> {
                 Ok(false) => return Err(refilling.failed(AddError::Invalid)),
                 Err(message) => {
                     let error = refilling.failed(AddError::Invalid);
-                    self.report(&refilling.meta, PoolEvent::ValidatePanicked(message));
+                    self.report(&refilling.meta, Event::ValidatePanicked(message));
                     return Err(error);
                 }
             }

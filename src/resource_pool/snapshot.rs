@@ -11,7 +11,8 @@ use std::time::Duration;
 /// lock, and brings them into order after it. (Which other sections take the longer the more there is, the module's
 /// limits say.)
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct PoolSnapshot<M> {
+#[non_exhaustive]
+pub struct Snapshot<M> {
     /// Whether it is closed.
     pub closed: bool,
     /// All that exist, or have a place: lent, idle, being made, being destroyed. What makes room for another
@@ -29,6 +30,7 @@ pub struct PoolSnapshot<M> {
 
 /// What there is of one key. As data it has the key as `key`: none in a pool without keys.
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(bound = "M: serde::Serialize"))]
+#[non_exhaustive]
 pub struct KeySnapshot<M> {
     #[cfg_attr(feature = "serde", serde(rename = "key", serialize_with = "as_key"))]
     pub(super) metadata: Option<Shared<M>>,
@@ -75,7 +77,7 @@ pub struct ResourceSnapshot {
     /// begun yet, how long ago that was reserved.
     pub age: Option<Duration>,
     /// For how long it has been idle, if the pool's options need to know; of what is lent, for how long it has been, if
-    /// they include [`abandoned_after`](super::ResourcePoolBuilder::abandoned_after), else since when it was last idle or begun.
+    /// they include [`abandoned_after`](super::Builder::abandoned_after), else since when it was last idle or begun.
     pub since: Option<Duration>,
 }
 
@@ -104,7 +106,7 @@ pub enum ResourceState {
 
 /// What is copied under the lock, as it stands there.
 pub(super) struct Copied<M> {
-    pool: PoolSnapshot<M>,
+    pool: Snapshot<M>,
     /// By what the keys of the above are to be sorted, and where each of them is in the pool.
     keys: Vec<(u64, usize)>,
     /// What is not in stock, and where its key is.
@@ -114,7 +116,7 @@ pub(super) struct Copied<M> {
 impl<M> Copied<M> {
     /// Keys in the order in which they came; of each, what is idle, the oldest first, and then the rest, in the order
     /// in which it was made. The lock is not held.
-    pub(super) fn in_order(self) -> PoolSnapshot<M> {
+    pub(super) fn in_order(self) -> Snapshot<M> {
         let Copied { mut pool, keys, mut others } = self;
         others.sort_unstable_by_key(|(_, resource)| resource.id);
         let mut by_key: HashMap<usize, Vec<ResourceSnapshot>> = HashMap::new();
@@ -162,7 +164,7 @@ impl<F: Form> State<F> {
             }
         });
         Copied {
-            pool: PoolSnapshot {
+            pool: Snapshot {
                 closed: self.closed,
                 total: self.total,
                 active: self.active,
@@ -176,9 +178,9 @@ impl<F: Form> State<F> {
     }
 }
 
-impl<M> fmt::Debug for PoolSnapshot<M> {
+impl<M> fmt::Debug for Snapshot<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoolSnapshot")
+        f.debug_struct("Snapshot")
             .field("closed", &self.closed)
             .field("total", &self.total)
             .field("active", &self.active)

@@ -11,7 +11,7 @@ use super::maintenance_task::MaintenanceTask;
 use super::refill::{NextRefill, Vacancy};
 use super::slot::{Content, Shared};
 use super::state::{State, Step};
-use super::{KeyedResourcePool, ResourcePoolBuilder};
+use super::{Builder, KeyedResourcePool};
 use crate::clock::ManualClock;
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Waiters};
@@ -32,7 +32,7 @@ impl ResourceFactory for Made {
 }
 
 type Keyed = KeyedResourcePool<usize, Made>;
-type Building = ResourcePoolBuilder<Made, Keyed>;
+type Building = Builder<Made, Keyed>;
 type Fx = Effects<Made>;
 
 const SECOND: Duration = Duration::from_secs(1);

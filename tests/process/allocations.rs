@@ -169,7 +169,7 @@ mod resource_pool {
         after_warm_up(|| drop(poll(pin!(pool.borrow_async())).expect("at once").expect("one")));
         after_warm_up(|| {
             let lent = poll(pin!(pool.borrow_async())).expect("at once").expect("one");
-            poll(pin!(lent.put_back())).expect("at once");
+            poll(pin!(Borrowed::put_back(lent))).expect("at once");
         });
     }
 

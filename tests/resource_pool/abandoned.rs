@@ -78,7 +78,7 @@ fn an_abandoned_loan_makes_room() {
 /// Loans that the pool has given up and that then end: detached, invalidated, or in a closed pool.
 #[test]
 fn an_abandoned_loan_ends_in_every_way() {
-    for end in [drop as fn(Lent), Borrowed::invalidate, |l| drop(l.detach())] {
+    for end in [drop as fn(Lent), Borrowed::invalidate, |l| drop(Borrowed::detach(l))] {
         let rig = pool(|b| b.abandoned_after(SECOND).remove_abandoned(true));
         let lost = rig.lend();
         rig.clock.advance(SECOND);
@@ -154,7 +154,7 @@ fn an_awaited_return_is_no_loan() {
         });
         let lent = rig.lend();
         rig.steps.on(call, Step::Held);
-        let mut returns = Task::new(lent.put_back());
+        let mut returns = Task::new(Borrowed::put_back(lent));
         assert!(returns.poll().is_none());
         rig.clock.advance(10 * SECOND);
         block_on(rig.pool.maintain_async());

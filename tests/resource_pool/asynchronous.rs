@@ -45,14 +45,14 @@ fn put_back_passivates_at_once() {
     let rig = rig(|b| b.test_on_return(true));
     let lent = rig.lend();
     rig.steps.calls();
-    Task::new(lent.put_back()).finish();
+    Task::new(Borrowed::put_back(lent)).finish();
     assert_eq!((rig.steps.calls().as_str(), rig.counts()), ("validate 1 passivate 1", (0, 1, 1)));
     drop(rig.lend());
     assert_eq!(rig.steps.calls(), "activate 1");
     // A resource that fails its test is destroyed.
     let lent = rig.lend();
     rig.steps.on("validate", Step::Fails);
-    Task::new(lent.put_back()).finish();
+    Task::new(Borrowed::put_back(lent)).finish();
     assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0));
 }
 
@@ -63,7 +63,7 @@ fn put_back_that_is_cancelled_destroys() {
         let lent = rig.lend();
         let mut next = rig.waits();
         rig.steps.on(call, Step::Held);
-        let mut task = Task::new(lent.put_back());
+        let mut task = Task::new(Borrowed::put_back(lent));
         assert!(task.poll().is_none());
         assert_eq!(rig.counts(), (1, 0, 1));
         drop(task);
@@ -326,7 +326,7 @@ fn tasks_borrow_from_a_synchronous_factory() {
     assert_eq!(impatient.finish(), Ok(()));
     // `put_back` passivates, and so does a drop.
     rig.script.calls();
-    Task::new(rig.lend().put_back()).finish();
+    Task::new(Borrowed::put_back(rig.lend())).finish();
     assert_eq!(rig.script.calls(), "activate 1 passivate 1");
     assert_eq!((rig.counts(), rig.script.made()), ((0, 1), 1));
 }

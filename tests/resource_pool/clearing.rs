@@ -212,7 +212,7 @@ fn a_detached_resource_is_the_callers() {
     let rig = pool(|b| b.max_active(1).max_total(1));
     let lent = rig.lend();
     let waits = rig.queue();
-    let mine = lent.detach();
+    let mine = Borrowed::detach(lent);
     drop(waits.end().expect("its place"));
     assert!(mine.active);
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 2));

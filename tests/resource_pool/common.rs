@@ -5,8 +5,7 @@ use crate::shared::task::Task;
 use crate::shared::{SOON, before_long, end_the_run_when_the_library_panics};
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    BorrowError, Borrowed, KeyedResourcePool, PoolEvent, ResourceFactory, ResourcePool,
-    ResourcePoolBuilder,
+    BorrowError, Borrowed, Builder, Event, KeyedResourcePool, ResourceFactory, ResourcePool,
 };
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -201,7 +200,7 @@ impl<P> Rig<P> {
 
 fn listener(
     events: &Arc<Mutex<Vec<String>>>,
-) -> impl Fn(&&'static str, &PoolEvent<String>) + Send + Sync + use<> {
+) -> impl Fn(&&'static str, &Event<String>) + Send + Sync + use<> {
     let events = events.clone();
     move |key, event| locked(&events).push(format!("{key}: {event:?}"))
 }
@@ -209,7 +208,7 @@ fn listener(
 /// Returns a pool on a manual clock, without maintenance in the background: the test calls
 /// `maintain()`.
 pub(crate) fn pool(
-    configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
+    configure: impl FnOnce(Builder<Script, Pool>) -> Builder<Script, Pool>,
 ) -> Rig<Pool> {
     end_the_run_when_the_library_panics();
     let (script, clock, events) = (Script::default(), ManualClock::new(), Arc::default());
@@ -223,7 +222,7 @@ pub(crate) fn pool(
 
 /// Returns a keyed pool.
 pub(crate) fn keyed(
-    configure: impl FnOnce(ResourcePoolBuilder<Script, Keyed>) -> ResourcePoolBuilder<Script, Keyed>,
+    configure: impl FnOnce(Builder<Script, Keyed>) -> Builder<Script, Keyed>,
 ) -> Rig<Keyed> {
     end_the_run_when_the_library_panics();
     let (script, clock, events) = (Script::default(), ManualClock::new(), Arc::default());
@@ -248,7 +247,7 @@ impl Rig<Pool> {
     /// Borrows a resource that is available at once.
     #[track_caller]
     pub(crate) fn lend(&self) -> Lent {
-        self.pool.try_borrow().expect("there is one").into_owned()
+        Borrowed::into_owned(self.pool.try_borrow().expect("there is one"))
     }
     #[track_caller]
     pub(crate) fn lend_all<const N: usize>(&self) -> [Lent; N] {
@@ -285,7 +284,7 @@ impl Rig<Keyed> {
     }
     #[track_caller]
     pub(crate) fn lend(&self, key: &'static str) -> Lent {
-        self.pool.try_borrow(&key).expect("there is one").into_owned()
+        Borrowed::into_owned(self.pool.try_borrow(&key).expect("there is one"))
     }
     #[track_caller]
     pub(crate) fn queue(&self, key: &'static str) -> Background<Got> {

@@ -4,7 +4,7 @@
 use crate::common::{Outcome, pool};
 use crate::shared::SECOND;
 use cabrank::resource_pool::{
-    AddError, BorrowError, Borrowed, Limit, PoolBuildError, ResourceFactory, ResourcePool,
+    AddError, BorrowError, Borrowed, BuildError, LendOrder, ResourceFactory, ResourcePool,
     WhenExhausted,
 };
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn custom_options() {
             .test_on_borrow(true)
             .test_on_return(true)
             .test_while_idle(true)
-            .fifo(true)
+            .lend_order(LendOrder::OldestFirst)
             .fair(false)
             .max_idle_time(9 * SECOND)
             .soft_max_idle_time(8 * SECOND)
@@ -94,7 +94,7 @@ fn wrong_options_are_named() {
     let builder = ResourcePool::builder(crate::common::Script::default(), "m");
     let refused = builder.max_idle(1).min_idle(2).build().expect_err("it is refused");
     assert_eq!(refused.to_string(), "min_idle (2) must not exceed max_idle (1)");
-    assert!(matches!(refused, PoolBuildError::Above { .. }));
+    assert!(matches!(refused, BuildError::Above { .. }));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn add_stops_at_max_idle() {
 
 #[test]
 fn add_knows_no_limit_where_there_is_none() {
-    let rig = pool(|b| b.max_idle(Limit::None));
+    let rig = pool(|b| b.max_idle(None));
     rig.pool.prefill(20).expect("room");
     assert_eq!(rig.counts(), (0, 20));
 }
@@ -155,7 +155,7 @@ fn a_waiter_is_not_left_alone_with_an_invalid_one() {
 
 #[test]
 fn no_limit_for_loans() {
-    let rig = pool(|b| b.max_active(Limit::None));
+    let rig = pool(|b| b.max_active(None));
     let eleven = rig.lend_all::<11>();
     assert_eq!(rig.counts(), (11, 0));
     drop(eleven);
@@ -163,7 +163,7 @@ fn no_limit_for_loans() {
 
 #[test]
 fn no_limit_for_idle_resources_beside_grow() {
-    let rig = pool(|b| b.max_idle(Limit::None).when_exhausted(WhenExhausted::Grow));
+    let rig = pool(|b| b.max_idle(None).when_exhausted(WhenExhausted::Grow));
     let ten = rig.lend_all::<10>();
     drop(ten);
     rig.pool.prefill(10).expect("room");
@@ -257,7 +257,7 @@ fn the_last_one_back_is_lent_first() {
     drop(three);
     let (a, b) = (rig.lend(), rig.lend());
     assert_eq!((a.number, b.number, rig.counts()), (3, 1, (2, 1)));
-    a.invalidate();
+    Borrowed::invalidate(a);
     drop(b);
     assert_eq!((rig.lend().number, rig.counts()), (1, (1, 1)));
     rig.pool.clear();
@@ -268,14 +268,14 @@ fn the_last_one_back_is_lent_first() {
 /// The same with the longest idle first (PROP-RP-ORDER).
 #[test]
 fn the_longest_idle_is_lent_first() {
-    let rig = pool(|b| b.fifo(true));
+    let rig = pool(|b| b.lend_order(LendOrder::OldestFirst));
     let [one, two, three] = rig.lend_all();
     drop(two);
     drop(one);
     drop(three);
     let (a, b) = (rig.lend(), rig.lend());
     assert_eq!((a.number, b.number, rig.counts()), (2, 1, (2, 1)));
-    a.invalidate();
+    Borrowed::invalidate(a);
     drop(b);
     assert_eq!((rig.lend().number, rig.counts()), (3, (1, 1)));
     rig.pool.clear();
@@ -325,7 +325,7 @@ fn but_not_below_the_minimum() {
 
 #[test]
 fn all_twenty_are_kept_where_there_is_no_limit() {
-    let rig = pool(|b| b.max_active(20).max_idle(Limit::None));
+    let rig = pool(|b| b.max_active(20).max_idle(None));
     drop(rig.lend_all::<20>());
     assert_eq!(rig.counts(), (0, 20));
 }
@@ -362,7 +362,7 @@ fn a_life_cycle() {
 fn an_invalidated_resource_is_destroyed() {
     let rig = pool(|b| b);
     let [kept, bad] = rig.lend_all();
-    bad.invalidate();
+    Borrowed::invalidate(bad);
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((1, 0), 1, 1));
     drop(kept);
 }

@@ -1,8 +1,6 @@
 //! The rest of the Elixir pool's suite: a hundred threads count to fifty each, and the sum is right.
 
-use cabrank::resource_pool::{
-    BorrowError, ResourceFactory, ResourcePool, ResourcePoolBuilder, WhenExhausted,
-};
+use cabrank::resource_pool::{BorrowError, Builder, ResourceFactory, ResourcePool, WhenExhausted};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -45,7 +43,7 @@ fn crowd(configure: impl FnOnce(Building) -> Building) {
     assert_eq!(sum, 5000);
 }
 
-type Building = ResourcePoolBuilder<Counter, ResourcePool<Counter>>;
+type Building = Builder<Counter, ResourcePool<Counter>>;
 
 impl ResourceFactory for Counter {
     type Resource = usize;

@@ -153,8 +153,8 @@ fn the_oldest_waiter_gets_what_becomes_free() {
     type End = (usize, fn(&Rig<Pool>, Lent));
     let ends: [End; 8] = [
         (1, |_, lent| drop(lent)),
-        (2, |_, lent| lent.invalidate()),
-        (2, |_, lent| drop(lent.detach())),
+        (2, |_, lent| Borrowed::invalidate(lent)),
+        (2, |_, lent| drop(Borrowed::detach(lent))),
         (2, |rig, lent| {
             rig.script.fails("passivate");
             drop(lent);
@@ -214,13 +214,13 @@ fn a_resource_stays_where_it_is() {
     let pool = ResourcePool::builder(Large, ()).max_active(1).build().expect("valid options");
     let lent = pool.borrow().expect("room");
     let address = std::ptr::from_ref(&*lent);
-    let owned = lent.into_owned();
+    let owned = Borrowed::into_owned(lent);
     assert_eq!(std::ptr::from_ref(&*owned), address);
     drop(owned);
     assert_eq!(std::ptr::from_ref(&*pool.borrow().expect("idle")), address);
     let lent = block_on(pool.borrow_async()).expect("idle");
     assert_eq!(std::ptr::from_ref(&*lent), address);
-    block_on(lent.put_back());
+    block_on(Borrowed::put_back(lent));
     let mut looked_at = 0;
     pool.retain(|(), resource| {
         looked_at += usize::from(std::ptr::from_ref(&*resource) == address);

@@ -3,10 +3,10 @@
 use crate::common::{Lent, Outcome, Pool, Rig, Script, pool};
 use crate::shared::SECOND;
 use crate::steps::{Step, rig};
-use cabrank::resource_pool::{BorrowError, Failure, ResourcePoolBuilder};
+use cabrank::resource_pool::{self, BorrowError, Borrowed, Failure};
 use std::time::Duration;
 
-type Builder = ResourcePoolBuilder<Script, Pool>;
+type Builder = resource_pool::Builder<Script, Pool>;
 type Configure = fn(Builder) -> Builder;
 type Happens = fn(&Rig<Pool>);
 
@@ -85,7 +85,7 @@ fn a_resource_created_after_a_clear_of_all_stays() {
     let rig = pool(|b| b.max_active(1).max_lifetime(10 * SECOND));
     let lent = rig.lend();
     let waits = rig.task();
-    lent.invalidate();
+    Borrowed::invalidate(lent);
     rig.clock.advance(9 * SECOND);
     rig.pool.clear_all();
     drop(waits.finish().expect("a new one"));
@@ -94,7 +94,7 @@ fn a_resource_created_after_a_clear_of_all_stays() {
     // Its lifetime begins with its creation.
     let lent = rig.lend();
     let waits = rig.task();
-    lent.invalidate();
+    Borrowed::invalidate(lent);
     rig.clock.advance(3600 * SECOND);
     drop(waits.finish().expect("a new one"));
     assert_eq!((rig.counts(), rig.due()), ((0, 1), Some(10 * SECOND)));
@@ -112,7 +112,7 @@ fn a_lifetime_begins_with_the_creation() {
             |rig| {
                 let lent = rig.lend();
                 let waits = rig.task();
-                lent.invalidate();
+                Borrowed::invalidate(lent);
                 rig.clock.advance(9 * SECOND);
                 waits.finish().expect("a new one")
             },

@@ -21,7 +21,7 @@ use crate::shared::random::Random;
 use crate::shared::task::Task;
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourcePoolBuilder,
+    Async, AsyncResourceFactory, Borrowed, Builder, KeyedResourcePool, LendOrder,
     WeakKeyedResourcePool, WhenExhausted,
 };
 use std::future::poll_fn;
@@ -163,10 +163,13 @@ struct Most {
 
 fn options(
     random: &mut Random,
-    mut b: ResourcePoolBuilder<Async<Moody>, Pool>,
-) -> (ResourcePoolBuilder<Async<Moody>, Pool>, Most) {
+    mut b: Builder<Async<Moody>, Pool>,
+) -> (Builder<Async<Moody>, Pool>, Most) {
     let total = 1 + random.below(5);
-    b = b.max_active(1 + random.below(3)).fifo(random.one_in(2)).fair(!random.one_in(2));
+    b = b
+        .max_active(1 + random.below(3))
+        .lend_order(*random.of(&[LendOrder::NewestFirst, LendOrder::OldestFirst]))
+        .fair(!random.one_in(2));
     b = b.test_on_borrow(random.one_in(2)).test_on_create(random.one_in(3));
     b = b.test_on_return(random.one_in(3));
     let mut most = Most { in_all: None, of_key: None };
@@ -281,10 +284,10 @@ impl History {
     fn give_back(&mut self, nth: usize) {
         let lent = self.held.swap_remove(nth);
         match self.random.below(6) {
-            0 => lent.invalidate(),
-            1 => drop(lent.detach()),
+            0 => Borrowed::invalidate(lent),
+            1 => drop(Borrowed::detach(lent)),
             2 => self.begin(async move {
-                lent.put_back().await;
+                Borrowed::put_back(lent).await;
                 None
             }),
             _ => drop(lent),

@@ -30,7 +30,7 @@ fn an_expired_resource_keeps_no_other_key_waiting() {
     rig.pool.add(&"a").expect("room");
     rig.clock.advance(10 * SECOND);
     let (waits_a, waits_b) = (rig.queue("a"), rig.queue("b"));
-    a.invalidate();
+    Borrowed::invalidate(a);
     drop(waits_a.end().expect("a new one"));
     drop(b);
     drop(waits_b.end().expect("it came back"));
@@ -75,7 +75,7 @@ fn an_addition_takes_its_key_out_of_the_line() {
     let rig = keyed(|b| b.fair(false).max_total(2).max_total_per_key(1));
     let (c, d) = (rig.lend("c"), rig.lend("d"));
     let (mut waits_b, waits_a) = (rig.task("b"), rig.task("a"));
-    c.invalidate();
+    Borrowed::invalidate(c);
     rig.pool.add(&"a").expect("its place is free");
     // The woken b retries, and takes the place of the idle one.
     let b = waits_b.poll().expect("woken").expect("room");
@@ -344,7 +344,7 @@ fn a_grant_is_passed_on_to_another_key() {
     let rig = keyed(|b| b.max_total(1));
     let a = rig.lend("a");
     let (first, mut second) = (rig.task("b"), rig.task("c"));
-    a.invalidate();
+    Borrowed::invalidate(a);
     assert_eq!((first.wakes(), second.wakes()), (1, 0));
     drop(first);
     assert_eq!(second.poll().expect("woken").expect("the place").key, "c");
@@ -363,7 +363,7 @@ fn a_key_without_resources_and_waiters_is_forgotten() {
     let lent = rig.lend("b");
     rig.pool.clear();
     assert_eq!(rig.pool.num_keys(), 1);
-    lent.invalidate();
+    Borrowed::invalidate(lent);
     rig.script.fails("create");
     assert!(rig.pool.borrow(&"d").is_err());
     assert_eq!((rig.pool.num_keys(), rig.pool.num_total()), (0, 0));
@@ -470,7 +470,7 @@ fn keys_of_the_same_hash_are_distinguished() {
                     let lent = pool.borrow(&key).expect("in the end");
                     assert_eq!(*lent, key.0);
                     if step % 3 == 0 {
-                        lent.invalidate();
+                        Borrowed::invalidate(lent);
                     } else {
                         drop(lent);
                     }

@@ -2,7 +2,7 @@
 
 use crate::common::locked;
 use crate::shared::{end_the_run_when_the_library_panics, soon};
-use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory};
+use cabrank::resource_pool::{Borrowed, KeyedResourcePool, ResourceFactory};
 use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -91,7 +91,7 @@ fn pool() -> (Pool, Arc<Doing>) {
 fn a_look_up_does_not_begin_again_when_other_keys_change() {
     for others in [["b1", "b2"], ["a1", "a2"]] {
         let (pool, doing) = pool();
-        let stays = pool.borrow(&Busy("a3", doing.clone())).expect("room").into_owned();
+        let stays = Borrowed::into_owned(pool.borrow(&Busy("a3", doing.clone())).expect("room"));
         let (theirs, their_doing) = (pool.clone(), doing.clone());
         doing.on_each(move || {
             for other in others {
@@ -111,7 +111,8 @@ fn a_look_up_does_not_begin_again_when_other_keys_change() {
 #[test]
 fn a_key_that_is_compared_is_not_forgotten() {
     let (pool, doing) = pool();
-    let mut lent = Some(pool.borrow(&Busy("a", doing.clone())).expect("room").into_owned());
+    let mut lent =
+        Some(Borrowed::into_owned(pool.borrow(&Busy("a", doing.clone())).expect("room")));
     let theirs = pool.clone();
     doing.on_each(move || {
         drop(lent.take());
@@ -129,7 +130,7 @@ fn a_key_that_is_compared_is_not_forgotten() {
 #[test]
 fn a_look_up_that_panics_lets_go() {
     let (pool, doing) = pool();
-    let lent = pool.borrow(&Busy("a1", doing.clone())).expect("room").into_owned();
+    let lent = Borrowed::into_owned(pool.borrow(&Busy("a1", doing.clone())).expect("room"));
     for other in ["a1", "a2"] {
         doing.on_each(|| resume_unwind(Box::new("on purpose")));
         let looks = || drop(pool.borrow(&Busy(other, doing.clone())));

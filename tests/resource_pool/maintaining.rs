@@ -3,9 +3,7 @@
 use crate::common::{Background, Got, Outcome, Pool, Script, keyed, pool};
 use crate::shared::task::Task;
 use crate::shared::{Door, SECOND};
-use cabrank::resource_pool::{
-    BorrowError, Borrowed, Limit, ResourcePoolBuilder, ResourceState, WhenExhausted,
-};
+use cabrank::resource_pool::{BorrowError, Borrowed, ResourceState, WhenExhausted};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -46,7 +44,7 @@ fn a_full_key_is_not_due_for_a_refill() {
     let two = rig.lend("a");
     rig.clock.advance(HOUR);
     assert_eq!(rig.due(), None);
-    two.invalidate();
+    Borrowed::invalidate(two);
     rig.pool.maintain();
     assert_eq!(rig.counts(), (1, 1));
     drop(one);
@@ -55,7 +53,7 @@ fn a_full_key_is_not_due_for_a_refill() {
 /// A spared victim expires at its own time, not at a younger one's.
 #[test]
 fn a_victim_that_was_spared_ends_in_time() {
-    let rig = keyed(|b| b.max_active(Limit::None).max_total(17).max_lifetime(20 * SECOND));
+    let rig = keyed(|b| b.max_active(None).max_total(17).max_lifetime(20 * SECOND));
     let a = rig.lend("a");
     rig.clock.advance(10 * SECOND);
     // In the same class of lifetimes as the first, but younger.
@@ -128,7 +126,7 @@ fn the_hard_limit_ignores_the_minimum() {
 /// (PROP-RP-VICTIM). An earlier version returned "exhausted".
 #[test]
 fn an_expired_resource_makes_room_for_a_borrower() {
-    type Builder = ResourcePoolBuilder<Script, Pool>;
+    type Builder = cabrank::resource_pool::Builder<Script, Pool>;
     let times: [fn(Builder) -> Builder; 2] =
         [|b| b.max_idle_time(SECOND), |b| b.max_lifetime(SECOND)];
     type Way = fn(&Pool) -> Got;
@@ -168,7 +166,7 @@ fn an_expired_resource_makes_room_for_a_waiter() {
         rig.clock.advance(2 * SECOND);
         let mut waits = rig.task();
         rig.script.calls();
-        lent.invalidate();
+        Borrowed::invalidate(lent);
         assert_eq!((rig.script.calls().as_str(), rig.counts()), ("destroy 1", (1, 0)));
         if comes {
             assert_eq!(waits.poll().expect("its place").expect("one").number, 3);

@@ -4,7 +4,7 @@ use crate::common::{Background, Lent, Outcome, Script, keyed, locked, pool};
 use crate::shared::{SECOND, end_the_run_when_the_library_panics};
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    AddError, Borrowed, PoolEvent, ResourcePool, WeakKeyedResourcePool, WeakResourcePool,
+    AddError, Borrowed, Event, ResourcePool, WeakKeyedResourcePool, WeakResourcePool,
 };
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -104,7 +104,7 @@ fn a_forgotten_key_has_no_minimum() {
     type End = fn(&crate::common::Rig<crate::common::Keyed>);
     let ends: [End; 4] = [
         |rig| rig.pool.clear_key(&"a"),
-        |rig| rig.lend("a").invalidate(),
+        |rig| Borrowed::invalidate(rig.lend("a")),
         |rig| rig.clock.advance(HOUR),
         |rig| drop([rig.lend("b"), rig.lend("b")].map(Borrowed::detach)),
     ];
@@ -132,7 +132,7 @@ fn a_failing_key_is_tried_while_a_loan_of_it_is_left() {
         assert_eq!(due.as_millis(), pause);
         rig.clock.advance(due);
     }
-    lent.invalidate();
+    Borrowed::invalidate(lent);
     assert_eq!((rig.due(), rig.pool.num_keys()), (None, 0));
 }
 
@@ -144,10 +144,10 @@ fn a_key_is_not_left_alone_for_the_failure_of_a_forgotten_one() {
     let theirs = shared.clone();
     let rig = keyed(|b| {
         b.min_idle(1).listener(move |key, event| {
-            assert_eq!((*key, matches!(event, PoolEvent::CreateFailed(_))), ("a", true));
+            assert_eq!((*key, matches!(event, Event::CreateFailed(_))), ("a", true));
             let pool = theirs.0.get().and_then(|pool| pool.upgrade()).expect("it is open");
             assert_eq!(pool.num_keys(), 0);
-            *locked(&theirs.1) = Some(pool.borrow(&"b").expect("a new one").into_owned());
+            *locked(&theirs.1) = Some(Borrowed::into_owned(pool.borrow(&"b").expect("a new one")));
         })
     });
     shared.0.set(rig.pool.downgrade()).expect("set once");

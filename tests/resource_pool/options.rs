@@ -6,13 +6,13 @@ use crate::shared::SECOND;
 use crate::steps::Steps;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
-    AddError, Async, BorrowError, Failure, KeyedResourcePool, PoolBuildError, ResourcePool,
-    ResourcePoolBuilder, WhenExhausted,
+    AddError, Async, BorrowError, Borrowed, BuildError, Builder, Failure, KeyedResourcePool,
+    LendOrder, ResourcePool, WhenExhausted,
 };
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-type B = ResourcePoolBuilder<Script, Pool>;
+type B = Builder<Script, Pool>;
 
 #[track_caller]
 fn refused(configure: impl FnOnce(B) -> B) -> String {
@@ -37,7 +37,7 @@ fn options_that_must_be_positive_refuse_zero() {
         assert_eq!(refused(configure), format!("{name} must not be zero"));
     }
     let keyed = KeyedResourcePool::builder(Script::default()).max_total_per_key(0).build();
-    assert_eq!(keyed.expect_err("refused"), PoolBuildError::Zero("max_total_per_key"));
+    assert!(matches!(keyed, Err(BuildError::Zero("max_total_per_key"))));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn contradicting_options_are_refused_by_both_names() {
         assert!(said.starts_with(one) && said.contains(other), "{one} and {other}: {said}");
     }
     let keyed = || KeyedResourcePool::builder(Script::default()).maintenance(false);
-    let said = |b: ResourcePoolBuilder<Script, Keyed>| b.build().expect_err("refused").to_string();
+    let said = |b: Builder<Script, Keyed>| b.build().expect_err("refused").to_string();
     assert_eq!(
         said(keyed().max_total_per_key(2).min_idle(3)),
         "min_idle (3) must not exceed max_total_per_key (2)"
@@ -87,7 +87,7 @@ const OPTIONS: &[Choice] = &[
     ("test_on_borrow", |b| b.test_on_borrow(true)),
     ("test_on_return", |b| b.test_on_return(true)),
     ("test_while_idle", |b| b.test_while_idle(true)),
-    ("fifo", |b| b.fifo(true)),
+    ("lend_order", |b| b.lend_order(LendOrder::OldestFirst)),
     ("fair(false)", |b| b.fair(false)),
     ("max_idle_time", |b| b.max_idle_time(9 * SECOND)),
     ("soft_max_idle_time", |b| b.soft_max_idle_time(SECOND)),
@@ -197,20 +197,27 @@ impl Runtime for Unused {
 #[test]
 fn a_setter_refuses_what_the_builder_does() {
     let rig = pool(|b| b.max_active(2).max_total(4).min_idle(2));
-    let above = |option, limit| Err(PoolBuildError::Above { option, limit });
-    assert_eq!(rig.pool.set_min_idle(3), above(("min_idle", 3), ("max_active", 2)));
-    assert_eq!(rig.pool.set_max_idle(1), above(("min_idle", 2), ("max_idle", 1)));
-    assert_eq!(rig.pool.set_max_total(1), above(("min_idle", 2), ("max_total", 1)));
-    assert_eq!(rig.pool.set_max_active(1), above(("min_idle", 2), ("max_active", 1)));
-    assert_eq!(rig.pool.set_max_active(0), Err(PoolBuildError::Zero("max_active")));
-    assert_eq!(rig.pool.set_max_total(0), Err(PoolBuildError::Zero("max_total")));
+    let above = |refused: Result<(), BuildError>, o, l| match refused {
+        Err(BuildError::Above { option, limit }) => assert_eq!((option, limit), (o, l)),
+        other => panic!("{other:?}"),
+    };
+    let zero = |refused: Result<(), BuildError>, name| match refused {
+        Err(BuildError::Zero(option)) => assert_eq!(option, name),
+        other => panic!("{other:?}"),
+    };
+    above(rig.pool.set_min_idle(3), ("min_idle", 3), ("max_active", 2));
+    above(rig.pool.set_max_idle(1), ("min_idle", 2), ("max_idle", 1));
+    above(rig.pool.set_max_total(1), ("min_idle", 2), ("max_total", 1));
+    above(rig.pool.set_max_active(1), ("min_idle", 2), ("max_active", 1));
+    zero(rig.pool.set_max_active(0), "max_active");
+    zero(rig.pool.set_max_total(0), "max_total");
     rig.pool.maintain();
     assert_eq!((rig.counts(), rig.lend_all::<2>().len()), ((0, 2), 2));
 
     let keyed = keyed(|b| b.max_total(3).min_idle(2)).pool;
-    assert_eq!(keyed.set_max_total_per_key(1), above(("min_idle", 2), ("max_total_per_key", 1)));
-    assert_eq!(keyed.set_max_total_per_key(4), above(("max_total_per_key", 4), ("max_total", 3)));
-    assert_eq!(keyed.set_max_total_per_key(0), Err(PoolBuildError::Zero("max_total_per_key")));
+    above(keyed.set_max_total_per_key(1), ("min_idle", 2), ("max_total_per_key", 1));
+    above(keyed.set_max_total_per_key(4), ("max_total_per_key", 4), ("max_total", 3));
+    zero(keyed.set_max_total_per_key(0), "max_total_per_key");
 }
 
 /// `max_total` bounds existing resources, until their destruction has ended, separately from loans.
@@ -235,7 +242,7 @@ fn a_resource_under_destruction_counts() {
         assert_eq!((theirs.num_active(), theirs.num_total()), (0, 1));
         Outcome::Well
     });
-    rig.lend().invalidate();
+    Borrowed::invalidate(rig.lend());
     assert_eq!(rig.pool.num_total(), 0);
     assert_eq!(rig.lend().number, 2);
 }

@@ -3,7 +3,7 @@
 
 use crate::common::{Outcome, Pool, Script};
 use crate::shared::{Door, before_long, end_the_run_when_the_library_panics};
-use cabrank::resource_pool::{KeyedResourcePool, ResourcePool, ResourcePoolBuilder};
+use cabrank::resource_pool::{Borrowed, Builder, KeyedResourcePool, ResourcePool};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_millis(50);
 
 /// Returns a pool whose maintenance sleeps without a deadline.
 fn asleep(
-    configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
+    configure: impl FnOnce(Builder<Script, Pool>) -> Builder<Script, Pool>,
 ) -> (Pool, Script) {
     end_the_run_when_the_library_panics();
     let script = Script::default();
@@ -86,7 +86,7 @@ fn a_full_key_does_not_keep_another_from_its_minimum() {
     // It takes the place of the idle resource of b.
     let c = lend("c");
     assert_eq!(pool.num_idle_of(&"b"), 0);
-    c.invalidate();
+    Borrowed::invalidate(c);
     idle("b", 1);
     drop((full, b));
 }
@@ -94,7 +94,7 @@ fn a_full_key_does_not_keep_another_from_its_minimum() {
 /// A resource leaves the idle list below its minimum, and its destruction hangs. The refill must not
 /// wait for it, as it did in an earlier version.
 fn is_filled_up_while_a_destruction_hangs(
-    configure: impl FnOnce(ResourcePoolBuilder<Script, Pool>) -> ResourcePoolBuilder<Script, Pool>,
+    configure: impl FnOnce(Builder<Script, Pool>) -> Builder<Script, Pool>,
     empty: impl FnOnce(&Pool) + Send + 'static,
 ) {
     end_the_run_when_the_library_panics();

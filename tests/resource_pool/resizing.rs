@@ -1,7 +1,7 @@
 //! Limits that change at run time: surplus resources leave, and waiters that fit are served.
 
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, locked, pool};
-use cabrank::resource_pool::{BorrowError, Limit, ResourcePoolBuilder};
+use cabrank::resource_pool::{BorrowError, Borrowed};
 use std::sync::Mutex;
 
 #[test]
@@ -69,7 +69,7 @@ fn a_higher_limit_serves_the_waiters_of_all_keys() {
     let [second_b, second_a, third_b] = waiting;
     let got = [second_b.end().expect("room"), second_a.end().expect("room")];
     assert!(third_b.is_pending());
-    rig.pool.set_max_active(Limit::None).expect("valid");
+    rig.pool.set_max_active(None).expect("valid");
     drop(third_b.end().expect("room"));
     drop((a, b, got));
 }
@@ -92,7 +92,7 @@ fn a_lower_limit_takes_a_resource_after_its_test() {
 /// stays.
 #[test]
 fn a_resource_returned_during_a_destruction_stays() {
-    type Builder = ResourcePoolBuilder<Script, Keyed>;
+    type Builder = cabrank::resource_pool::Builder<Script, Keyed>;
     for limited in [|b: Builder| b.max_total(2), |b: Builder| b.max_total_per_key(2)] {
         let rig = keyed(limited);
         let (goes, stays) = (rig.lend("a"), Mutex::new(Some(rig.lend("a"))));
@@ -102,7 +102,7 @@ fn a_resource_returned_during_a_destruction_stays() {
             Outcome::Well
         });
         rig.script.calls();
-        goes.invalidate();
+        Borrowed::invalidate(goes);
         assert_eq!(rig.script.calls(), "destroy 1 passivate 2");
         assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 1), 1));
     }

@@ -5,8 +5,8 @@ use crate::shared::end_the_run_when_the_library_panics;
 use crate::shared::task::Task;
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    AddError, Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, ResourcePool,
-    ResourcePoolBuilder,
+    AddError, Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, Builder,
+    ResourcePool,
 };
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -114,7 +114,7 @@ impl AsyncResourceFactory for Steps {
 }
 
 pub(crate) type Pool = AsyncResourcePool<Steps>;
-pub(crate) type Building = ResourcePoolBuilder<Async<Steps>, Pool>;
+pub(crate) type Building = Builder<Async<Steps>, Pool>;
 pub(crate) type Got = Result<Borrowed<'static, Async<Steps>>, BorrowError<String>>;
 
 pub(crate) struct Rig {

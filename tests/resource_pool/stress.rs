@@ -14,7 +14,7 @@ use crate::shared::random::{Random, for_each_seed};
 use crate::shared::task::Task;
 use crate::shared::{SOON, before_long, end_the_run_when_the_library_panics, soon};
 use cabrank::ManualClock;
-use cabrank::resource_pool::{Borrowed, KeyedResourcePool, Limit, WhenExhausted};
+use cabrank::resource_pool::{Borrowed, KeyedResourcePool, LendOrder, WhenExhausted};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Seen {
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     fair: bool,
-    fifo: bool,
+    lend_order: LendOrder,
     grow: bool,
     min_idle: usize,
     max_active: usize,
@@ -72,7 +72,7 @@ impl Run {
             .max_total_per_key(2)
             .when_exhausted(action)
             .fair(shape.fair)
-            .fifo(shape.fifo)
+            .lend_order(shape.lend_order)
             .test_on_create(true)
             .test_on_borrow(true)
             .test_on_return(true)
@@ -124,11 +124,11 @@ impl Run {
             match random.below(8) {
                 0 => {
                     self.seen.ends(key_of(&lent));
-                    lent.invalidate();
+                    Borrowed::invalidate(lent);
                 }
                 1 => {
                     self.seen.ends(key_of(&lent));
-                    drop(lent.detach());
+                    drop(Borrowed::detach(lent));
                 }
                 2 => {
                     lent.valid = false;
@@ -180,7 +180,7 @@ impl Run {
             }
             _ => {
                 pool.set_max_idle(2).expect("valid");
-                pool.set_max_idle(Limit::At(3)).expect("valid");
+                pool.set_max_idle(3).expect("valid");
                 assert!(pool.snapshot().keys.len() <= KEYS.len());
             }
         }
@@ -195,7 +195,7 @@ fn run(seed: u64) {
     let mut random = Random::new(seed);
     let shape = Shape {
         fair: !random.one_in(2),
-        fifo: random.one_in(2),
+        lend_order: *random.of(&[LendOrder::NewestFirst, LendOrder::OldestFirst]),
         grow: random.one_in(3),
         min_idle: random.below(2),
         max_active: 1 + random.below(3),

@@ -7,7 +7,7 @@ use crate::shared::task::Task;
 use crate::steps::{Building, Rig, Step, Steps, rig};
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    AddError, Async, BorrowError, Borrowed, Failure, KeyedResourcePool, ResourceState,
+    AddError, Async, BorrowError, Borrowed, Failure, KeyedResourcePool, LendOrder, ResourceState,
 };
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ fn states(rig: &Rig) -> Vec<ResourceState> {
 /// hanging creation first, again and again.
 #[test]
 fn finished_resources_are_lent_first() {
-    for fifo in [false, true] {
-        let rig = rig(|b| b.fifo(fifo));
+    for order in [LendOrder::NewestFirst, LendOrder::OldestFirst] {
+        let rig = rig(|b| b.lend_order(order));
         let lent = rig.lend();
         rig.steps.on("create", Step::Held);
         let (hangs, another) = (rig.waits(), rig.waits());
@@ -450,7 +450,7 @@ fn an_unfinished_creation_is_not_due_for_another_key() {
     drop(leaves);
     assert_eq!((due(), pool.num_total(), pool.num_idle_of(&"b")), (None, 3, 2));
     steps.go_on("create");
-    drop(borrow("b").finish().expect("idle").detach());
+    drop(Borrowed::detach(borrow("b").finish().expect("idle")));
     assert_eq!((due(), pool.num_idle_of(&"b")), (Some(SECOND / 2), 1), "there is room for it");
     drop(a);
 }

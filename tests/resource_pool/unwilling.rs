@@ -7,7 +7,7 @@ use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::upkeep::{HOUR, MOMENT, Names, Numbers, Threads};
 use cabrank::ManualClock;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
-use cabrank::resource_pool::{Async, KeyedResourcePool, PoolEvent, ResourcePool};
+use cabrank::resource_pool::{Async, Borrowed, Event, KeyedResourcePool, ResourcePool};
 use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -45,7 +45,7 @@ fn a_maintenance_that_did_not_begin_is_begun_again() {
         let theirs = reported.clone();
         let runtime = Reluctant { left: AtomicUsize::new(2), panics };
         let pool = ResourcePool::builder(Async(Numbers), ()).listener(move |(), event| {
-            assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+            assert!(matches!(event, Event::MaintenanceNotStarted(_)), "{event:?}");
             theirs.fetch_add(1, SeqCst);
         });
         let pool = pool.build_on(runtime).expect("no maintenance is due yet");
@@ -54,7 +54,7 @@ fn a_maintenance_that_did_not_begin_is_begun_again() {
         before_long(|| {
             let lent = block_on(pool.borrow_async()).expect("one");
             let filled = pool.num_idle() > 0;
-            lent.invalidate();
+            Borrowed::invalidate(lent);
             filled
         });
         assert_eq!(reported.load(SeqCst), expected);
@@ -72,14 +72,14 @@ fn a_listener_that_borrows_while_no_maintenance_runs() {
     let (theirs, in_listener) = (reported.clone(), pool.clone());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
     let builder = builder.listener(move |(), event| {
-        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        assert!(matches!(event, Event::MaintenanceNotStarted(_)), "{event:?}");
         assert!(theirs.fetch_add(1, SeqCst) < 10, "reported again and again");
         drop(block_on(in_listener.get().expect("it is there").borrow_async()));
     });
     let pool = pool.get_or_init(|| builder.build_on(runtime).expect("no maintenance is due yet"));
     pool.set_min_idle(1).expect("a valid limit");
     assert_eq!(reported.load(SeqCst), 1);
-    block_on(pool.borrow_async()).expect("one").invalidate();
+    Borrowed::invalidate(block_on(pool.borrow_async()).expect("one"));
     assert_eq!(reported.load(SeqCst), 2);
 }
 
@@ -108,7 +108,7 @@ fn the_life_of_an_addition_begins_with_its_creation() {
     let (theirs, clock) = (takes_its_time.clone(), time.clone());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
     let builder = builder.max_lifetime(10 * SECOND).listener(move |(), event| {
-        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        assert!(matches!(event, Event::MaintenanceNotStarted(_)), "{event:?}");
         if theirs.swap(false, SeqCst) {
             clock.advance(9 * SECOND);
         }
@@ -202,7 +202,7 @@ fn a_listener_is_notified_of_one_maintenance_at_a_time() {
     let (theirs, in_listener) = (reported.clone(), pool.clone());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
     let builder = builder.max_idle_time(SECOND).listener(move |(), event| {
-        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        assert!(matches!(event, Event::MaintenanceNotStarted(_)), "{event:?}");
         theirs.fetch_add(1, SeqCst);
         let _alone = inside.try_lock().expect("notified inside its own call");
         drop(block_on(in_listener.get().expect("it is there").borrow_async()));
@@ -230,7 +230,7 @@ fn a_listener_wakes_a_maintenance_that_was_begun_by_another() {
     let (theirs, in_listener) = (runtime.clone(), pool.clone());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(time.clock());
     let builder = builder.listener(move |(), event| {
-        assert!(matches!(event, PoolEvent::MaintenanceNotStarted(_)), "{event:?}");
+        assert!(matches!(event, Event::MaintenanceNotStarted(_)), "{event:?}");
         theirs.0.store(true, SeqCst);
         let (pool, runtime) = (in_listener.clone(), theirs.1.clone());
         Background::start(move || {

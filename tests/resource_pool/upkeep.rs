@@ -8,8 +8,8 @@ use crate::unwilling::ByHand;
 use cabrank::ManualClock;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, PoolEvent,
-    ResourceFactory, ResourcePool,
+    Async, AsyncResourceFactory, BorrowError, Borrowed, Event, KeyedResourcePool, ResourceFactory,
+    ResourcePool,
 };
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -123,10 +123,10 @@ impl AsyncResourceFactory for Slow {
 }
 
 /// Counts the reported loans.
-fn abandoned<E>(reported: &Arc<AtomicUsize>) -> impl Fn(&(), &PoolEvent<E>) + Send + Sync + use<E> {
+fn abandoned<E>(reported: &Arc<AtomicUsize>) -> impl Fn(&(), &Event<E>) + Send + Sync + use<E> {
     let reported = reported.clone();
     move |(), event| {
-        if matches!(event, PoolEvent::Abandoned { .. }) {
+        if matches!(event, Event::Abandoned { .. }) {
             reported.fetch_add(1, SeqCst);
         }
     }
@@ -190,7 +190,7 @@ fn a_closed_pool_does_not_wait_for_lost_loans() {
     end_the_run_when_the_library_panics();
     let builder = ResourcePool::builder(Numbers, ()).abandoned_after(MOMENT).remove_abandoned(true);
     let pool = builder.build().expect("a valid pool");
-    let lost = pool.borrow().expect("one").into_owned();
+    let lost = Borrowed::into_owned(pool.borrow().expect("one"));
     pool.close();
     assert!(pool.wait_closed(crate::shared::SOON));
     drop(lost);
@@ -212,7 +212,7 @@ fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
         if in_stock {
             drop(first)
         } else {
-            first.invalidate()
+            Borrowed::invalidate(first)
         }
         steps.on(held, Step::Held);
         let theirs = pool.clone();
@@ -252,7 +252,7 @@ fn a_place_that_its_waiters_leave_is_filled_up() {
             assert!(task.poll().is_none(), "it waits");
             task
         });
-        two.invalidate();
+        Borrowed::invalidate(two);
         runtime.run();
         assert_eq!(pool.num_idle(), 0, "it is the waiters'");
         drop(waiters);
@@ -278,7 +278,7 @@ fn a_place_that_a_thread_leaves_is_filled_up() {
     let theirs = pool.clone();
     let waits = std::thread::spawn(move || theirs.borrow_timeout(SECOND).map(drop));
     before_long(|| pool.num_waiting() == 2);
-    two.invalidate();
+    Borrowed::invalidate(two);
     assert_eq!((called.wakes(), pool.num_waiting(), pool.num_idle()), (1, 1, 0));
     clock.advance(SECOND);
     assert_eq!(waits.join().expect("no panic"), Err(BorrowError::TimedOut));

@@ -5,8 +5,8 @@ use crate::common::{Outcome, Pool, locked, pool};
 use crate::shared::end_the_run_when_the_library_panics;
 use crate::shared::task::{Task, block_on};
 use cabrank::resource_pool::{
-    AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool,
-    PoolEvent, ResourceFactory, ResourcePool, WeakResourcePool,
+    AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, Event, Failure,
+    KeyedResourcePool, ResourceFactory, ResourcePool, WeakResourcePool,
 };
 use std::future::Future;
 use std::hash::{Hash, Hasher};
@@ -132,7 +132,7 @@ fn a_destruction_that_panics() {
     rig.script.panics("destroy");
     let lent = rig.lend();
     let waits = rig.queue();
-    lent.invalidate();
+    Borrowed::invalidate(lent);
     drop(waits.end().expect("its place"));
     rig.pool.clear();
     assert_eq!(rig.events(), [r#"m: DestroyPanicked("on purpose")"#; 2]);
@@ -184,7 +184,7 @@ fn panicking_drops_are_contained() {
     drop(pool.borrow());
     assert_eq!(pool.num_total(), 0);
     pool.borrow().map(Borrowed::invalidate).ok().expect("room");
-    let kept = pool.borrow().ok().expect("room").into_owned();
+    let kept = Borrowed::into_owned(pool.borrow().ok().expect("room"));
     drop(pool);
     drop(kept);
 }
@@ -280,7 +280,7 @@ fn a_listener_may_panic_or_use_the_pool() {
     let (theirs, slot) = (reported.clone(), Arc::new(OnceLock::<WeakResourcePool<_>>::new()));
     let weak = slot.clone();
     let pool = ResourcePool::builder(script.clone(), "m").test_on_return(true);
-    let pool = pool.listener(move |_, _: &PoolEvent<String>| {
+    let pool = pool.listener(move |_, _: &Event<String>| {
         let pool = weak.get().and_then(WeakResourcePool::upgrade).expect("it is open");
         assert!(pool.num_active() <= 1);
         drop(pool.try_borrow());
@@ -400,7 +400,7 @@ fn a_cancelled_future_that_panics_is_contained() {
         let add = Task::new(async move { theirs.add_async().await.map_err(|_| ()) });
         let theirs = returning.clone();
         let put_back = Task::new(async move {
-            theirs.borrow_async().await.map_err(|_| ())?.put_back().await;
+            Borrowed::put_back(theirs.borrow_async().await.map_err(|_| ())?).await;
             Ok(())
         });
         for (mut task, pool, hangs) in

@@ -19,8 +19,8 @@ use crate::http::{MAX_REPLY_FIELDS, MAX_REPLY_HEAD};
 use cabrank::application_pool::{ConnectError, Identifier};
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
-    Async, AsyncResourceFactory, BorrowError, Borrowed, Failure, KeyedResourcePool, Limit,
-    PoolBuildError, ResourcePoolBuilder, ResourceSnapshot, ResourceState,
+    Async, AsyncResourceFactory, BorrowError, Borrowed, BuildError, Builder, Failure,
+    KeyedResourcePool, ResourceSnapshot, ResourceState,
 };
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -119,9 +119,9 @@ impl AsyncResourceFactory for Connector {
 
 type Pool = KeyedResourcePool<ProcessKey, Async<Connector>>;
 
-fn options() -> ResourcePoolBuilder<Async<Connector>, Pool> {
+fn options() -> Builder<Async<Connector>, Pool> {
     Pool::builder(Async(Connector))
-        .max_active(Limit::None)
+        .max_active(None)
         .max_idle(MAX_IDLE)
         .max_idle_time(MAX_IDLE_TIME)
         .test_on_borrow(true)
@@ -148,7 +148,7 @@ pub(crate) struct Connections(Pool);
 
 impl Connections {
     /// Creates an empty pool. A task of `runtime` closes connections that are idle for too long.
-    pub(crate) fn new(runtime: Handle) -> Result<Self, PoolBuildError> {
+    pub(crate) fn new(runtime: Handle) -> Result<Self, BuildError> {
         options().build_on(Tokio(runtime)).map(Connections)
     }
 
@@ -165,7 +165,7 @@ impl Connections {
             let connection = Lent {
                 pool: self.clone(),
                 endpoint: Arc::clone(endpoint),
-                connection: Some(connection.into_owned()),
+                connection: Some(Borrowed::into_owned(connection)),
                 is_last: false,
             };
             if !(only_new && connection.has_served()) {
@@ -251,7 +251,7 @@ impl Lent {
             tokio::spawn(async move {
                 match connection.sender.ready().await {
                     Ok(()) => put(connection, &pool, &endpoint),
-                    Err(_) => connection.invalidate(),
+                    Err(_) => Borrowed::invalidate(connection),
                 }
             });
         }
@@ -260,7 +260,7 @@ impl Lent {
     /// Removes the connection from the pool without closing it: it no longer speaks HTTP.
     pub(crate) fn detach(mut self) {
         if let Some(connection) = self.connection.take() {
-            drop(connection.detach());
+            drop(Borrowed::detach(connection));
         }
     }
 }
@@ -279,7 +279,7 @@ fn put(connection: Borrowed<'static, Async<Connector>>, pool: &Connections, endp
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            connection.invalidate();
+            Borrowed::invalidate(connection);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The real pools on a manual clock, with a factory whose calls end as the history says.
 
-use crate::refinement::history::{End, Limit, Number, World};
+use crate::refinement::history::{End, Limit, World};
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
-    AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, PoolSnapshot,
-    ResourceFactory, ResourcePool, WhenExhausted,
+    AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, LendOrder,
+    ResourceFactory, ResourcePool, Snapshot, WhenExhausted,
 };
 use cabrank_spec::resource_pool::state;
 use std::collections::VecDeque;
@@ -150,13 +150,13 @@ impl Guard {
         guard!(self, guard => **guard)
     }
     pub(crate) fn invalidate(self) {
-        guard!(self, guard => guard.invalidate());
+        guard!(self, guard => Borrowed::invalidate(guard));
     }
     pub(crate) fn detach(self) -> u32 {
-        guard!(self, guard => guard.detach())
+        guard!(self, guard => Borrowed::detach(guard))
     }
     pub(crate) async fn put_back(self) {
-        guard!(self, guard => guard.put_back().await);
+        guard!(self, guard => Borrowed::put_back(guard).await);
     }
 }
 
@@ -183,16 +183,12 @@ macro_rules! any {
     };
 }
 
-fn limit(number: Number) -> cabrank::resource_pool::Limit {
-    number.map_or(cabrank::resource_pool::Limit::None, cabrank::resource_pool::Limit::At)
-}
-
 macro_rules! built {
     ($builder:expr, $world:expr, $clock:expr) => {{
         let World { bounds, options, .. } = $world;
         let mut builder = $builder
-            .max_active(limit(bounds.active))
-            .max_total(limit(bounds.total))
+            .max_active(bounds.active)
+            .max_total(bounds.total)
             .min_idle(bounds.min_idle)
             .when_exhausted(match options.when_exhausted {
                 state::WhenExhausted::Fail => WhenExhausted::Fail,
@@ -200,7 +196,10 @@ macro_rules! built {
                 state::WhenExhausted::Grow => WhenExhausted::Grow,
             })
             .fair(options.fair)
-            .fifo(options.fifo)
+            .lend_order(match options.fifo {
+                true => LendOrder::OldestFirst,
+                false => LendOrder::NewestFirst,
+            })
             .test_on_create($world.test_on_create)
             .test_on_borrow($world.test_on_borrow)
             .test_on_return($world.test_on_return)
@@ -208,7 +207,7 @@ macro_rules! built {
             .clock($clock)
             .maintenance(false);
         if let Some(idle) = bounds.idle {
-            builder = builder.max_idle(limit(idle));
+            builder = builder.max_idle(idle);
         }
         if let Some(time) = $world.max_idle_time {
             builder = builder.max_idle_time(Duration::from_secs(time));
@@ -230,7 +229,7 @@ impl Pool {
     pub(crate) fn new(world: &World) -> (Pool, Factory, ManualClock) {
         let (factory, manual) = (Factory::default(), ManualClock::new());
         factory.book().destroy_panics = world.destroy_panics;
-        let per_key = limit(world.bounds.per_key);
+        let per_key = world.bounds.per_key;
         let (calls, clock) = (factory.clone(), manual.clock());
         let valid = "a valid pool";
         let pool = match (world.keyed, world.tasks) {
@@ -265,7 +264,7 @@ impl Pool {
                         true => pool.borrow_async($($key)?).await,
                         false => pool.try_borrow_async($($key)?).await,
                     };
-                    lent.map(|guard| $guard(guard.into_owned()))
+                    lent.map(|guard| $guard(Borrowed::into_owned(guard)))
                 })
             }};
         }
@@ -287,7 +286,7 @@ impl Pool {
             (Pool::KeyedThreads(pool), false) => pool.borrow_timeout(&key, Duration::ZERO),
             (Pool::Tasks(_) | Pool::KeyedTasks(_), _) => return None,
         };
-        Some(lent.map(|guard| Guard::OfThreads(guard.into_owned())))
+        Some(lent.map(|guard| Guard::OfThreads(Borrowed::into_owned(guard))))
     }
 
     pub(crate) fn add(&self, key: usize) -> Task<Added> {
@@ -326,7 +325,7 @@ impl Pool {
     pub(crate) fn close(&self) {
         any!(self, pool => pool.close());
     }
-    pub(crate) fn snapshot(&self) -> PoolSnapshot<usize> {
+    pub(crate) fn snapshot(&self) -> Snapshot<usize> {
         any!(self, pool => pool.snapshot())
     }
     pub(crate) fn num_waiting(&self) -> usize {
@@ -336,13 +335,13 @@ impl Pool {
     /// Returns whether the change was accepted, or `None` if the pool has no such limit.
     pub(crate) fn resize(&self, change: Limit) -> Option<bool> {
         let changed = match change {
-            Limit::Active(number) => any!(self, pool => pool.set_max_active(limit(number))),
-            Limit::Total(number) => any!(self, pool => pool.set_max_total(limit(number))),
-            Limit::Idle(number) => any!(self, pool => pool.set_max_idle(limit(number))),
+            Limit::Active(number) => any!(self, pool => pool.set_max_active(number)),
+            Limit::Total(number) => any!(self, pool => pool.set_max_total(number)),
+            Limit::Idle(number) => any!(self, pool => pool.set_max_idle(number)),
             Limit::MinIdle(number) => any!(self, pool => pool.set_min_idle(number)),
             Limit::PerKey(number) => match self {
-                Pool::KeyedThreads(pool) => pool.set_max_total_per_key(limit(number)),
-                Pool::KeyedTasks(pool) => pool.set_max_total_per_key(limit(number)),
+                Pool::KeyedThreads(pool) => pool.set_max_total_per_key(number),
+                Pool::KeyedTasks(pool) => pool.set_max_total_per_key(number),
                 Pool::Threads(_) | Pool::Tasks(_) => return None,
             },
         };
