@@ -1,6 +1,6 @@
 //! A key whose code calls the pool back is looked up, while its neighbour of the same hash is forgotten.
 //!
-//! Guards that keys are hashed, compared and cloned without the lock (`Inner::search`, `Search::go_on`,
+//! Guards that keys are hashed, compared and cloned without the lock (`Inner::search`, `Search::find_next`,
 //! `Inner::with_key`), and dropped without it (`Effect::Forget`): under the lock, what re-enters would not come back.
 //! The keys of `pool_rig.rs` assert no more than that no lock is held where they are looked at. Asserted: the
 //! borrower is lent a thing of its own key, whether that has been compared with its neighbour or found that gone; and

@@ -1,10 +1,10 @@
 //! Due times: idle times, lifetimes and abandoned loans. `refill.rs` and `testing.rs` add refills and tests.
 //!
 //! The next due entry is found without a search, whatever the number of resources and keys is.
-//! Lifetimes, loans and idle resources are in lists ordered by their end. Only the soft idle time goes by key,
-//! because it spares a key at its minimum: `State::spare` orders the keys above it by their oldest resource.
-//! An update there costs O(log n) of these keys: each return may change which key is next.
-//! A resource under test cannot leave and is skipped: one for each call that tests or retains at that time.
+//! Lifetimes, loans and idle resources are in lists ordered by their end. The soft idle time goes by key, because
+//! it spares a key at its minimum: `State::spare` orders the others by their oldest resource. An update there costs
+//! O(log n) of these keys, because each return may change which key is next. A resource under test cannot leave and
+//! is skipped: one for each call that tests or retains at that time.
 
 use super::effects::{Effect, Effects};
 use super::event::Event;

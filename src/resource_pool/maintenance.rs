@@ -49,7 +49,7 @@ impl<F: Form> Inner<F> {
         for task in MaintenanceTask::ALL {
             self.perform(task).await;
             if self.maintenance.get().is_none() {
-                // Without executors, the pool "sleeps" until the next call.
+                // A pool without executors is due again at its next call: this notes when.
                 let _ = self.after_pass(task);
             }
         }
@@ -123,7 +123,7 @@ impl<F: Form> Inner<F> {
         })
     }
 
-    /// Returns how long until the next work is due, or `None` without any.
+    /// Returns how long until the next work is due, or `None` if no work is scheduled.
     pub(super) fn due_in(&self) -> Option<Duration> {
         self.critical(|state, _| {
             let next =

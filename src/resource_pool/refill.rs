@@ -15,7 +15,7 @@
 //!
 //! Keys below their minimum are in two lists: a key with an unfinished creation needs no free place, the others
 //! do. Keys that back off are in two heaps, split the same way, by the end of the back-off. (A heap costs
-//! O(log n), but back-offs differ.) So a refill takes no search, and a full pool does not wake the maintenance.
+//! O(log n), but back-offs differ.) So a refill takes no search, and a key without a free place causes no wake-up.
 
 use super::creation::{Begun, InCreation, Room};
 use super::effects::Effects;

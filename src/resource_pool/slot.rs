@@ -59,7 +59,7 @@ pub(crate) struct Slot<F: Form> {
     pub(super) content: Content<F>,
     /// Identifies the resource: the slab reuses its keys.
     pub(super) serial: u64,
-    /// The pool's epoch, which counts `clear_all`, when the slot was reserved.
+    /// The pool's epoch (its count of `clear_all`) when the place was reserved or reused.
     pub(super) epoch: u64,
     /// Under test: idle, but it cannot be taken.
     pub(super) tested: bool,
@@ -87,7 +87,7 @@ linked!(
     InIdle, Slot<F: Form>, idle
 );
 linked!(
-    /// The idle resources of all keys, in that order.
+    /// The idle resources of all keys, in order of their return.
     InAge, Slot<F: Form>, age
 );
 linked!(
@@ -212,7 +212,7 @@ linked!(
     BelowMinimum, Sub<F: Form>, below_minimum
 );
 
-/// The keys that back off after a failure, by the end of that.
+/// The keys that back off after a failure, by the end of the back-off.
 #[derive(Debug)]
 pub(crate) enum BackingOff {}
 impl<F: Form> Placed<BackingOff> for Sub<F> {

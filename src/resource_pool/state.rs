@@ -6,7 +6,7 @@
 //! all keys. A key is *eligible* if it has a waiter and its own limits leave room for one more. The eligible keys
 //! stand in *line* by the ticket of their oldest waiter.
 //!
-//! An idle resource or a place in the total that becomes free goes to the first key in line: to the oldest waiter
+//! A resource that becomes idle, or a place that becomes free, goes to the first key in line: to the oldest waiter
 //! that can use it. A key at its own limit therefore blocks no other key (PROP-RP-FULL-KEY).
 //!
 //! # Why no wake-up is lost
@@ -14,7 +14,7 @@
 //! be served (INV-RP-EXACT-WAKE-UP). A grant belongs to its waiter: no newcomer can take it, and a waiter that gives
 //! up passes it on (`grants.rs`).
 //!
-//! In a barging pool a waiter is woken to retry instead. As many waiters retry as can be served (INV-RP-BARGING). A
+//! In an unfair pool a waiter is woken to retry instead. As many waiters retry as can be served (INV-RP-BARGING). A
 //! waiter that lost the race returns to the front of its queue. So every borrow ends (PROP-RP-EVERY-BORROW-ENDS,
 //! PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
@@ -36,7 +36,7 @@ use crate::section::Patience;
 use slab::Slab;
 use std::collections::HashMap;
 
-/// How many different lifetimes the jitter makes.
+/// The number of different lifetimes that the jitter yields.
 pub(crate) const CLASSES: usize = 16;
 
 /// How a wait ends.
@@ -54,7 +54,7 @@ pub(crate) struct Grant {
     pub(super) victim: Option<Key>,
 }
 
-/// What a borrower does next.
+/// The next step of a borrower.
 pub(crate) enum Step<F: Form> {
     /// Activate this resource.
     Take(Box<Loan<F>>),
@@ -120,7 +120,7 @@ pub(crate) struct State<F: Form> {
     /// How often a resource became idle.
     pub(super) times_idle: u64,
     pub(super) limits: Limits,
-    /// Whether a limit was ever changed. The resources of before may exceed it.
+    /// Whether a limit was ever changed: older resources may exceed it.
     pub(super) resized: bool,
     pub(super) options: Options,
     pub(super) max_idle_time: Option<Span>,
@@ -232,12 +232,12 @@ impl<F: Form> State<F> {
     #[cold]
     fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         // `next_fresh_idle` left the last expired resource of the key for this.
-        let over = self.next_idle(key);
-        if over.is_none() && self.subs[key.index()].total >= self.limits.max_total_per_key {
+        let expired = self.next_idle(key);
+        if expired.is_none() && self.subs[key.index()].total >= self.limits.max_total_per_key {
             return None;
         }
-        let victim = match over {
-            Some(over) => Some(over),
+        let victim = match expired {
+            Some(expired) => Some(expired),
             None if self.total < self.limits.max_total => None,
             None => Some(self.least_recently_used()?),
         };
@@ -335,7 +335,7 @@ impl<F: Form> State<F> {
     fn serve_line(&mut self, fx: &mut Effects<F>) {
         while let Some(key) = self.first_in_line() {
             let outcome = if self.options.fair {
-                // If the first cannot be served, there is neither an idle resource nor a place: no other can.
+                // The first cannot be served only if neither a resource nor a place is free: then no other can.
                 let Some(grant) = self.grant(key, fx) else { return };
                 Outcome::Granted(grant)
             } else {
@@ -366,9 +366,9 @@ impl<F: Form> State<F> {
     /// Returns whether the key has a waiter and its own limits leave room.
     pub(super) fn is_eligible(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];
-        let to_be_had = self.limits.max_total_per_key.saturating_sub(sub.total);
+        let room = self.limits.max_total_per_key.saturating_sub(sub.total);
         !sub.queue.is_empty()
-            && sub.available().saturating_add(to_be_had) > sub.retrying
+            && sub.available().saturating_add(room) > sub.retrying
             && (self.options.when_exhausted == WhenExhausted::Grow
                 || sub.active.saturating_add(sub.retrying) < self.limits.max_active)
     }
@@ -425,7 +425,7 @@ impl<F: Form> State<F> {
         self.subs[key.index()].retrying -= 1;
     }
 
-    /// Takes a waiter out that gives up, and passes its grant on (PROP-RP-LATE-GRANT).
+    /// Removes a waiter that gives up, and passes its grant on (PROP-RP-LATE-GRANT).
     pub(super) fn give_up(&mut self, key: Key, waiter: Key, fx: &mut Effects<F>) {
         let (outcome, waker) = match self.subs.get_mut(key.index()) {
             Some(sub) => self.waiters.cancel(&mut sub.queue, waiter),
