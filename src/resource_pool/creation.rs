@@ -1,8 +1,7 @@
-//! A resource that is being made, outside the lock, in a place that is reserved for it (rule 5).
+//! A creation, run outside the lock in a place that is reserved for it.
 //!
-//! For a borrower, or for stock. Whoever waits for it may give it up at any await. What is then to become of it
-//! depends on who began it: one that nobody has taken over yet is worth the patience of one more
-//! (`unfinished.rs`).
+//! It runs for a borrower or for the idle list, and may be dropped at any await. `unfinished.rs` says what becomes of
+//! it then.
 
 use super::error::Failure;
 use super::factory::{Creation, Form};
@@ -15,16 +14,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// By whom a creation was begun.
+/// Which caller began a creation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begun {
     Here,
     ByOther,
 }
 
-/// A place for what is being made: dropped, it is given back.
+/// The reserved place of a creation. Its drop gives the place back.
 pub(super) trait Room<F: Form> {
-    /// Nobody waits for it any more: it goes into stock, unfinished.
+    /// Puts the unfinished creation into the idle list.
     fn leave(self, creation: Creation<F>);
 }
 
@@ -38,8 +37,8 @@ impl<F: Form> Room<F> for Reserved<'_, F> {
     }
 }
 
-/// A resource is being made. If nobody waits for it any more, what was begun here becomes stock; what another
-/// had begun is given up, for two have not lived to see its end (`unfinished.rs`).
+/// A future that completes a creation. If it is dropped first, a creation begun here becomes idle. One that another
+/// caller began is dropped: it was taken over once (PROP-RP-OFFERED-ONCE).
 pub(super) struct InCreation<F: Form, R: Room<F>> {
     room: Option<R>,
     creation: Option<Creation<F>>,
@@ -77,7 +76,7 @@ impl<F: Form, R: Room<F>> Drop for InCreation<F, R> {
             return;
         };
         if self.begun == Begun::ByOther || !self.polled || has_failed() {
-            // First what takes the place, then the place.
+            // The creation goes before its place: until then it still occupies it.
             drop_contained(creation);
             return;
         }

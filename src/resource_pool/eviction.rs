@@ -1,15 +1,15 @@
-//! What makes room: an idle resource that is destroyed, so that another can be made in its place.
+//! Eviction: an unfinished creation, or else an idle resource, is destroyed so that another can be created in its
+//! place.
 //!
-//! Its place in the total is the newcomer's as soon as that is granted, so that nobody else gets it. The newcomer's
-//! borrower destroys it first, and only then makes its own: there are never more than `max_total`. But until then
-//! there is still one of its own key. So if the newcomer is of another key, it is *condemned*: it counts for its
-//! key, as one that leaves, until it has been destroyed (INV-RP-MAX-TOTAL-PER-KEY). Who waits for that key because
-//! it is full by it is served by the section after its destruction (`State::destroyed`), or with the resource
-//! itself, if its place was granted in vain and it stays after all. If the newcomer is of the same key, one is
-//! made in the place of the other there, too: it is *replaced*, and counts no more.
+//! The grant moves the victim's place in the total to the newcomer, so that no other caller gets it. The newcomer's
+//! borrower destroys the victim before it creates its own resource: at most `max_total` exist (INV-RP-MAX-TOTAL).
+//! - A victim of another key is *marked*: it counts for its own key, as leaving, until it is destroyed
+//!   (INV-RP-MAX-TOTAL-PER-KEY). A waiter that only the victim keeps out is served after the destruction
+//!   (`State::destroyed`). If the victim is spared, the waiter may get it.
+//! - A victim of the newcomer's own key is *replaced*: the newcomer takes its place in the key's total too.
 //!
-//! As long as it counts for its key somebody has it who takes care of that: the grant, which is passed on if nobody
-//! comes for it; and then the borrower, between whose taking it and its destruction nothing can be given up.
+//! A marked victim always has an owner: first its grant, which is passed on if it is not picked up, then the
+//! borrower. The borrower destroys it before its next await, so a cancellation cannot leave it counted.
 
 use super::effects::{Dead, Effects};
 use super::factory::Form;
@@ -18,7 +18,7 @@ use super::state::State;
 use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
-    /// Out of stock: its place in the total is that of a newcomer of this key.
+    /// Takes the victim out of the idle list and gives its place in the total to a newcomer.
     pub(super) fn mark_for_eviction(&mut self, victim: Key, newcomers: Key) {
         self.remove_idle(victim);
         let entry = &mut self.slots[victim.index()];
@@ -33,7 +33,7 @@ impl<F: Form> State<F> {
         self.total -= 1;
     }
 
-    /// The newcomer's borrower takes it, and destroys it.
+    /// Hands the victim to the newcomer's borrower, which destroys it.
     pub(super) fn take_victim(&mut self, victim: Key, fx: &mut Effects<F>) -> Dead<F> {
         let entry = &mut self.slots[victim.index()];
         if entry.place == Place::Replaced {
@@ -45,8 +45,8 @@ impl<F: Form> State<F> {
         Dead { slot: Some(victim), content, meta }
     }
 
-    /// What was to make room stays after all, where it was: it has been of no use to anybody since. Unless its
-    /// key was cleared meanwhile (PROP-RP-SPARED).
+    /// Puts an unneeded victim back where it was in the idle list, with its old idle time: it was not used since
+    /// (PROP-RP-SPARED). If it may no longer be lent, or its key was cleared meanwhile, it leaves.
     pub(super) fn spare_victim(&mut self, victim: Key, fx: &mut Effects<F>) {
         let entry = &mut self.slots[victim.index()];
         let (key, content) = (entry.key, entry.content.take());

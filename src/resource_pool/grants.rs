@@ -1,15 +1,14 @@
-//! What was handed to a waiter that comes for it later.
+//! Grants: resources and places that are reserved for a waiter until it picks them up.
 //!
-//! A waiter is served by whoever frees something, and comes for that when its thread or its task runs next: at
-//! once, most often, but perhaps much later. By then all may have been cleared, a lifetime may have ended, or the
-//! resource may have been nobody's for longer than one may be idle. So who comes looks at what it was handed as a
-//! borrower looks at stock that it comes upon: what must not be lent any more is not lent (PROP-RP-FRESH,
-//! PROP-RP-CLEAR-ALL).
+//! A waiter picks its grant up when its thread or task runs next, which may be much later. By then the pool may have
+//! been cleared, or the resource may have expired. So the waiter checks its grant as a borrower checks an idle
+//! resource, and does not use an outdated one (PROP-RP-FRESH, PROP-RP-CLEAR-ALL).
 //!
-//! The waiter keeps its turn (PROP-RP-KEEPS-PLACE). It takes the next in stock; if there is none, the place is its
-//! own, and it makes one there, once it has destroyed what it was handed. A place that it was handed is
-//! never too old, for nothing has been made in it yet; after a clear of all it is another one. Who gives up instead passes on only what may be lent; if nobody else waits for
-//! it, it becomes idle then, and its time as an idle one begins, as if it had been lent.
+//! The waiter keeps its turn (PROP-RP-KEEPS-PLACE). It takes the next idle resource; without one, it destroys the
+//! outdated resource and creates another in its place. An empty place never expires; `clear_all` only renumbers it.
+//!
+//! A waiter that gives up passes on only a resource that may still be lent. If no other waiter takes it, it becomes
+//! idle and its idle time starts then, as after a loan.
 
 use super::effects::{Dead, Effects};
 use super::factory::Form;
@@ -18,7 +17,7 @@ use super::state::{Grant, State, Step, ToCreate};
 use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
-    /// A waiter comes for what it was handed.
+    /// Picks up a waiter's grant.
     pub(super) fn pick_up_later(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
         let slot = grant.slot;
         if !self.is_outdated(slot) {
@@ -33,18 +32,18 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Whether what was handed over must not be lent any more.
+    /// Whether a granted resource must not be lent any more.
     pub(super) fn is_outdated(&self, slot: Key) -> bool {
         let entry = &self.slots[slot.index()];
-        let over = match entry.content {
-            // Its life begins with what is made in it.
+        let expired = match entry.content {
+            // The lifetime begins with the creation.
             Content::Nothing => false,
             Content::Ready(_) | Content::Unfinished(_) => entry.expired || self.has_expired(slot),
         };
-        over || entry.epoch != self.epoch
+        expired || entry.epoch != self.epoch
     }
 
-    /// Another for the same borrower, and the old one leaves.
+    /// Replaces an outdated grant for the same borrower; the old resource leaves.
     fn replace(&mut self, slot: Key, old: Content<F>, fx: &mut Effects<F>) -> Step<F> {
         let key = self.slots[slot.index()].key;
         let Some(next) = self.next_fresh_idle(key, true, fx) else {
@@ -58,7 +57,7 @@ impl<F: Form> State<F> {
         self.remove_idle(next);
         self.slots[next.index()].place = Place::Lent;
         let step = self.pick_up(Grant { slot: next, victim: None }, fx);
-        // One loan is as good as the other.
+        // `active` stays: the new loan counts instead of the old one.
         self.leave(slot, old, fx);
         self.counts_changed(key, fx);
         step

@@ -1,4 +1,4 @@
-//! The idle resources: how a resource becomes idle and leaves, and the effect of limits, of a clear and of a close.
+//! The idle list: how a resource becomes idle or leaves, and how limits, `clear` and `close` act on it.
 
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
@@ -9,8 +9,8 @@ use crate::clock::Time;
 use crate::collections::slab_list::{Key, List};
 
 impl<F: Form> State<F> {
-    /// Returns the idle resource that is lent next: the newest, or the oldest, as `lend_order` says (PROP-RP-ORDER). Skips
-    /// those that are being tested. Returns an unfinished creation only if no resource is idle.
+    /// Returns the resource to lend next: the newest or the oldest, by `lend_order` (PROP-RP-ORDER). Skips resources
+    /// under test; an unfinished creation comes last.
     #[inline]
     pub(super) fn next_idle(&self, key: Key) -> Option<Key> {
         let Sub { idle, unfinished, .. } = &self.subs[key.index()];
@@ -25,10 +25,8 @@ impl<F: Form> State<F> {
         at.or(unfinished.front())
     }
 
-    /// Returns the next idle resource that has not expired, and evicts the expired ones before it.
-    ///
-    /// If there is no place for another resource, the last expired one stays: `grant` gives its place to the
-    /// borrower.
+    /// Like [`next_idle`](Self::next_idle), but evicts expired resources. Without a free place the last of them
+    /// stays, as the victim of `grant_new`.
     #[inline]
     pub(super) fn next_fresh_idle(
         &mut self,
@@ -47,12 +45,12 @@ impl<F: Form> State<F> {
         slot
     }
 
-    /// Returns all idle resources, the oldest first.
+    /// Iterates over the finished idle resources, oldest first.
     pub(super) fn by_age(&self) -> impl Iterator<Item = Key> + use<'_, F> {
         self.by_age.iter(&self.slots)
     }
 
-    /// Takes a resource out of the lists of idle ones.
+    /// Removes the resource from the idle lists.
     #[inline]
     pub(super) fn remove_idle(&mut self, slot: Key) {
         let entry = &self.slots[slot.index()];
@@ -72,7 +70,7 @@ impl<F: Form> State<F> {
         self.watch_spare(key);
     }
 
-    /// Ends the borrower's time: the loan cannot look abandoned any more.
+    /// From here on the loan cannot look abandoned.
     #[inline]
     pub(super) fn end_borrowers_time(&mut self, slot: Key) {
         if self.abandoned_after.is_some() && self.slots[slot.index()].lent.is_linked() {
@@ -80,7 +78,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Ends the loan. Returns false if the pool had taken it back before, as abandoned.
+    /// Ends the loan; returns false if the pool reclaimed it before.
     #[inline]
     pub(super) fn end_loan(&mut self, slot: Key) -> bool {
         let entry = &self.slots[slot.index()];
@@ -94,7 +92,7 @@ impl<F: Form> State<F> {
         true
     }
 
-    /// Takes a resource back from its borrower: for the oldest waiter that can use it, else for the idle list.
+    /// Returns a borrower's resource: the oldest waiter that can use it gets it, else it becomes idle.
     #[inline]
     pub(super) fn give_back(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         match self.end_loan(slot) {
@@ -110,7 +108,7 @@ impl<F: Form> State<F> {
         fx.push(Effect::Destroy(Dead { content, ..dead }));
     }
 
-    /// Takes a place back whose borrower created no resource, or keeps it for good.
+    /// Frees the place of a borrower whose creation failed, or that detached its resource.
     pub(super) fn give_back_place(&mut self, slot: Key, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
         match self.end_loan(slot) {
@@ -183,7 +181,7 @@ impl<F: Form> State<F> {
         self.closed || old || self.has_too_many(entry.key) || self.has_outlived_at(slot, now)
     }
 
-    /// Offers a resource that became idle to the waiters. If they do not take it and there are too many, it leaves.
+    /// Serves the waiters, and only then trims: a resource that a waiter takes is not surplus.
     #[inline]
     pub(super) fn became_idle(&mut self, slot: Key, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
@@ -196,15 +194,15 @@ impl<F: Form> State<F> {
         self.schedule_idle(key, fx);
     }
 
-    /// Returns whether more resources are idle than may be. A waiter that retries is on its way to one, which is not
-    /// too many (PROP-RP-CALLED-FOR).
+    /// Whether more than `max_idle` are idle, besides one for each retrying waiter, which is on its way to it
+    /// (PROP-RP-CALLED-FOR).
     #[inline]
     pub(super) fn has_surplus(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];
         sub.idle_count() - sub.retrying.min(sub.idle_count()) > self.limits.max_idle()
     }
 
-    /// Evicts one resource beyond `max_idle`: an unfinished creation, else the one that came last, else the oldest.
+    /// Evicts one surplus resource: an unfinished one, else the `last` that came, else the oldest.
     #[inline]
     pub(super) fn trim(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
         if self.has_surplus(key) {
@@ -230,10 +228,10 @@ impl<F: Form> State<F> {
             || sub.total - sub.leaving > self.limits.max_total_per_key
     }
 
-    /// Evicts an idle resource.
+    /// Evicts an idle resource; one under test leaves when the test ends.
     pub(super) fn evict(&mut self, slot: Key, fx: &mut Effects<F>) {
         if self.slots[slot.index()].tested {
-            // Its tester has it, and sees this flag afterwards.
+            // Its tester reads this mark.
             self.slots[slot.index()].expired = true;
             return;
         }
@@ -245,9 +243,8 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Makes a resource leave the pool. The section's effects destroy it, and it counts until then.
-    ///
-    /// Only this and `detach` part the pool from a resource (PROP-RP-NOTHING-LOST).
+    /// Lets the resource leave: it is destroyed after the section and counts until then. A created resource is always
+    /// destroyed this way, unless it is detached (PROP-RP-NOTHING-LOST).
     pub(super) fn leave(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         self.end_life(slot);
         let entry = &mut self.slots[slot.index()];
@@ -263,7 +260,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Ends the destruction of a resource that left, or that was evicted for another key.
+    /// Frees the place of a resource that left, or of a victim of another key, once it is destroyed.
     pub(super) fn destroyed(&mut self, slot: Key, fx: &mut Effects<F>) {
         let Slot { key, place, .. } = self.slots[slot.index()];
         self.subs[key.index()].leaving -= 1;
@@ -272,7 +269,7 @@ impl<F: Form> State<F> {
         self.left(key, fx);
     }
 
-    /// Uses the place of a resource of the key that is gone.
+    /// Settles the counts after a resource of the key is gone.
     pub(super) fn left(&mut self, key: Key, fx: &mut Effects<F>) {
         self.counts_changed(key, fx);
         self.forget_if_empty(key, fx);
@@ -314,17 +311,15 @@ impl<F: Form> State<F> {
         self.for_all_keys(|state, key| state.clear_key(key, fx));
     }
 
-    /// Invalidates every resource (PROP-RP-CLEAR-ALL). Idle ones leave now, borrowed ones on return, and granted ones
-    /// when their waiter picks them up. One section, so that no borrower can take one of them after it.
+    /// Evicts all idle resources. All others leave when they come back, granted ones when they are picked up
+    /// (PROP-RP-CLEAR-ALL). One section: an old resource cannot be taken in between.
     pub(super) fn clear_all(&mut self, fx: &mut Effects<F>) {
         self.epoch += 1;
         self.clear(fx);
     }
 
-    /// Closes the pool: waiters fail, and idle resources leave (PROP-RP-CLOSED).
-    ///
-    /// A borrowed resource leaves when it is returned, or when it looks abandoned. Then the pool is finished
-    /// (PROP-RP-CLOSE-ENDS).
+    /// Closes the pool: it serves no borrower, waiters fail, idle resources leave (PROP-RP-CLOSED). Lent ones leave
+    /// when they come back or look abandoned; then the close is complete (PROP-RP-CLOSE-ENDS).
     pub(super) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
         fx.push(Effect::StopMaintenance);
@@ -344,8 +339,8 @@ impl<F: Form> State<F> {
         self.forget_if_empty(key, fx);
     }
 
-    /// Applies changed limits: surplus resources leave, the longest idle first (PROP-RP-LOWERED), and waiters that
-    /// can be served are. One section, because all keys are under the new limits at once.
+    /// Applies changed limits: evicts the surplus, longest idle first (PROP-RP-LOWERED), and serves the waiters that
+    /// now have room. One section: the new limits hold for all keys at once.
     pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.fit_key(key, fx));
         while self.total - self.leaving > self.limits.max_total {
@@ -368,9 +363,9 @@ impl<F: Form> State<F> {
             let Some(slot) = sub.unfinished.front().or_else(|| self.oldest_of(key)) else { break };
             self.evict(slot, fx);
         }
-        // Also if the new minimum is zero.
+        // Even with a minimum of zero: the key may have to leave its list.
         self.watch_minimum(key, fx);
-        // A resource that the minimum no longer protects may be due.
+        // A lowered minimum may expose resources that are due.
         self.watch_spare(key);
         self.schedule_idle(key, fx);
     }

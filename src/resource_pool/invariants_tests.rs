@@ -1,7 +1,4 @@
-//! Breaks every invariant on purpose, and sees that its assertion fires.
-//!
-//! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way its
-//! invariant is there to notice.
+//! Breaks every invariant on purpose, in a pool in which all of them hold, and checks that its assertion fires.
 
 use super::factory::ResourceFactory;
 use super::slot::Place;
@@ -28,19 +25,19 @@ impl ResourceFactory for Made {
 
 type TheState = State<Made>;
 
-/// What a break is made in.
+/// The pool that a break starts from.
 #[derive(Clone, Copy, PartialEq)]
 enum In {
-    /// Key a: one lent, two idle. Key b: one lent, and one that waits for it.
+    /// Key a: one lent, two idle. Key b: one lent, one waiter.
     Keyed,
-    /// One lent, one idle, and one that waits because as many are lent as may be.
+    /// One lent, one idle, one waiter: `max_active` is reached.
     Fair,
-    /// The same, where newcomers may barge.
+    /// Like `Fair`, but newcomers may barge.
     Unfair,
 }
 
 /// Returns the messages of the invariants that `spoil` breaks.
-fn told(within: In, spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
+fn violations(within: In, spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
     match within {
         In::Keyed => of_keys(spoil),
         In::Fair => of_one(true, spoil),
@@ -59,7 +56,7 @@ fn of_keys(spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
     let clock = ManualClock::new();
     let pool = KeyedResourcePool::builder(Made).max_active(1).max_idle(2).max_total(4);
     let pool = pool.max_lifetime(Duration::from_secs(9)).maintenance(false).clock(clock.clock());
-    // What is spoilt is not run down in order: nothing of it is used again.
+    // A broken pool is never dropped: its shutdown would fail.
     let pool = ManuallyDrop::new(pool.build().expect("valid"));
     let lent = ManuallyDrop::new(["a", "b"].map(|key| pool.borrow(&key).map(Borrowed::into_owned)));
     pool.add(&"a").expect("room");
@@ -85,7 +82,7 @@ fn of_one(fair: bool, spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
 
 fn slot(state: &TheState, place: Place) -> usize {
     let found = state.slots.iter().find(|(_, slot)| slot.place == place);
-    found.expect("there is one").0
+    found.expect("a slot in this place").0
 }
 fn sub(state: &TheState, place: Place) -> usize {
     state.slots[slot(state, place)].key.index()
@@ -155,11 +152,11 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
 }
 
 #[test]
-fn a_break_of_each_invariant_is_told_by_its_name() {
+fn each_broken_invariant_is_reported_by_its_name() {
     for (nth, (name, within, spoil)) in breaks().into_iter().enumerate() {
-        let said = told(within, spoil);
-        let by_name = said.iter().any(|said| said.starts_with(&format!("{name} ")));
-        assert!(by_name, "{name} (break {nth}) was broken, and told was: {said:?}");
+        let reported = violations(within, spoil);
+        let by_name = reported.iter().any(|line| line.starts_with(&format!("{name} ")));
+        assert!(by_name, "{name} (break {nth}) was broken, and reported: {reported:?}");
     }
 }
 
@@ -172,7 +169,7 @@ fn every_invariant_has_its_break() {
 
 #[test]
 #[should_panic(expected = "INV-RP-COUNTS does not hold")]
-fn a_critical_section_that_breaks_one_panics_with_its_name() {
+fn a_critical_section_that_breaks_an_invariant_panics_with_its_name() {
     let pool = ResourcePool::builder(Made, "m").build();
     let pool = ManuallyDrop::new(pool.expect("a valid pool"));
     pool.inner().critical(|state, _| state.total = 0x10);

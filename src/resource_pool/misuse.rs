@@ -1,7 +1,7 @@
-//! What cannot be said: these do not compile, because the types rule them out (L3, L4, L28, L30
-//! of the source's tests).
+//! Misuse that does not compile. The examples restate tests of the Elixir pool's suite that the types make
+//! unnecessary.
 
-/// What the examples below use.
+/// The setup that all examples share:
 ///
 /// ```
 /// use cabrank::resource_pool::{ResourceFactory, ResourcePool};
@@ -19,7 +19,7 @@
 /// drop(lent);
 /// ```
 ///
-/// To return one twice:
+/// Returning a resource twice:
 /// ```compile_fail,E0382
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -35,7 +35,7 @@
 /// drop(lent);
 /// ```
 ///
-/// To use one that was invalidated:
+/// Using a resource after it was invalidated:
 /// ```compile_fail,E0382
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -51,7 +51,7 @@
 /// assert!(!lent.is_empty());
 /// ```
 ///
-/// To invalidate one twice:
+/// Invalidating a resource twice:
 /// ```compile_fail,E0382
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -67,7 +67,7 @@
 /// lent.invalidate();
 /// ```
 ///
-/// To use what was lent after it was returned:
+/// Using a resource after it was returned:
 /// ```compile_fail,E0505
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -84,7 +84,7 @@
 /// assert_eq!(word, "word");
 /// ```
 ///
-/// To return one that was detached:
+/// Returning a detached resource:
 /// ```compile_fail,E0382
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -101,7 +101,7 @@
 /// drop(mine);
 /// ```
 ///
-/// To keep what was lent for longer than the pool it refers to (`into_owned` is for that):
+/// Keeping a borrowed resource beyond its pool (`into_owned` allows that):
 /// ```compile_fail,E0505
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -117,7 +117,7 @@
 /// assert_eq!(*lent, "word");
 /// ```
 ///
-/// To build a pool without a factory, or with something else:
+/// Building a pool without a factory:
 /// ```compile_fail,E0277
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -131,7 +131,7 @@
 /// let other = ResourcePool::builder("no factory", ());
 /// ```
 ///
-/// To change an option that there is none of:
+/// Setting an unknown option:
 /// ```compile_fail,E0599
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -145,7 +145,7 @@
 /// let other = ResourcePool::builder(Words, ()).max_idel(3);
 /// ```
 ///
-/// To give an unkeyed pool a limit per key:
+/// Limiting each key of a pool without keys:
 /// ```compile_fail,E0599
 /// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
 /// # struct Words;
@@ -158,4 +158,4 @@
 /// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
 /// let other = ResourcePool::builder(Words, ()).max_total_per_key(3);
 /// ```
-struct CannotBeSaid;
+struct Misuse;

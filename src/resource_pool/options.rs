@@ -1,4 +1,4 @@
-//! The options of a pool, and which of them contradict each other.
+//! The options of a pool, and which of them exclude each other.
 
 use crate::periodic_executor::OpenError;
 use std::fmt;
@@ -20,26 +20,26 @@ pub enum LendOrder {
     OldestFirst,
 }
 
-/// What a borrower meets where `max_active` is reached: the source's `when_exhausted_action`.
+/// How a borrow behaves if it cannot be served at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenExhausted {
-    /// An error, [`BorrowError::Exhausted`](super::BorrowError::Exhausted).
+    /// It fails with [`BorrowError::Exhausted`](super::BorrowError::Exhausted).
     Fail,
-    /// It waits for its turn, for `max_wait` at most.
+    /// It waits for its turn, at most for `max_wait`.
     #[default]
     Block,
-    /// It gets a new one: `max_active` does not count. `max_total` does; where that is reached, it waits.
+    /// It may exceed `max_active` with a new resource. It waits only if another limit is reached.
     Grow,
 }
 
-/// The limits that can be changed at any time; `usize::MAX` is none.
+/// The limits that can change at any time; `usize::MAX` means unlimited.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(super) max_active: usize,
     pub(super) max_total: usize,
     pub(super) max_total_per_key: usize,
-    /// None: as `max_active`.
+    /// `None`: follows `max_active`.
     pub(super) max_idle: Option<usize>,
     pub(super) min_idle: usize,
 }
@@ -63,17 +63,17 @@ impl Limits {
     }
 
     pub(super) fn check(&self) -> Result<(), BuildError> {
-        let nothing = [
+        let nonzero = [
             ("max_active", self.max_active),
             ("max_total", self.max_total),
             ("max_total_per_key", self.max_total_per_key),
         ];
-        for (name, number) in nothing {
+        for (name, number) in nonzero {
             if number == 0 {
                 return Err(BuildError::Zero(name));
             }
         }
-        // The one that was set: `max_idle` follows `max_active` else.
+        // An unset `max_idle` follows `max_active`: the error names the option that was set.
         let max_idle = if self.max_idle.is_some() { "max_idle" } else { "max_active" };
         let pairs = [
             ("min_idle", self.min_idle, max_idle, self.max_idle()),
@@ -93,7 +93,7 @@ impl Limits {
     }
 }
 
-/// The options that stay as they are.
+/// The options that are fixed when the pool is built.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(super) when_exhausted: WhenExhausted,
@@ -138,7 +138,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether anything is done at a time, so that times have to be kept.
+    /// Whether an option needs the pool to keep times.
     pub(super) fn keep_times(&self) -> bool {
         self.max_idle_time.is_some()
             || self.soft_max_idle_time.is_some()
@@ -167,45 +167,50 @@ impl Options {
         if self.when_exhausted == WhenExhausted::Fail {
             let waits = [("max_wait", self.max_wait.is_some()), ("fair(false)", !self.fair)];
             if let Some((option, _)) = waits.into_iter().find(|(_, set)| *set) {
-                return Err(not_with(option, "when_exhausted(Fail)", "nobody waits"));
+                return Err(not_with(option, "when_exhausted(Fail)", "no borrower waits"));
             }
         }
         if self.test_while_idle && self.eviction_interval.is_none() {
-            return Err(needs("test_while_idle", "eviction_interval", "it says how often"));
+            return Err(needs("test_while_idle", "eviction_interval", "it sets how often"));
         }
         if self.evictions_per_run.is_some() && self.eviction_interval.is_none() {
-            return Err(needs("evictions_per_run", "eviction_interval", "without it no run ends"));
+            return Err(needs(
+                "evictions_per_run",
+                "eviction_interval",
+                "only runs at intervals have a limit",
+            ));
         }
         let looks = self.max_idle_time.or(self.soft_max_idle_time).is_some();
         if self.eviction_interval.is_some() && !looks && !self.test_while_idle {
             let these = "max_idle_time, soft_max_idle_time or test_while_idle";
-            return Err(needs("eviction_interval", these, "there is nothing else it looks at"));
+            return Err(needs("eviction_interval", these, "a run has no other work"));
         }
         if self.remove_abandoned && self.abandoned_after.is_none() {
-            return Err(needs("remove_abandoned", "abandoned_after", "it says when"));
+            return Err(needs("remove_abandoned", "abandoned_after", "it sets when"));
         }
         if let (Some(soft), Some(hard)) = (self.soft_max_idle_time, self.max_idle_time) {
             if soft >= hard {
-                let why = "the soft time has to be the shorter one";
+                let why = "the soft time must be shorter";
                 return Err(not_with("soft_max_idle_time", "max_idle_time", why));
             }
         }
         match (self.lifetime_jitter, self.max_lifetime) {
-            (Some(_), None) => Err(needs("lifetime_jitter", "max_lifetime", "it is taken off it")),
+            (Some(_), None) => {
+                Err(needs("lifetime_jitter", "max_lifetime", "the jitter is subtracted from it"))
+            }
             (Some(jitter), Some(lifetime)) if jitter >= lifetime => Err(not_with(
                 "lifetime_jitter",
                 "max_lifetime",
-                "it is taken off the lifetime, and has to be shorter",
+                "the jitter is subtracted from the lifetime and must be shorter",
             )),
             _ => Ok(()),
         }
     }
 
-    /// What a pool with an asynchronous factory cannot have.
+    /// Refuses options that an asynchronous factory does not support.
     pub(super) fn check_async(&self) -> Result<(), BuildError> {
         let (option, with) = ("max_wait", "Async");
-        let why =
-            "a future has no time-out of its own: drop it, or wrap it into one of the runtime's";
+        let why = "a future has no time-out of its own: drop it, or use a time-out of the runtime";
         match self.max_wait {
             Some(_) => Err(BuildError::NotWith { option, with, why }),
             None => Ok(()),
@@ -213,35 +218,35 @@ impl Options {
     }
 }
 
-/// Why a pool cannot be built, or a limit not be set.
+/// Why a pool cannot be built, or a limit cannot be changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// This must not be zero.
+    /// This option must not be zero.
     Zero(&'static str),
-    /// One option exceeds the other.
+    /// One option exceeds another.
     Above {
-        /// The option that is too large, and its value.
+        /// The option that is too large, with its value.
         option: (&'static str, usize),
-        /// The option that it must not exceed, and its value.
+        /// The option that it must not exceed, with its value.
         limit: (&'static str, usize),
     },
-    /// One option means nothing without the other.
+    /// One option has no effect without another.
     Needs {
         /// The option that is set.
         option: &'static str,
-        /// The option that is not.
+        /// The option that is missing.
         needs: &'static str,
-        /// What for.
+        /// The reason.
         why: &'static str,
     },
-    /// The two options exclude each other.
+    /// Two options exclude each other.
     NotWith {
-        /// The one.
+        /// The first option.
         option: &'static str,
-        /// The other.
+        /// The second option.
         with: &'static str,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
     /// The thread or task of the maintenance could not be started.

@@ -1,4 +1,4 @@
-//! One consistent picture of a pool.
+//! A consistent snapshot of a pool.
 
 use super::factory::Form;
 use super::slot::{Content, Place, Shared};
@@ -7,40 +7,41 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-/// A picture of the whole pool, as it was at one moment. It copies plain numbers of all resources under the
-/// lock, and brings them into order after it. (Which other sections take the longer the more there is, the module's
-/// limits say.)
+/// The state of a pool at one moment.
+///
+/// A snapshot copies a few numbers of every resource under the lock, and sorts them after the lock is released. So it
+/// holds the lock for longer the more resources there are.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Snapshot<M> {
-    /// Whether it is closed.
+    /// Whether the pool is closed.
     pub closed: bool,
-    /// All that exist, or have a place: lent, idle, being made, being destroyed. What makes room for another
-    /// counts as one with it.
+    /// Resources that exist or have a place: lent, idle, being created or destroyed. An eviction victim and the
+    /// resource that takes its place count as one.
     pub total: usize,
     /// Lent, or reserved for a borrower.
     pub active: usize,
-    /// In stock.
+    /// Idle resources.
     pub idle: usize,
     /// Borrowers that wait for their turn.
     pub waiting: usize,
-    /// By key; a pool without keys has one.
+    /// The keys, in the order in which the pool met them. A pool without keys has one entry.
     pub keys: Vec<KeySnapshot<M>>,
 }
 
-/// What there is of one key. As data it has the key as `key`: none in a pool without keys.
+/// The state of one key. Its serialized form has the key in `key`, or `None` in a pool without keys.
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(bound = "M: serde::Serialize"))]
 #[non_exhaustive]
 pub struct KeySnapshot<M> {
     #[cfg_attr(feature = "serde", serde(rename = "key", serialize_with = "as_key"))]
     pub(super) metadata: Option<Shared<M>>,
-    /// All that exist, or have a place; also what makes room for another key, until it has been destroyed.
+    /// Resources that exist or have a place, including a victim for another key until it is destroyed.
     pub total: usize,
     /// Lent, or reserved for a borrower.
     pub active: usize,
     /// Borrowers that wait for their turn.
     pub waiting: usize,
-    /// In stock, what is not finished first, then by how long it has been idle; then the others.
+    /// Unfinished creations, then idle resources, the longest idle first, then all others by `id`.
     pub resources: Vec<ResourceSnapshot>,
 }
 
@@ -53,69 +54,70 @@ fn as_key<M: serde::Serialize, S: serde::Serializer>(
 }
 
 impl<M> KeySnapshot<M> {
-    /// The key; none in a pool without keys.
+    /// Returns the key, or `None` in a pool without keys.
     pub fn key(&self) -> Option<&M> {
         self.metadata.as_deref().map(|metadata| &**metadata)
     }
-    /// How many are in stock.
+    /// Returns the number of idle resources, with those under test and unfinished ones.
     pub fn idle(&self) -> usize {
         let idle = [ResourceState::Idle, ResourceState::Tested, ResourceState::Unfinished];
         self.resources.iter().filter(|resource| idle.contains(&resource.state)).count()
     }
 }
 
-/// One resource.
+/// The state of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ResourceSnapshot {
-    /// Its number: none is given twice.
+    /// Its number, which the pool never reuses.
     pub id: u64,
-    /// Where it is.
+    /// Its state.
     pub state: ResourceState,
-    /// How long ago it began to be made, if the pool's options need to know; of a place in which nothing has been
-    /// begun yet, how long ago that was reserved.
+    /// Time since its creation began, or else since its place was reserved. `None` if no option of the pool needs
+    /// times.
     pub age: Option<Duration>,
-    /// For how long it has been idle, if the pool's options need to know; of what is lent, for how long it has been, if
-    /// they include [`abandoned_after`](super::Builder::abandoned_after), else since when it was last idle or begun.
+    /// For an idle resource, the time since it became idle. For a lent one, the time since the loan began if
+    /// [`abandoned_after`](super::Builder::abandoned_after) is set, else since it last became idle or was
+    /// begun. `None` if no option of the pool needs times.
     pub since: Option<Duration>,
 }
 
-/// Where a resource is.
+/// The state of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ResourceState {
-    /// In stock.
+    /// Idle: it can be lent.
     Idle,
-    /// In stock, and being tested: it cannot be lent now.
+    /// Idle and being tested: it cannot be lent until the test ends.
     Tested,
-    /// In stock, and not finished: whoever began to make it has given up.
+    /// Idle and not finished: the caller that began its creation gave up, and the next one continues it.
     Unfinished,
-    /// With its borrower, or being made or activated for one.
+    /// Lent, or granted to, created or activated for a borrower.
     Lent,
-    /// Being made for stock.
+    /// Being created to become idle.
     BeingCreated,
-    /// With a borrower that has kept it for too long: it counts no more.
+    /// Lent for too long: its place was reclaimed and it no longer counts.
     Abandoned,
-    /// Its place was given to another; it is about to be destroyed.
+    /// Evicted: its place belongs to another resource, and its destruction is due.
     MarkedForEviction,
     /// Being destroyed.
     Leaving,
 }
 
-/// What is copied under the lock, as it stands there.
+/// The unsorted copy that is taken under the lock.
 pub(super) struct Copied<M> {
     pool: Snapshot<M>,
-    /// By what the keys of the above are to be sorted, and where each of them is in the pool.
+    /// For each of `pool.keys`: the number that sorts it, and its index in the pool.
     keys: Vec<(u64, usize)>,
-    /// What is not in stock, and where its key is.
+    /// The resources that are not idle, each with the index of its key.
     others: Vec<(usize, ResourceSnapshot)>,
 }
 
 impl<M> Copied<M> {
-    /// Keys in the order in which they came; of each, what is idle, the oldest first, and then the rest, in the order
-    /// in which it was made. The lock is not held.
+    /// Sorts the copy, without the lock: the keys by age, and in each the resources that are not idle by number,
+    /// after the idle ones.
     pub(super) fn in_order(self) -> Snapshot<M> {
         let Copied { mut pool, keys, mut others } = self;
         others.sort_unstable_by_key(|(_, resource)| resource.id);
@@ -137,7 +139,7 @@ impl<M> Copied<M> {
 impl<F: Form> State<F> {
     pub(super) fn copied(&self) -> Copied<F::Metadata> {
         let now = self.clock.now();
-        let picture = |slot: &super::slot::Slot<F>| ResourceSnapshot {
+        let snapshot = |slot: &super::slot::Slot<F>| ResourceSnapshot {
             id: slot.serial,
             state: match (slot.place, &slot.content) {
                 (Place::Idle, _) if slot.tested => ResourceState::Tested,
@@ -160,7 +162,7 @@ impl<F: Form> State<F> {
                 total: sub.total,
                 active: sub.active,
                 waiting: sub.queue.len(),
-                resources: idle.map(|slot| picture(&self.slots[slot.index()])).collect(),
+                resources: idle.map(|slot| snapshot(&self.slots[slot.index()])).collect(),
             }
         });
         Copied {
@@ -173,7 +175,7 @@ impl<F: Form> State<F> {
                 keys: keys.collect(),
             },
             keys: self.subs.iter().map(|(index, sub)| (sub.id, index)).collect(),
-            others: others.map(|(_, slot)| (slot.key.index(), picture(slot))).collect(),
+            others: others.map(|(_, slot)| (slot.key.index(), snapshot(slot))).collect(),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Rule 2: what a section does grows with nothing but what it removes; where `due.rs`, `refilling.rs` and
-//! `wait_queue.rs` say so, with the logarithm of how many keys or waiters there are.
+//! The cost of a section grows only with the number of elements that it removes. Where `due.rs`, `refill.rs` and
+//! `wait_queue.rs` say so, it also grows with the logarithm of the number of keys or waiters.
 //!
-//! Counted, not timed: each step from one element of a list or a heap to another, in the sections alone. The
-//! invariants, which look at everything, are not asserted here.
+//! These tests count steps from one element of a list or heap to another, within the sections alone: without the
+//! invariants, which look at everything.
 
 use super::effects::Effects;
 use super::factory::ResourceFactory;
@@ -38,7 +38,7 @@ type Fx = Effects<Made>;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A pool that sections work on, and nobody else: what they leave to be done is not done.
+/// A pool on which the test runs bare sections; their effects are not run.
 struct Rig {
     pool: ManuallyDrop<Keyed>,
     clock: ManualClock,
@@ -51,7 +51,7 @@ impl Rig {
         let pool = configure(builder).build().expect("valid");
         Rig { pool: ManuallyDrop::new(pool), clock }
     }
-    /// What the section comes to, and how many steps it made.
+    /// Runs a section and returns its result and its number of steps.
     fn section<R>(&self, section: impl FnOnce(&mut State<Made>, &mut Fx) -> R) -> (R, usize) {
         let mut fx = Effects::new();
         self.pool.inner().state.break_state(|state| counted(|| section(state, &mut fx)))
@@ -59,7 +59,7 @@ impl Rig {
     fn key(&self, number: usize) -> Key {
         let owned = Shared::new(UserValue::new(number));
         let made = self.section(|state, _| state.new_key(number as u64, &owned, None)).0;
-        made.expect("it is new")
+        made.expect("the key is new")
     }
     fn lend(&self, key: Key) -> Key {
         let lent = self.section(|state, fx| match state.begin(key, &Patience::None, fx) {
@@ -77,12 +77,12 @@ impl Rig {
     }
 }
 
-/// What is done with ten keys, and with ten thousand: the most steps that one of its sections makes.
+/// Returns the most steps that one section makes, with ten keys and with ten thousand.
 fn most_steps(run: fn(usize) -> Vec<usize>) -> [usize; 2] {
-    [10, 10_000].map(|number| run(number).into_iter().max().expect("there are some"))
+    [10, 10_000].map(|number| run(number).into_iter().max().expect("a section ran"))
 }
 
-/// The oldest idle ones, which are looked at first, are those that a minimum protects.
+/// A minimum protects the oldest idle resources, which the eviction examines first.
 fn evictions(keys: usize) -> Vec<usize> {
     let rig = Rig::new(|b| b.min_idle(1).soft_max_idle_time(SECOND).max_idle_time(MINUTE));
     let keys: Vec<_> = (0..keys).map(|number| rig.key(number)).collect();
@@ -100,11 +100,11 @@ fn evictions(keys: usize) -> Vec<usize> {
         }
     }
     let idle = rig.section(|state, _| state.idle).0;
-    assert_eq!(idle, keys.len(), "five were more than the minimum");
+    assert_eq!(idle, keys.len(), "five exceeded the minimum");
     steps
 }
 
-/// Of each key something is lent, and what was to be made for stock of it has failed, one after the other.
+/// Every key has a lent resource and a refill that failed.
 struct Failed {
     rig: Rig,
     lent: Vec<Key>,
@@ -120,7 +120,7 @@ impl Failed {
         failed.try_all();
         failed
     }
-    /// Each that can be filled up now.
+    /// Fails the refill of each key that can be refilled now.
     fn try_all(&mut self) {
         self.tried.clear();
         while let Some(Vacancy { begin: (slot, _), key, .. }) = self.next() {
@@ -146,7 +146,7 @@ impl Failed {
     }
 }
 
-/// One leaves while all keys are below their minimum, and none can be filled up yet.
+/// A resource leaves while all keys are below their minimum and back off.
 fn departures(keys: usize) -> Vec<usize> {
     let mut failed = Failed::new(keys);
     for slot in std::mem::take(&mut failed.lent).into_iter().take(5) {
@@ -156,7 +156,7 @@ fn departures(keys: usize) -> Vec<usize> {
     failed.steps
 }
 
-/// All of them may be tried again: in the order in which they came to that.
+/// After the back-off, the keys are refilled in the order in which they failed.
 fn back_offs(keys: usize) -> Vec<usize> {
     let mut failed = Failed::new(keys);
     let first = failed.tried.clone();
@@ -167,7 +167,7 @@ fn back_offs(keys: usize) -> Vec<usize> {
     failed.steps
 }
 
-/// All that wait are woken in vain, and come back in any order.
+/// All waiters lose the race and are queued again in any order.
 fn retries(waiting: usize) -> Vec<usize> {
     let (mut waiters, mut queue) = (Waiters::<()>::default(), Queue::default());
     let keys: Vec<_> = (0..waiting).map(|_| waiters.enqueue_task(&mut queue)).collect();

@@ -1,7 +1,7 @@
-//! What is idle is tested, each in its turn; or looked at by `retain`.
+//! Tests of idle resources in turns, and `retain`.
 //!
-//! What is under test stays where it is in stock, and whoever has it is its tester: nobody is lent it, and
-//! nobody destroys it, until that is over (PROP-RP-UNDER-TEST). A tester has one at a time.
+//! A resource under test stays in the idle list but belongs to its tester: it is neither lent nor destroyed before the
+//! test ends (PROP-RP-UNDER-TEST). A tester has one resource at a time.
 
 use super::effects::Effects;
 use super::factory::Form;
@@ -15,7 +15,7 @@ use crate::section::Guarded;
 use crate::sync::has_failed;
 
 impl<F: Form> State<F> {
-    /// How many are to be tested now.
+    /// Begins a run, and returns how many tests it makes.
     fn begin_tests(&mut self) -> usize {
         let now = self.clock.now();
         let most = self.options.evictions_per_run.unwrap_or(usize::MAX);
@@ -25,7 +25,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// The idle one whose turn it is to be tested, taken from where it stays.
+    /// Takes the next resource to be tested.
     fn begin_test(&mut self) -> Option<(Key, Box<Loan<F>>, Meta<F>)> {
         let slot = self.turns.front()?;
         self.turns.remove(&mut self.slots, slot);
@@ -50,7 +50,7 @@ impl<F: Form> State<F> {
         Some((slot, loan, meta))
     }
 
-    /// The test is over: it can be lent again, if it is to be.
+    /// Ends a test: the resource can be lent again, or leaves.
     pub(super) fn end_test(
         &mut self,
         slot: Key,
@@ -77,7 +77,7 @@ impl<F: Form> State<F> {
     }
 }
 
-/// A resource under test: destroyed if the test comes to no end.
+/// A resource under test. It is destroyed if the test is dropped or panics.
 pub(super) struct Testing<'p, F: Form> {
     pub(super) pool: &'p Inner<F>,
     pub(super) slot: Key,
@@ -106,7 +106,7 @@ impl<F: Form> Drop for Testing<'_, F> {
 }
 
 impl<F: Form> Inner<F> {
-    /// Tests those whose turn it is, one after the other.
+    /// Runs the due tests, one after the other.
     pub(super) async fn test_in_turns(&self) {
         if !self.options.test_while_idle {
             return;
@@ -129,7 +129,7 @@ impl<F: Form> Inner<F> {
         test.end(passed);
     }
 
-    /// Keeps of the idle ones those that `keep` keeps, each looked at outside the lock.
+    /// Destroys the idle resources that `keep` rejects. `keep` runs outside the lock.
     pub(super) fn retain(&self, mut keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
         let serials: Vec<(Key, u64)> = self.state.look(|state| {
             state.by_age().map(|slot| (slot, state.slots[slot.index()].serial)).collect()
@@ -143,7 +143,7 @@ impl<F: Form> Inner<F> {
             let Some((slot, loan, meta)) = taken else { continue };
             let mut test = Testing { pool: self, slot, loan: Some(loan), meta };
             let resource = &mut test.loan.as_mut().expect("put back below").resource;
-            // A panic is the caller's: the guard destroys what it was about.
+            // A panic unwinds to the caller, and the guard destroys the resource.
             let kept = keep(&test.meta, resource);
             test.end(kept);
         }

@@ -1,26 +1,24 @@
-//! Stock that is not finished: creations that were left by who had begun them, to borrow or to add.
+//! Unfinished creations in the idle list.
 //!
-//! What an asynchronous factory has begun to make is not thrown away when nobody waits for it any more: the
-//! next borrower polls it on, or who adds next, or fills up stock. But nobody knows whether it will ever come to an end, so it is worth less than
-//! anything that has:
-//! - it is lent only if there is no finished stock, and then the one that was left first
-//!   (PROP-RP-FINISHED-FIRST);
-//! - it is the first to make room: for another key, and for what comes back where as many are idle as may be;
-//! - it counts for `max_idle` and not for `min_idle`, which is about what is ready; no minimum protects it from
-//!   the times of idle ones;
-//! - it is taken over once: if who does leaves it too, it is dropped, and its place given back
-//!   (PROP-RP-OFFERED-ONCE; `creation.rs`). So a creation that hangs costs two their patience, and no third.
+//! A borrower, an add or a refill that is dropped leaves the creation that it began. The next one polls it on. A
+//! creation may never complete, so a finished resource is worth more:
+//! - A borrower gets an unfinished creation only if no finished resource is idle; the one left first goes first
+//!   (PROP-RP-FINISHED-FIRST).
+//! - It is the first victim for another key, and the first to leave if more than `max_idle` are idle.
+//! - It counts for `max_idle` but not for `min_idle`, which counts ready resources. So no minimum protects it from
+//!   the idle times.
+//! - It is taken over once. If the second caller leaves it too, it is dropped and its place given back
+//!   (PROP-RP-OFFERED-ONCE; `creation.rs`): a hanging creation delays at most two callers.
 //!
-//! Who makes stock takes over what was left of the key before it begins anything itself, the first first, and
-//! needs no place for it. So what was left keeps no key from its minimum, and nobody from adding, where it takes
-//! the last place (PROP-RP-REFILLED). If it fails, so does who adds: there is nothing to keep its place for.
+//! An add or a refill polls the key's first unfinished creation on before it begins one, and needs no free place for
+//! it. So abandoned creations in the last places neither fail an add nor keep a key below its minimum
+//! (PROP-RP-REFILLED). If the creation fails, the add fails too: unlike a borrower it has no turn to keep.
 //!
-//! It ages from its beginning: its lifetime from when it was begun, its time as an idle one from when it was
-//! left, and neither begins again. (It does if it was granted and never picked up: nobody has waited for
-//! it then.)
+//! The lifetime counts from the beginning of the creation, the idle time from when it was left. Neither restarts,
+//! except the idle time when a grant is not picked up: then no caller has polled the creation since.
 //!
-//! It has lists of its own, of each key and of all, so that nobody who looks for what is finished has to pass
-//! over it: what is left goes to their ends, and those in front are the first to be taken.
+//! Unfinished creations stand in lists of their own, per key and for all keys: a search for a finished resource never
+//! passes over them. They are appended when left and taken from the front.
 
 use super::factory::{Creation, Form};
 use super::slot::{Content, Place};
@@ -29,7 +27,7 @@ use crate::clock::Time;
 use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
-    /// It has become idle: the last that will be taken.
+    /// Appends a creation that became idle: it is taken last.
     pub(super) fn push_unfinished(&mut self, slot: Key, creation: Content<F>) {
         let entry = &mut self.slots[slot.index()];
         entry.content = creation;
@@ -46,32 +44,34 @@ impl<F: Form> State<F> {
         self.idle -= 1;
     }
 
-    /// It is polled on for stock.
+    /// Takes an unfinished creation for an add or a refill, which polls it on.
     pub(super) fn take_unfinished(&mut self, slot: Key) -> Creation<F> {
         self.remove_unfinished(slot);
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Adding;
         match entry.content.take() {
             Content::Unfinished(creation) => *creation,
-            Content::Ready(_) | Content::Nothing => unreachable!("it is not finished"),
+            Content::Ready(_) | Content::Nothing => {
+                unreachable!("an unfinished slot holds a creation")
+            }
         }
     }
 
-    /// When the first of them has been idle for too long.
+    /// Returns when the oldest unfinished creation exceeds its idle time.
     pub(super) fn unfinished_due(&self) -> Option<Time> {
         let time = self.soft_max_idle_time.or(self.max_idle_time)?;
         let first = self.unfinished.front()?;
         Some(self.slots[first.index()].since.plus_span(time))
     }
 
-    /// What makes room first: of any key, what is not finished, else what came back longest ago
-    /// (PROP-RP-VICTIM).
+    /// Returns the first eviction victim of all keys: an unfinished creation, else the resource that came back
+    /// longest ago (PROP-RP-VICTIM).
     pub(super) fn least_recently_used(&self) -> Option<Key> {
         self.unfinished.front().or_else(|| self.oldest_idle())
     }
 
-    /// What was to make room, finished or not, goes back to where it was: past those that are older and came
-    /// back before it, or are being tested.
+    /// Puts a spared victim back in the order of return. It scans past the older ones that came back before the victim
+    /// or are under test.
     pub(super) fn reinsert_idle(&mut self, slot: Key, content: Content<F>) {
         let unfinished = matches!(content, Content::Unfinished(_));
         let entry = &mut self.slots[slot.index()];
