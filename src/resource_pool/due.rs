@@ -305,7 +305,8 @@ impl<F: Form> State<F> {
         self.spare.set(&mut self.subs, key, oldest);
     }
 
-    /// Returns whether each task wakes by its next due time. A lifetime that ends during a loan ends on return.
+    /// Returns whether each task wakes by its next due time. Lifetimes of lent resources do not count: the return
+    /// checks them.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn maintenance_knows_due_times(&self) -> bool {
         let idle = self.slots.iter().filter(|(_, slot)| slot.place == Place::Idle && !slot.tested);

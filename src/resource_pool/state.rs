@@ -6,8 +6,8 @@
 //! all keys. A key is *eligible* if it has a waiter and its own limits leave room for one more. The eligible keys
 //! stand in *line* by the ticket of their oldest waiter.
 //!
-//! A resource that becomes idle, or a place that becomes free, goes to the first key in line: to the oldest waiter
-//! that can use it. A key at its own limit therefore blocks no other key (PROP-RP-FULL-KEY).
+//! A resource or a place that becomes free goes to the first key in line: to the oldest waiter that can use it. A
+//! key at its own limit therefore blocks no other key (PROP-RP-FULL-KEY).
 //!
 //! # Why no wake-up is lost
 //! Each section that frees something ends with [`State::settle`]. It grants, under the lock, until no key in line can
