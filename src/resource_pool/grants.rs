@@ -32,7 +32,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Whether a granted resource must not be lent any more.
+    /// Returns whether a granted resource must not be lent any more.
     pub(super) fn is_outdated(&self, slot: Key) -> bool {
         let entry = &self.slots[slot.index()];
         let expired = match entry.content {

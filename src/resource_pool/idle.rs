@@ -70,7 +70,7 @@ impl<F: Form> State<F> {
         self.watch_spare(key);
     }
 
-    /// From here on the loan cannot look abandoned.
+    /// Stops counting the borrower's time: from here on the loan cannot look abandoned.
     #[inline]
     pub(super) fn end_borrowers_time(&mut self, slot: Key) {
         if self.abandoned_after.is_some() && self.slots[slot.index()].lent.is_linked() {
@@ -139,7 +139,7 @@ impl<F: Form> State<F> {
         self.left(key, fx);
     }
 
-    /// Makes a resource idle. It leaves instead if it must not be lent again, or if there is no room.
+    /// Makes a resource idle. It leaves instead if it must not be lent again, or has no room.
     #[inline]
     pub(super) fn become_idle(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         let key = self.slots[slot.index()].key;
@@ -169,7 +169,7 @@ impl<F: Form> State<F> {
         self.became_idle(slot, fx);
     }
 
-    /// Returns whether a resource may not be lent again, or there is no room for it.
+    /// Returns whether a resource must not be lent again, or has no room.
     #[inline]
     pub(super) fn must_leave(&self, slot: Key) -> bool {
         self.must_leave_at(slot, self.now_if_timed())
@@ -194,8 +194,8 @@ impl<F: Form> State<F> {
         self.schedule_idle(key, fx);
     }
 
-    /// Whether more than `max_idle` are idle, besides one for each retrying waiter, which is on its way to it
-    /// (PROP-RP-CALLED-FOR).
+    /// Returns whether more than `max_idle` resources are idle. One for each retrying waiter does not count: the waiter
+    /// is on its way to it (PROP-RP-CALLED-FOR).
     #[inline]
     pub(super) fn has_surplus(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];
@@ -231,7 +231,7 @@ impl<F: Form> State<F> {
     /// Evicts an idle resource; one under test leaves when the test ends.
     pub(super) fn evict(&mut self, slot: Key, fx: &mut Effects<F>) {
         if self.slots[slot.index()].tested {
-            // Its tester reads this mark.
+            // Its tester reads the flag when the test ends.
             self.slots[slot.index()].expired = true;
             return;
         }
@@ -243,8 +243,8 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Lets the resource leave: it is destroyed after the section and counts until then. A created resource is always
-    /// destroyed this way, unless it is detached (PROP-RP-NOTHING-LOST).
+    /// Lets the resource leave: it is destroyed after the section and counts until then. The pool
+    /// destroys every created resource that it does not detach (PROP-RP-NOTHING-LOST).
     pub(super) fn leave(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         self.end_life(slot);
         let entry = &mut self.slots[slot.index()];

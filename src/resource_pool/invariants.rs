@@ -29,7 +29,7 @@ impl<F: Form> State<F> {
         let slots = self.slots.iter().map(|(_, slot)| slot);
         slots.filter(|slot| of.is_none_or(|key| key == slot.key) && is(slot.place)).count()
     }
-    /// Whether limits hold exactly: they are unchanged, and abandoned loans keep their places.
+    /// Returns whether limits hold exactly: they are unchanged, and abandoned loans keep their places.
     fn exact(&self) -> bool {
         !self.resized && !self.options.remove_abandoned
     }
@@ -39,7 +39,7 @@ impl<F: Form> State<F> {
     fn all_slots(&self, holds: impl Fn(&Slot<F>) -> bool) -> bool {
         self.slots.iter().all(|(_, slot)| holds(slot))
     }
-    /// Whether the key is eligible in an open pool, and its `max_active` was not lowered below its loans.
+    /// Returns whether the key is eligible in an open pool and has not more loans than a lowered `max_active`.
     fn could_be_served(&self, key: Key, sub: &Sub<F>) -> bool {
         let grows = self.options.when_exhausted == WhenExhausted::Grow;
         let lowered = !grows && sub.active > self.limits.max_active;

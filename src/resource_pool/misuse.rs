@@ -37,7 +37,7 @@
 ///
 /// Using a resource after it was invalidated:
 /// ```compile_fail,E0382
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
+/// # use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool};
 /// # struct Words;
 /// # impl ResourceFactory for Words {
 /// #     type Resource = String;
@@ -47,13 +47,13 @@
 /// # }
 /// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
 /// let lent = pool.borrow().unwrap();
-/// lent.invalidate();
+/// Borrowed::invalidate(lent);
 /// assert!(!lent.is_empty());
 /// ```
 ///
 /// Invalidating a resource twice:
 /// ```compile_fail,E0382
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
+/// # use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool};
 /// # struct Words;
 /// # impl ResourceFactory for Words {
 /// #     type Resource = String;
@@ -63,8 +63,8 @@
 /// # }
 /// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
 /// let lent = pool.borrow().unwrap();
-/// lent.invalidate();
-/// lent.invalidate();
+/// Borrowed::invalidate(lent);
+/// Borrowed::invalidate(lent);
 /// ```
 ///
 /// Using a resource after it was returned:
@@ -86,7 +86,7 @@
 ///
 /// Returning a detached resource:
 /// ```compile_fail,E0382
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
+/// # use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool};
 /// # struct Words;
 /// # impl ResourceFactory for Words {
 /// #     type Resource = String;
@@ -96,7 +96,7 @@
 /// # }
 /// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
 /// let lent = pool.borrow().unwrap();
-/// let mine = lent.detach();
+/// let mine = Borrowed::detach(lent);
 /// drop(lent);
 /// drop(mine);
 /// ```

@@ -138,7 +138,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether an option needs the pool to keep times.
+    /// Returns whether an option needs the pool to keep times.
     pub(super) fn keep_times(&self) -> bool {
         self.max_idle_time.is_some()
             || self.soft_max_idle_time.is_some()
