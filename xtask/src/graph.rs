@@ -63,10 +63,10 @@ fn read_modules() -> Result<BTreeMap<String, Module>, String> {
     modules.retain(|name, _| !is_test(name));
     let names: Vec<String> = modules.keys().cloned().collect();
     for name in names {
-        if let Some((parent, child)) = name.rsplit_once("::") {
-            if let Some(parent) = modules.get_mut(parent) {
-                parent.children.insert(child.to_owned());
-            }
+        if let Some((parent, child)) = name.rsplit_once("::")
+            && let Some(parent) = modules.get_mut(parent)
+        {
+            parent.children.insert(child.to_owned());
         }
     }
     Ok(modules)

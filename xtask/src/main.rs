@@ -88,11 +88,11 @@ fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     // `graph` may be asked of another tree.
-    if args.first().is_none_or(|name| name != "graph") {
-        if let Err(error) = std::env::set_current_dir(root) {
-            eprintln!("{root}: {error}");
-            return ExitCode::FAILURE;
-        }
+    if args.first().is_none_or(|name| name != "graph")
+        && let Err(error) = std::env::set_current_dir(root)
+    {
+        eprintln!("{root}: {error}");
+        return ExitCode::FAILURE;
     }
     let name = if args.is_empty() { "help".to_owned() } else { args.remove(0) };
     let outcome = match name.as_str() {

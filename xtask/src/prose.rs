@@ -7,7 +7,7 @@
 //!
 //! The first two have goals. `src/execution` has a row of its own, beside its share in `src`.
 //!
-//! A reference dangles if it cites an erratum, invariant or property that `spec/src` does not define. So does
+//! A reference dangles if it cites an erratum, invariant or property that is not defined (`spec/src`). So does
 //! a numbered rule, or a file that the tree does not have.
 
 use crate::{Outcome, say, tracked_files};
@@ -271,13 +271,18 @@ fn dangling_references(wanted: &impl Fn(&str) -> bool) -> Result<Vec<String>, St
     Ok(dangling)
 }
 
-/// Errata, invariants and properties: as `spec/src` names them outside of its comments.
+/// Errata, invariants and properties: as `spec/src`, and the tables of invariants in `src`, name them in code.
 fn names_defined_by_the_spec() -> Result<BTreeSet<String>, String> {
     let name = regex(r"\b(E\d+|INV(-[A-Z]+)+|PROP(-[A-Z]+)+)\b");
     let comment = regex(r"(?m)//.*$");
     let mut names = BTreeSet::new();
-    for file in tracked_files(".rs")?.iter().filter(|file| file.starts_with("spec/src")) {
-        let source = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    for file in tracked_files(".rs")? {
+        let defines = file.starts_with("spec/src")
+            || file.starts_with("src/") && file.ends_with("/invariants.rs");
+        if !defines {
+            continue;
+        }
+        let source = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
         let source = comment.replace_all(&source, "");
         names.extend(name.find_iter(&source).map(|found| found.as_str().to_owned()));
     }
