@@ -1,4 +1,4 @@
-//! What is lent: it comes back when it is dropped.
+//! Guards: of a lent resource, and of a reserved place.
 
 use super::factory::Form;
 use super::pool::Inner;
@@ -10,14 +10,14 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A resource and its place. Boxed when the resource is made, and from then on only its address goes from
-/// hand to hand: a large resource is never moved, and a guard is two words, which nobody copies through memory.
+/// A resource and its slot. Boxed when the resource is created, so that only its address moves, and a guard is two
+/// words.
 pub(crate) struct Loan<F: Form> {
     pub(super) slot: Key,
     pub(super) meta: Meta<F>,
-    /// Not passivated yet, nor tested.
+    /// The return left its test and passivation to the next borrower.
     pub(super) unclean: bool,
-    /// The pool, while it is lent to somebody who may outlive other references to it.
+    /// The pool, during a loan that may outlive other references to the pool.
     home: Option<Arc<Inner<F>>>,
     pub(super) resource: F::Resource,
 }
@@ -27,7 +27,7 @@ impl<F: Form> Loan<F> {
         Box::new(Loan { slot, meta, unclean: false, home: None, resource })
     }
 
-    /// Parts the loan from the pool, which would own itself otherwise.
+    /// Takes the pool out of the loan. Otherwise the pool would own itself.
     fn leave_home<'p>(&mut self, pool: Option<&'p Inner<F>>) -> Home<'p, F> {
         match (pool, self.home.take()) {
             (Some(pool), _) => Home::At(pool),
@@ -37,17 +37,17 @@ impl<F: Form> Loan<F> {
     }
 }
 
-/// A resource that is lent: derefs to it. Dropping it returns the resource to the pool; while a panic
-/// unwinds, the resource is destroyed instead, for nobody knows in what state it is.
+/// A borrowed resource, to which it dereferences. Dropping it returns the resource.
 ///
-/// The drop takes the pool's lock, for one section that ends with the hand-over to whoever waits; what the
-/// factory has to do with the resource it does on the thread that drops it. It never panics, and
-/// never waits for anybody but those who are in such a section.
+/// While a panic unwinds, the drop destroys the resource instead, because its state is unknown.
+///
+/// The drop runs the factory's part on the current thread, and takes the pool's lock for one section. It never
+/// panics, and waits only for other such sections.
 #[must_use = "dropping it returns the resource"]
 pub struct Borrowed<'p, F: Form> {
-    /// A reference is enough for most, and costs nothing; absent if the loan has the pool.
+    /// The pool. Absent if the loan has it.
     pool: Option<&'p Inner<F>>,
-    /// Absent once it has been given back.
+    /// Absent after the return.
     loan: Option<Box<Loan<F>>>,
 }
 
@@ -57,8 +57,8 @@ impl<'p, F: Form> Borrowed<'p, F> {
         Borrowed { pool: Some(pool), loan: Some(loan) }
     }
 
-    /// The same, for a thread or a task that may outlive this reference to the pool. A pool whose last
-    /// handle is dropped is closed even so: what comes back then is destroyed.
+    /// Returns a guard that may outlive this reference to the pool. When the last handle is dropped, the pool still
+    /// closes, and destroys the resource on return.
     pub fn into_owned(mut guard: Self) -> Borrowed<'static, F> {
         let mut loan = guard.loan.take();
         if let (Some(pool), Some(loan)) = (guard.pool, &mut loan) {
@@ -67,34 +67,35 @@ impl<'p, F: Form> Borrowed<'p, F> {
         Borrowed { pool: None, loan }
     }
 
-    /// The resource is not to be used again: it is destroyed, and its place is free.
+    /// Destroys the resource and frees its place.
     pub fn invalidate(mut guard: Self) {
         if let Some((home, loan)) = guard.end() {
             home.pool().invalidate(loan);
         }
     }
 
-    /// Takes the resource out of the pool for good: its place is free, and it is not destroyed.
+    /// Takes the resource out of the pool for good, and frees its place. The factory does not destroy it.
     pub fn detach(mut guard: Self) -> F::Resource {
         let (home, loan) = guard.end().expect("present until it is given back");
-        // If what follows panics, the resource is dropped: it is the caller's.
+        // The caller owns the resource from here on: if the next line panics, it is dropped, not destroyed by the
+        // factory.
         home.pool().critical(|state, fx| state.give_back_place(loan.slot, fx));
         loan.resource
     }
 
-    /// Returns the resource, and awaits what there is to be done with it: its test, if there is to be
-    /// one, and its passivation. Without this, that is left to its next borrower if the factory is an
-    /// asynchronous one, and there is something to await.
+    /// Returns the resource, and awaits its test and its passivation.
+    ///
+    /// A drop leaves both to the next borrower if the factory is asynchronous.
     ///
     /// # Cancel safety
-    /// If it is dropped at an await, the resource is destroyed.
+    /// If the future is dropped at an await, the resource is destroyed.
     pub async fn put_back(mut guard: Self) {
         if let Some((home, loan)) = guard.end() {
             home.pool().put_back(loan).await;
         }
     }
 
-    /// Parts the loan from its guard.
+    /// Takes the loan out of its guard.
     #[inline]
     fn end(&mut self) -> Option<(Home<'p, F>, Box<Loan<F>>)> {
         let mut loan = self.loan.take()?;
@@ -132,8 +133,8 @@ impl<F: Form> Drop for Borrowed<'_, F> {
     }
 }
 
-/// While a panic unwinds, or to a pool that the loan has: apart, so that what every drop of a guard has in it
-/// is small.
+/// Returns a resource while a panic unwinds, or to a pool that only the loan has. A function of its own, so that the
+/// usual drop stays small.
 #[cold]
 #[inline(never)]
 fn end_slowly<F: Form>(pool: Option<&Inner<F>>, mut loan: Box<Loan<F>>) {
@@ -168,22 +169,22 @@ where
     }
 }
 
-/// A place that is reserved for a resource that is being made, tested or activated. Given back when it is
-/// dropped, on whatever path: an error, a panic or a cancelled future (rule 5).
+/// A place that is reserved for a resource which is created, tested or activated. Its drop gives the place back:
+/// after an error, a panic or a cancelled future.
 pub(crate) struct Reserved<'p, F: Form> {
     pool: &'p Inner<F>,
-    /// As long as there is no resource; one of the two is absent, and both once it has been handed on.
+    /// Present while there is no resource. Both fields are absent once the reservation is used up.
     place: Option<(Key, Meta<F>)>,
-    /// What is there is destroyed with the reservation, for it is half activated at best.
+    /// The drop destroys the resource: it may be half activated.
     loan: Option<Box<Loan<F>>>,
 }
 
 impl<'p, F: Form> Reserved<'p, F> {
-    /// Nothing is there yet.
+    /// Reserves a slot without a resource.
     pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>) -> Self {
         Reserved { pool, place: Some((slot, meta)), loan: None }
     }
-    /// With what is there.
+    /// Builds a reservation around an existing loan.
     #[inline]
     pub(super) fn of(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
         Reserved { pool, place: None, loan: Some(loan) }
@@ -207,12 +208,12 @@ impl<'p, F: Form> Reserved<'p, F> {
         let (slot, meta) = self.place.take().expect("created once");
         self.loan.insert(Loan::new(slot, meta, resource))
     }
-    /// It is ready. Leaves nothing here.
+    /// Takes the loan out. The drop then does nothing.
     #[inline]
     pub(super) fn loan(&mut self) -> Box<Loan<F>> {
         self.loan.take().expect("it has been made")
     }
-    /// Destroys what there is, and keeps the place.
+    /// Destroys the resource, and keeps the place.
     pub(super) fn discard(&mut self) {
         if let Some(loan) = self.loan.take() {
             let Loan { slot, meta, resource, .. } = *loan;
@@ -220,7 +221,7 @@ impl<'p, F: Form> Reserved<'p, F> {
             self.pool.dispose(meta, resource);
         }
     }
-    /// The place, for somebody else to take care of.
+    /// Takes the slot: its caller now gives the place back.
     pub(super) fn into_slot(mut self) -> Key {
         self.place.take().expect("nothing has been made").0
     }
