@@ -147,7 +147,7 @@ impl<F: Form> Inner<F> {
             };
             match self.prepare(reserved.loan_mut()).await {
                 Ok(()) => return Ok(self.hand_out(&mut reserved, first)),
-                Err(event) => step = self.another(reserved, event, patience),
+                Err(event) => step = self.another(reserved, *event, patience),
             }
         }
     }
@@ -176,10 +176,10 @@ impl<F: Form> Inner<F> {
     fn another(
         &self,
         mut reserved: Reserved<'_, F>,
-        event: Box<Event<F::Error>>,
+        event: Event<F::Error>,
         patience: &Patience,
     ) -> Step<F> {
-        self.report(reserved.meta(), *event);
+        self.report(reserved.meta(), event);
         reserved.discard();
         if self.clock().has_passed(deadline(*patience)) {
             return Step::Refused(Refusal::TooLate);
@@ -229,7 +229,7 @@ impl<F: Form> Inner<F> {
                 let loan = reserved.made(resource);
                 if self.options.test_on_create {
                     if let Err(event) = self.test(loan).await {
-                        return Err(self.another(reserved, event, patience));
+                        return Err(self.another(reserved, *event, patience));
                     }
                 }
                 Ok(reserved)
