@@ -19,7 +19,7 @@ pub struct Snapshot<M> {
     /// Resources that exist or have a place: lent, idle, being created or destroyed. An eviction victim and the
     /// resource that takes its place count as one.
     pub total: usize,
-    /// Lent, or reserved for a borrower.
+    /// Resources that are lent, or reserved for a borrower.
     pub active: usize,
     /// Idle resources.
     pub idle: usize,
@@ -37,7 +37,7 @@ pub struct KeySnapshot<M> {
     pub(super) metadata: Option<Shared<M>>,
     /// Resources that exist or have a place, including a victim for another key until it is destroyed.
     pub total: usize,
-    /// Lent, or reserved for a borrower.
+    /// Resources that are lent, or reserved for a borrower.
     pub active: usize,
     /// Borrowers that wait for their turn.
     pub waiting: usize,
@@ -94,7 +94,7 @@ pub enum ResourceState {
     Tested,
     /// Idle and not finished: the caller that began its creation gave up, and the next one continues it.
     Unfinished,
-    /// Lent, or granted to, created or activated for a borrower.
+    /// Lent to a borrower, granted to one, or being created or activated for one.
     Lent,
     /// Being created to become idle.
     BeingCreated,
@@ -116,8 +116,8 @@ pub(super) struct Copied<M> {
 }
 
 impl<M> Copied<M> {
-    /// Sorts the copy, without the lock: the keys by age, and in each the resources that are not idle by number,
-    /// after the idle ones.
+    /// Sorts the copy, without the lock: the keys by their number, and in each, after the idle resources, the others by
+    /// theirs.
     pub(super) fn in_order(self) -> Snapshot<M> {
         let Copied { mut pool, keys, mut others } = self;
         others.sort_unstable_by_key(|(_, resource)| resource.id);
