@@ -31,7 +31,7 @@ pub struct Builder<F: Form, P> {
     options: Options,
     listener: Option<Listener<F>>,
     clock: Clock,
-    /// Absent: as if it was true.
+    /// `None`: true if there can be one.
     maintenance: Option<bool>,
     builds: PhantomData<fn() -> P>,
 }
@@ -50,58 +50,62 @@ impl<F: Form, P> Builder<F, P> {
         }
     }
 
-    /// How many are lent at once, of each key. Default: 8.
+    /// Limits how many resources of each key are lent at once. Default: 8.
     pub fn max_active(mut self, limit: impl Into<Option<usize>>) -> Self {
         self.limits.max_active = number(limit.into());
         self
     }
-    /// How many there are at once, lent, idle, being made and being destroyed, of all keys. Holds
-    /// whatever else is said, but that removed abandoned ones (`remove_abandoned`) count no more. Default: no
+    /// Limits how many resources of all keys exist at once: lent, idle, being created or being destroyed. Default: no
     /// limit.
+    ///
+    /// Only abandoned resources whose place was given to others (`remove_abandoned`) do not count.
     pub fn max_total(mut self, limit: impl Into<Option<usize>>) -> Self {
         self.limits.max_total = number(limit.into());
         self
     }
-    /// How many idle ones are kept, of each key: what comes back beyond that is destroyed. Default: as
-    /// many as `max_active`.
+    /// Limits how many resources of each key are idle. A resource that is returned beyond that is destroyed. Default:
+    /// as many as `max_active`.
     pub fn max_idle(mut self, limit: impl Into<Option<usize>>) -> Self {
         self.limits.max_idle = Some(number(limit.into()));
         self
     }
-    /// How many idle ones are kept ready, of each key: they may be lent, and others are then made in the
-    /// background, not on the borrower's time. With keys, that goes for each of which one has been made, while
-    /// any of it is left: see the [limits](super#limits). Default: 0.
+    /// Sets how many resources of each key are kept idle. Default: 0.
+    ///
+    /// They may be lent. The pool then creates others in the background, not on the borrower's time. In a keyed pool
+    /// the minimum of a key holds once one of its resources was created, while any is left: see the
+    /// [limits](super#limits).
     pub fn min_idle(mut self, number: usize) -> Self {
         self.limits.min_idle = number;
         self
     }
-    /// What a borrower meets where `max_active` is reached. Default: it waits.
+    /// Sets what a borrower does when `max_active` is reached. Default: it waits.
     pub fn when_exhausted(mut self, action: WhenExhausted) -> Self {
         self.options.when_exhausted = action;
         self
     }
-    /// How long [`borrow`](super::ResourcePool::borrow) waits at most; not for an asynchronous factory, whose pool is
-    /// borrowed from by futures, which may be dropped at any time. Default: without end.
+    /// Limits how long [`borrow`](super::ResourcePool::borrow) waits. Default: no limit.
+    ///
+    /// A pool with an asynchronous factory refuses this option: its futures may be dropped at any time.
     pub fn max_wait(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.max_wait = time.into();
         self
     }
-    /// Whether what has just been made is tested. Default: no.
+    /// Sets whether a new resource is tested. Default: no.
     pub fn test_on_create(mut self, test: bool) -> Self {
         self.options.test_on_create = test;
         self
     }
-    /// Whether an idle one is tested before it is lent. Default: no.
+    /// Sets whether an idle resource is tested before it is lent. Default: no.
     pub fn test_on_borrow(mut self, test: bool) -> Self {
         self.options.test_on_borrow = test;
         self
     }
-    /// Whether what comes back is tested. Default: no.
+    /// Sets whether a resource is tested when it is returned. Default: no.
     pub fn test_on_return(mut self, test: bool) -> Self {
         self.options.test_on_return = test;
         self
     }
-    /// Whether idle ones are tested while they are idle, at each `eviction_interval`. Default: no.
+    /// Sets whether idle resources are tested, once in each `eviction_interval`. Default: no.
     pub fn test_while_idle(mut self, test: bool) -> Self {
         self.options.test_while_idle = test;
         self
@@ -111,63 +115,69 @@ impl<F: Form, P> Builder<F, P> {
         self.options.lend_order = order;
         self
     }
-    /// Whether borrowers are served in the order of their arrival. If not, a newcomer may take what is
-    /// free before who was woken for it gets there: more is lent per second, and some wait for long. And a
-    /// task that is woken and not polled keeps the next one waiting: see the [limits](super#limits).
-    /// Default: yes.
+    /// Sets whether borrowers are served in the order of their arrival. Default: yes.
+    ///
+    /// If not, a newcomer may take what is free before the waiter that was woken for it. The pool then lends more per
+    /// second, and some waiters wait for long. A task that was woken and is not polled keeps the next one waiting:
+    /// see the [limits](super#limits).
     pub fn fair(mut self, fair: bool) -> Self {
         self.options.fair = fair;
         self
     }
-    /// How long one may be idle: then it is destroyed, also below `min_idle`. Default: without end.
+    /// Limits how long a resource is idle, also below `min_idle`. It is destroyed then. Default: no limit.
     pub fn max_idle_time(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.max_idle_time = time.into();
         self
     }
-    /// How long one may be idle while there are more idle ones than `min_idle`: the source's
-    /// `max_idle_time`. Default: without end.
+    /// Limits how long a resource is idle while more than `min_idle` are. Default: no limit.
     pub fn soft_max_idle_time(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.soft_max_idle_time = time.into();
         self
     }
-    /// How long a resource is used, from when it began to be made: then it is destroyed, if it is lent,
-    /// when it comes back. Default: without end.
+    /// Limits how long a resource lives, from the beginning of its creation. Default: no limit.
+    ///
+    /// An idle resource is destroyed then, a borrowed one when it is returned.
     pub fn max_lifetime(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.max_lifetime = time.into();
         self
     }
-    /// Up to so much is taken off `max_lifetime`, in steps of a sixteenth that go round, so that what was
-    /// made at once does not end at once. Default: nothing.
+    /// Shortens each lifetime by up to this time, so that resources that were created together do not expire
+    /// together. Default: zero. The steps are sixteenths, in turn.
     pub fn lifetime_jitter(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.lifetime_jitter = time.into();
         self
     }
-    /// Looks at idle ones in runs that far apart, for the times for which they may be idle and for tests, rather
-    /// than at the very time at which one is due. The end of a lifetime is always kept exactly.
+    /// Makes the pool look at idle resources once in each interval, for idle times and tests. Default: at the exact
+    /// due time.
+    ///
+    /// Lifetimes always end exactly.
     pub fn eviction_interval(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.eviction_interval = time.into();
         self
     }
-    /// How many idle ones a run evicts, and tests, at most. Default: all.
+    /// Limits how many idle resources the pool evicts, and tests, in each `eviction_interval`. Default: no limit.
     pub fn evictions_per_run(mut self, number: impl Into<Option<usize>>) -> Self {
         self.options.evictions_per_run = number.into();
         self
     }
-    /// After what time the listener is told that a resource is still lent: its borrower's time, which begins when
-    /// it is handed the resource and ends when it gives it back, not that in which it was made or tested, or is made
-    /// ready to be lent again. Default: never.
+    /// Sets after what time the listener is notified that a resource is still lent. Default: never.
+    ///
+    /// Only the borrower's time counts, from the loan to the return. The time of the factory before and after it does
+    /// not.
     pub fn abandoned_after(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.abandoned_after = time.into();
         self
     }
-    /// Whether the place of an abandoned resource is then given to others; the resource itself is
-    /// destroyed if it ever comes back, and counts for no limit until then. Default: no.
+    /// Sets whether the place of an abandoned resource is given to others. Default: no.
+    ///
+    /// The resource counts for no limit from then on, and is destroyed if it is ever returned.
     pub fn remove_abandoned(mut self, remove: bool) -> Self {
         self.options.remove_abandoned = remove;
         self
     }
-    /// Is told of what goes wrong where no borrower can be, with the metadata (the key) it concerns. Called
-    /// outside the lock, by whatever thread notices.
+    /// Sets a listener for failures that are no borrower's error, with the metadata (or key) they concern.
+    ///
+    /// The pool calls it without its lock, on whatever thread notices the failure.
     pub fn listener(
         mut self,
         listener: impl Fn(&F::Metadata, &Event<F::Error>) + Send + Sync + 'static,
@@ -175,19 +185,20 @@ impl<F: Form, P> Builder<F, P> {
         self.listener = Some(Box::new(listener));
         self
     }
-    /// Where it gets its time from. Default: the system's monotonic clock.
+    /// Sets the clock. Default: the system's monotonic clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
-    /// Whether a thread, or with `build_on` a task, does what is due at a time, if the options have anything
-    /// due. Without it, [`maintain`](Pool::maintain) does. Default: yes, if there can be one.
+    /// Sets whether a thread, or with `build_on` a task, does the maintenance. Default: yes, if there can be one.
+    ///
+    /// It starts if the options give it work. Without it, [`maintain`](Pool::maintain) does the work.
     pub fn maintenance(mut self, maintenance: bool) -> Self {
         self.maintenance = Some(maintenance);
         self
     }
 
-    /// Whether anything is due at a time.
+    /// Returns whether the options give the maintenance work.
     fn has_work(&self) -> bool {
         let options = &self.options;
         self.limits.min_idle > 0

@@ -1,9 +1,8 @@
-//! What a critical section leaves to be done after the lock is released: rule 1, no foreign code under
-//! a lock. Each effect is contained.
+//! The effects of a critical section, which run without the lock. A panic of user code in an effect is contained.
 //!
-//! First who waits is woken, then the maintenance, or stopped, and only then is anything destroyed, told of or
-//! dropped: for that may take its time, or hang. So a destruction that hangs keeps nobody from what has become
-//! free, and holds up no refill (`maintenance.rs`).
+//! Waiters are woken first, then the maintenance is woken or stopped. Only then are resources destroyed, events
+//! reported and keys dropped, because user code may take its time or hang. So a hanging destruction delays no waiter
+//! and no refill.
 
 use super::event::Event;
 use super::factory::Form;
@@ -15,9 +14,9 @@ use crate::collections::wait_queue::Wake;
 use crate::user_code::{contain, drop_contained};
 use std::task::Waker;
 
-/// A resource that has left.
+/// A resource that has left the pool.
 pub(crate) struct Dead<F: Form> {
-    /// Its place, which is given back once it has been destroyed; none if there is nothing to give back.
+    /// Its slot, which is given back after the destruction, if it still counts.
     pub(super) slot: Option<Key>,
     pub(super) content: Content<F>,
     pub(super) meta: Meta<F>,
@@ -28,7 +27,7 @@ pub(crate) enum Effect<F: Form> {
     Wake(Wake),
     /// Maintenance of this key is due.
     WakeMaintenance(MaintenanceTask, Meta<F>),
-    /// Nothing may be due any more.
+    /// The maintenance may have to end.
     StopMaintenance,
     Destroy(Dead<F>),
     /// Drops the pool's own reference to a key.
@@ -133,7 +132,7 @@ mod tests {
         }
     }
 
-    /// To drop a key is foreign code, which may take its time, or hang.
+    /// To drop a key is user code, which may hang.
     #[test]
     fn what_the_maintenance_is_told_of_is_dropped_last() {
         let all = Told::default();

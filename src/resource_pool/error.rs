@@ -1,7 +1,7 @@
-//! What can go wrong for a borrower.
+//! The errors of a borrower, and of a caller that adds.
 //!
-//! The text of an error has that of the factory's, which need not be an [`Error`]; so its `source` is the
-//! factory's own, and no text is told twice.
+//! The factory's error need not be an [`Error`]. The text of an error here therefore includes it, and `source`
+//! returns the source of the factory's error, so that no text comes twice.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 /// Why a call of the factory failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<E> {
-    /// It said so.
+    /// It returned this error.
     Error(E),
     /// It panicked, with this message.
     Panicked(String),
@@ -34,19 +34,19 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
     }
 }
 
-/// Why the pool itself lends nothing.
-// A whole word: what is returned with it is then copied by words, too.
+/// A refusal of the pool itself.
+// A whole word, so that a value with it is copied by words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Refusal {
     Closed,
     Exhausted,
     WouldBlock,
-    /// Its time is up.
+    /// The time-out has passed.
     TooLate,
 }
 
-/// Why a borrower gets nothing. Two words: a loan and this return in registers.
+/// A failed borrow. Two words, like a loan, so that either is returned in registers.
 pub(crate) enum Denied<E> {
     Refused(Refusal),
     Failed(Box<BorrowError<E>>),
@@ -72,25 +72,26 @@ impl<E> From<Denied<E>> for BorrowError<E> {
     }
 }
 
-/// Why nothing was lent. `E` is the factory's error.
+/// The error of a borrow. `E` is the factory's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BorrowError<E> {
     /// The pool is closed.
     Closed,
-    /// As many are lent as may be (`max_active`); or there is no stock, and no place for another (`max_total`,
-    /// `max_total_per_key`), for what is being made for stock, tested or destroyed has its place, too. And the pool
-    /// is built with [`WhenExhausted::Fail`](super::WhenExhausted::Fail).
+    /// A limit is reached, in a pool built with [`WhenExhausted::Fail`](super::WhenExhausted::Fail).
+    ///
+    /// Either `max_active` resources are lent; or no resource is idle and `max_total` or `max_total_per_key` exist,
+    /// including those that are being created, tested or destroyed.
     Exhausted,
-    /// Nothing can be lent right now, to a call that does not wait.
+    /// The call does not wait, and would have to.
     WouldBlock,
-    /// Nothing could be lent in time: a wait was too long, or that of resources that then failed was.
+    /// The time-out has passed, while waiting or while resources failed.
     TimedOut,
-    /// No resource could be made.
+    /// The creation failed.
     Create(Failure<E>),
-    /// A resource that had just been made could not be activated.
+    /// The new resource could not be activated.
     Activate(Failure<E>),
-    /// A resource that had just been made failed its test (`test_on_create`).
+    /// The new resource failed its test (`test_on_create`).
     Invalid,
 }
 
@@ -121,18 +122,20 @@ impl<E: Error + 'static> Error for BorrowError<E> {
     }
 }
 
-/// Why nothing was added to the stock. `E` is the factory's error.
+/// The error of a call to add. `E` is the factory's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddError<E> {
-    /// The pool is closed, or was while the resource was being made.
+    /// The pool is closed, or was closed during the creation.
     Closed,
-    /// `max_idle`, `max_total` or `max_total_per_key` is reached. What has been idle for too long counts until it
-    /// is evicted. What was left unfinished of the key needs no more room; that of other keys counts for `max_total`.
+    /// `max_idle`, `max_total` or `max_total_per_key` is reached.
+    ///
+    /// Expired resources count until they are evicted. An unfinished creation of the key needs no further place;
+    /// those of other keys count for `max_total`.
     Full,
-    /// No resource could be made.
+    /// The creation failed.
     Create(Failure<E>),
-    /// A resource that had just been made could not be passivated.
+    /// The new resource could not be passivated.
     Passivate(Failure<E>),
     /// The new resource failed its test (`test_on_create`).
     Invalid,

@@ -1,20 +1,19 @@
-//! What a pool tells its listener: what goes wrong where no borrower could be told.
+//! The events that a pool reports to its listener: failures that are no borrower's error.
 //!
-//! What fails that was made for one borrower, or for one `add`, is the error of that call and told to nobody
-//! else; but for the message of a test that panicked, which those errors do not have.
+//! A failure of a resource that was created for one borrower, or for one `add`, is the error of that call. It is not
+//! reported as well, except for the message of a test that panicked, which those errors do not carry.
 
 use super::error::Failure;
 use std::time::Duration;
 
-/// Something went wrong in the background, or a borrower keeps what it was lent. `E` is the factory's
-/// error.
+/// A failure in the background, or a loan that looks abandoned. `E` is the factory's error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<E> {
-    /// No resource could be made for stock; or a borrower had taken over what another had begun to make, and that
-    /// failed: it then makes one itself.
+    /// A creation failed: for the idle list, or one that a borrower took over from another. That borrower then
+    /// creates a resource itself.
     CreateFailed(Failure<E>),
-    /// A resource could not be activated, and is destroyed; its borrower gets another.
+    /// A resource could not be activated, and is destroyed. Its borrower gets another one.
     ActivateFailed(Failure<E>),
     /// A resource could not be passivated, and is destroyed.
     PassivateFailed(Failure<E>),
@@ -24,18 +23,18 @@ pub enum Event<E> {
     Invalid,
     /// The destruction panicked with this message. The resource counts as destroyed.
     DestroyPanicked(String),
-    /// What is due cannot be done, for this reason: no thread could be started, the runtime took no task,
-    /// or its timer panicked, which is told once of evictions and once of stock, until one of their timers works again.
-    /// That is tried again when something is due again, also by what a listener does that is told of it; but it is not
-    /// told of this within itself.
+    /// The maintenance could not run, for this reason: no thread or task started, or the runtime's timer panicked.
+    ///
+    /// A panicking timer is reported once for evictions and once for refills, until one of their timers works again.
+    /// The next due time tries again. A failure during this very report is not reported.
     MaintenanceNotStarted(String),
     /// A resource has been lent for longer than `abandoned_after`.
     Abandoned {
         /// The number of the resource, as in the snapshot.
         id: u64,
-        /// For how long it has been lent.
+        /// How long it has been lent.
         lent_for: Duration,
-        /// Whether its place was given to others; it is then destroyed when it comes back.
+        /// Whether its place was given to others. It is then destroyed when it is returned.
         removed: bool,
     },
 }
