@@ -17,7 +17,6 @@ use super::state::{Grant, State, Step, ToCreate};
 use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
-    /// Picks up a waiter's grant.
     pub(super) fn pick_up_later(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
         let slot = grant.slot;
         if !self.is_outdated(slot) {

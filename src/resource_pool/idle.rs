@@ -50,7 +50,6 @@ impl<F: Form> State<F> {
         self.by_age.iter(&self.slots)
     }
 
-    /// Removes the resource from the idle lists.
     #[inline]
     pub(super) fn remove_idle(&mut self, slot: Key) {
         let entry = &self.slots[slot.index()];
@@ -120,7 +119,6 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Destroys a resource that its borrower invalidates.
     pub(super) fn invalidate(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         if !self.end_loan(slot) {
             return self.give_back_late(slot, content, fx);
@@ -293,7 +291,6 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Evicts all idle resources of the key.
     pub(super) fn clear_key(&mut self, key: Key, fx: &mut Effects<F>) {
         self.subs[key.index()].cleared += 1;
         while let Some(slot) = self.subs[key.index()].unfinished.front() {
@@ -306,7 +303,6 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Evicts all idle resources.
     pub(super) fn clear(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.clear_key(key, fx));
     }

@@ -51,7 +51,7 @@ impl Rig {
         let pool = configure(builder).build().expect("valid");
         Rig { pool: ManuallyDrop::new(pool), clock }
     }
-    /// Runs a section and returns its result and its number of steps.
+    /// Returns the section's result and its number of steps.
     fn section<R>(&self, section: impl FnOnce(&mut State<Made>, &mut Fx) -> R) -> (R, usize) {
         let mut fx = Effects::new();
         self.pool.inner().state.break_state(|state| counted(|| section(state, &mut fx)))

@@ -25,7 +25,6 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Takes the next resource to be tested.
     fn begin_test(&mut self) -> Option<(Key, Box<Loan<F>>, Meta<F>)> {
         let slot = self.turns.front()?;
         self.turns.remove(&mut self.slots, slot);
@@ -106,7 +105,6 @@ impl<F: Form> Drop for Testing<'_, F> {
 }
 
 impl<F: Form> Inner<F> {
-    /// Runs the due tests, one after the other.
     pub(super) async fn test_in_turns(&self) {
         if !self.options.test_while_idle {
             return;

@@ -5,20 +5,18 @@
 //! - A borrower gets an unfinished creation only if no finished resource is idle; the one left first goes first
 //!   (PROP-RP-FINISHED-FIRST).
 //! - It is the first victim for another key, and the first to leave if more than `max_idle` are idle.
-//! - It counts for `max_idle` but not for `min_idle`, which counts ready resources. So no minimum protects it from
-//!   the idle times.
+//! - It counts for `max_idle` but not for `min_idle`, which counts ready resources and so never protects it.
 //! - It is taken over once. If the second caller leaves it too, it is dropped and its place given back
 //!   (PROP-RP-OFFERED-ONCE; `creation.rs`): a hanging creation delays at most two callers.
 //!
 //! An add or a refill polls the key's first unfinished creation on before it begins one, and needs no free place for
-//! it. So abandoned creations in the last places neither fail an add nor keep a key below its minimum
+//! it. So creations left in the last places keep no add from succeeding and no key below its minimum
 //! (PROP-RP-REFILLED). If the creation fails, the add fails too: unlike a borrower it has no turn to keep.
 //!
-//! The lifetime counts from the beginning of the creation, the idle time from when it was left. Neither restarts,
-//! except the idle time when a grant is not picked up: then no caller has polled the creation since.
+//! The lifetime counts from the beginning of the creation, the idle time from when it was left. Only a grant that is
+//! not picked up restarts the idle time: no caller has polled the creation since.
 //!
-//! Unfinished creations stand in lists of their own, per key and for all keys: a search for a finished resource never
-//! passes over them. They are appended when left and taken from the front.
+//! Unfinished creations stand in lists of their own, so a search for a finished resource never passes over them.
 
 use super::factory::{Creation, Form};
 use super::slot::{Content, Place};
@@ -27,7 +25,6 @@ use crate::clock::Time;
 use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
-    /// Appends a creation that became idle: it is taken last.
     pub(super) fn push_unfinished(&mut self, slot: Key, creation: Content<F>) {
         let entry = &mut self.slots[slot.index()];
         entry.content = creation;
@@ -44,7 +41,7 @@ impl<F: Form> State<F> {
         self.idle -= 1;
     }
 
-    /// Takes an unfinished creation for an add or a refill, which polls it on.
+    /// Takes a creation for an add or a refill to poll on.
     pub(super) fn take_unfinished(&mut self, slot: Key) -> Creation<F> {
         self.remove_unfinished(slot);
         let entry = &mut self.slots[slot.index()];
@@ -70,8 +67,7 @@ impl<F: Form> State<F> {
         self.unfinished.front().or_else(|| self.oldest_idle())
     }
 
-    /// Puts a spared victim back in the order of return. It scans past the older ones that came back before the victim
-    /// or are under test.
+    /// Puts a spared victim back in the order of return, which scans past older and tested resources.
     pub(super) fn reinsert_idle(&mut self, slot: Key, content: Content<F>) {
         let unfinished = matches!(content, Content::Unfinished(_));
         let entry = &mut self.slots[slot.index()];
