@@ -14,6 +14,10 @@ pub struct Invariant<M: Machine> {
     pub holds: fn(&M, &M::State) -> bool,
 }
 
+/// Judges one step: the machine, the state before, the action, and the state after.
+pub type Judge<M> =
+    fn(&M, &<M as Machine>::State, &<M as Machine>::Action, &<M as Machine>::State) -> Option<bool>;
+
 /// A property of every step.
 pub struct StepProperty<M: Machine> {
     /// Its name.
@@ -22,7 +26,7 @@ pub struct StepProperty<M: Machine> {
     pub says: &'static str,
     /// Returns whether a step from the first state to the second keeps it, or `None` if it does not apply to this
     /// step.
-    pub judge: fn(&M, &M::State, &M::Action, &M::State) -> Option<bool>,
+    pub judge: Judge<M>,
 }
 
 /// A property that comes about in the end, for each of its subjects, such as each client or each key.
