@@ -302,7 +302,7 @@ type Got = Result<Opened, GetError>;
 
 fn given(got: &Got) -> Ret {
     match got {
-        Ok(session) => Ret::Served(number(session.identifier())),
+        Ok(session) => Ret::Served(number(crate::Session::identifier(session))),
         Err(error) => Ret::Fails(why(error)),
     }
 }

@@ -105,7 +105,7 @@ fn sizes_and_lists_agree_through_a_long_history() {
             10 => rig.pool.set_max(2 + below(4)).expect("at least two"),
             _ => {
                 if let Some(session) = sessions.last() {
-                    rig.pool.detach(Session::identifier(&session));
+                    rig.pool.detach(Session::identifier(session));
                 }
             }
         }
