@@ -71,12 +71,12 @@ fn any_makes(factory: &Factory) {
 fn end_loan(factory: &Factory, lent: Result<Borrowed<'_, Factory>, BorrowError<&'static str>>) {
     match lent {
         Ok(lent) => match thread_rng().gen_range(0..6) {
-            0 => lent.invalidate(),
-            1 => factory.forget(&lent.detach()),
-            2 => drop(lent.into_owned()),
+            0 => Borrowed::invalidate(lent),
+            1 => factory.forget(&Borrowed::detach(lent)),
+            2 => drop(Borrowed::into_owned(lent)),
             _ => drop(lent),
         },
-        Err(BorrowError::Closed) => panic!("nobody has closed it"),
+        Err(BorrowError::Closed) => panic!("the pool is open"),
         Err(_) => {}
     }
 }

@@ -29,9 +29,7 @@ fn a_session_may_be_closed_by_the_end_of_its_thread() {
     keep_session_and(&rig.pool, |_, _| ());
     assert_eq!(rig.counts(), (0, 1));
     // The close then shuts the process down.
-    keep_session_and(&rig.pool, |pool, session| {
-        assert!(pool.detach(Session::identifier(session)))
-    });
+    keep_session_and(&rig.pool, |pool, session| assert!(pool.detach(Session::identifier(session))));
     assert_eq!(rig.counts(), (0, 0));
     assert_eq!(rig.gone(), [1]);
     assert_usable(&rig);
