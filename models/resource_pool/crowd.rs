@@ -10,7 +10,7 @@
 //! by who detached it (PROP-RP-EVERY-BORROW-ENDS).
 
 use crate::models::resource_pool::rig::*;
-use crate::resource_pool::{LendOrder, WhenExhausted};
+use crate::resource_pool::{Borrowed, LendOrder, WhenExhausted};
 use crate::sync::explore::explore_large;
 use shuttle::rand::{Rng, thread_rng};
 use std::sync::Arc;
