@@ -1,8 +1,8 @@
 //! The pools side by side, each behind one of two small traits: its own way to borrow, and its own guard.
 //!
-//! Each is as its crate's documentation shows it, with one difference: what asks a resource whether it is
-//! still good, or a clock whether it is too old, is off wherever it can be, for cabrank's is off by default.
-//! The resources cost nothing, so that what is measured is the pool.
+//! Each is configured as its crate's documentation shows it, with one exception: validation and the reading of a
+//! clock are off wherever they can be, because they are off by default in cabrank. The resources are free, so that
+//! the benchmark measures the pool.
 
 use crate::rounds::{Asynchronous, Blocking, Contender, Driver, Kind, Order, tasks, threads};
 use cabrank::resource_pool::{
@@ -16,9 +16,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every row of the table, in its order, and whom each of them serves first: those that have a queue of their
-/// own, or a semaphore that hands over, who came first; a condition variable and a `Notify` wake somebody who then
-/// finds what others have left.
+/// Every row of the table, with the order in which it serves waiters.
+///
+/// A pool with a queue of its own, or with a semaphore that hands over, serves in order. A condition variable or a
+/// `Notify` wakes a waiter that may find the resource taken.
 pub(crate) fn all() -> Vec<Contender> {
     use Driver::{Alone, Tokio};
     use Order::{Barging as Barges, FirstCome};
@@ -54,7 +55,7 @@ pub(crate) fn is_peer(name: &str) -> bool {
     !name.starts_with(POOL) && name != LIMIT && name != HAND_MADE
 }
 
-/// No pool at all: what borrowing and returning cost when each is one critical section with nothing in it.
+/// No pool at all: a borrow and a return that are one empty critical section each.
 pub(crate) struct TwoLockPairs(Mutex<u64>);
 
 pub(crate) struct SecondPair<'a>(&'a Mutex<u64>);
@@ -110,7 +111,7 @@ impl Drop for HandMadeGuard<'_> {
     }
 }
 
-/// Makes resources that cost nothing, for whichever pool asks.
+/// Creates free resources, for each of the pools.
 pub(crate) struct Free;
 
 impl ResourceFactory for Free {
@@ -131,7 +132,7 @@ impl AsyncResourceFactory for Free {
     }
 }
 
-/// The same, whose resources are activated and passivated by futures that have to be awaited, though they are ready.
+/// The same, with an `activate` and a `passivate` that change the resource.
 pub(crate) struct Awaited;
 
 impl AsyncResourceFactory for Awaited {

@@ -1,10 +1,11 @@
 //! cabrank's resource pool beside its peers, in one run.
 //!
-//! `cargo bench`, in this directory, has criterion time each pool under each load, and then runs all of them
-//! in turn, in short rounds, because machines are shared and noisy: the table it prints in the end compares
-//! the medians of those rounds. `cargo bench -- --write` puts this table and its plot into `benches/`;
-//! nothing of them is written by hand. `-- --table` leaves criterion's part out. `-- --test` runs each once,
-//! and sees that what is written there has the rows, columns and goals of today.
+//! `cargo bench`, in this directory, lets criterion time each pool under each load. It then runs all of them in turn, in
+//! short rounds, because machines are shared and noisy. The table at the end compares the medians of those rounds.
+//!
+//! - `cargo bench -- --write` puts the table and its plot into `benches/`.
+//! - `-- --table` leaves criterion's part out.
+//! - `-- --test` runs each case once, and checks that the written table has today's rows, columns and goals.
 
 mod contenders;
 mod goals;
@@ -39,10 +40,10 @@ const fn crowded(name: &'static str, threads: usize, size: usize, operations: u3
     Load { name, threads, size, borrowed: 0, hold: None, operations }
 }
 
-/// The loads under which allocations are counted: nobody waits, and nearly everybody does.
+/// The loads under which allocations are counted: without waiters, and when nearly all threads wait.
 const COUNTED: [usize; 2] = [0, 4];
 
-const ROUNDS: usize = 51;
+const ROUNDS: usize = 25;
 
 fn main() {
     let has = |option| std::env::args().any(|arg| arg == option);
@@ -61,7 +62,7 @@ fn main() {
     if has("--test") {
         return report::check(&contenders, &LOADS);
     }
-    // Whoever asks criterion for some of its cases does not want all the rest.
+    // A filter for criterion asks for those cases only.
     if std::env::args().skip(1).any(|arg| !arg.starts_with("--")) {
         return;
     }
@@ -124,7 +125,7 @@ fn in_turn(contenders: &[Contender]) -> Table {
     table
 }
 
-/// How often an operation allocates on a warm pool. What setting out costs is taken off.
+/// Returns how often an operation allocates on a warm pool, without the allocations of the start.
 fn allocations(pool: &dyn Loaded, load: &Load) -> f64 {
     let round = pool.round(load, 2_000);
     (round.allocations - pool.round(load, 0).allocations) as f64 / round.operations as f64

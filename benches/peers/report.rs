@@ -19,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) order: Order,
     /// One for each load.
     pub(crate) cells: Vec<Cell>,
-    /// For each operation: when nobody waits, and when nearly all do.
+    /// For each operation: without waiters, and when nearly all threads wait.
     pub(crate) allocations: Vec<f64>,
 }
 
@@ -67,7 +67,7 @@ impl Table {
         Table { loads, limits: Vec::new(), rows: contenders.iter().map(row).collect() }
     }
 
-    /// With figures that say nothing.
+    /// Returns a table with placeholder figures.
     fn blank(contenders: &[Contender], loads: &'static [Load]) -> Table {
         let mut table = Table::new(contenders, loads);
         table.limits = vec![1.0; loads.len()];
@@ -78,7 +78,7 @@ impl Table {
         table
     }
 
-    /// What the figures of a column are divided by: the limit; where resources are held, the hand-made pool.
+    /// Returns the unit of a column: the limit, or the hand-made pool where resources are held.
     pub(crate) fn unit(&self, column: usize) -> f64 {
         if self.loads[column].hold.is_none() {
             return self.limits[column];
@@ -90,7 +90,7 @@ impl Table {
     pub(crate) fn markdown(&self) -> String {
         let mut text = heading(self.loads);
         for row in &self.rows {
-            write!(text, "| {}{} |", row.name, form(row.kind)).expect("a string");
+            write!(text, "| {}{} |", row.name, form(row.kind, row.order)).expect("a string");
             for (column, cell) in row.cells.iter().enumerate() {
                 let ratio = cell.nanoseconds / self.unit(column);
                 write!(text, " {} ({ratio:.1}) |", figure(cell.nanoseconds)).expect("a string");
@@ -120,10 +120,13 @@ fn heading(loads: &[Load]) -> String {
     text
 }
 
-fn form(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Asynchronous => " (async)",
-        Kind::Limit | Kind::Blocking => "",
+fn form(kind: Kind, order: Order) -> &'static str {
+    match (kind, order) {
+        (Kind::Limit, _) => "",
+        (Kind::Blocking, Order::FirstCome) => " (in order)",
+        (Kind::Blocking, Order::Barging) => " (barging)",
+        (Kind::Asynchronous, Order::FirstCome) => " (async, in order)",
+        (Kind::Asynchronous, Order::Barging) => " (async, barging)",
     }
 }
 
@@ -176,7 +179,8 @@ pub(crate) fn check(contenders: &[Contender], loads: &'static [Load]) {
         && written.iter().zip(&goals).all(|(goal, what)| goal.starts_with(what));
     assert!(same, "the goals of benches/README.md are not today's: {goals:#?}");
     let rows: Vec<_> = table.trim().lines().skip(2).take_while(|row| !row.is_empty()).collect();
-    let names = contenders.iter().map(|contender| (contender.name, form(contender.kind)));
+    let names =
+        contenders.iter().map(|contender| (contender.name, form(contender.kind, contender.order)));
     let names: Vec<_> = names.map(|(name, form)| format!("| {name}{form} |")).collect();
     let same = rows.len() == names.len()
         && rows.iter().zip(&names).all(|(row, name)| row.starts_with(name));

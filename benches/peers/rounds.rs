@@ -4,10 +4,9 @@
 //! so often. Its time is what passed until the last was done, by the number of operations: with several
 //! threads that is the reciprocal of the throughput.
 //!
-//! An asynchronous pool is driven by the least there is: each thread has one task, entered once in a round
-//! and polled to its end. [`Driver::Alone`] parks the thread while the task waits; [`Driver::Tokio`] is a
-//! runtime of one thread, for those pools that will not do without: bb8 sets one of its timers, mobc gives
-//! back by a task it spawns.
+//! The driver of an asynchronous pool is minimal: each thread has one task, which it enters once in a round and
+//! polls to its end. [`Driver::Alone`] parks the thread while the task waits. [`Driver::Tokio`] is a runtime of one
+//! thread, for the pools that need it: bb8 sets one of its timers, and mobc returns a resource by a task.
 
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -15,7 +14,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// What a pool is put to: one column of the table.
+/// A load on a pool: one column of the table.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) name: &'static str,
@@ -30,13 +29,13 @@ pub(crate) struct Load {
     pub(crate) operations: u32,
 }
 
-/// What a round showed.
+/// The result of a round.
 pub(crate) struct Round {
     pub(crate) elapsed: Duration,
     pub(crate) operations: u64,
     /// How many allocations the threads made, those for setting out included.
     pub(crate) allocations: u64,
-    /// How long each call waited for its resource: nothing, unless the load holds.
+    /// How long each call waited for its resource. Empty unless the load holds.
     pub(crate) waits: Vec<Duration>,
 }
 
@@ -68,20 +67,20 @@ pub(crate) enum Kind {
     Asynchronous,
 }
 
-/// Who is served next of those who wait.
+/// The order in which a pool serves waiters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// What comes back is handed to who came first.
+    /// A returned resource is granted to the oldest waiter.
     FirstCome,
-    /// Who comes just then may take it before those who wait.
+    /// A newcomer may take it before the waiters.
     Barging,
 }
 
 impl Order {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Order::FirstCome => "first come, first served",
-            Order::Barging => "barging",
+            Order::FirstCome => "in order",
+            Order::Barging => "barging newcomers",
         }
     }
 }
@@ -102,7 +101,7 @@ impl Driver {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
                 runtime.expect("a runtime").block_on(async {
                     let done = task.await;
-                    // What the pool spawned in order to give back is done before the runtime goes.
+                    // A pool may return a resource by a task, which runs before the runtime is dropped.
                     tokio::task::yield_now().await;
                     done
                 })
@@ -189,7 +188,7 @@ pub(crate) fn tasks<P: Asynchronous>(
     Contender { name, kind: Kind::Asynchronous, order, prepare: Box::new(prepare) }
 }
 
-/// Nothing is closed, a resource is made for nothing, and one is returned in time.
+/// The pool stays open, a creation cannot fail, and a resource is returned in time.
 const LENT: &str = "a resource is lent";
 
 struct Tasks<P> {
@@ -230,7 +229,7 @@ impl<P: Asynchronous> Loaded for Tasks<P> {
     }
 }
 
-/// What one thread saw of a round.
+/// The share of one thread in a round.
 struct Share<'a> {
     threads: usize,
     arrived: &'a AtomicUsize,
@@ -266,8 +265,7 @@ impl Share<'_> {
     }
 }
 
-/// Each of the load's threads does `work` once; one of them is the caller's, so that with one there is
-/// nothing but the work.
+/// Runs `work` once on each of the load's threads. One of them is the caller's: with a single thread, only the work runs.
 fn side_by_side(load: &Load, operations: u32, work: impl Fn(&mut Share<'_>) + Sync) -> Round {
     let (threads, arrived) = (load.threads, AtomicUsize::new(0));
     let waits = if load.hold.is_some() { operations as usize } else { 0 };
