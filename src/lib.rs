@@ -1,9 +1,9 @@
 //! A formally checked, lock-based pool of application processes: the *ApplicationPool algorithm* of
 //! Phusion Passenger, as a library.
 //!
-//! A `get` for an application gives a session with one of its processes; the pool spawns processes
-//! when they are needed and allowed, chooses the least busy one, takes sessions back, lets gets wait
-//! in order, replaces processes when a restart file says so, and shuts idle ones down.
+//! A `get` returns a session with the least busy process of an application. The pool spawns processes as they are
+//! needed and queues gets while all are busy. It restarts processes when a restart file changes, and shuts idle
+//! ones down.
 //!
 //! ```
 //! use cabrank::in_memory::InMemorySpawner;
@@ -14,7 +14,7 @@
 //!
 //! let session = pool.get(&shop)?; // spawns the first process
 //! assert_eq!(session.request("hello"), "hello from /srv/shop");
-//! drop(session); // the process is idle again, and kept
+//! drop(session); // the process is idle again
 //!
 //! assert_eq!(pool.snapshot().count, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -41,6 +41,9 @@
 //!   can be read has `with_…`, which returns a changed copy.
 //! - A guard that dereferences to a value has functions instead of methods: `Session::fail(session)`.
 //! - Each blocking call has a form with a time-out, one that does not wait (`try_…`), and a future (`…_async`).
+//!
+//! # Further reading
+//! `ARCHITECTURE.md` in the repository has the map of the sources, the flow of each call and a glossary.
 //!
 //! # How it is checked
 //! The whole library runs under loom (every interleaving: `cargo test --features loom`) and under shuttle (many
