@@ -23,6 +23,32 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// Builds a [`ResourcePool`](super::ResourcePool) or a [`KeyedResourcePool`](super::KeyedResourcePool); `P` says which.
+///
+/// ```
+/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+/// # struct Connections;
+/// # impl ResourceFactory for Connections {
+/// #     type Resource = String;
+/// #     type Metadata = &'static str;
+/// #     type Error = std::io::Error;
+/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+/// #         Ok(format!("connection to {address}"))
+/// #     }
+/// # }
+/// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+/// use cabrank::resource_pool::LendOrder;
+/// use std::time::Duration;
+///
+/// let pool = ResourcePool::builder(Connections, "db.example")
+///     .max_active(16)
+///     .max_total(None) // no limit
+///     .max_idle_time(Duration::from_secs(60))
+///     .lend_order(LendOrder::OldestFirst)
+///     .test_on_borrow(true)
+///     .build()?;
+/// # drop(pool);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a pool is built by `build`"]
 pub struct Builder<F: Form, P> {
     factory: F,
@@ -178,6 +204,25 @@ impl<F: Form, P> Builder<F, P> {
     /// Sets a listener for failures that are no borrower's error, with the metadata (or key) they concern.
     ///
     /// The pool calls it without its lock, on whatever thread notices the failure.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// let pool = ResourcePool::builder(Connections, "db.example")
+    ///     .listener(|address, event| eprintln!("{address}: {event:?}"))
+    ///     .build()?;
+    /// # drop(pool);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn listener(
         mut self,
         listener: impl Fn(&F::Metadata, &Event<F::Error>) + Send + Sync + 'static,
@@ -297,6 +342,23 @@ fn open_maintenance<F: Form, K>(
 
 impl<F: ResourceFactory, K> Builder<F, Pool<F, K>> {
     /// Builds the pool.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// use cabrank::resource_pool::BuildError;
+    ///
+    /// let refused = ResourcePool::builder(Connections, "db.example").max_active(2).min_idle(3).build();
+    /// assert!(matches!(refused, Err(BuildError::Above { .. })));
+    /// ```
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.

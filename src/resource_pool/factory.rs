@@ -141,7 +141,7 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
 /// Wraps an [`AsyncResourceFactory`] for a pool.
 ///
 /// ```
-/// use cabrank::resource_pool::{Async, AsyncResourceFactory, AsyncResourcePool};
+/// use cabrank::resource_pool::{Async, AsyncResourceFactory, AsyncResourcePool, Borrowed};
 /// use tokio::task::yield_now; // stands for a round trip to the other side
 ///
 /// struct Connection { in_transaction: bool }
@@ -165,7 +165,7 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
 /// let pool = AsyncResourcePool::builder(Async(Connections), "db.example".to_owned()).build_async()?;
 /// let mut connection = pool.borrow_async().await?;
 /// connection.in_transaction = true;
-/// connection.put_back().await; // a drop would leave its passivation to the next borrower
+/// Borrowed::put_back(connection).await; // a drop would leave its passivation to the next borrower
 /// pool.retain(|_, idle| !idle.in_transaction); // it has been rolled back, and stays
 /// assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

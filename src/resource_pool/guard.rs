@@ -43,6 +43,23 @@ impl<F: Form> Loan<F> {
 ///
 /// The drop runs the factory's part on the current thread, and takes the pool's lock for one section. It never
 /// panics, and waits only for other such sections.
+///
+/// ```
+/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+/// # struct Connections;
+/// # impl ResourceFactory for Connections {
+/// #     type Resource = String;
+/// #     type Metadata = &'static str;
+/// #     type Error = std::io::Error;
+/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+/// #         Ok(format!("connection to {address}"))
+/// #     }
+/// # }
+/// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+/// let connection = pool.borrow()?;
+/// assert_eq!(connection.len(), "connection to db.example".len()); // a method of the resource
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "dropping it returns the resource"]
 pub struct Borrowed<'p, F: Form> {
     /// The pool. Absent if the loan has it.
@@ -59,6 +76,26 @@ impl<'p, F: Form> Borrowed<'p, F> {
 
     /// Returns a guard that may outlive this reference to the pool. When the last handle is dropped, the pool still
     /// closes, and destroys the resource on return.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// use cabrank::resource_pool::Borrowed;
+    ///
+    /// let connection = Borrowed::into_owned(pool.borrow()?);
+    /// let length = std::thread::spawn(move || connection.len()).join();
+    /// assert_eq!(length.ok(), Some(24));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn into_owned(mut guard: Self) -> Borrowed<'static, F> {
         let mut loan = guard.loan.take();
         if let (Some(pool), Some(loan)) = (guard.pool, &mut loan) {
@@ -68,6 +105,26 @@ impl<'p, F: Form> Borrowed<'p, F> {
     }
 
     /// Destroys the resource and frees its place.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// use cabrank::resource_pool::Borrowed;
+    ///
+    /// let connection = pool.borrow()?;
+    /// Borrowed::invalidate(connection); // it is broken
+    /// assert_eq!(pool.num_total(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn invalidate(mut guard: Self) {
         if let Some((home, loan)) = guard.end() {
             home.pool().invalidate(loan);
@@ -75,6 +132,26 @@ impl<'p, F: Form> Borrowed<'p, F> {
     }
 
     /// Takes the resource out of the pool for good, and frees its place. The factory does not destroy it.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// use cabrank::resource_pool::Borrowed;
+    ///
+    /// let connection: String = Borrowed::detach(pool.borrow()?);
+    /// assert_eq!(connection, "connection to db.example");
+    /// assert_eq!(pool.num_total(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn detach(mut guard: Self) -> F::Resource {
         let (home, loan) = guard.end().expect("present until it is given back");
         // The caller owns the resource from here on: if the next line panics, it is dropped, not destroyed by the

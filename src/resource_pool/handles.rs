@@ -37,6 +37,24 @@ pub enum Unkeyed {}
 pub struct Keyed<K>(PhantomData<K>);
 
 /// A pool of resources that are all alike: a [`KeyedResourcePool`] with one key. See the [module](super).
+///
+/// ```
+/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+/// # struct Connections;
+/// # impl ResourceFactory for Connections {
+/// #     type Resource = String;
+/// #     type Metadata = &'static str;
+/// #     type Error = std::io::Error;
+/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+/// #         Ok(format!("connection to {address}"))
+/// #     }
+/// # }
+/// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+/// let pool = ResourcePool::builder(Connections, "db.example").max_active(4).build()?;
+/// assert_eq!(*pool.borrow()?, "connection to db.example");
+/// assert_eq!(pool.num_idle(), 1); // it is back in the pool
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub type ResourcePool<F> = Pool<F, Unkeyed>;
 
 /// A pool whose factory is asynchronous. [`Async`] has an example.
@@ -108,6 +126,24 @@ impl<F: Form, K> Pool<F, K> {
     /// If more resources are lent than a lower limit allows, the pool lends fewer as they are returned. A higher limit
     /// serves waiters at once.
     ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.set_max_active(16)?;
+    /// pool.set_max_active(None)?; // no limit
+    /// assert!(pool.set_max_active(0).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Returns a [`BuildError`] as the builder does.
     pub fn set_max_active(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
@@ -143,6 +179,24 @@ impl<F: Form, K> Pool<F, K> {
     }
 
     /// Destroys all idle resources. Borrowed ones are not affected.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.prefill(2)?;
+    /// pool.clear();
+    /// assert_eq!(pool.num_total(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn clear(&self) {
         self.inner().critical(|state, fx| state.clear(fx));
     }
@@ -150,6 +204,25 @@ impl<F: Form, K> Pool<F, K> {
     ///
     /// Idle resources are destroyed now, borrowed ones when they are returned, and ones being created for the idle
     /// list as soon as they are created. A waiter that was granted a resource and has not picked it up gets another one.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// let old = pool.borrow()?;
+    /// pool.clear_all(); // say, the password has changed
+    /// drop(old);
+    /// assert_eq!(pool.num_total(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn clear_all(&self) {
         self.inner().critical(|state, fx| state.clear_all(fx));
     }
@@ -157,6 +230,25 @@ impl<F: Form, K> Pool<F, K> {
     ///
     /// Waiters fail with [`BorrowError::Closed`], including those that were granted a resource and have not picked it
     /// up. Idle resources are destroyed now, borrowed ones when they are returned. `wait_closed` waits for that.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// use cabrank::resource_pool::BorrowError;
+    ///
+    /// pool.close();
+    /// assert!(matches!(pool.borrow(), Err(BorrowError::Closed)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn close(&self) {
         Close::close(self.inner());
     }
@@ -192,6 +284,25 @@ impl<F: Form, K> Pool<F, K> {
         self.inner().state.look(|state| state.waiting)
     }
     /// Returns a consistent picture of the pool.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// let connection = pool.borrow()?;
+    /// let snapshot = pool.snapshot();
+    /// assert_eq!((snapshot.active, snapshot.idle, snapshot.waiting), (1, 0, 0));
+    /// # drop(connection);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn snapshot(&self) -> Snapshot<F::Metadata> {
         let copied = self.inner().state.look(State::copied);
         copied.in_order()
@@ -200,6 +311,24 @@ impl<F: Form, K> Pool<F, K> {
     ///
     /// `keep` runs without the pool's lock, and its resource cannot be lent meanwhile. The call skips resources that
     /// are being tested, or that a concurrent call looks at. [`clear`](Self::clear) skips none.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.prefill(2)?;
+    /// pool.retain(|_address, connection| connection.is_empty());
+    /// assert_eq!(pool.num_idle(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Panics
     /// Panics if `keep` does. The resource that `keep` looked at is then destroyed.
@@ -228,6 +357,32 @@ impl<F: ResourceFactory, K> Pool<F, K> {
     /// Runs the maintenance that is due: evicts, tests idle resources, and refills the idle list.
     ///
     /// Only a pool that was built without maintenance needs this call.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # use cabrank::ManualClock;
+    /// # use std::time::Duration;
+    /// let time = ManualClock::new();
+    /// let pool = ResourcePool::builder(Connections, "db.example")
+    ///     .max_idle_time(Duration::from_secs(60))
+    ///     .clock(time.clock())
+    ///     .maintenance(false)
+    ///     .build()?;
+    /// pool.add()?;
+    /// time.advance(Duration::from_secs(60));
+    /// pool.maintain();
+    /// assert_eq!(pool.num_idle(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn maintain(&self) {
         now(self.inner().maintain());
     }
@@ -294,6 +449,24 @@ impl<F: Form> ResourcePool<F> {
 impl<F: ResourceFactory> ResourcePool<F> {
     /// Borrows an idle resource, else creates one, else waits for its turn.
     ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// let mut connection = pool.borrow()?;
+    /// connection.push_str(", in use");
+    /// drop(connection); // returns it
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// - [`BorrowError::Closed`] if the pool is closed;
     /// - [`BorrowError::Create`], [`BorrowError::Invalid`] or [`BorrowError::Activate`] if no resource could be created;
@@ -310,6 +483,27 @@ impl<F: ResourceFactory> ResourcePool<F> {
     ///
     /// The time begins with the call, and includes resources that fail. It does not interrupt the factory.
     ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").max_active(1).build()?;
+    /// use cabrank::resource_pool::BorrowError;
+    /// use std::time::Duration;
+    ///
+    /// let only = pool.borrow()?;
+    /// assert!(matches!(pool.borrow_timeout(Duration::from_millis(1)), Err(BorrowError::TimedOut)));
+    /// # drop(only);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Returns the errors of [`borrow`](Self::borrow).
     pub fn borrow_timeout(
@@ -320,6 +514,26 @@ impl<F: ResourceFactory> ResourcePool<F> {
     }
 
     /// Borrows a resource without waiting for other borrowers. It may create one.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").max_active(1).build()?;
+    /// use cabrank::resource_pool::BorrowError;
+    ///
+    /// let only = pool.try_borrow()?;
+    /// assert!(matches!(pool.try_borrow(), Err(BorrowError::WouldBlock)));
+    /// # drop(only);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// Returns the errors of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
@@ -338,6 +552,23 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// if meanwhile its lifetime ended, a limit was lowered or [`clear_all`](Self::clear_all) was called. That is no
     /// error.
     ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.add()?;
+    /// assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// - [`AddError::Full`] at `max_idle` or `max_total`;
     /// - [`AddError::Closed`] if the pool is closed, also while the resource is created;
@@ -347,6 +578,23 @@ impl<F: ResourceFactory> ResourcePool<F> {
     }
 
     /// Creates `number` idle resources.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.prefill(3)?;
+    /// assert_eq!(pool.num_idle(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// Returns the first error of [`add`](Self::add). The resources added before stay.
@@ -434,6 +682,25 @@ where
 
     /// Destroys the idle resources of the key.
     ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = KeyedResourcePool::builder(Connections).build()?;
+    /// pool.prefill(&"a.example", 2)?;
+    /// pool.add(&"b.example")?;
+    /// pool.clear_key(&"a.example");
+    /// assert_eq!((pool.num_idle_of(&"a.example"), pool.num_idle_of(&"b.example")), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn clear_key(&self, key: &K) {
@@ -464,6 +731,24 @@ where
         waiting.unwrap_or(0)
     }
     /// Returns how many keys have a resource, a waiter or a look-up.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = KeyedResourcePool::builder(Connections).build()?;
+    /// pool.add(&"a.example")?;
+    /// pool.add(&"b.example")?;
+    /// assert_eq!(pool.num_keys(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn num_keys(&self) -> usize {
         self.inner().state.look(|state| state.subs.len())
     }
@@ -476,6 +761,23 @@ where
     /// Borrows an idle resource of the key, else creates one, else waits for its turn.
     ///
     /// To create one, the pool may evict an idle resource of another key.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = KeyedResourcePool::builder(Connections).build()?;
+    /// assert_eq!(*pool.borrow(&"a.example")?, "connection to a.example");
+    /// assert_eq!(*pool.borrow(&"b.example")?, "connection to b.example");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// Returns the errors of [`ResourcePool::borrow`].

@@ -21,6 +21,28 @@ pub enum LendOrder {
 }
 
 /// How a borrow behaves if it cannot be served at once.
+///
+/// ```
+/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+/// # struct Connections;
+/// # impl ResourceFactory for Connections {
+/// #     type Resource = String;
+/// #     type Metadata = &'static str;
+/// #     type Error = std::io::Error;
+/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+/// #         Ok(format!("connection to {address}"))
+/// #     }
+/// # }
+/// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+/// use cabrank::resource_pool::{BorrowError, WhenExhausted};
+///
+/// let builder = ResourcePool::builder(Connections, "db.example").max_active(1);
+/// let pool = builder.when_exhausted(WhenExhausted::Fail).build()?;
+/// let only = pool.borrow()?;
+/// assert!(matches!(pool.borrow(), Err(BorrowError::Exhausted)));
+/// # drop(only);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenExhausted {
