@@ -21,7 +21,7 @@
 //! ```
 //!
 //! # Where things are
-//! - [`application_pool`]: the algorithm, in the order and with the names of its pseudocode.
+//! - [`application_pool`]: lends sessions with application processes.
 //! - [`periodic_executor`]: calls a target again and again, and sleeps without polling in between.
 //! - [`execution`]: runs application code between hooks ([`Executor`]), and loads ([`Interlock`]) and reloads
 //!   ([`Reloader`]) code while other threads run it.

@@ -10,9 +10,8 @@ use crate::user_code::{UserValue, contain};
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// Names one process for as long as the pool lives: the pseudocode's `identifier`. A number is never used
-/// twice.
-// The pseudocode has a random string. A number does the same, and doubles as the generation of a slab key.
+/// Names one process for as long as the pool lives. A number is never used twice.
+// The pseudocode's `identifier`, which is a random string. A number does the same, and doubles as the generation of a slab key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Identifier(pub(crate) u64);
@@ -34,7 +33,7 @@ impl fmt::Display for Identifier {
     }
 }
 
-/// Makes application processes: the pseudocode's `spawn(app_root, options)`.
+/// Makes application processes.
 ///
 /// ```
 /// use cabrank::ApplicationPool;
