@@ -1,5 +1,5 @@
-//! What an execution costs while nobody loads: its entering and leaving, as a ratio to an uncontended
-//! read lock of parking_lot in the same run, on one thread and on two.
+//! The cost of an execution without a concurrent load: to enter and to leave, as a ratio to an uncontended read
+//! lock of parking_lot in the same run, on one thread and on two.
 //!
 //! `cargo bench -p cabrank-benches --bench interlock` runs each case and prints the ratios of medians in the end. The cases
 //! are interleaved in short rounds, because machines are shared and noisy.
@@ -54,7 +54,7 @@ fn time(threads: usize, call: &(dyn Fn() + Sync)) -> f64 {
 fn ratios() {
     let lock = parking_lot::RwLock::new(0);
     let interlock = Interlock::new();
-    // With a clock that costs nothing to read, to tell what the reading costs.
+    // With a clock that is free to read, which shows the cost of the reading.
     let hands = cabrank::ManualClock::new();
     let still: Clock = hands.clock();
     let timeless = Interlock::with_clock(still);
