@@ -1,14 +1,16 @@
-//! A loan looks abandoned, and its place is given to who waits, while the borrower returns it after all.
+//! A loan looks abandoned, and the pool grants its place to a waiter, while the borrower returns the resource.
 
 use crate::models::resource_pool::rig::*;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Guards `State::end_loan`, which says whether the loan was taken back before, and `State::give_back_late`.
-/// Without them, its place is given twice; what comes back late would be lent beside what replaced it.
-/// Guards `State::reclaim`, too, which settles. Asserted: the waiter is lent the thing if it came back in time,
-/// else a new one, and then the late one is destroyed; in the end there is one.
+/// Guards `State::end_loan`, which tells a reclaimed loan from a current one, and `State::give_back_late`.
+/// Otherwise the place is given back twice, and the late resource is lent beside its replacement. Guards too that
+/// `State::reclaim` settles: otherwise the waiter sleeps for ever.
+///
+/// Asserted: the waiter gets the resource if it came back in time, else a new one. A late resource is destroyed.
+/// One resource is left.
 #[test]
 fn resource_abandoned_x_return() {
     let expected = ["came back in time", "came back late"];
@@ -31,9 +33,11 @@ fn resource_abandoned_x_return() {
     });
 }
 
-/// The thing comes back in time, and takes the factory long. Guards `Inner::has_come_back`: the loan is over when its
-/// borrower gives it back. Without that, its place is given to others while it is passivated, and it is destroyed
-/// though nobody has abandoned it. Asserted: it is in stock, whenever the maintenance looks.
+/// The borrower returns in time, but the factory passivates slowly. Guards `State::end_borrowers_time`, which
+/// `Inner::put_back` calls first: the factory's time is not the borrower's. Otherwise the maintenance reclaims the
+/// place during the passivation, and a resource that came back in time is destroyed.
+///
+/// Asserted: the resource becomes idle, whenever the maintenance runs.
 #[test]
 fn resource_abandoned_x_passivation() {
     let expected = ["looked after", "looked before", "looked during it"];
@@ -62,9 +66,11 @@ fn resource_abandoned_x_passivation() {
     });
 }
 
-/// A waiter is handed the thing, and comes for it later. Guards `State::begin_loan`: its loan begins when it
-/// comes for it. Without that, it is as old as the thing has been there, and given to others though it has
-/// just begun. Asserted: the waiter has it, however long ago it was handed over.
+/// A waiter is granted the resource, and picks it up later. Guards `State::begin_loan`: the loan begins when the
+/// waiter picks up its grant. Otherwise the loan is as old as the resource, and the maintenance reclaims it at
+/// once.
+///
+/// Asserted: the waiter keeps the resource, however old its grant was.
 #[test]
 fn resource_abandoned_x_hand_over() {
     let expected = ["handed over after", "handed over before"];

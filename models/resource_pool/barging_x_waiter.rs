@@ -1,10 +1,10 @@
-//! In a pool that lets newcomers barge, a thing comes back while one waits and one arrives.
+//! In an unfair pool, a resource comes back while one borrower waits and another arrives.
 //!
-//! Guards `State::retry`, and the count of retries in `State::serve_line`: who was woken in vain takes its
-//! place at the front again, and whoever gives back what it took wakes it anew. Without the one, it is lost;
-//! with a retry counted as still to come that has been made, the next return wakes nobody (INV-RP-BARGING,
-//! PROP-RP-EVERY-BARGING-BORROW-ENDS).
-//! Asserted: both are lent the one thing, in either order.
+//! Guards `State::retry`: a waiter that lost the race returns to its place in the queue. Otherwise the waiter is
+//! lost. Guards too `State::end_retry` there: a finished retry no longer counts. Otherwise the next return wakes no
+//! waiter (INV-RP-BARGING, PROP-RP-EVERY-BARGING-BORROW-ENDS).
+//!
+//! Asserted: both borrowers get the one resource, in either order.
 
 use crate::models::resource_pool::rig::*;
 
@@ -35,10 +35,12 @@ fn resource_barging_x_waiter() {
     });
 }
 
-/// The same with keys and a total: the newcomer takes what two waiters of its key were to have. Guards the
-/// place in line of a key whose newcomer was served beside its waiters: without it, the line holds a key
-/// that nobody can serve, before others that could be (INV-RP-LINE). The factory does not re-enter the pool: with that,
-/// loom is not through in a minute.
+/// In an unfair pool with keys and a total, a newcomer takes a resource ahead of two waiters of its key. Guards
+/// `State::update_line` in `State::grant`. Otherwise a key that cannot be served stands in line before keys that
+/// can (INV-RP-LINE).
+///
+/// Asserted: all three borrowers get the resource. The factory does not re-enter the pool: loom would need more
+/// than a minute.
 #[test]
 fn resource_barging_x_keyed_waiters() {
     let expected = ["the newcomer came first", "the newcomer came later"];
@@ -67,10 +69,12 @@ fn resource_barging_x_keyed_waiters() {
     });
 }
 
-/// A waiter of another key was told to try again, and what it was told of is cleared away. Guards the place
-/// in line of a key whose stock leaves (`State::evict`). Without it, the line holds a key that cannot be
-/// served (INV-RP-LINE). Asserted: both waiters are served, whichever way the thing went. The factory does not re-enter
-/// the pool: with that, loom takes half a minute.
+/// A waiter of one key retries, while another thread clears the idle resource that the retry could evict. Guards
+/// `State::update_line` in `State::evict`. Otherwise the cleared key stands in line although it cannot be served
+/// (INV-RP-LINE).
+///
+/// Asserted: both waiters are served, and at most one resource exists at a time. The factory does not re-enter the
+/// pool: loom would need half a minute.
 #[test]
 fn resource_barging_x_clear() {
     let expected = ["cleared", "there still"];
@@ -100,10 +104,12 @@ fn resource_barging_x_clear() {
     });
 }
 
-/// Room that two waiters were to have is left by the one in line, while the maintenance looks whether there is
-/// any to fill stock up. Guards `State::watch_line`: no count changes when somebody leaves the line. Without it,
-/// a maintenance that has found the room taken sleeps on, beside stock below its minimum (PROP-RP-REFILLED).
-/// Asserted, here and at the end of each section: it fills stock up, or is told to look again.
+/// In an unfair pool, one waiter is woken to retry, and the one in line gives up while the maintenance looks for a
+/// free place. Guards `State::watch_line`: no count changes when a waiter leaves the line. Otherwise a maintenance
+/// that found no free place sleeps on, although the idle list is below its minimum (PROP-RP-REFILLED).
+///
+/// Asserted here, and after each critical section: the maintenance refills the idle list, or is scheduled to look
+/// again.
 #[test]
 fn resource_barging_x_filling() {
     let expected = ["it finds room", "it is to look again"];

@@ -1,10 +1,11 @@
-//! A key whose code calls the pool back is looked up, while its neighbour of the same hash is forgotten.
+//! A borrower looks up a key that calls the pool back, while the pool forgets another key of the same hash.
 //!
-//! Guards that keys are hashed, compared and cloned without the lock (`Inner::search`, `Search::find_next`,
-//! `Inner::with_key`), and dropped without it (`Effect::Forget`): under the lock, what re-enters would not come back.
-//! The keys of `pool_rig.rs` assert no more than that no lock is held where they are looked at. Asserted: the
-//! borrower is lent a thing of its own key, whether that has been compared with its neighbour or found that gone; and
-//! the neighbour is forgotten.
+//! Guards that keys are hashed, compared and cloned outside the lock (`Inner::search`, `Search::find_next`,
+//! `Inner::with_key`). Guards too that they are dropped outside it (`Effect::Forget`). Otherwise a key that
+//! re-enters the pool deadlocks. The keys of `rig.rs` do not re-enter the pool: they assert that no lock is held.
+//!
+//! Asserted: the borrower gets a resource of its own key, whether or not the lookup compared it with the other key.
+//! The other key is forgotten.
 
 use crate::models::resource_pool::rig::*;
 use crate::models::rig::Door;
@@ -12,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// All have the same hash.
+/// A key that re-enters the pool. All keys have the same hash.
 struct Caller {
     name: &'static str,
     door: Door,
@@ -50,7 +51,7 @@ impl Drop for Caller {
     }
 }
 
-/// Makes names.
+/// Creates a resource that is the name of its key.
 struct Maker;
 
 impl ResourceFactory for Maker {

@@ -1,11 +1,12 @@
-//! A future that waits is dropped while it is served, with another behind it.
+//! A waiting future is dropped while it is served, and another borrower waits behind it.
 
 use crate::models::resource_pool::rig::*;
 use std::pin::pin;
 
-/// It is handed a thing. Guards `State::return_grant`: who was handed something and never took it passes
-/// it on. Without that, the thing counts as lent for ever, and the one behind sleeps. Asserted: the one
-/// behind is lent it, whether the first had been served or was still waiting.
+/// The first waiter is granted a resource. Guards `State::return_grant`: a grant that is not picked up is passed
+/// on. Otherwise the resource counts as lent for ever, and the second waiter sleeps for ever.
+///
+/// Asserted: the second waiter gets the resource, whether the first was dropped before its grant or after it.
 #[test]
 fn resource_cancel_x_next_waiter() {
     let expected = ["dropped served", "dropped waiting"];
@@ -27,8 +28,10 @@ fn resource_cancel_x_next_waiter() {
     });
 }
 
-/// It is handed a place, for a thing that is still to be made. Guards the other half of `return_grant`:
-/// the place is given back. Without that, the total stays full for ever.
+/// The first waiter is granted an empty place. Guards `State::give_back_place` in `State::return_grant`. Otherwise
+/// the total stays full for ever.
+///
+/// Asserted: the second waiter gets a new resource, and at most one exists at a time.
 #[test]
 fn resource_cancel_x_next_creation() {
     let expected = ["dropped served", "dropped waiting"];
@@ -50,9 +53,11 @@ fn resource_cancel_x_next_creation() {
     });
 }
 
-/// In a pool that lets newcomers barge, it is told to try again. Guards the end of `State::give_up`: a
-/// retry that will not be made is passed on. Without that, the thing lies idle beside the one behind, which
-/// sleeps for ever (INV-RP-BARGING).
+/// In an unfair pool, the first waiter is woken to retry. Guards the last part of `State::give_up`: it passes on a
+/// retry that does not take place. Otherwise the resource stays idle while the second waiter sleeps for ever
+/// (INV-RP-BARGING).
+///
+/// Asserted: the second waiter gets the resource.
 #[test]
 fn resource_cancel_x_retry() {
     let expected = ["dropped waiting", "dropped woken"];

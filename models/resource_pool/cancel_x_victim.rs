@@ -1,9 +1,11 @@
-//! A future was given the place of another key's idle thing, and is dropped.
+//! A future is granted the place of another key's idle resource, and is dropped.
 //!
-//! Guards the end of `State::return_grant`: the victim, not destroyed yet, gets its place again. Without
-//! that, a borrower that gives up costs another key its stock; with its place counted once too often or too
-//! seldom, the total is wrong from then on (INV-RP-COUNTS). Asserted: the thing is not destroyed, whether
-//! the future was dropped before it came back or after, and is lent to the next borrower of its key.
+//! Guards the last part of `State::return_grant`, which spares the victim: it is not destroyed yet, and gets its
+//! place back. Otherwise a borrower that gives up costs another key an idle resource. A place counted twice or not
+//! at all makes the total wrong from then on (INV-RP-COUNTS).
+//!
+//! Asserted: the victim survives, whether the future is dropped before the grant or after it. The next borrower of
+//! its key gets it.
 
 use crate::models::resource_pool::rig::*;
 

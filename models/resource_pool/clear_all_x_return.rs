@@ -1,10 +1,11 @@
-//! Everything is declared out of date while something comes back, or is being made.
+//! `clear_all` runs while a resource comes back, or is created.
 
 use crate::models::resource_pool::rig::*;
 
-/// Guards the look at the generation in `State::stock`: what was lent before the clear is not to be lent
-/// again. Without it, what comes back after the clear has gone through stock stays. Asserted: the thing is
-/// destroyed, whichever was first, and the next borrower gets a new one.
+/// Guards the check of the epoch in `State::must_leave`. Otherwise a resource that comes back after the clear
+/// becomes idle and is lent again.
+///
+/// Asserted: the resource is destroyed, in either order, and the next borrower gets a new one.
 #[test]
 fn resource_clear_all_x_return() {
     let expected = ["cleared first", "returned first"];
@@ -22,10 +23,11 @@ fn resource_clear_all_x_return() {
     });
 }
 
-/// Guards the generation that a place has from its reservation on (`State::reserve`): who begins to make a
-/// thing before the clear may have seen what was then cleared away. Asserted: a thing whose creation had begun
-/// before the clear is destroyed, at the latest when it comes back; of those that begin beside it, some are
-/// kept.
+/// Guards that `State::reserve` records the epoch of a place: a creation that begins before the clear may use
+/// outdated state. Otherwise the clear misses the resource.
+///
+/// Asserted: a resource is destroyed if its creation began before the clear, at the latest when it comes back. One
+/// that begins beside the clear may be kept.
 #[test]
 fn resource_clear_all_x_creation() {
     let expected =

@@ -1,13 +1,14 @@
-//! The pool is closed while its limits are changed, or all is cleared.
+//! The pool is closed while a limit is raised, or while `clear_all` runs.
 
 use crate::models::resource_pool::rig::*;
 use crate::models::rig::{block_on, poll_once};
 use std::pin::pin;
 
-/// A limit is raised, by which somebody who waits could be served. Guards the place in line that
-/// `State::close_key` takes from the key. Without it, the key stands in line with nobody in its queue, and who raises
-/// the limit afterwards would serve them (INV-RP-LINE). Asserted: who waits is served before the close, or
-/// told of it.
+/// A raised limit makes room for a waiter. Guards `State::update_line` in `State::close_key`. Otherwise the key
+/// stands in line with an empty queue, and the raised limit serves a waiter that does not exist (INV-RP-LINE).
+///
+/// Asserted: the waiter fails with `Closed`, even if the raised limit served it first: it picks its grant up after
+/// the close.
 #[test]
 fn resource_close_x_raise() {
     let expected = ["closed", "served"];
@@ -33,9 +34,10 @@ fn resource_close_x_raise() {
     });
 }
 
-/// All is cleared. Guards that a close clears what is idle (`State::close_key`): nobody else will. Without that, it
-/// stays (INV-RP-CLOSED), unless it was cleared just before. Asserted: what was idle is destroyed by the one or by the
-/// other, and what was lent when it comes back.
+/// Guards `State::clear_key` in `State::close_key`. Otherwise idle resources stay in the closed pool
+/// (INV-RP-CLOSED), unless the clear ran first.
+///
+/// Asserted: the clear or the close destroys the idle resource. The lent one is destroyed when it comes back.
 #[test]
 fn resource_close_x_clear_all() {
     let expected = ["by the clear", "by the close"];

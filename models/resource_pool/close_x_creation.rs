@@ -1,11 +1,12 @@
-//! The pool is closed while a thing is being made.
+//! The pool is closed while a resource is created.
 
 use crate::models::resource_pool::rig::*;
 
-/// For a borrower. Guards the look at `closed` in `State::stock`, and `State::tell_if_over`: the end of the
-/// close is the end of the last thing. Without the one, the thing stays; without the other, who waits for
-/// the end sleeps for ever. Asserted: who had begun is lent its thing, for a close breaks off nothing, and
-/// who waits for the end wakes when that has been destroyed.
+/// A borrower creates it. Guards the check of `closed` in `State::must_leave`: otherwise the resource stays idle.
+/// Guards too `State::notify_if_finished` in `State::left`: otherwise the caller of `wait_closed` sleeps for ever.
+///
+/// Asserted: a borrower that began before the close gets its resource. `wait_closed` returns once that is
+/// destroyed.
 #[test]
 fn resource_close_x_creation() {
     let expected = ["closed", "made, and destroyed"];
@@ -28,9 +29,10 @@ fn resource_close_x_creation() {
     });
 }
 
-/// For stock, by the maintenance. Guards the look at `closed` in `State::next_to_fill`, and the one in
-/// `State::stock`. Without them, a closed pool makes things, and keeps one. Asserted: whatever was made is
-/// destroyed; nothing is left, and nothing more is made.
+/// The maintenance creates it for the idle list. Guards the check of `closed` in `State::is_below_minimum`, and the
+/// one in `State::must_leave`. Otherwise a closed pool creates resources, and keeps one.
+///
+/// Asserted: each created resource is destroyed, and a later maintenance creates no other.
 #[test]
 fn resource_close_x_filling() {
     let expected = ["made, and destroyed", "not made"];
@@ -49,9 +51,10 @@ fn resource_close_x_filling() {
     });
 }
 
-/// The last handle is dropped while a borrower that may outlive it returns. Guards the drop of the handle,
-/// which closes, and that of the guard, which keeps what the pool is made of. Without the one, the
-/// thing is never destroyed.
+/// The last handle is dropped while a borrower returns. Guards the drop of the handle, which closes the pool, and
+/// the guard's own reference to it. Otherwise the resource is never destroyed.
+///
+/// Asserted: it is destroyed once.
 #[test]
 fn resource_drop_x_return() {
     explore_small("resource_drop_x_return", &["destroyed"], |outcomes| {
@@ -66,9 +69,10 @@ fn resource_drop_x_return() {
     });
 }
 
-/// The same with a waiter whose future is forgotten: it neither comes for what it is handed nor passes it on.
-/// Guards the drop of what the handles share. Without it, the thing is never destroyed. Asserted: it is,
-/// once, whether it was handed over before the end or came back after it.
+/// The last handle is dropped while a leaked future holds a place in the queue: it neither picks up a grant nor
+/// passes it on. Guards the drop of `Inner`. Otherwise the granted resource is never destroyed.
+///
+/// Asserted: the resource is destroyed once, whether it was granted before the drop or came back after it.
 #[test]
 fn resource_drop_x_forgotten() {
     let expected = ["handed over", "lent still"];

@@ -1,14 +1,15 @@
-//! The pool is closed while a borrower is on its way: to what it was handed, or to what it was called for, or in the
-//! middle of making room. The close breaks off nothing that has begun; what has not, does not begin.
+//! The pool is closed after a borrower is granted a place, is woken to retry, or begins an eviction. A borrower
+//! that has picked its grant up goes on; every other fails with `Closed`.
 
 use crate::models::resource_pool::rig::*;
 use crate::models::rig::{block_on, poll_once};
 use std::pin::pin;
 
-/// It destroys what makes room for it. Guards the end of `State::destroyed` for what made room, and the look at
-/// `closed` where its own comes back. Asserted: what made room is destroyed once, by the one or by the other; its
-/// borrower is lent one in that place, which is destroyed when it comes back, or told of the close; and who waits for
-/// the end is told when the last of them has gone.
+/// The borrower destroys a victim. Guards `State::left` in `State::destroyed`, and the check of `closed` where its
+/// own resource comes back. Otherwise the caller of `wait_closed` sleeps for ever.
+///
+/// Asserted: the close or the borrower destroys the victim, once. The borrower gets a resource in its place, or
+/// fails with `Closed`. `wait_closed` returns after the last resource is destroyed.
 #[test]
 fn resource_close_x_making_room() {
     let expected = ["closed", "made in its place"];
@@ -36,9 +37,11 @@ fn resource_close_x_making_room() {
     });
 }
 
-/// It was handed a place, and what is to make room for it, and has not come for that. Guards the look at what must
-/// leave in `State::spare_victim`. Without it, a closed pool takes back into stock what need not make room any more
-/// (INV-RP-CLOSED). Asserted: nothing is made for it any more, and what was to make room is destroyed.
+/// The waiter is granted a place and a victim, and does not pick them up before the close. Guards
+/// `State::must_leave` in `State::spare_victim`. Otherwise a closed pool puts the spared victim back into its idle
+/// list (INV-RP-CLOSED).
+///
+/// Asserted: the waiter's resource is never created, and the victim is destroyed.
 #[test]
 fn resource_close_x_victim() {
     let expected = ["handed first", "told in line"];
@@ -64,9 +67,10 @@ fn resource_close_x_victim() {
     });
 }
 
-/// Newcomers may barge: it was called to try again. Guards the look at `closed` in `State::retry`. Without it, it is
-/// served by a closed pool, and makes what that was to destroy. Asserted: it is told of the close, in line or
-/// when it tries.
+/// In an unfair pool, the waiter is woken to retry. Guards the check of `closed` in `State::retry`. Otherwise a
+/// closed pool serves the waiter, or lets it create a resource.
+///
+/// Asserted: the waiter fails with `Closed`, in the queue or when it retries.
 #[test]
 fn resource_close_x_retry() {
     let expected = ["called first", "told in line"];

@@ -1,8 +1,10 @@
-//! The pool is closed while a creation that was left by who began it is taken over; and it fails after the close.
+//! The pool is closed while a borrower takes over a creation that another left. The creation fails after the close.
 //!
-//! Guards the look at `closed` in `State::anew`. Without it, who has taken it over makes another, and is lent
-//! what a closed pool has begun. Asserted: it is told of the close, by then or when the creation has failed; nothing is
-//! begun any more, and nothing is left.
+//! Guards the check of `closed` in `State::recreate`. Otherwise the borrower begins another creation, and a closed
+//! pool lends its resource.
+//!
+//! Asserted: the borrower fails with `Closed`, at once or after the creation failed. No other creation begins, and
+//! the pool ends empty.
 
 use crate::models::resource_pool::rig::*;
 use crate::models::rig::{block_on, poll_once};
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Poll, Waker};
 
-/// The first creation fails once it may end; any other ends well.
+/// Each creation waits at the gate. The first one then fails; all others succeed.
 #[derive(Clone, Default)]
 struct Failing {
     begun: Arc<AtomicU32>,

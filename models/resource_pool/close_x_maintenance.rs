@@ -1,5 +1,5 @@
-//! The pool is closed while what is due at a time is done: in all of these each thing is destroyed once, and the
-//! close comes to its end, of which who waits for it is told.
+//! The pool is closed while the maintenance does work that is due. In each model every resource is destroyed once,
+//! and `wait_closed` returns.
 
 use crate::ManualClock;
 use crate::models::resource_pool::rig::*;
@@ -12,9 +12,11 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Instant;
 
-/// A loan looks abandoned, and is lost. Guards the end of `State::reclaim` (`State::left`): with the last loan that
-/// is given up, the pool is over. Without it, who waits for the end sleeps for ever. Asserted: nobody waits for
-/// what is lost, whether it is given up before the close or after it; and it dies when it comes back after all.
+/// A loan looks abandoned, and never comes back. Guards `State::left` in `State::reclaim`: reclaiming the last loan
+/// ends the close. Otherwise the caller of `wait_closed` sleeps for ever.
+///
+/// Asserted: `wait_closed` does not wait for the loan, whether it is reclaimed before the close or after it. The
+/// resource is destroyed if it comes back.
 #[test]
 fn resource_close_x_abandoned() {
     let expected = ["given up after the close", "given up before it"];
@@ -35,7 +37,7 @@ fn resource_close_x_abandoned() {
     });
 }
 
-/// Makes its second thing once it may.
+/// A factory whose second creation completes once the flag is set.
 #[derive(Clone, Default)]
 struct Late(Arc<(AtomicU32, AtomicBool)>);
 
@@ -52,7 +54,7 @@ impl AsyncResourceFactory for Late {
     }
 }
 
-/// A runtime whose tasks are polled by the model.
+/// A runtime whose tasks the model polls.
 #[derive(Clone, Default)]
 struct ByHand(Arc<Mutex<Vec<BoxFuture<()>>>>, Arc<AtomicU32>);
 
@@ -68,7 +70,7 @@ impl Runtime for ByHand {
 }
 
 impl ByHand {
-    /// Each of them once; what has not ended stays.
+    /// Polls each task once, and keeps the pending ones.
     fn run(&self) {
         let mut tasks = std::mem::take(&mut *self.0.lock().expect("no panic"));
         tasks.retain_mut(|task| poll_once(task.as_mut()).is_pending());
@@ -76,10 +78,11 @@ impl ByHand {
     }
 }
 
-/// The same of a loan that begins after the close, because what its borrower had begun to make before it comes only
-/// then; and by an executor, which stops when nothing is lent. Guards that it then sleeps until nothing
-/// (`Inner::after_pass`). Without it, who begins the loan takes what it had slept until for what it sleeps until, wakes
-/// nobody, and nobody ever gives the loan up. Asserted: it is given up in its time, and the close ends.
+/// A creation begun before the close completes after it, so a loan begins in a closed pool. The executor stops if
+/// it sees no loan before. Guards that `Inner::after_pass` updates `sleeps_until` even then. Otherwise the new loan
+/// relies on an outdated time and does not wake the executor, and the loan is never reclaimed.
+///
+/// Asserted: the loan is reclaimed when it looks abandoned, and the close ends.
 #[test]
 fn resource_close_x_late_loan() {
     let expected = ["it went on", "it was begun again"];
@@ -88,7 +91,7 @@ fn resource_close_x_late_loan() {
         let pool = ResourcePool::builder(Async(late.clone()), ()).clock(clock.clock());
         let pool = pool.abandoned_after(SECOND).remove_abandoned(true);
         let pool = pool.build_on(runtime.clone()).expect("a valid pool");
-        // For this one it sleeps until a time.
+        // Because of this loan the executor sleeps until a time.
         let first = block_on(pool.borrow_async()).expect("at once");
         runtime.run();
         Borrowed::invalidate(first);
@@ -114,9 +117,10 @@ fn resource_close_x_late_loan() {
     });
 }
 
-/// What is idle is due to be evicted. Guards the end of `State::destroyed` (`State::left`): the end of what was
-/// leaving when the pool was closed is the end of the close. Without it, who waits for that sleeps for ever.
-/// Asserted: it is destroyed by the one or by the other.
+/// An idle resource has expired. Guards `State::left` in `State::destroyed`: the destruction of the last resource
+/// ends the close. Otherwise the caller of `wait_closed` sleeps for ever.
+///
+/// Asserted: the close or the maintenance destroys the resource.
 #[test]
 fn resource_close_x_eviction() {
     let expected = ["by the close", "by the maintenance"];
@@ -142,9 +146,11 @@ fn resource_close_x_eviction() {
     });
 }
 
-/// What is idle is being tested. Guards the look at that in `State::evict`: its tester has it, so the close leaves it
-/// there, marked. Without that, the close destroys an empty place, and the tester puts its thing where nothing is.
-/// Asserted: it is destroyed, after its test if that has begun, though it passes.
+/// An idle resource is under test. Guards the check of `tested` in `State::evict`: the close leaves the resource to
+/// its tester, and marks it as expired. Otherwise the close destroys an empty slot, and the tester writes to a slot
+/// that is gone.
+///
+/// Asserted: the resource is destroyed, although it passes its test; if the test has begun, after the test.
 #[test]
 fn resource_close_x_test() {
     let expected = ["closed before its test", "tested first"];

@@ -1,11 +1,12 @@
-//! The pool is closed while somebody waits, and what it waits for comes back.
+//! The pool is closed while a borrower waits, and while the resource that it waits for comes back.
 
 use crate::models::resource_pool::rig::*;
 use std::pin::pin;
 
-/// Guards `State::close_key`, which tells all who wait. Without it, a waiter sleeps for ever, for here the
-/// thing comes back only after it has been told. Asserted: whoever comes before the close and whoever
-/// comes after it is told.
+/// Guards `State::close_key`, which fails all waiters. Otherwise the waiter sleeps for ever: here the resource
+/// comes back only after the waiter has failed.
+///
+/// Asserted: the borrower fails with `Closed`, whether it arrives before the close or after it.
 #[test]
 fn resource_close_x_waiter() {
     let expected = ["came late", "waited"];
@@ -23,10 +24,11 @@ fn resource_close_x_waiter() {
     });
 }
 
-/// Guards the look at `closed` in `State::stock`: what comes back to a closed pool leaves. Without it, it
-/// stays in stock, and the close never comes to its end. Guards the look at `closed` in `State::turn`, too: without
-/// it, who was handed the thing before the close is lent it after. Asserted: the waiter is lent the thing before
-/// the close, or told of it; in the end the thing has been destroyed, once.
+/// Guards the check of `closed` in `State::must_leave`. Otherwise the returned resource stays idle, and the close
+/// never ends. Guards too the check of `closed` in `WaitForTurn::take`. Otherwise a waiter picks up a grant after
+/// the close.
+///
+/// Asserted: the waiter gets the resource before the close, or fails with `Closed`. The resource is destroyed once.
 #[test]
 fn resource_close_x_return() {
     let expected = ["closed", "served"];
@@ -51,9 +53,10 @@ fn resource_close_x_return() {
     });
 }
 
-/// Guards that `State::close` goes through all keys, in one section: whoever waits is told, for whatever key,
-/// and nothing that comes back is lent after it. Without that, who waits for another key sleeps for ever.
-/// Asserted: who still waits then is told of the close, and whoever was served was served before.
+/// Guards that `State::close` closes all keys in one section. Otherwise the waiters of other keys sleep for ever,
+/// or get a resource that comes back after the close.
+///
+/// Asserted: the waiter is served before the close, or fails with `Closed`.
 #[test]
 fn resource_close_x_two_keys() {
     let expected = ["closed first", "served", "told of the close"];

@@ -1,9 +1,11 @@
-//! A creation fails, or panics, while somebody waits for the place.
+//! A creation fails or panics while another borrower waits for its place.
 //!
-//! Guards the drop of `Reserved`, and `State::give_back_place`, which settles: on whatever path a creation
-//! ends, its place is given back, and goes to who waits. Without that, the waiter sleeps for ever, and
-//! every failure makes the pool smaller. Asserted: one of the two borrowers is told of the failure, which is
-//! its own, and the other is lent a thing; the panic goes no further than its borrower.
+//! Guards the drop of `Reserved`, and `State::give_back_place`, which settles: on every path a failed creation
+//! gives its place back to the waiters. Otherwise the waiter sleeps for ever, and each failure makes the pool
+//! smaller.
+//!
+//! Asserted: one borrower gets the error of its own creation, and the other gets a resource. The panic is
+//! contained.
 
 use crate::models::resource_pool::rig::*;
 

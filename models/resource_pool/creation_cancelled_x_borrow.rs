@@ -1,9 +1,10 @@
-//! The borrower of an asynchronous pool gives up while its thing is being made, with another behind it.
+//! A borrower of an asynchronous pool gives up during its creation, while another waits behind it.
 //!
-//! Guards the drop of `Making`: what has been begun becomes stock, and goes to the one behind, who polls it
-//! to its end. Without that, either the one behind sleeps for ever, or what has been done is done again.
-//! Guards, too, that who adopts a creation shows it its own waker: the one of who has gone wakes nobody.
-//! Asserted: there is one creation, the one behind gets what it makes, and waits for it if need be.
+//! Guards the drop of `InCreation`, which puts the unfinished creation into the idle list. The next borrower polls
+//! it on. Otherwise that borrower sleeps for ever, or repeats the work. Guards too that the next borrower polls the
+//! creation with its own waker: the first borrower's waker wakes no task any more.
+//!
+//! Asserted: one creation begins. The second borrower gets its resource, and waits for it if necessary.
 
 use crate::models::resource_pool::rig::*;
 use crate::resource_pool::ResourceState;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Poll, Waker};
 
-/// Makes numbers, once it may.
+/// A factory whose creations complete once the gate is open.
 #[derive(Clone)]
 struct Slow {
     door: Door,
@@ -98,11 +99,11 @@ fn resource_creation_cancelled_x_borrow() {
     );
 }
 
-/// Who has taken over a creation gives up, too, with another behind it. The creation has no end.
+/// The second borrower takes over a creation that hangs and gives up too, while a third arrives.
 ///
-/// Guards the look at who has begun it in the drop of `Making`. Without that, the one behind is handed what two
-/// have waited for in vain, and so is everybody after it. Asserted: the one behind gets one that is made
-/// anew, whether it comes to the line before that or after.
+/// Guards the check of `begun` in the drop of `InCreation`. Otherwise the third borrower gets the creation that two
+/// have left, and so does every later one. Asserted: the third borrower gets a new creation, whether it arrives
+/// before the second gives up or after it.
 #[test]
 fn resource_creation_left_twice_x_waiter() {
     let expected = ["in line", "late"];
@@ -127,7 +128,7 @@ fn resource_creation_left_twice_x_waiter() {
         drop(first);
         let mut second = borrow();
         assert!(door.poll_once(second.as_mut()).is_pending());
-        // What is made from now on has an end.
+        // From now on, creations complete.
         hangs.gate.lock().0 = true;
         let giving_up = spawn(move || drop(second));
         let mut behind = borrow();
@@ -147,11 +148,11 @@ fn resource_creation_left_twice_x_waiter() {
     });
 }
 
-/// Who gives up had begun it for stock, with a borrower beside it. What is made from then on has an end.
+/// A caller of `add` leaves its creation while a borrower arrives. Later creations complete.
 ///
-/// Guards the way of what is left into stock (`Room::leave` of a place in stock). Without it, what has been done
-/// is done again. Asserted: there is one creation, and the borrower gets what it makes, whether it comes to the
-/// line before that or after.
+/// Guards `Room::leave` of `Refilling`, which puts the unfinished creation into the idle list. Otherwise the work
+/// is repeated. Asserted: one creation begins, and the borrower gets its resource, whether it arrives before the
+/// `add` ends or after it.
 #[test]
 fn resource_add_cancelled_x_borrow() {
     let expected = ["in line", "late"];
@@ -189,12 +190,12 @@ fn resource_add_cancelled_x_borrow() {
     });
 }
 
-/// A borrower leaves its creation, which has the only place, while the maintenance fills up stock. What is made from
-/// then on has an end.
+/// A borrower leaves its creation, which has the only place, while the maintenance refills. Later creations
+/// complete.
 ///
-/// Guards that what was left is taken over before a place is looked for (`State::begin_stock`). Without it, a
-/// maintenance that comes afterwards finds no place. Asserted: there is one creation, and what it makes is in stock,
-/// at once or when the maintenance is next called.
+/// Guards that `State::reserve_idle` takes over an unfinished creation before it looks for a free place. Otherwise
+/// a later maintenance finds no place. Asserted: one creation begins, and its resource is idle after this
+/// maintenance or the next one.
 #[test]
 fn resource_creation_left_x_refill() {
     let expected = ["at once", "later"];
@@ -214,7 +215,7 @@ fn resource_creation_left_x_refill() {
         let mut borrow =
             Box::pin(async move { theirs.borrow_async().await.map(Borrowed::into_owned) });
         assert!(door.poll_once(borrow.as_mut()).is_pending());
-        // There is no room, so nobody is told of it.
+        // The total is reached, so this schedules no refill.
         pool.set_min_idle(1).expect("valid");
         slow.gate.lock().0 = true;
         let giving_up = spawn(move || drop(borrow));
@@ -234,12 +235,12 @@ fn resource_creation_left_x_refill() {
     });
 }
 
-/// A borrower leaves its creation while another takes what is ready: there is less stock than the minimum then, and no
-/// room. The maintenance has looked before, and sleeps.
+/// A borrower leaves its creation while another takes the finished resource. The idle list is below its minimum
+/// then, and the total is reached. The maintenance has run before, and sleeps.
 ///
-/// Guards that a key of which something was left needs no room for it (`State::watch_minimum`). Without it, the
-/// maintenance is not told by a loan that comes after what was left, and nothing else need ever happen. Asserted: it
-/// is told, and makes of what was left what the minimum asks for.
+/// Guards `needs_room` in `State::watch_minimum`: a key with an unfinished creation needs no free place. Otherwise
+/// the loan does not wake the maintenance, and no later event does. Asserted: the maintenance is scheduled, and
+/// completes the creation.
 #[test]
 fn resource_creation_left_x_loan() {
     let expected = ["after the loan", "before it is seen"];
@@ -269,7 +270,7 @@ fn resource_creation_left_x_loan() {
         let left = pool.num_idle() == 1;
         outcomes.note(if left { "before it is seen" } else { "after the loan" });
         giving_up.join().expect("no panic");
-        // Every section has asserted that the maintenance is told of what is due.
+        // The invariants have asserted after each section that the maintenance knows what is due.
         door.block_on(pin!(pool.maintain_async()));
         assert_eq!(pool.snapshot().keys[0].resources[0].state, ResourceState::Idle);
         assert_eq!((*lent, pool.num_idle(), slow.begun.load(SeqCst)), (1, 1, 2));

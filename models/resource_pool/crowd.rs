@@ -1,13 +1,13 @@
-//! Everybody at once: more threads than loom can run, each doing something else, in pools of many kinds.
-//! Shuttle only.
+//! More threads than loom can run, in pools of random kinds. Shuttle only.
 //!
-//! Guards what the models of two and three actors cannot: that nobody sleeps for ever because a third came
-//! between. Four to six threads borrow, with and without patience, give up, return, invalidate, detach, add,
-//! clear, change limits, maintain and move the clock, in pools with keys and without, in order and barging,
-//! with tests, minima, times and abandoned loans; creations fail and panic, and things fail their tests.
-//! Asserted: every invariant after every critical section; all come to their end; in the end nothing is lent,
-//! nobody waits, and a closed pool comes to its end with every thing that was made destroyed once, or kept
-//! by who detached it (PROP-RP-EVERY-BORROW-ENDS).
+//! Four to six threads borrow, with and without a time-out. They give up, return, invalidate, detach, add, clear,
+//! change limits, maintain, and move the clock. A pool is keyed or not, and fair or not. It tests, keeps minima,
+//! evicts by time, and reclaims abandoned loans. Creations fail and panic, and resources fail their tests.
+//!
+//! Guards against what models of two or three actors cannot show: a waiter that sleeps for ever because a third
+//! actor came between. Asserted: every invariant after every section, and every borrow ends
+//! (PROP-RP-EVERY-BORROW-ENDS). At the end no loan and no waiter is left. A closed pool ends with each created
+//! resource either detached or destroyed once.
 
 use crate::models::resource_pool::rig::*;
 use crate::resource_pool::{Borrowed, LendOrder, WhenExhausted};
@@ -19,7 +19,7 @@ fn chance(one_in: u32) -> bool {
     thread_rng().gen_range(0..one_in) == 0
 }
 
-/// A pool of whatever kind.
+/// Sets random options.
 fn any<P>(builder: Builder<Factory, P>) -> Builder<Factory, P> {
     let mut builder = builder.max_active(thread_rng().gen_range(1..3));
     builder = builder.max_total(thread_rng().gen_range(1..4)).fair(!chance(3)).lend_order(
@@ -52,7 +52,7 @@ fn any<P>(builder: Builder<Factory, P>) -> Builder<Factory, P> {
     builder
 }
 
-/// Some creations fail, one panics, and some of the first things fail their tests.
+/// Lets some creations fail and one panic, and some of the first resources fail their tests.
 fn any_makes(factory: &Factory) {
     for _ in 0..8 {
         factory.next(&[
@@ -67,7 +67,7 @@ fn any_makes(factory: &Factory) {
     }
 }
 
-/// What is done with a loan.
+/// Ends a loan in a random way.
 fn end_loan(factory: &Factory, lent: Result<Borrowed<'_, Factory>, BorrowError<&'static str>>) {
     match lent {
         Ok(lent) => match thread_rng().gen_range(0..6) {
@@ -89,7 +89,7 @@ macro_rules! one_thing {
             3 => end_loan(factory, pool.borrow_timeout($($key,)? SECOND)),
             4 => end_loan(factory, pool.try_borrow($($key)?)),
             5 => {
-                // It waits, perhaps, and gives up.
+                // It may wait; then it gives up.
                 let mut given_up = Box::pin(pool.borrow_async($($key)?));
                 let _ = $rig.door().poll_once(given_up.as_mut());
             }
@@ -151,7 +151,7 @@ fn resource_keyed_crowd() {
                 spawn(move || {
                     for _ in 0..3 {
                         let what = thread_rng().gen_range(0..15);
-                        // The last two are of one hash.
+                        // The last two keys have the same hash.
                         let key = Name(["a", "x1", "x2"][thread_rng().gen_range(0..3)]);
                         one_thing!(rig, what, &key);
                     }

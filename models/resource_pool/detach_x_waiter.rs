@@ -1,8 +1,9 @@
-//! A borrower keeps what it was lent for good, while another waits for the place.
+//! A borrower detaches its resource while another waits for the place.
 //!
-//! Guards `State::give_back_place`, which settles (`State::left`): the thing is the borrower's, and its
-//! place is free at once. Without that, the waiter sleeps for ever. Asserted: it is lent a second thing,
-//! and the first is never destroyed by the pool.
+//! Guards `State::left` in `State::give_back_place`: the place of a detached resource is free at once. Otherwise
+//! the waiter sleeps for ever.
+//!
+//! Asserted: the waiter gets a second resource, and the pool never destroys the first.
 
 use crate::models::resource_pool::rig::*;
 

@@ -1,4 +1,4 @@
-//! The resource pool: one file for each meeting of actors.
+//! Models of the resource pool: each file lets two or more actors meet.
 
 mod abandoned_x_return;
 mod barging_x_waiter;
