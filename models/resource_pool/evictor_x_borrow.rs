@@ -1,11 +1,13 @@
-//! The maintenance evicts what has been idle for long, while somebody comes for it.
+//! The maintenance evicts a resource that has been idle for long, beside a borrower.
 
 use crate::models::resource_pool::rig::*;
 
-/// The soft time is up, and there may be one thing only. Guards `State::evict`, which takes it out of
-/// stock in the section in which it decides, and `State::destroyed`, which settles. Without the one, a thing
-/// is destroyed that has been lent; without the other, who came meanwhile sleeps for ever. Asserted: the
-/// borrower is lent the old thing, or a new one after the old one has gone; never is there more than one.
+/// The soft idle time has passed, and at most one resource may exist.
+///
+/// Guards `State::evict`: it takes the resource out of the idle list in the section that decides. Without that, a
+/// lent resource is destroyed. Guards the settling in `State::destroyed`. Without that, a borrower that waits for
+/// the place sleeps for ever. Asserted: the borrower is lent the old resource, or a new one once the old one is
+/// destroyed. At most one exists at any time.
 #[test]
 fn resource_evictor_x_borrow() {
     let expected = ["the new one", "the new one, after a wait", "the old one"];
@@ -34,9 +36,11 @@ fn resource_evictor_x_borrow() {
     });
 }
 
-/// The hard time is up: it must not be lent any more, whoever comes first. Guards `State::is_stale` where
-/// stock is taken. Without it, a borrower that comes before the maintenance gets what is too old.
-/// Asserted: the borrower is lent a new one, and the old one is destroyed once.
+/// The hard idle time has passed: the resource must not be lent again.
+///
+/// Guards the look at `State::has_expired` in `State::next_fresh_idle`. Without it, a borrower that comes before the
+/// maintenance is lent an expired resource. Asserted: the borrower is lent a new one, and the old one is destroyed
+/// once.
 #[test]
 fn resource_evictor_x_late_borrow() {
     let expected = ["the borrower evicts", "the maintenance evicts"];
@@ -54,10 +58,11 @@ fn resource_evictor_x_late_borrow() {
     });
 }
 
-/// The same where there may be one thing only, and the borrower does not wait. Guards the look at the last of
-/// stock in `State::fresh_stock_of`: it makes room for who has come upon it. Without it, who could have been
-/// served is refused, and the old thing leaves for nobody. Asserted: the borrower is lent a new one, unless the
-/// maintenance is destroying the old one just then; never is there more than one.
+/// The hard idle time has passed, at most one resource may exist, and the borrower does not wait.
+///
+/// Guards that `State::next_fresh_idle` keeps the last expired resource as a victim for the borrower. Without that,
+/// the resource leaves and a borrower that could be served is refused. Asserted: the borrower is lent a new
+/// resource, unless the maintenance is destroying the old one just then. At most one exists at any time.
 #[test]
 fn resource_evictor_x_impatient_borrow() {
     let expected = ["after it", "in its place", "while it is destroyed"];

@@ -1,8 +1,8 @@
-//! What is made for the minimum cannot be made, while another thread maintains the pool, too.
+//! A refill for the minimum fails, while another thread maintains the pool too.
 //!
-//! Guards `Filling::failed`, which notes the failure while its place is still taken. If the place were free before
-//! that, the other would find stock missing, and nothing that says to leave it alone. Asserted: one of the two tries
-//! it, and once; after the pause the minimum is there.
+//! Guards `Refilling::failed`: it notes the failure while the place is still taken. If the place were free before,
+//! the other thread would find the key below its minimum without a back-off, and retry at once. Asserted: one of the
+//! two threads tries to create, once. After the back-off the minimum is reached.
 
 use crate::models::resource_pool::rig::*;
 use std::sync::{Arc, Mutex};

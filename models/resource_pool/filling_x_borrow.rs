@@ -1,10 +1,12 @@
-//! Stock is filled up while somebody comes, and there may be one thing only.
+//! A resource is added to the idle list beside a borrower; at most one may exist.
 //!
-//! Guards `State::added`, which settles through `State::stock` if a thing was made, and through
-//! `State::left` if none was; and the reservation of the place in `State::begin_stock`. Without the
-//! first, who came meanwhile sleeps for ever beside the stock; without the second, beside the room; without
-//! the third, there are two things. Asserted: the borrower is lent what was made for stock, or what was made
-//! for it, and never is there more than one.
+//! Guards three lines:
+//! - `State::added` settles through `State::become_idle` if the creation succeeded. Without that, a borrower sleeps
+//!   for ever beside an idle resource.
+//! - `State::added` settles through `State::left` if it failed. Without that, a borrower sleeps beside a free place.
+//! - `State::reserve_idle_place` reserves the place before the creation. Without that, two resources exist.
+//!
+//! Asserted: the borrower is lent the added resource, or one that it creates. At most one exists at any time.
 
 use crate::models::resource_pool::rig::*;
 
@@ -27,7 +29,7 @@ fn filling_meets_borrow(name: &str, end: Make) {
         let waits = waited.rung() > 0;
         match end {
             Make::Well => assert_eq!((lent, rig.factory.made()), (Ok(1), 1)),
-            // Whoever made first has the failure.
+            // The first creation fails, for whichever thread began it.
             _ if added => assert!(lent.is_err() && !waits),
             _ => assert!(lent == Ok(1) || lent.is_err() && !waits),
         }

@@ -1,9 +1,9 @@
-//! All is cleared while a waiter comes for what it was handed.
+//! `clear_all` runs while a waiter picks up its grant.
 //!
-//! Guards the look at what was handed over (`State::come_for`). Without it, the waiter is lent what was to be lent no
-//! more, however long ago that was (PROP-RP-CLEAR-ALL). Asserted: who comes before the clear is lent the old
-//! thing, which is destroyed when it comes back; who comes after it makes another in its place, once the old one is
-//! destroyed, and that one stays; one that comes beside it does either.
+//! Guards that the waiter checks its grant (`State::pick_up_later`). Without that, it is lent a resource that was
+//! cleared, however long ago (PROP-RP-CLEAR-ALL). Asserted: a waiter that picks it up before the clear is lent the old
+//! resource, which is destroyed on its return. A waiter that comes after the clear creates another in its place, once
+//! the old one is destroyed; that one stays. A waiter that comes during the clear does either.
 
 use crate::models::resource_pool::rig::*;
 use std::pin::pin;

@@ -1,11 +1,13 @@
-//! A borrower gives up what it was lent, while another waits.
+//! A borrower invalidates its resource while another borrower waits.
 
 use crate::models::resource_pool::rig::*;
 
-/// The total is full. Guards `State::destroyed`, which settles: the place is free when the thing has been
-/// destroyed, and not before. Without that, who waits for the place sleeps for ever; with the place given
-/// away earlier, there would be two things where one may be. Asserted: the waiter is lent a second thing,
-/// there is never more than one, and both who came in time and who came late are served.
+/// The total is exhausted.
+///
+/// Guards the settling in `State::destroyed`: the place becomes free when the resource has been destroyed. Without
+/// that, the waiter for the place sleeps for ever. If the place were free earlier, two resources would exist where
+/// one may. Asserted: the second borrower is lent a second resource, whether it waited or came late. At most one
+/// exists at any time.
 #[test]
 fn resource_invalidate_x_waiter() {
     let expected = ["came late", "waited"];
@@ -24,9 +26,10 @@ fn resource_invalidate_x_waiter() {
     });
 }
 
-/// Nothing limits the total, and the destruction takes its time: it ends only when the waiter has been
-/// served. Guards `State::invalidate`, which settles before anything is destroyed. Without that, a slow
-/// destruction keeps the waiter waiting, and here each waits for the other.
+/// The total is unlimited, and the destruction ends only when the waiter has been served.
+///
+/// Guards that `State::invalidate` settles before the destruction begins. Without that, a slow destruction keeps the
+/// waiter waiting; here each waits for the other.
 #[test]
 fn resource_slow_destruction_x_waiter() {
     let expected = ["came late", "waited"];

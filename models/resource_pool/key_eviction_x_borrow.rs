@@ -1,9 +1,9 @@
-//! A borrower takes the place of another key's idle thing, while somebody comes for that very thing.
+//! A newcomer evicts another key's idle resource, beside a borrower of that key.
 //!
-//! Guards `State::grant_new`, which takes the victim out of stock and gives its place to the newcomer in one
-//! section, and has it destroyed before anything is made. Without that, the thing is lent and destroyed, or
-//! there are two where one may be. Asserted: there is never more than one; the borrower of the key is lent
-//! the idle thing, or a new one after the newcomer's has left in its turn; both are served.
+//! Guards `State::grant_new`: it takes the victim out of the idle list and gives its place to the newcomer in one
+//! section. Guards also that the newcomer destroys the victim before it creates. Without these, the victim is lent
+//! and destroyed, or two resources exist where one may. Asserted: both borrowers are served, and at most one resource
+//! exists. The key's borrower is lent the idle resource, or a new one after the newcomer's was evicted in turn.
 
 use crate::models::resource_pool::rig::*;
 

@@ -1,13 +1,15 @@
-//! A key is forgotten, or made, while it is looked up.
+//! A key is forgotten or created during a look-up.
 //!
-//! Keys are hashed, compared and cloned outside the lock (`keys.rs`), so a look-up takes two sections, and
-//! holds the key in between.
+//! Keys are hashed, compared and cloned without the lock (`keys.rs`). So a look-up takes two sections, and holds the
+//! key in between.
 
 use crate::models::resource_pool::rig::*;
 
-/// Guards the look at `held` in `State::forget_if_empty`: between the two sections, nothing is left of the
-/// key. Without it, its number is given to another, and the borrower is lent a thing of the wrong key. Asserted:
-/// it is lent one of its own, whether the key was forgotten before, could not be in between, or had things left.
+/// A clear empties the key between the two sections of a look-up.
+///
+/// Guards the look at `held` in `State::forget_if_empty`. Without it, another key gets the entry, and the borrower is
+/// lent a resource of the wrong key. Asserted: the borrower is lent a resource of its own key. The key was forgotten
+/// before, is held meanwhile, or still has a resource.
 #[test]
 fn resource_key_forgotten_x_borrow() {
     let expected = ["1", "2", "3"];
@@ -26,10 +28,12 @@ fn resource_key_forgotten_x_borrow() {
     });
 }
 
-/// Two keys of one hash. Guards the look at `held`, too: the one that is compared first is to be forgotten, and
-/// what follows it in the list would be lost. Guards the order in `State::hold_next`, which lets go of the one
-/// after it has found the next. Without these, the look-up ends where it was, or the key is made a second time,
-/// with its limits twice over. Asserted: there is one key in the end, and never two things of it.
+/// A neighbour of the same hash is forgotten during a look-up.
+///
+/// Guards the look at `held` in `State::forget_if_empty`: the look-up compares the neighbour first and goes on from
+/// there. Guards the order in `State::hold_next`, which finds the next entry before it releases the previous one.
+/// Without these, the look-up ends early, or creates the key a second time with its limits twice over. Asserted: one
+/// key exists in the end, and the waiter is lent its resource.
 #[test]
 fn resource_colliding_key_x_borrow() {
     let expected = ["the neighbour there", "the neighbour gone"];
@@ -51,9 +55,10 @@ fn resource_colliding_key_x_borrow() {
     });
 }
 
-/// Two come for a key that there is nothing of. Guards the look at what follows in `State::new_key`.
-/// Without it, each makes the key. Asserted: one is lent a thing that is made, and the other the same thing,
-/// after it.
+/// Two borrowers come for a key that the pool does not have yet.
+///
+/// Guards the look at the next entry in `State::new_key`. Without it, each borrower creates the key. Asserted: one
+/// borrower creates the resource, and the other is lent the same one afterwards.
 #[test]
 fn resource_new_key_x_new_key() {
     let expected = ["1 and 1"];

@@ -1,10 +1,12 @@
-//! A limit is changed while somebody waits, or while something comes back.
+//! A limit changes beside a waiter or a return.
 
 use crate::models::resource_pool::rig::*;
 use std::pin::pin;
 
-/// Guards `State::fit`, which settles: who can be served by the higher limit is. Without that, the
-/// waiter sleeps until something comes back, which here comes after it. Asserted: it is lent a second thing.
+/// A limit is raised beside a waiter.
+///
+/// Guards the settling in `State::fit`. Without it, the waiter sleeps until a resource comes back, which here happens
+/// only after the waiter was served. Asserted: the waiter is lent a second resource.
 #[test]
 fn resource_raise_x_waiter() {
     explore_small("resource_raise_x_waiter", &["raised first", "waited"], |outcomes| {
@@ -21,8 +23,9 @@ fn resource_raise_x_waiter() {
     });
 }
 
-/// The same with keys, which stand in line only while their own limits leave room. Guards the place in
-/// line that `State::fit` gives: without it, the key is passed over for ever.
+/// A limit is raised beside a waiter of a keyed pool, where a key is in line only while its own limits leave room.
+///
+/// Guards that `State::fit` updates the line for each key. Without that, the key is passed over for ever.
 #[test]
 fn resource_raise_x_keyed_waiter() {
     let expected = ["raised first", "waited"];
@@ -40,10 +43,11 @@ fn resource_raise_x_keyed_waiter() {
     });
 }
 
-/// `max_total` is lowered while what is then too much comes back. Guards `State::has_too_many` where things
-/// come back, and `State::fit`, which evicts. Without the one, what comes back after the change stays;
-/// without the other, what came back before it does. Asserted: it leaves, whichever comes first, and what
-/// comes back after it stays.
+/// `max_total` is lowered beside the return of a surplus resource.
+///
+/// Guards the look at `State::has_too_many` in `State::must_leave`. Without it, a resource that comes back after the
+/// change stays. Guards the eviction in `State::fit`. Without it, a resource that came back before the change stays.
+/// Asserted: the surplus resource leaves in either order, and the next return stays.
 #[test]
 fn resource_lower_x_return() {
     explore_small("resource_lower_x_return", &["lowered first", "returned first"], |outcomes| {
@@ -61,10 +65,10 @@ fn resource_lower_x_return() {
     });
 }
 
-/// `max_active`, and with it `max_idle`, is lowered while things come back for a waiter. Guards
-/// `State::fit`, which evicts what stock must not hold any more, and the look at `max_idle` in `State::stock`.
-/// Without them, stock exceeds its limit (INV-RP-MAX-IDLE). Asserted: the waiter is lent one of the two, and
-/// in the end one is left.
+/// `max_active`, and with it `max_idle`, is lowered while two resources come back beside a waiter.
+///
+/// Guards the eviction in `State::fit`, and `State::trim` at the end of `State::became_idle`. Without them, the idle
+/// list exceeds its limit (INV-RP-MAX-IDLE). Asserted: the waiter is lent one of the two, and one is left in the end.
 #[test]
 fn resource_lower_x_return_x_waiter() {
     let expected = ["lent 1", "lent 2"];

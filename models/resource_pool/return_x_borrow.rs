@@ -1,10 +1,10 @@
-//! Two returns meet two arrivals.
+//! Two returns beside two borrows.
 //!
-//! Guards `State::changed` at the end of `State::stock`: what comes back goes, in the section in which it
-//! comes back, to who waits. Without it, an arrival that lies down beside the return sleeps for ever
-//! (INV-RP-EXACT-WAKE-UP). Asserted: each arrival is lent one of the two, whether it came before the
-//! returns or after; nothing is made anew. The factory does not re-enter the pool: with that, loom is not
-//! through in a minute; with one of each it does, below.
+//! Guards `State::counts_changed` in `State::became_idle`: the section of a return grants the resource to a waiter.
+//! Without it, a borrower that begins to wait beside the return sleeps for ever (INV-RP-EXACT-WAKE-UP). Asserted: each
+//! borrower is lent one of the two, whether it came before the returns or after; the factory creates no third.
+//!
+//! The factory does not re-enter the pool here: loom would need more than a minute. It does in the smaller model below.
 
 use crate::models::resource_pool::rig::*;
 use crate::sync::explore::Outcomes;
@@ -28,8 +28,10 @@ fn resource_return_x_borrow() {
     });
 }
 
-/// One of each, small enough for every call of the factory to re-enter the pool. Guards besides the look
-/// at the outcome before the sleep (`Inner::wait`): a hand-over before the arrival lies down wakes nobody.
+/// One return beside one borrow, small enough for every call of the factory to re-enter the pool.
+///
+/// Guards also that a waiter looks for its outcome before it sleeps (`section::block`). A thread that does not sleep
+/// yet misses the wake-up of a grant.
 #[test]
 fn resource_return_x_one_borrow() {
     explore_small("resource_return_x_one_borrow", &["came late", "waited"], |outcomes| {
@@ -38,7 +40,7 @@ fn resource_return_x_one_borrow() {
     });
 }
 
-/// Lends the one thing there is, and takes it back beside an arrival.
+/// Lends the one resource, and returns it beside a borrower.
 pub(super) fn came_late_or_waited(rig: &Things<Unkeyed>, outcomes: &Outcomes) {
     let lent = rig.lend();
     let pool = rig.pool.clone();

@@ -1,9 +1,9 @@
-//! A borrower's time is up while what it waits for comes back.
+//! A waiter's deadline passes while its resource comes back.
 //!
-//! Guards `Inner::wait`: it looks for its outcome before it looks at the clock, and leaves the queue in the
-//! section in which it gives up. Without the one, what was handed over is lost with the borrower; without
-//! the other, it is handed to somebody who has left. Asserted: the borrower is served or has timed
-//! out, and in either case the thing is idle in the end.
+//! Guards `section::block`: the waiter looks for its outcome before it looks at the clock. Without that, a grant is
+//! lost with its waiter. Guards that the waiter leaves the queue in the section that gives up (`State::give_up`).
+//! Without that, a later grant goes to a waiter that has left. Asserted: the borrower is served or times out, and the
+//! resource is idle in the end.
 
 use crate::models::resource_pool::rig::*;
 use crate::sync::explore::Outcomes;
@@ -16,7 +16,7 @@ fn resource_return_x_time_out() {
     });
 }
 
-/// Lends the one thing there is, and takes it back while a borrower waits whose time comes to its end.
+/// Lends the one resource, and returns it beside a waiter whose deadline passes.
 pub(super) fn served_or_timed_out(rig: &Things<Unkeyed>, outcomes: &Outcomes) {
     let lent = rig.lend();
     let pool = rig.pool.clone();
@@ -27,7 +27,7 @@ pub(super) fn served_or_timed_out(rig: &Things<Unkeyed>, outcomes: &Outcomes) {
     });
     let clock = rig.clock.clone();
     let time = spawn(move || clock.advance(SECOND));
-    // The clock may have been moved before the borrower came: this ends that one's wait.
+    // If the clock moved before the borrower came, only this return ends the wait.
     drop(lent);
     outcomes.note(borrower.join().expect("no panic"));
     time.join().expect("no panic");

@@ -1,9 +1,8 @@
-//! What the models of the resource pool share: a factory that does what it is told and counts what there
-//! is, and a pool of its things, with keys and without.
+//! A scripted factory that counts its resources, and pools of them with keys and without.
 //!
-//! Its calls, and those of the listener, re-enter the pool in the models that call `Things::reentrant`; so do
-//! the wakers of futures that `Things::door` polls. That no lock is held where a key is hashed or compared is
-//! asserted in all that have keys.
+//! With `Things::reentrant`, the calls of the factory and of the listener re-enter the pool. So do the wakers of
+//! futures that are polled by `Things::door`. Each model with keys asserts that the pool hashes and compares a key
+//! without a lock.
 
 pub(in crate::models) use crate::models::rig::{Bell, Door, explore, explore_small, spawn};
 pub(in crate::models) use crate::resource_pool::{
@@ -22,11 +21,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(in crate::models) const SECOND: Duration = Duration::from_secs(1);
 
-/// A key. Only its first letter is hashed, so that `x1` and `x2` are in each other's way.
+/// A key. Only its first letter is hashed, so that `x1` and `x2` collide.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::models) struct Name(pub(in crate::models) &'static str);
 
-/// Keys are the user's: they are hashed and compared without a lock.
+/// Asserts that the pool calls the key, which is user code, without a lock.
 fn assert_unlocked() {
     assert!(has_failed() || crate::sync::held::by_me() == 0, "a key is looked at under a lock");
 }
@@ -47,15 +46,15 @@ impl Hash for Name {
     }
 }
 
-/// What is lent.
+/// The resource.
 #[derive(Debug)]
 pub(in crate::models) struct Thing {
-    /// The first that was made is 1.
+    /// Counts the creations from 1.
     pub(in crate::models) number: u32,
     pub(in crate::models) of: Name,
 }
 
-/// A call of the factory, and which thing it is about.
+/// A call of the factory, with the number of its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::models) enum Call {
     Create,
@@ -73,7 +72,7 @@ pub(in crate::models) enum Make {
     Panic,
 }
 
-/// Its numbers are no steps: one thread of a model runs at a time.
+/// A scripted factory. Its locks are no steps: only one thread of a model runs at a time.
 #[derive(Clone, Default)]
 pub(in crate::models) struct Factory {
     book: Arc<Mutex<Book>>,
@@ -98,15 +97,15 @@ impl Factory {
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().expect("no panic while it is held")
     }
-    /// How the next creations end; those after them end well.
+    /// Scripts how the next creations end; later ones succeed.
     pub(in crate::models) fn next(&self, makes: &[Make]) {
         self.book().next.extend(makes);
     }
-    /// This one fails its tests.
+    /// Makes the resource fail its tests.
     pub(in crate::models) fn spoil(&self, number: u32) {
         self.book().invalid.push(number);
     }
-    /// What is done in each call, once that has entered.
+    /// Sets the hook of each call, which runs after the call has entered the door.
     pub(in crate::models) fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
         self.book().hook = Some(Arc::new(hook));
     }
@@ -117,19 +116,19 @@ impl Factory {
             hook(call);
         }
     }
-    /// How many have been made.
+    /// Returns how many resources were created.
     pub(in crate::models) fn made(&self) -> u32 {
         self.book().made
     }
-    /// How many there were at once, at most.
+    /// Returns the highest number of resources that existed at once.
     pub(in crate::models) fn most(&self) -> usize {
         self.book().most
     }
-    /// The same of one key.
+    /// Like [`most`](Self::most), for one key.
     pub(in crate::models) fn most_of(&self, of: Name) -> usize {
         self.book().most_of.get(of.0).copied().unwrap_or(0)
     }
-    /// Which were destroyed, in that order.
+    /// Returns the destroyed resources, in the order of their destruction.
     pub(in crate::models) fn gone(&self) -> Vec<u32> {
         self.book().gone.clone()
     }
@@ -144,7 +143,7 @@ impl Factory {
         *most = of_key.max(*most);
         Thing { number, of }
     }
-    /// It is ours alone now, and drops out of the count.
+    /// Takes a destroyed or detached resource out of the count.
     pub(in crate::models) fn forget(&self, thing: &Thing) {
         let mut book = self.book();
         let at = book.alive.iter().position(|(number, _)| *number == thing.number);
@@ -164,13 +163,13 @@ impl ResourceFactory for Factory {
         match next.unwrap_or(Make::Well) {
             Make::Well => Ok(self.make(*of)),
             Make::Fail => Err("as told"),
-            // As a factory may, and not as a model that fails: no report is made of it.
+            // A factory may panic. The payload says that the model scripted it, so no report is printed.
             Make::Panic => resume_unwind(Box::new(format!("{SCRIPTED} in create"))),
         }
     }
     fn destroy(&self, of: &Name, thing: Thing) {
         assert_eq!(*of, thing.of, "destroyed as another key's");
-        // It is there until this is over.
+        // The resource counts until its destruction ends.
         self.call(Call::Destroy(thing.number));
         self.forget(&thing);
         self.book().gone.push(thing.number);
@@ -196,7 +195,7 @@ pub(in crate::models) type Unkeyed = ResourcePool<Factory>;
 pub(in crate::models) type Keyed = KeyedResourcePool<Name, Factory>;
 pub(in crate::models) type Lent = Borrowed<'static, Factory>;
 
-/// A pool, the factory that makes its things, and the clock that is moved by hand.
+/// A pool, its factory and its manual clock.
 pub(in crate::models) struct Things<P> {
     pub(in crate::models) pool: P,
     pub(in crate::models) factory: Factory,
@@ -230,7 +229,7 @@ pub(in crate::models) fn keyed(
 macro_rules! either {
     ($($pool:ident),*) => {$(
         impl Things<$pool> {
-            /// Each call of the factory and of the listener re-enters the pool.
+            /// Makes each call of the factory and of the listener re-enter the pool.
             pub(in crate::models) fn reentrant(self) -> Self {
                 let weak = self.pool.downgrade();
                 self.factory.door.open(move || {
@@ -240,15 +239,15 @@ macro_rules! either {
                 });
                 self
             }
-            /// Where what is polled re-enters the pool.
+            /// Returns the door whose wakers re-enter the pool.
             pub(in crate::models) fn door(&self) -> &Door {
                 &self.factory.door
             }
-            /// Active, idle, total.
+            /// Returns the numbers of active, idle and all resources.
             pub(in crate::models) fn counts(&self) -> (usize, usize, usize) {
                 (self.pool.num_active(), self.pool.num_idle(), self.pool.num_total())
             }
-            /// Closes the pool, of which nothing is lent any more. Gives back what was destroyed, all in all.
+            /// Closes the pool, which must have no loan left. Returns all destroyed resources, sorted.
             pub(in crate::models) fn end(&self) -> Vec<u32> {
                 assert_eq!((self.pool.num_active(), self.pool.num_waiting()), (0, 0));
                 self.pool.close();
@@ -262,7 +261,7 @@ macro_rules! either {
 either!(Unkeyed, Keyed);
 
 impl Things<Unkeyed> {
-    /// One that is lent, for whatever thread.
+    /// Borrows a resource that may move to another thread.
     pub(in crate::models) fn lend(&self) -> Lent {
         Borrowed::into_owned(self.pool.borrow().expect("a thing"))
     }
@@ -282,12 +281,12 @@ fn all_gone(factory: &Factory) -> Vec<u32> {
     gone
 }
 
-/// Borrows, and gives back at once; the number of what it was lent.
+/// Borrows a resource and returns it at once; returns its number.
 pub(in crate::models) fn use_one(pool: &Unkeyed) -> u32 {
     pool.borrow().expect("a thing").number
 }
 
-/// The same of a key.
+/// Like [`use_one`], for a key.
 pub(in crate::models) fn use_one_of(pool: &Keyed, name: Name) -> u32 {
     let lent = pool.borrow(&name).expect("a thing");
     assert_eq!(lent.of, name, "lent a thing of another key");

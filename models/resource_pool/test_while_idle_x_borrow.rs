@@ -1,13 +1,15 @@
-//! What is idle is being tested when somebody comes for it.
+//! The maintenance tests an idle resource, beside a borrower.
 
 use crate::models::resource_pool::rig::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// There may be one thing only. Guards `State::stock_of`, which passes over what is being tested, and
-/// `State::end_test`, which settles. Without the one, a thing is lent that its tester has; without the
-/// other, who came during the test sleeps for ever. Asserted: the borrower is lent the thing, before the test
-/// or after it, whether it had to wait or not; if the thing fails, the borrower is lent a new one.
+/// At most one resource may exist.
+///
+/// Guards that `State::next_idle` skips a resource under test. Without that, the pool lends a resource that its
+/// tester holds. Guards the settling in `State::end_test`. Without that, a borrower that came during the test sleeps
+/// for ever. Asserted: the borrower is lent the resource before or after the test, with or without a wait. If the
+/// resource fails the test, the borrower may be lent a new one.
 fn test_meets_borrow(name: &str, expected: &[&str], passes: bool) {
     explore_small(name, expected, move |outcomes| {
         let rig =
@@ -49,9 +51,11 @@ fn resource_failed_test_x_borrow() {
     test_meets_borrow("resource_failed_test_x_borrow", &expected, false);
 }
 
-/// The total is lowered while what is then too much is tested, and cannot leave. Guards the look at the
-/// limits in `State::end_test`. Without it, there is one thing more than there may be, for as long as it
-/// stays idle. Asserted: it is destroyed, whether the change came before the test, during it or after it.
+/// `max_total` is lowered while the surplus resource is tested and so cannot leave.
+///
+/// Guards the look at `State::has_too_many` in `State::end_test`. Without it, the pool exceeds the limit by one for as
+/// long as the resource stays idle. Asserted: it is destroyed, whether the change comes before, during or after the
+/// test.
 #[test]
 fn resource_test_while_idle_x_lower() {
     let expected = ["before or after", "during the test"];

@@ -1,9 +1,9 @@
-//! The total is free again, with waiters of two keys in line, and a newcomer of a third.
+//! A place becomes free, with waiters of two keys in line and a newcomer of a third key.
 //!
-//! Guards the order of the line (`State::stand_in_line`): what any key can use goes to the oldest waiter,
-//! whatever its key. Without it, the keys are served in some other order, and a busy key starves another;
-//! without the settling, nobody is. Asserted: things are made for them in the order of their arrival, in every
-//! interleaving of the return with the newcomer, and there is never more than one.
+//! Guards the order of the line (`State::update_line`): a place that any key can use goes to the oldest waiter. Without
+//! it, the keys are served in another order, and a busy key starves another. Without the settling, no waiter is served.
+//! Asserted: the waiters are served in the order of their arrival, in every interleaving of the return with the
+//! newcomer. At most one resource exists at any time.
 
 use crate::models::resource_pool::rig::*;
 use crate::models::rig::{block_on, poll_once};

@@ -1,10 +1,11 @@
-//! A borrower destroys what makes room for it, while somebody comes for that very key, of which there may be one.
+//! A newcomer evicts an idle resource, beside a borrower of the victim's key; at most one of that key may exist.
 //!
-//! Guards `State::condemn`: in the total the place of the idle thing is the newcomer's at once, and of its own key
-//! it is one until it has been destroyed. Without that, another of its key is made beside it; and without the
-//! section after the destruction, who waits for its key waits for ever. Asserted: there is never more than one
-//! of it, nor more than two in all; its borrower is lent the idle thing, or waits until that has been destroyed,
-//! and is served then, in the place of the other that is idle.
+//! Guards `State::mark_for_eviction`: the newcomer gets the victim's place in the total at once, but the victim counts
+//! for its own key until it is destroyed. Without that, a second resource of the key is created beside the victim.
+//! Guards also the section after the destruction (`State::destroyed`). Without it, a waiter of the key sleeps for ever.
+//!
+//! Asserted: at most one resource of the key exists, and at most two in all. The key's borrower is lent the idle
+//! resource, or waits for its destruction and then takes the place of the other idle resource.
 
 use crate::models::resource_pool::rig::*;
 use crate::models::rig::{block_on, poll_once};
