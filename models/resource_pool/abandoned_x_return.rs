@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// Guards `State::end_loan`, which tells a reclaimed loan from a current one, and `State::give_back_late`.
+/// Guards `State::end_loan`, which detects a reclaimed loan, and `State::give_back_late`.
 /// Otherwise the place is given back twice, and the late resource is lent beside its replacement. Guards too that
 /// `State::reclaim` settles: otherwise the waiter sleeps for ever.
 ///

@@ -24,7 +24,7 @@ fn resource_clear_all_x_return() {
 }
 
 /// Guards that `State::reserve` records the epoch of a place: a creation that begins before the clear may use
-/// outdated state. Otherwise the clear misses the resource.
+/// outdated data. Otherwise its resource stays idle and is lent.
 ///
 /// Asserted: a resource is destroyed if its creation began before the clear, at the latest when it comes back. One
 /// that begins beside the clear may be kept.

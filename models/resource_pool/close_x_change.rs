@@ -5,7 +5,7 @@ use crate::models::rig::{block_on, poll_once};
 use std::pin::pin;
 
 /// A raised limit makes room for a waiter. Guards `State::update_line` in `State::close_key`. Otherwise the key
-/// stands in line with an empty queue, and the raised limit serves a waiter that does not exist (INV-RP-LINE).
+/// stands in line with an empty queue, and the raised limit serves its empty queue (INV-RP-LINE).
 ///
 /// Asserted: the waiter fails with `Closed`, even if the raised limit served it first: it picks its grant up after
 /// the close.

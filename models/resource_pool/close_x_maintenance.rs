@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Instant;
 
-/// A loan looks abandoned, and never comes back. Guards `State::left` in `State::reclaim`: reclaiming the last loan
+/// A loan looks abandoned during the close. Guards `State::left` in `State::reclaim`: reclaiming the last loan
 /// ends the close. Otherwise the caller of `wait_closed` sleeps for ever.
 ///
 /// Asserted: `wait_closed` does not wait for the loan, whether it is reclaimed before the close or after it. The
-/// resource is destroyed if it comes back.
+/// resource is destroyed when it comes back late.
 #[test]
 fn resource_close_x_abandoned() {
     let expected = ["given up after the close", "given up before it"];

@@ -99,7 +99,7 @@ fn resource_creation_cancelled_x_borrow() {
     );
 }
 
-/// The second borrower takes over a creation that hangs and gives up too, while a third arrives.
+/// A second borrower takes over a hanging creation, and gives up too while a third arrives.
 ///
 /// Guards the check of `begun` in the drop of `InCreation`. Otherwise the third borrower gets the creation that two
 /// have left, and so does every later one. Asserted: the third borrower gets a new creation, whether it arrives
