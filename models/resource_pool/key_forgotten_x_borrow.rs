@@ -8,8 +8,8 @@ use crate::models::resource_pool::rig::*;
 /// A clear empties the key between the two sections of a look-up.
 ///
 /// Guards the look at `held` in `State::forget_if_empty`. Without it, another key gets the entry, and the borrower is
-/// lent a resource of the wrong key. Asserted: the borrower is lent a resource of its own key. The key was forgotten
-/// before, is held meanwhile, or still has a resource.
+/// lent a resource of the wrong key. Asserted: the borrower is lent a resource of its own key in each of three cases.
+/// The key is forgotten before the look-up, is held by it, or still has its resource.
 #[test]
 fn resource_key_forgotten_x_borrow() {
     let expected = ["1", "2", "3"];
