@@ -153,7 +153,7 @@ fn the_test_that_replays_a_model_is_found_by_its_name() {
         let test = test_of(name).unwrap_or_else(|| panic!("no test explores {name}"));
         assert!(test.ends_with(name), "{test}");
     }
-    assert_eq!(test_of("crowd").as_deref(), Some("models::crowd::crowd"));
+    assert_eq!(test_of("crowd").as_deref(), Some("models::application_pool::crowd::crowd"));
     assert_eq!(test_of("no_such_model"), None);
 }
 
