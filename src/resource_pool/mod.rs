@@ -91,10 +91,6 @@
 //! - If other callers keep returning broken resources, a borrower without a time limit may find one after the other.
 //!
 //! # Origin
-//! The interface follows Apache Commons Pool, by way of an Elixir library with the same operations. `spec/` lists that
-//! library's defects (`PROP-RP-…`, with the shortest counterexample of each), and states every rule of this pool.
-//!
-//! # Origin
 //! The operations follow an Elixir pool with the interface of Apache Commons Pool. Seven of its defects are avoided
 //! here: `elixir-forgotten-waiter`, `elixir-hoarded-minimum`, `elixir-unbounded-total`, `elixir-clear-takes-borrowed`,
 //! `elixir-late-grant`, `elixir-missed-eviction` and `elixir-leaked-loan`. In the repository,
