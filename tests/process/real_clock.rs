@@ -158,12 +158,12 @@ fn the_cleaner_sleeps_while_no_process_is_idle() {
 fn closes_and_births_leave_the_cleaner_asleep_where_no_process_is_due_sooner() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (limit, min, births) in [
-        (Duration::ZERO, 0, false),
-        (Duration::ZERO, 0, true),
-        (1000 * LIMIT, 1, false),
-        (1000 * LIMIT, 1, true),
-        (1000 * LIMIT, 0, false),
-        (1000 * LIMIT, 0, true),
+        (None, 0, false),
+        (None, 0, true),
+        (Some(1000 * LIMIT), 1, false),
+        (Some(1000 * LIMIT), 1, true),
+        (Some(1000 * LIMIT), 0, false),
+        (Some(1000 * LIMIT), 0, true),
     ] {
         before_long(|| cleaners_sleeps().is_empty());
         let builder = ApplicationPool::builder(InMemorySpawner::new()).max_idle_time(limit);
