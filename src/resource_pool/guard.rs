@@ -1,4 +1,4 @@
-//! Guards: of a lent resource, and of a reserved place.
+//! Guards: of a lent resource, of a reserved place, and of a resource that is prepared for its borrower.
 
 use super::factory::Form;
 use super::pool::Inner;
@@ -246,82 +246,85 @@ where
     }
 }
 
-/// A place that is reserved for a resource which is created, tested or activated. Its drop gives the place back:
-/// after an error, a panic or a cancelled future.
-pub(crate) struct Reserved<'p, F: Form> {
+/// A place that is reserved for a resource which is created. Its drop gives the place back: after an error, a panic or
+/// a cancelled future.
+pub(crate) struct ReservedPlace<'p, F: Form> {
     pool: &'p Inner<F>,
-    /// Present while there is no resource. Both fields are absent once the reservation is used up.
+    /// Absent once the place is used or given back.
     place: Option<(Key, Meta<F>)>,
-    /// The drop destroys the resource: it may be half activated.
-    loan: Option<Box<Loan<F>>>,
 }
 
-impl<'p, F: Form> Reserved<'p, F> {
-    /// Reserves a slot without a resource.
+impl<'p, F: Form> ReservedPlace<'p, F> {
     pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>) -> Self {
-        Reserved { pool, place: Some((slot, meta)), loan: None }
-    }
-    /// Builds a reservation around an existing loan.
-    #[inline]
-    pub(super) fn of(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
-        Reserved { pool, place: None, loan: Some(loan) }
+        ReservedPlace { pool, place: Some((slot, meta)) }
     }
     pub(super) fn pool(&self) -> &'p Inner<F> {
         self.pool
     }
     pub(super) fn meta(&self) -> &Meta<F> {
-        match (&self.loan, &self.place) {
-            (Some(loan), _) => &loan.meta,
-            (None, Some((_, meta))) => meta,
-            (None, None) => unreachable!("taken only by those who consume it"),
-        }
+        &self.place.as_ref().expect("not used yet").1
     }
-    #[inline]
-    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
-        self.loan.as_mut().expect("it has been made")
-    }
-    /// Stores the resource that was created.
-    pub(super) fn made(&mut self, resource: F::Resource) -> &mut Loan<F> {
-        let (slot, meta) = self.place.take().expect("created once");
-        self.loan.insert(Loan::new(slot, meta, resource))
-    }
-    /// Takes the loan out. The drop then does nothing.
-    #[inline]
-    pub(super) fn loan(&mut self) -> Box<Loan<F>> {
-        self.loan.take().expect("it has been made")
-    }
-    /// Destroys the resource, and keeps the place.
-    pub(super) fn discard(&mut self) {
-        if let Some(loan) = self.loan.take() {
-            let Loan { slot, meta, resource, .. } = *loan;
-            let (_, meta) = self.place.insert((slot, meta));
-            self.pool.dispose(meta, resource);
-        }
+    /// Puts the resource that was created into the place.
+    pub(super) fn fill(mut self, resource: F::Resource) -> ReservedLoan<'p, F> {
+        let (slot, meta) = self.place.take().expect("not used yet");
+        ReservedLoan::new(self.pool, Loan::new(slot, meta, resource))
     }
     /// Takes the slot: its caller now gives the place back.
     pub(super) fn into_slot(mut self) -> Key {
-        self.place.take().expect("nothing has been made").0
+        self.place.take().expect("not used yet").0
     }
+}
 
-    #[cold]
-    fn give_up(&mut self) {
-        if has_failed() {
-            return;
-        }
-        if let Some(loan) = self.loan.take() {
-            self.pool.invalidate(loan);
-        }
-        if let Some((slot, _meta)) = self.place.take() {
+impl<F: Form> Drop for ReservedPlace<'_, F> {
+    fn drop(&mut self) {
+        if let Some((slot, _meta)) = self.place.take().filter(|_| !has_failed()) {
             self.pool.critical(|state, fx| state.give_back_place(slot, fx));
         }
     }
 }
 
-impl<F: Form> Drop for Reserved<'_, F> {
+/// A resource that is tested, activated or passivated for its borrower. Its drop destroys the resource, which may be
+/// half activated.
+pub(crate) struct ReservedLoan<'p, F: Form> {
+    pool: &'p Inner<F>,
+    /// Absent once it is taken.
+    loan: Option<Box<Loan<F>>>,
+}
+
+impl<'p, F: Form> ReservedLoan<'p, F> {
+    #[inline]
+    pub(super) fn new(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
+        ReservedLoan { pool, loan: Some(loan) }
+    }
+    #[inline]
+    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
+        self.loan.as_mut().expect("not taken yet")
+    }
+    /// Takes the loan out. The drop then does nothing.
+    #[inline]
+    pub(super) fn take(&mut self) -> Box<Loan<F>> {
+        self.loan.take().expect("not taken yet")
+    }
+    /// Destroys the resource, and keeps its place.
+    pub(super) fn discard(mut self) -> ReservedPlace<'p, F> {
+        let Loan { slot, meta, resource, .. } = *self.take();
+        let place = ReservedPlace::new(self.pool, slot, meta);
+        self.pool.dispose(place.meta(), resource);
+        place
+    }
+    #[cold]
+    fn destroy(&mut self) {
+        if let Some(loan) = self.loan.take().filter(|_| !has_failed()) {
+            self.pool.invalidate(loan);
+        }
+    }
+}
+
+impl<F: Form> Drop for ReservedLoan<'_, F> {
     #[inline]
     fn drop(&mut self) {
-        if self.loan.is_some() || self.place.is_some() {
-            self.give_up();
+        if self.loan.is_some() {
+            self.destroy();
         }
     }
 }

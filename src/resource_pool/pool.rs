@@ -8,7 +8,7 @@ use super::effects::{Dead, Effects};
 use super::error::{BorrowError, Denied, Refusal};
 use super::event::Event;
 use super::factory::{Creation, Form};
-use super::guard::{Loan, Reserved};
+use super::guard::{Loan, ReservedLoan, ReservedPlace};
 use super::keys::Select;
 use super::maintenance::Maintenance;
 use super::options::Options;
@@ -117,7 +117,7 @@ impl<F: Form> Inner<F> {
         let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
         loop {
             let (mut reserved, first) = match step {
-                Step::Take(loan) => (Reserved::of(self, loan), false),
+                Step::Take(loan) => (ReservedLoan::new(self, loan), false),
                 Step::Refused(refusal) => return Err(Denied::Refused(refusal)),
                 Step::Wait(wait) => {
                     step = match self.turn(wait, *patience).await {
@@ -128,15 +128,15 @@ impl<F: Form> Inner<F> {
                 }
                 Step::Create(order) => {
                     let ToCreate { slot, meta, first, left, victim } = *order;
-                    let reserved = Reserved::new(self, slot, meta);
+                    let place = ReservedPlace::new(self, slot, meta);
                     let Some(creation) = left else {
                         if let Some(victim) = victim {
                             self.destroy(victim);
                         }
                         self.begin_creation_time(slot);
-                        return self.make(reserved, first).await.map_err(Denied::failed);
+                        return self.make(place, first).await.map_err(Denied::failed);
                     };
-                    match self.complete(reserved, creation, patience).await {
+                    match self.complete(place, creation, patience).await {
                         Ok(reserved) => (reserved, first),
                         Err(next) => {
                             step = next;
@@ -154,8 +154,8 @@ impl<F: Form> Inner<F> {
 
     /// Begins the loan; `first` if no other resource of its key was created before.
     #[inline]
-    fn hand_out(&self, reserved: &mut Reserved<'_, F>, first: bool) -> Box<Loan<F>> {
-        let loan = reserved.loan();
+    fn hand_out(&self, reserved: &mut ReservedLoan<'_, F>, first: bool) -> Box<Loan<F>> {
+        let loan = reserved.take();
         if first || self.options.abandoned_after.is_some() {
             self.begin_loan(loan.slot, first);
         }
@@ -175,33 +175,34 @@ impl<F: Form> Inner<F> {
     #[cold]
     fn another(
         &self,
-        mut reserved: Reserved<'_, F>,
+        mut reserved: ReservedLoan<'_, F>,
         event: Event<F::Error>,
         patience: &Patience,
     ) -> Step<F> {
-        self.report(reserved.meta(), event);
-        reserved.discard();
+        self.report(&reserved.loan_mut().meta, event);
+        let place = reserved.discard();
         if self.clock().has_passed(deadline(*patience)) {
             return Step::Refused(Refusal::TooLate);
         }
-        let slot = reserved.into_slot();
+        let slot = place.into_slot();
         self.critical(|state, fx| state.another(slot, fx))
     }
 
     /// Creates a resource for its borrower.
     async fn make(
         &self,
-        reserved: Reserved<'_, F>,
+        place: ReservedPlace<'_, F>,
         first: bool,
     ) -> Result<Box<Loan<F>>, BorrowError<F::Error>> {
-        let creation = self.creation(reserved.meta());
-        let (mut reserved, made) = InCreation::new(reserved, creation, Begun::Here).await;
-        let loan = reserved.made(made.map_err(BorrowError::Create)?);
+        let creation = self.creation(place.meta());
+        let (place, made) = InCreation::new(place, creation, Begun::Here).await;
+        let mut reserved = place.fill(made.map_err(BorrowError::Create)?);
+        let loan = reserved.loan_mut();
         if self.options.test_on_create {
             if let Err(event) = self.test(loan).await {
                 // The borrower's own error. It has no room for the message of a panic.
                 if !matches!(*event, Event::Invalid) {
-                    self.report(reserved.meta(), *event);
+                    self.report(&loan.meta, *event);
                 }
                 return Err(BorrowError::Invalid);
             }
@@ -214,21 +215,21 @@ impl<F: Form> Inner<F> {
     /// Completes a creation that another caller left. If it fails, that is not this borrower's error.
     async fn complete<'p>(
         &'p self,
-        reserved: Reserved<'p, F>,
+        place: ReservedPlace<'p, F>,
         creation: Creation<F>,
         patience: &Patience,
-    ) -> Result<Reserved<'p, F>, Step<F>> {
-        let (mut reserved, made) = InCreation::new(reserved, creation, Begun::ByOther).await;
+    ) -> Result<ReservedLoan<'p, F>, Step<F>> {
+        let (place, made) = InCreation::new(place, creation, Begun::ByOther).await;
         match made {
             Err(failure) => {
-                self.report(reserved.meta(), Event::CreateFailed(failure));
-                let slot = reserved.into_slot();
+                self.report(place.meta(), Event::CreateFailed(failure));
+                let slot = place.into_slot();
                 Err(self.critical(|state, fx| state.recreate(slot, fx)))
             }
             Ok(resource) => {
-                let loan = reserved.made(resource);
+                let mut reserved = place.fill(resource);
                 if self.options.test_on_create {
-                    if let Err(event) = self.test(loan).await {
+                    if let Err(event) = self.test(reserved.loan_mut()).await {
                         return Err(self.another(reserved, *event, patience));
                     }
                 }
@@ -304,11 +305,11 @@ impl<F: Form> Inner<F> {
         if self.options.abandoned_after.is_some() {
             self.critical(|state, _| state.end_borrowers_time(loan.slot));
         }
-        let mut reserved = Reserved::of(self, loan);
+        let mut reserved = ReservedLoan::new(self, loan);
         match self.clean(reserved.loan_mut()).await {
-            Ok(()) => self.become_idle(reserved.loan()),
+            Ok(()) => self.become_idle(reserved.take()),
             // The reservation destroys it.
-            Err(event) => self.report(reserved.meta(), *event),
+            Err(event) => self.report(&reserved.loan_mut().meta, *event),
         }
     }
 
