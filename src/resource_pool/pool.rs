@@ -208,7 +208,7 @@ impl<F: Form> Inner<F> {
             }
         }
         let Loan { meta, resource, .. } = loan;
-        self.factory.activate(meta, resource).await.map_err(BorrowError::Activate)?;
+        self.factory.activate(meta, resource).await.map_err(|why| BorrowError::Activate(*why))?;
         Ok(self.hand_out(&mut reserved, first))
     }
 
@@ -248,7 +248,7 @@ impl<F: Form> Inner<F> {
         self.factory
             .activate(meta, resource)
             .await
-            .map_err(|why| Box::new(Event::ActivateFailed(why)))?;
+            .map_err(|why| Box::new(Event::ActivateFailed(*why)))?;
         if self.options.test_on_borrow {
             self.test(loan).await?;
         }
@@ -265,7 +265,7 @@ impl<F: Form> Inner<F> {
         self.factory
             .passivate(meta, resource)
             .await
-            .map_err(|why| Box::new(Event::PassivateFailed(why)))?;
+            .map_err(|why| Box::new(Event::PassivateFailed(*why)))?;
         loan.unclean = false;
         Ok(())
     }

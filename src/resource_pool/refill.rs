@@ -402,7 +402,7 @@ impl<F: Form> Inner<F> {
             }
         }
         if let Err(failure) = self.factory.passivate(metadata, resource).await {
-            return Err(refilling.failed(AddError::Passivate(failure)));
+            return Err(refilling.failed(AddError::Passivate(*failure)));
         }
         match refilling.put() {
             Arrival::InTime | Arrival::Expired => Ok(()),
