@@ -5,7 +5,7 @@
 
 use super::error::Failure;
 use super::factory::{Creation, Form};
-use super::guard::ReservedPlace;
+use super::reserved::ReservedPlace;
 use super::slot::Content;
 use crate::section::Guarded;
 use crate::sync::has_failed;

@@ -1,41 +1,12 @@
-//! Guards: of a lent resource, of a reserved place, and of a resource that is prepared for its borrower.
+//! The guard of a lent resource.
 
 use super::factory::Form;
-use super::pool::Inner;
-use super::slot::Meta;
-use crate::collections::slab_list::Key;
+use super::inner::Inner;
+use super::loan::{Home, Loan};
 use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
-
-/// A resource and its slot. Boxed when the resource is created, so that only its address moves, and a guard is two
-/// words.
-pub(crate) struct Loan<F: Form> {
-    pub(super) slot: Key,
-    pub(super) meta: Meta<F>,
-    /// The return left its test and passivation to the next borrower.
-    pub(super) unclean: bool,
-    /// The pool, during a loan that may outlive other references to the pool.
-    home: Option<Arc<Inner<F>>>,
-    pub(super) resource: F::Resource,
-}
-
-impl<F: Form> Loan<F> {
-    pub(super) fn new(slot: Key, meta: Meta<F>, resource: F::Resource) -> Box<Self> {
-        Box::new(Loan { slot, meta, unclean: false, home: None, resource })
-    }
-
-    /// Takes the pool out of the loan. Otherwise the pool would own itself.
-    fn leave_home<'p>(&mut self, pool: Option<&'p Inner<F>>) -> Home<'p, F> {
-        match (pool, self.home.take()) {
-            (Some(pool), _) => Home::At(pool),
-            (None, Some(pool)) => Home::Owned(pool),
-            (None, None) => unreachable!("one of them has the pool"),
-        }
-    }
-}
 
 /// A borrowed resource, to which it dereferences. Dropping it returns the resource.
 ///
@@ -180,22 +151,6 @@ impl<'p, F: Form> Borrowed<'p, F> {
     }
 }
 
-/// The pool of a loan.
-enum Home<'p, F: Form> {
-    At(&'p Inner<F>),
-    Owned(Arc<Inner<F>>),
-}
-
-impl<F: Form> Home<'_, F> {
-    #[inline]
-    fn pool(&self) -> &Inner<F> {
-        match self {
-            Home::At(pool) => pool,
-            Home::Owned(pool) => pool,
-        }
-    }
-}
-
 impl<F: Form> Drop for Borrowed<'_, F> {
     #[inline]
     fn drop(&mut self) {
@@ -243,88 +198,5 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Borrowed").field(&**self).finish()
-    }
-}
-
-/// A place that is reserved for a resource which is created. Its drop gives the place back: after an error, a panic or
-/// a cancelled future.
-pub(crate) struct ReservedPlace<'p, F: Form> {
-    pool: &'p Inner<F>,
-    /// Absent once the place is used or given back.
-    place: Option<(Key, Meta<F>)>,
-}
-
-impl<'p, F: Form> ReservedPlace<'p, F> {
-    pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>) -> Self {
-        ReservedPlace { pool, place: Some((slot, meta)) }
-    }
-    pub(super) fn pool(&self) -> &'p Inner<F> {
-        self.pool
-    }
-    pub(super) fn meta(&self) -> &Meta<F> {
-        &self.place.as_ref().expect("not used yet").1
-    }
-    /// Puts the resource that was created into the place.
-    pub(super) fn fill(mut self, resource: F::Resource) -> ReservedLoan<'p, F> {
-        let (slot, meta) = self.place.take().expect("not used yet");
-        ReservedLoan::new(self.pool, Loan::new(slot, meta, resource))
-    }
-    /// Takes the slot: its caller now gives the place back.
-    pub(super) fn into_slot(mut self) -> Key {
-        self.place.take().expect("not used yet").0
-    }
-}
-
-impl<F: Form> Drop for ReservedPlace<'_, F> {
-    fn drop(&mut self) {
-        if let Some((slot, _meta)) = self.place.take().filter(|_| !has_failed()) {
-            self.pool.critical(|state, fx| state.give_back_place(slot, fx));
-        }
-    }
-}
-
-/// A resource that is tested, activated or passivated for its borrower. Its drop destroys the resource, which may be
-/// half activated.
-pub(crate) struct ReservedLoan<'p, F: Form> {
-    pool: &'p Inner<F>,
-    /// Absent once it is taken.
-    loan: Option<Box<Loan<F>>>,
-}
-
-impl<'p, F: Form> ReservedLoan<'p, F> {
-    #[inline]
-    pub(super) fn new(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
-        ReservedLoan { pool, loan: Some(loan) }
-    }
-    #[inline]
-    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
-        self.loan.as_mut().expect("not taken yet")
-    }
-    /// Takes the loan out. The drop then does nothing.
-    #[inline]
-    pub(super) fn take(&mut self) -> Box<Loan<F>> {
-        self.loan.take().expect("not taken yet")
-    }
-    /// Destroys the resource, and keeps its place.
-    pub(super) fn discard(mut self) -> ReservedPlace<'p, F> {
-        let Loan { slot, meta, resource, .. } = *self.take();
-        let place = ReservedPlace::new(self.pool, slot, meta);
-        self.pool.dispose(place.meta(), resource);
-        place
-    }
-    #[cold]
-    fn destroy(&mut self) {
-        if let Some(loan) = self.loan.take().filter(|_| !has_failed()) {
-            self.pool.invalidate(loan);
-        }
-    }
-}
-
-impl<F: Form> Drop for ReservedLoan<'_, F> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.loan.is_some() {
-            self.destroy();
-        }
     }
 }
