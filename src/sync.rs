@@ -20,6 +20,9 @@ mod native;
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod native_signals;
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
+#[path = "sync/native_threads.rs"]
+pub(crate) mod thread;
+#[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 pub(crate) use {native::*, native_signals::*};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]

@@ -4,6 +4,7 @@ mod close_x_wake;
 #[cfg(not(feature = "loom"))]
 mod crowd_x_shutdown;
 mod drop_x_upgrade;
+mod join_x_thread;
 mod open_x_exit;
 mod open_x_failing_open;
 pub(super) mod rig;

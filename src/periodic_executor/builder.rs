@@ -1,19 +1,11 @@
 //! The builder of both flavours.
 
-use super::core::Settings;
+use super::core::{Registered, Settings};
 use super::registry::Registry;
 use crate::Clock;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The registry that an executor is in while it is open.
-#[derive(Clone)]
-enum Registered {
-    WithTheProcess,
-    With(Registry),
-    Nowhere,
-}
 
 /// Builds an executor. `F` is its flavour: [`OnThread`](super::OnThread) or [`OnRuntime`](super::OnRuntime).
 ///
@@ -79,17 +71,12 @@ impl<F> Builder<F> {
     }
 
     pub(super) fn settings(self) -> (Settings, F) {
-        let registry = match self.registered {
-            Registered::WithTheProcess => Some(Registry::of_the_process()),
-            Registered::With(registry) => Some(registry),
-            Registered::Nowhere => None,
-        };
         let settings = Settings {
             name: self.name,
             interval: self.interval,
             min_interval: self.min_interval,
             clock: self.clock,
-            registry,
+            registered: self.registered,
         };
         (settings, self.flavour)
     }

@@ -4,6 +4,7 @@
 //! changes, the target is put back, each join gets the outcome, and the run leaves the registry. So a join
 //! that finds a run waits for its end, and an open that finds no run finds the target.
 
+use super::exit::Exits;
 use super::outcome::{Ended, Flow, Joined, Verdict};
 use super::registry::Registry;
 use super::signal::{MaySleep, Signal};
@@ -12,7 +13,7 @@ use crate::collections::wait_queue::{Queue, Waiters};
 use crate::sync::Mutex;
 use crate::user_code::UserValue;
 use std::mem::take;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -24,7 +25,26 @@ pub(super) struct Settings {
     pub(super) interval: Option<Duration>,
     pub(super) min_interval: Duration,
     pub(super) clock: Clock,
-    pub(super) registry: Option<Registry>,
+    pub(super) registered: Registered,
+}
+
+/// The registry that an executor is in while it is open.
+#[derive(Clone)]
+pub(super) enum Registered {
+    WithTheProcess,
+    With(Registry),
+    Nowhere,
+}
+
+impl Registered {
+    /// Returns the registry, for an open: a process that was forked since the build has a registry of its own.
+    pub(super) fn registry(&self) -> Option<Registry> {
+        match self {
+            Registered::WithTheProcess => Some(Registry::of_the_process()),
+            Registered::With(registry) => Some(registry.clone()),
+            Registered::Nowhere => None,
+        }
+    }
 }
 
 /// An executor. `T` is its target.
@@ -33,6 +53,8 @@ pub(super) struct Core<T> {
     pub(super) settings: Settings,
     /// The current interval, in nanoseconds; `u64::MAX`: until a wake.
     interval: AtomicU64,
+    /// The process in which the run is, if there is one.
+    process: AtomicU32,
     pub(super) ending: Mutex<Ending<T>>,
 }
 
@@ -44,6 +66,8 @@ pub(super) struct Ending<T> {
     pub(super) last: Ended,
     pub(super) joining: Waiters<Ended>,
     pub(super) queue: Queue,
+    /// The threads of former runs.
+    pub(super) exits: Exits,
 }
 
 fn nanoseconds(d: Option<Duration>) -> u64 {
@@ -55,17 +79,31 @@ impl<T: Send + 'static> Core<T> {
         let core = Arc::new(Core {
             signal: Signal::new(),
             interval: AtomicU64::new(nanoseconds(settings.interval)),
+            process: AtomicU32::new(std::process::id()),
             settings,
             ending: Mutex::new(Ending {
                 target: Some(UserValue::new(target)),
                 last: Ended::Joined(Joined::NeverOpened),
                 joining: Waiters::default(),
                 queue: Queue::default(),
+                exits: Exits::default(),
             }),
         });
         let weak: Weak<Self> = Arc::downgrade(&core);
         core.settings.clock.add_listener(weak as Weak<dyn ClockListener>);
         core
+    }
+
+    /// Notes that the run is in this process.
+    pub(super) fn is_in_this_process(&self) {
+        // Relaxed: in one process all notes are the same, and a forked child sees its parent's memory.
+        self.process.store(std::process::id(), Relaxed);
+    }
+    /// Returns whether the run is in another process, from which this one was forked.
+    ///
+    /// That run's thread does not exist here. It may have held the lock at the fork, so callers look here first.
+    pub(super) fn is_forked(&self) -> bool {
+        self.process.load(Relaxed) != std::process::id() && self.signal.is_running()
     }
 
     pub(super) fn update_interval(&self, interval: Option<Duration>) {

@@ -1,6 +1,7 @@
 //! Waiting for the end of a run, by threads and tasks.
 
 use super::core::{Core, Ending};
+use super::exit::Exit;
 use super::outcome::{Ended, JoinError, Joined};
 use super::registry::Member;
 use crate::clock::Deadline;
@@ -41,22 +42,29 @@ impl Drop for Inside {
 }
 
 impl<T: Send + 'static> Core<T> {
-    /// Blocks until the run ends, if there is one.
+    /// Blocks until the run ends, if there is one, and until the threads of all runs that have ended are gone.
     pub(super) fn join(&self, deadline: Deadline) -> Result<Joined, JoinError> {
-        if self.is_inside() {
-            return Ok(Joined::Itself);
+        let (ended, exits) = self.wait_for_end(deadline).ok_or(JoinError::TimedOut)?;
+        let are_gone = exits.iter().all(|exit| exit.is_gone_by(deadline));
+        if are_gone { ended.result() } else { Err(JoinError::TimedOut) }
+    }
+
+    /// Blocks until the run ends. Returns `None` if the deadline comes first.
+    fn wait_for_end(&self, deadline: Deadline) -> Option<(Ended, Vec<Exit>)> {
+        if let Some(joined) = self.cannot_wait() {
+            return Some((Ended::Joined(joined), Vec::new()));
         }
         let mut waiter = None;
         let mut ending = self.ending.lock();
         loop {
             let key = match self.look(&mut ending, waiter, Waiters::enqueue_thread) {
-                Ok(ended) => return ended.result(),
+                Ok(ended) => return Some((ended, ending.exits.all())),
                 Err(key) => *waiter.insert(key),
             };
             let Ending { joining, queue, .. } = &mut *ending;
             if self.settings.clock.has_passed(deadline) {
                 joining.cancel(queue, key);
-                return Err(JoinError::TimedOut);
+                return None;
             }
             let condvar = joining.condvar(key);
             self.settings.clock.wait(&condvar, &mut ending, deadline);
@@ -68,8 +76,8 @@ impl<T: Send + 'static> Core<T> {
         waiter: &mut Option<Key>,
         cx: &Context<'_>,
     ) -> Poll<Result<Joined, JoinError>> {
-        if self.is_inside() {
-            return Poll::Ready(Ok(Joined::Itself));
+        if let Some(joined) = self.cannot_wait() {
+            return Poll::Ready(Ok(joined));
         }
         // The waker is user code: cloned before the lock, and dropped after it.
         let mut waker = Some(cx.waker().clone());
@@ -105,6 +113,14 @@ impl<T: Send + 'static> Core<T> {
         joining.take(waiter).ok_or(waiter)
     }
 
+    /// Returns why the caller cannot wait for the run, if it cannot.
+    fn cannot_wait(&self) -> Option<Joined> {
+        match () {
+            () if self.is_inside() => Some(Joined::Itself),
+            () if self.is_forked() => Some(Joined::Forked),
+            () => None,
+        }
+    }
     fn is_inside(&self) -> bool {
         let me = std::ptr::from_ref(self) as usize;
         INSIDE.try_with(|cores| cores.borrow().contains(&me)).unwrap_or(false)
@@ -147,6 +163,6 @@ impl<T: Send + 'static> Member for Core<T> {
         self.signal.close();
     }
     fn has_ended_by(&self, deadline: Deadline) -> bool {
-        !matches!(self.join(deadline), Err(JoinError::TimedOut))
+        self.wait_for_end(deadline).is_some()
     }
 }

@@ -4,7 +4,8 @@
 //! - `open`, `close`, `wake`, `skip_sleep` and `update_interval` control the calls; `join` waits for the end of
 //!   them.
 //! - A target may be referred to weakly: the executor stops when the target is gone.
-//! - A [`Registry`] knows the open executors and shuts all of them down at once.
+//! - A [`Registry`] knows the open executors and shuts all of them down at once. A [`ShutdownAtExit`] in `main` does
+//!   so at its end.
 //!
 //! A sleeping executor does not wake until there is something to do. `close`, `wake` and the drops change one
 //! atomic word and unpark: they take no lock and allocate nothing. So a caller may use them anywhere: in
@@ -20,11 +21,27 @@
 //! owns the target meanwhile. So the target may change itself, and only one call is under way. An open that
 //! meets a run about to end makes that run go on, on the same thread; so no open waits for an old thread.
 //!
+//! A join of a [`PeriodicExecutor`], and a shutdown, return when the thread is gone: it has dropped its thread-locals,
+//! and the system has removed it.
+//!
+//! # Forked children
+//! Threads do not survive a fork. In a child that was forked while an executor was open:
+//! - The executor cannot be opened: its target is in the parent's run. `open` fails with [`OpenError::Forked`], `join` returns
+//!   [`Joined::Forked`] at once, and the phase is [`Phase::Stopped`]. `wake` and `close` do nothing.
+//! - Executors that were not open at the fork can be opened, and so can new ones. The child has a registry of its own,
+//!   which knows only these.
+//! - A task runs on if the thread that forks polls it in the child.
+//!
+//! POSIX promises little to such a child: a lock that another thread holds at the fork stays locked. Therefore open
+//! executors in the child, and fork before the parent opens any.
+//!
 //! # How it works
 //! - `signal.rs`: the atomic word, its bits, and why no signal is lost.
 //! - `core.rs`: what thread and task share: the settings, the interval, the pause after a call.
 //! - `run.rs`: the start and the end of a run.
 //! - `join.rs`: waiting for the end of a run.
+//! - `exit.rs`: the threads of runs that have ended.
+//! - `periodic.rs`: the handles, and the calls that are the same for both flavours.
 //! - `thread.rs` and `task.rs`: the two flavours. They differ in how they start, call and sleep.
 //! - `task_waker.rs`: a runtime's waker, as those that wake a task see it.
 //! - `registry.rs`: the open executors, and the shutdown of all.
@@ -39,11 +56,13 @@
 //! - Dropping the last handle closes the executor, for no caller could close it any more.
 //! - An executor that a shutdown has closed cannot be opened again.
 
+mod at_exit;
 mod builder;
 mod core;
-mod handle;
+mod exit;
 mod join;
 mod outcome;
+mod periodic;
 mod registry;
 mod run;
 mod signal;
@@ -52,10 +71,11 @@ mod task_waker;
 mod thread;
 mod weak;
 
+pub use at_exit::ShutdownAtExit;
 pub use builder::Builder;
-pub use handle::CloseOnDrop;
 pub(crate) use outcome::Verdict;
 pub use outcome::{Flow, JoinError, Joined, OpenError, Phase};
+pub use periodic::{CloseOnDrop, Flavour, Periodic};
 pub use registry::{Registry, ShutdownError, shutdown_all};
 pub use task::{AsyncPeriodicExecutor, BoxFuture, OnRuntime, Runtime};
 pub use thread::{OnThread, PeriodicExecutor};

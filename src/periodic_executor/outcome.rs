@@ -102,13 +102,15 @@ pub enum Joined {
     Abandoned,
     /// The executor's own thread or task called the join. It cannot wait for itself.
     Itself,
+    /// The executor was opened before this process was forked, so its thread or task is in the parent only.
+    Forked,
 }
 
 /// Why a join failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The run has not ended within the time-out.
+    /// The run has not ended within the time-out, or its thread is not gone.
     TimedOut,
     /// The target panicked with this message, or the runtime's timer or waker between two calls.
     ///
@@ -136,6 +138,10 @@ impl std::error::Error for JoinError {}
 pub enum OpenError {
     /// The executor's registry was shut down and refuses every open.
     ShutDown,
+    /// The executor was opened before this process was forked, and its target is in the parent's run.
+    ///
+    /// Build another executor in the child.
+    Forked,
     /// The thread could not be started, or the runtime refused the task, for this reason.
     NotStarted(BoxError),
 }
@@ -146,6 +152,9 @@ pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            OpenError::Forked => {
+                f.write_str("the executor was opened in the parent of this forked process")
+            }
             OpenError::ShutDown => f.write_str("executors have been shut down"),
             OpenError::NotStarted(why) => write!(f, "the executor could not be started: {why}"),
         }
@@ -155,7 +164,7 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            OpenError::ShutDown => None,
+            OpenError::ShutDown | OpenError::Forked => None,
             OpenError::NotStarted(why) => Some(&**why),
         }
     }

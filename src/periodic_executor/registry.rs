@@ -10,12 +10,13 @@
 //! # Origin
 //! PyMongo's `_EXECUTORS` and `_shutdown_executors`.
 
+use super::exit::{Exit, Exits};
 use super::outcome::OpenError;
 use crate::clock::{Clock, Deadline};
 use crate::sync::Mutex;
 use slab::Slab;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::time::Duration;
 
 /// An executor, as its registry and its owners see it.
@@ -56,9 +57,26 @@ struct Shared {
 struct Members {
     shut_down: bool,
     runs: Slab<Weak<dyn Member>>,
+    /// The threads of runs that have ended.
+    exits: Exits,
 }
 
-static OF_THE_PROCESS: LazyLock<Registry> = LazyLock::new(Registry::new);
+/// The registry of a process, and of the child in which this is a copy of it.
+///
+/// A forked child does not use its parent's: the lock may have been held at the fork, and the runs are the parent's.
+struct OfProcess {
+    process: u32,
+    registry: Registry,
+    of_child: OnceLock<Box<OfProcess>>,
+}
+
+impl OfProcess {
+    fn new(process: u32) -> Self {
+        OfProcess { process, registry: Registry::new(), of_child: OnceLock::new() }
+    }
+}
+
+static OF_THE_PROCESS: LazyLock<OfProcess> = LazyLock::new(|| OfProcess::new(std::process::id()));
 
 /// Shuts down all executors of the process's registry, for the end of `main`.
 ///
@@ -83,12 +101,17 @@ impl Registry {
     ///
     /// A manual clock must be the executors' clock, too: its advance wakes a shutdown through them.
     pub fn with_clock(clock: Clock) -> Self {
-        let members = Members { shut_down: false, runs: Slab::new() };
+        let members = Members { shut_down: false, runs: Slab::new(), exits: Exits::default() };
         Registry(Arc::new(Shared { members: Mutex::new(members), clock }))
     }
-    /// Returns the registry of the process, the default of every executor.
+    /// Returns the registry of the process, the default of every executor. A forked child has one of its own.
     pub fn of_the_process() -> Self {
-        OF_THE_PROCESS.clone()
+        let me = std::process::id();
+        let mut of = &*OF_THE_PROCESS;
+        while of.process != me {
+            of = of.of_child.get_or_init(|| Box::new(OfProcess::new(me)));
+        }
+        of.registry.clone()
     }
 
     /// Returns the number of open executors.
@@ -109,10 +132,12 @@ impl Registry {
         }
     }
 
-    /// Closes every open executor, refuses opens from now on, and waits until all have ended.
+    /// Closes every open executor, refuses opens from now on, and waits until all have ended and their threads are
+    /// gone.
     ///
-    /// Waits for `timeout` in all, also for calls under way. A target that calls this does not wait for its own
-    /// executor. This blocks the thread: on a thread that executors' tasks need, use [`close`](Self::close).
+    /// Waits for `timeout` in all, also for calls under way and for destructors of thread-locals. A target that calls
+    /// this does not wait for its own executor. This blocks the thread: on a thread that executors' tasks need, use
+    /// [`close`](Self::close).
     ///
     /// # Errors
     /// Names the executors that have not ended in time. They are closed and end after the call under way.
@@ -122,7 +147,10 @@ impl Registry {
         // Close all before the first wait: they end side by side.
         executors.iter().for_each(|executor| executor.close());
         let late = executors.iter().filter(|executor| !executor.has_ended_by(deadline));
-        let late: Vec<Arc<str>> = late.map(|executor| executor.name()).collect();
+        let mut late: Vec<Arc<str>> = late.map(|executor| executor.name()).collect();
+        let exits = self.0.members.lock().exits.all();
+        let leaving = exits.iter().filter(|exit| !exit.is_gone_by(deadline));
+        late.extend(leaving.map(|exit| exit.name.clone()));
         if late.is_empty() { Ok(()) } else { Err(ShutdownError { late }) }
     }
 
@@ -145,9 +173,12 @@ impl Registry {
         Ok(open().then(|| members.runs.insert(executor)))
     }
 
-    /// Removes the entry of a run that has ended.
-    pub(super) fn leave(&self, entry: usize) {
-        self.0.members.lock().runs.remove(entry);
+    /// Removes the entry of a run that has ended, and keeps its thread. Returns the older threads, which the caller
+    /// reaps.
+    pub(super) fn leave(&self, entry: usize, exit: Option<Exit>) -> Vec<Exit> {
+        let mut members = self.0.members.lock();
+        members.runs.remove(entry);
+        exit.map(|exit| members.exits.add(exit)).unwrap_or_default()
     }
 }
 

@@ -1,8 +1,11 @@
 //! The start and the end of a run.
 
 use super::core::{Core, Ending};
+use super::exit::Exit;
 use super::outcome::{BoxError, Ended, Joined, OpenError};
+use super::registry::Registry;
 use crate::sync::has_failed;
+use crate::sync::thread::Thread;
 use crate::user_code::{UserValue, contain};
 use std::mem::take;
 use std::sync::{Arc, PoisonError, Weak};
@@ -13,15 +16,19 @@ impl<T: Send + 'static> Core<T> {
         self: &Arc<Self>,
         start: impl Fn(PendingRun<T>) -> Result<(), BoxError>,
     ) -> Result<(), OpenError> {
+        if self.is_forked() {
+            return Err(OpenError::Forked);
+        }
+        self.is_in_this_process();
         if self.signal.is_settled() {
             return Ok(());
         }
-        let member = match &self.settings.registry {
+        let member = match self.settings.registered.registry() {
             Some(registry) => {
                 let me: Weak<Self> = Arc::downgrade(self);
                 match registry.admit(me, || self.signal.open())? {
                     None => return Ok(()),
-                    member => member,
+                    Some(entry) => Some((registry, entry)),
                 }
             }
             None if self.signal.open() => None,
@@ -53,13 +60,15 @@ pub(super) struct Run<T: Send + 'static> {
     /// `None` once the run has ended.
     target: Option<UserValue<T>>,
     /// The run's entry in the registry of open executors, if the executor has a registry.
-    member: Option<usize>,
+    member: Option<(Registry, usize)>,
+    /// The run's own thread, if it has one.
+    pub(super) thread: Option<Thread>,
 }
 
 impl<T: Send + 'static> Run<T> {
-    fn new(core: Arc<Core<T>>, member: Option<usize>) -> Self {
+    fn new(core: Arc<Core<T>>, member: Option<(Registry, usize)>) -> Self {
         let target = core.ending.lock().target.take();
-        Run { core, target: Some(target.expect("no other run owns it")), member }
+        Run { core, target: Some(target.expect("no other run owns it")), member, thread: None }
     }
     pub(super) fn target(&mut self) -> &mut T {
         self.target.as_mut().expect("the run has not ended")
@@ -74,9 +83,10 @@ impl<T: Send + 'static> Run<T> {
     fn try_to_end(&mut self, ended: Ended, can_go_on: bool) -> bool {
         let core = &*self.core;
         drop(core.signal.take_waker());
+        let mut older = Vec::new();
         let (goes_on, wakes) = {
             let mut guard = core.ending.lock();
-            let Ending { target, last, joining, queue } = &mut *guard;
+            let Ending { target, last, joining, queue, exits } = &mut *guard;
             let goes_on = core.signal.end(can_go_on);
             let mut wakes = Vec::new();
             // If the run goes on, its joins keep waiting. After a panic, each waiting join returns the panic.
@@ -89,8 +99,13 @@ impl<T: Send + 'static> Run<T> {
             if !goes_on {
                 *last = ended;
                 *target = self.target.take();
-                if let (Some(registry), Some(member)) = (&core.settings.registry, self.member) {
-                    registry.leave(member);
+                let name = &core.settings.name;
+                let exit = self.thread.take().map(|thread| Exit { name: name.clone(), thread });
+                if let Some((registry, entry)) = self.member.take() {
+                    older.extend(registry.leave(entry, exit.clone()));
+                }
+                if let Some(exit) = exit {
+                    older.extend(exits.add(exit));
                 }
                 debug_assert!(target.is_some(), "INV-TARGET: a run that ends puts the target back");
                 debug_assert!(
@@ -103,6 +118,7 @@ impl<T: Send + 'static> Run<T> {
         for wake in wakes {
             let _ = contain(|| wake.wake());
         }
+        older.iter().for_each(|exit| exit.thread.reap());
         goes_on
     }
 }

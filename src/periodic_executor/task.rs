@@ -4,10 +4,10 @@
 //! A pausing task has one timer, or none if it sleeps until it is woken.
 
 use super::builder::Builder;
-use super::core::{After, Core, Pause};
-use super::handle::{CloseOnDrop, Handle};
+use super::core::{After, Pause};
 use super::join::{Inside, Join};
-use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
+use super::outcome::{Ended, Flow, JoinError, Joined, OpenError, Verdict};
+use super::periodic::{Flavour, Periodic};
 use super::run::{PendingRun, Run};
 use super::task_waker::ShownWaker;
 use super::weak::WeakRef;
@@ -74,7 +74,6 @@ pub trait Runtime: Send + Sync + 'static {
 /// A time, and the runtime's sleep until then.
 type Timer<R> = (Instant, UserValue<Pin<Box<<R as Runtime>::Sleep>>>);
 type Call = BoxFuture<Verdict>;
-type Target = Box<dyn FnMut() -> Call + Send>;
 
 /// Awaits a target again and again, in a task of its own on any runtime, with a pause after each call.
 ///
@@ -122,16 +121,30 @@ type Target = Box<dyn FnMut() -> Call + Send>;
 /// assert_eq!(block_on(countdown.join())?, Joined::Finished);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct AsyncPeriodicExecutor<R: Runtime>(Arc<Shared<R>>);
-
-struct Shared<R> {
-    handle: Handle<Target>,
-    runtime: Arc<UserValue<R>>,
-}
+pub type AsyncPeriodicExecutor<R> = Periodic<OnRuntime<R>>;
 
 /// The flavour of [`AsyncPeriodicExecutor`], for its [`Builder`].
-#[derive(Clone, Debug)]
-pub struct OnRuntime<R>(R);
+pub struct OnRuntime<R>(Arc<UserValue<R>>);
+
+impl<R> Clone for OnRuntime<R> {
+    fn clone(&self) -> Self {
+        OnRuntime(self.0.clone())
+    }
+}
+
+impl<R> fmt::Debug for OnRuntime<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnRuntime").finish_non_exhaustive()
+    }
+}
+
+/// The target of an executor with tasks.
+pub struct TaskTarget(Box<dyn FnMut() -> Call + Send>);
+
+impl<R> Flavour for OnRuntime<R> {
+    type Target = TaskTarget;
+    const NAME: &'static str = "AsyncPeriodicExecutor";
+}
 
 impl<R: Runtime> Builder<OnRuntime<R>> {
     /// Builds an executor that calls `target` and awaits the future that it returns. The executor is not open yet.
@@ -142,15 +155,15 @@ impl<R: Runtime> Builder<OnRuntime<R>> {
     where
         F: Future<Output: Into<Flow>> + Send + 'static,
     {
-        self.calls(Box::new(move || {
+        self.calls(move || {
             let call = target();
             Box::pin(async move { Verdict::Flow(call.await.into()) })
-        }))
+        })
     }
 
     /// Builds an executor that calls `f` with the target while the target exists. The executor is not open yet.
     ///
-    /// The future of `f` may keep the target alive. Unless the target's owner keeps a [`CloseOnDrop`] or the
+    /// The future of `f` may keep the target alive. Unless the target's owner keeps a [`CloseOnDrop`](super::CloseOnDrop) or the
     /// only handle, the executor notices that the target is gone when the next call is due.
     pub fn build_weak<T, F>(
         self,
@@ -177,7 +190,7 @@ impl<R: Runtime> Builder<OnRuntime<R>> {
         T: Send + Sync + ?Sized + 'static,
         F: Future<Output = Verdict> + Send + 'static,
     {
-        self.calls(Box::new(move || {
+        self.calls(move || {
             let call = target.strong().map(&mut f);
             let target = target.clone();
             Box::pin(async move {
@@ -185,16 +198,12 @@ impl<R: Runtime> Builder<OnRuntime<R>> {
                 let verdict = call.await;
                 target.unless_gone(verdict)
             })
-        }))
+        })
     }
 
-    fn calls(self, target: Target) -> AsyncPeriodicExecutor<R> {
-        let (settings, OnRuntime(runtime)) = self.settings();
-        let handle = Handle(Core::new(settings, target));
-        AsyncPeriodicExecutor(Arc::new(Shared {
-            handle,
-            runtime: Arc::new(UserValue::new(runtime)),
-        }))
+    fn calls(self, target: impl FnMut() -> Call + Send + 'static) -> AsyncPeriodicExecutor<R> {
+        let (settings, flavour) = self.settings();
+        Periodic::new(settings, TaskTarget(Box::new(target)), flavour)
     }
 }
 
@@ -203,11 +212,7 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
     ///
     /// With `None` each pause lasts until a wake.
     pub fn builder(interval: impl Into<Option<Duration>>, runtime: R) -> Builder<OnRuntime<R>> {
-        Builder::new(interval.into(), OnRuntime(runtime))
-    }
-
-    fn core(&self) -> &Arc<Core<Target>> {
-        &self.0.handle.0
+        Builder::new(interval.into(), OnRuntime(Arc::new(UserValue::new(runtime))))
     }
 
     /// Opens the executor: spawns a task that calls the target at once, and then periodically.
@@ -216,38 +221,14 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
     ///
     /// # Errors
     /// - [`OpenError::ShutDown`]: the registry was shut down.
+    /// - [`OpenError::Forked`]: the executor was open when this process was forked.
     /// - [`OpenError::NotStarted`]: the runtime panicked.
     pub fn open(&self) -> Result<(), OpenError> {
-        let runtime = &self.0.runtime;
+        let OnRuntime(runtime) = self.flavour();
         self.core().open(|pending| {
             let task = Task::new(pending, runtime.clone());
             Ok(contain(|| runtime.spawn(Box::pin(task)))?)
         })
-    }
-
-    /// Closes the executor. A call under way ends; no other call begins.
-    ///
-    /// Does not wait: see [`join`](Self::join). Takes no lock of the library's and allocates nothing. It may wake
-    /// the runtime's waker.
-    pub fn close(&self) {
-        self.core().signal.close();
-    }
-
-    /// Has the target called now, or as soon as `min_interval` has passed since the last call.
-    ///
-    /// A wake during a call causes another call. As to locks, like [`close`](Self::close).
-    pub fn wake(&self) {
-        self.core().signal.wake();
-    }
-
-    /// Changes the interval, from the next pause on; `None`: until a wake.
-    pub fn update_interval(&self, interval: impl Into<Option<Duration>>) {
-        self.core().update_interval(interval.into());
-    }
-
-    /// Skips the next pause, including `min_interval`. A pause under way is not skipped, but the one after it.
-    pub fn skip_sleep(&self) {
-        self.core().signal.skip_sleep();
     }
 
     /// Waits until the run has ended, if there is one. Ready at once if the target's own call polls it.
@@ -272,44 +253,15 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
     pub async fn join_timeout(&self, timeout: Duration) -> Result<Joined, JoinError> {
         let Some(at) = Instant::now().checked_add(timeout) else { return self.join().await };
         let mut join = Join::new(self.core());
-        let mut sleep = None;
+        let (OnRuntime(runtime), mut sleep) = (self.flavour(), None);
         poll_fn(|cx| match join.poll(cx) {
-            Poll::Pending => match contain(|| poll_timer(&mut sleep, &**self.0.runtime, at, cx)) {
+            Poll::Pending => match contain(|| poll_timer(&mut sleep, &***runtime, at, cx)) {
                 Ok(poll) => poll.map(|()| Err(JoinError::TimedOut)),
                 Err(message) => Poll::Ready(Err(JoinError::NoTimer(message))),
             },
             ended => ended,
         })
         .await
-    }
-
-    /// Returns whether the executor is open: opened, not closed since, and not stopped by its target.
-    pub fn is_open(&self) -> bool {
-        self.core().signal.is_open()
-    }
-    /// Returns the present activity of the executor.
-    pub fn phase(&self) -> Phase {
-        self.core().signal.phase()
-    }
-    /// Returns the name of the executor.
-    pub fn name(&self) -> &str {
-        &self.core().settings.name
-    }
-    /// Returns a value that closes the executor when it is dropped, for the target's owner to keep.
-    pub fn close_on_drop(&self) -> CloseOnDrop {
-        CloseOnDrop::new(self.core().clone())
-    }
-}
-
-impl<R: Runtime> Clone for AsyncPeriodicExecutor<R> {
-    fn clone(&self) -> Self {
-        AsyncPeriodicExecutor(self.0.clone())
-    }
-}
-
-impl<R: Runtime> fmt::Debug for AsyncPeriodicExecutor<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.handle.fmt("AsyncPeriodicExecutor", f)
     }
 }
 
@@ -320,9 +272,9 @@ struct Task<R: Runtime> {
     sleep: Option<Timer<R>>,
     runtime: Arc<UserValue<R>>,
     shown: ShownWaker,
-    pending: PendingRun<Target>,
+    pending: PendingRun<TaskTarget>,
     /// `None` before it begins, and once it has ended.
-    run: Option<Run<Target>>,
+    run: Option<Run<TaskTarget>>,
 }
 
 enum Stage {
@@ -343,7 +295,7 @@ impl<R: Runtime> Drop for Task<R> {
 }
 
 impl<R: Runtime> Task<R> {
-    fn new(pending: PendingRun<Target>, runtime: Arc<UserValue<R>>) -> Self {
+    fn new(pending: PendingRun<TaskTarget>, runtime: Arc<UserValue<R>>) -> Self {
         let (stage, sleep, shown) = (Stage::Begin, None, ShownWaker::default());
         Task { stage, sleep, runtime, shown, pending, run: None }
     }
@@ -359,11 +311,13 @@ impl<R: Runtime> Task<R> {
         loop {
             let verdict = match stage {
                 Stage::Begin => {
+                    // A forked child may poll the task, too, where the thread that forks does.
+                    core.is_in_this_process();
                     if !core.signal.begin_call() {
                         return Poll::Ready(Ended::Joined(Joined::Closed));
                     }
                     let _inside = Inside::of(&core);
-                    match contain(|| run.target()()) {
+                    match contain(|| (run.target().0)()) {
                         Ok(call) => {
                             *stage = Stage::Calling(UserValue::new(call));
                             continue;

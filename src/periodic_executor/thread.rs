@@ -1,20 +1,18 @@
 //! The flavour with a thread of its own.
 
 use super::builder::Builder;
-use super::core::{After, Core};
-use super::handle::{CloseOnDrop, Handle};
+use super::core::After;
 use super::join::Inside;
-use super::outcome::{BoxError, Ended, Flow, JoinError, Joined, OpenError, Phase, Verdict};
+use super::outcome::{BoxError, Ended, Flow, JoinError, Joined, OpenError, Verdict};
+use super::periodic::{Flavour, Periodic};
 use super::run::{PendingRun, Run};
 use super::weak::{WeakRef, call};
 use crate::clock::Deadline;
-use crate::sync::{Parker, thread};
+use crate::sync::Parker;
+use crate::sync::thread::{self, Thread};
 use crate::user_code::contain;
-use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
-
-type Target = Box<dyn FnMut() -> Verdict + Send>;
 
 /// Calls a target again and again, on a thread of its own, with a pause after each call.
 ///
@@ -61,18 +59,20 @@ type Target = Box<dyn FnMut() -> Verdict + Send>;
 /// drop(monitor);
 /// # Ok::<(), cabrank::periodic_executor::OpenError>(())
 /// ```
-#[derive(Clone)]
-pub struct PeriodicExecutor(Arc<Shared>);
-
-struct Shared {
-    handle: Handle<Target>,
-    stack_size: Option<usize>,
-}
+pub type PeriodicExecutor = Periodic<OnThread>;
 
 /// The flavour of [`PeriodicExecutor`], for its [`Builder`].
 #[derive(Clone, Debug)]
 pub struct OnThread {
     stack_size: Option<usize>,
+}
+
+/// The target of an executor with a thread.
+pub struct ThreadTarget(Box<dyn FnMut() -> Verdict + Send>);
+
+impl Flavour for OnThread {
+    type Target = ThreadTarget;
+    const NAME: &'static str = "PeriodicExecutor";
 }
 
 impl Builder<OnThread> {
@@ -87,12 +87,12 @@ impl Builder<OnThread> {
         self,
         mut target: impl FnMut() -> R + Send + 'static,
     ) -> PeriodicExecutor {
-        self.calls(Box::new(move || Verdict::Flow(target().into())))
+        self.calls(move || Verdict::Flow(target().into()))
     }
 
     /// Builds an executor that calls `f` with the target while the target exists. The executor is not open yet.
     ///
-    /// A call keeps the target alive until it ends. Unless the target's owner keeps a [`CloseOnDrop`] or the
+    /// A call keeps the target alive until it ends. Unless the target's owner keeps a [`CloseOnDrop`](super::CloseOnDrop) or the
     /// only handle, the executor notices that the target is gone when the next call is due.
     pub fn build_weak<T: Send + Sync + ?Sized + 'static, R: Into<Flow>>(
         self,
@@ -108,13 +108,12 @@ impl Builder<OnThread> {
         target: W,
         mut f: impl FnMut(&W::Strong) -> R + Send + 'static,
     ) -> PeriodicExecutor {
-        self.calls(Box::new(move || call(&target, &mut f)))
+        self.calls(move || call(&target, &mut f))
     }
 
-    fn calls(self, target: Target) -> PeriodicExecutor {
-        let (settings, OnThread { stack_size }) = self.settings();
-        let handle = Handle(Core::new(settings, target));
-        PeriodicExecutor(Arc::new(Shared { handle, stack_size }))
+    fn calls(self, target: impl FnMut() -> Verdict + Send + 'static) -> PeriodicExecutor {
+        let (settings, flavour) = self.settings();
+        Periodic::new(settings, ThreadTarget(Box::new(target)), flavour)
     }
 }
 
@@ -126,10 +125,6 @@ impl PeriodicExecutor {
         Builder::new(interval.into(), OnThread { stack_size: None })
     }
 
-    fn core(&self) -> &Arc<Core<Target>> {
-        &self.0.handle.0
-    }
-
     /// Opens the executor: a new thread calls the target at once, and then periodically.
     ///
     /// On an open executor this does nothing, with one exception: if the call under way asks to stop, the executor
@@ -137,70 +132,25 @@ impl PeriodicExecutor {
     ///
     /// # Errors
     /// - [`OpenError::ShutDown`]: the registry was shut down.
+    /// - [`OpenError::Forked`]: the executor was open when this process was forked.
     /// - [`OpenError::NotStarted`]: the system refused the thread, or its name. If a concurrent open has
     ///   returned success meanwhile, the start is tried once more. If that fails, too, [`join`](Self::join) returns
     ///   [`Joined::Abandoned`].
     pub fn open(&self) -> Result<(), OpenError> {
-        let (name, stack_size) = (self.name(), self.0.stack_size);
+        let OnThread { stack_size } = self.flavour();
         self.core().open(|pending| {
+            let procedure = move |thread| run_thread(&pending, thread);
             // `std` panics at a thread name with a NUL byte.
-            let begin = || thread::start(name, stack_size, move || run_thread(&pending));
-            contain(begin)?.map_err(BoxError::from)
+            let start = || thread::start_joinable(self.name(), *stack_size, procedure);
+            contain(start)?.map_err(BoxError::from)
         })
     }
 
-    /// Closes the executor. A call under way ends; no other call begins.
+    /// Blocks until the run has ended, if there is one, and its thread is gone.
     ///
-    /// Does not wait: see [`join`](Self::join). Takes no lock and does not allocate.
-    ///
-    /// ```
-    /// # use cabrank::PeriodicExecutor;
-    /// # use std::time::Duration;
-    /// use cabrank::periodic_executor::Joined;
-    ///
-    /// let executor = PeriodicExecutor::builder(Duration::from_secs(10)).build(|| {});
-    /// executor.open()?;
-    /// executor.close();
-    /// assert_eq!(executor.join()?, Joined::Closed);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn close(&self) {
-        self.core().signal.close();
-    }
-
-    /// Has the target called now, or as soon as `min_interval` has passed since the last call.
-    ///
-    /// A wake during a call causes another call, for the present one may have missed the reason. Takes no lock,
-    /// allocates nothing.
-    ///
-    /// ```
-    /// # use cabrank::PeriodicExecutor;
-    /// # use std::time::Duration;
-    /// let (sender, called) = std::sync::mpsc::channel();
-    /// let executor = PeriodicExecutor::builder(None).build(move || _ = sender.send(()));
-    /// executor.open()?;
-    /// called.recv()?; // the first call
-    /// executor.wake();
-    /// called.recv()?; // the second
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn wake(&self) {
-        self.core().signal.wake();
-    }
-
-    /// Changes the interval, from the next pause on; `None`: until a wake. A pause under way keeps its length.
-    pub fn update_interval(&self, interval: impl Into<Option<Duration>>) {
-        self.core().update_interval(interval.into());
-    }
-
-    /// Skips the next pause, including `min_interval`, for a target that has more to do.
-    ///
-    /// A pause under way is not skipped, but the one after it. Takes no lock and does not allocate.
-    pub fn skip_sleep(&self) {
-        self.core().signal.skip_sleep();
-    }
-
-    /// Blocks until the run has ended, if there is one. Returns at once if the target itself calls it.
+    /// The executor's own thread cannot wait for itself. A join from the target returns [`Joined::Itself`] at once.
+    /// A join from the destructor of a thread-local of that thread returns how the run ended. In a forked child, a join
+    /// of an executor that the parent had opened returns [`Joined::Forked`] at once.
     ///
     /// ```
     /// # use cabrank::PeriodicExecutor;
@@ -221,51 +171,20 @@ impl PeriodicExecutor {
 
     /// Blocks like [`join`](Self::join), for at most `timeout`.
     ///
+    /// By a manual clock the time-out limits the wait for the run. The thread then needs real time to leave.
+    ///
     /// # Errors
     /// [`JoinError::TimedOut`], [`JoinError::Panicked`].
     pub fn join_timeout(&self, timeout: Duration) -> Result<Joined, JoinError> {
         let core = self.core();
         core.join(core.settings.clock.deadline(timeout))
     }
-
-    /// Returns whether the executor is open: opened, not closed since, and not stopped by its target.
-    pub fn is_open(&self) -> bool {
-        self.core().signal.is_open()
-    }
-    /// Returns the present activity of the executor.
-    pub fn phase(&self) -> Phase {
-        self.core().signal.phase()
-    }
-    /// Returns the name of the executor.
-    pub fn name(&self) -> &str {
-        &self.core().settings.name
-    }
-    /// Returns a value that closes the executor when it is dropped, for the target's owner to keep.
-    ///
-    /// ```
-    /// # use cabrank::PeriodicExecutor;
-    /// # use std::time::Duration;
-    /// let executor = PeriodicExecutor::builder(None).build(|| {});
-    /// executor.open()?;
-    /// let guard = executor.close_on_drop();
-    /// drop(guard);
-    /// assert!(!executor.is_open());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn close_on_drop(&self) -> CloseOnDrop {
-        CloseOnDrop::new(self.core().clone())
-    }
-}
-
-impl fmt::Debug for PeriodicExecutor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.handle.fmt("PeriodicExecutor", f)
-    }
 }
 
 /// The procedure of the thread.
-fn run_thread(pending: &PendingRun<Target>) {
+fn run_thread(pending: &PendingRun<ThreadTarget>, thread: Thread) {
     let Some(mut run) = pending.begin() else { return };
+    run.thread = Some(thread);
     let parker = Parker::of_this_thread();
     loop {
         let ended = call_until_it_ends(&mut run, &parker);
@@ -275,12 +194,12 @@ fn run_thread(pending: &PendingRun<Target>) {
     }
 }
 
-fn call_until_it_ends(run: &mut Run<Target>, parker: &Parker) -> Ended {
+fn call_until_it_ends(run: &mut Run<ThreadTarget>, parker: &Parker) -> Ended {
     let core = run.core.clone();
     while core.signal.begin_call() {
         let verdict = {
             let _inside = Inside::of(&core);
-            contain(|| run.target()())
+            contain(|| (run.target().0)())
         };
         match core.after(verdict) {
             After::End(ended) => return ended,

@@ -1,4 +1,4 @@
-//! The native facade: parking_lot's locks and the operating system's threads.
+//! The native facade: parking_lot's locks, and atomics.
 
 use super::orderings::{FLAG, GUESS, WORD_CHANGE};
 pub(crate) use parking_lot::{Condvar, MutexGuard};
@@ -92,23 +92,4 @@ impl Word {
     pub(crate) fn swap(&self, new: usize) -> usize {
         self.0.swap(new, WORD_CHANGE)
     }
-}
-
-pub(crate) mod thread {
-    use std::io;
-
-    /// Starts a detached thread.
-    pub(crate) fn start(
-        name: &str,
-        stack_size: Option<usize>,
-        f: impl FnOnce() + Send + 'static,
-    ) -> io::Result<()> {
-        let mut builder = std::thread::Builder::new().name(name.to_owned());
-        if let Some(bytes) = stack_size {
-            builder = builder.stack_size(bytes);
-        }
-        builder.spawn(f).map(drop)
-    }
-
-    pub(crate) use std::thread_local;
 }

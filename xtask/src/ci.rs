@@ -115,7 +115,7 @@ const STEPS: &[Step] = &[
             copy=target/msrv/tree
             rm -rf $copy && mkdir -p $copy && cp -r src README.md $copy
             # Only what a user builds: the library without its workspace and tests.
-            sed -e '/^\\[dev-dependencies\\]/,/^\\[/{/^\\[/!d}' -e '/^members/d' -e '/^\\[\\[example/,/^$/d' Cargo.toml >$copy/Cargo.toml
+            sed -e '/^\\[dev-dependencies\\]/,/^\\[/{/^\\[/!d}' -e '/^members/d' -e '/^\\[\\[example/,/^$/d' -e '/^\\[\\[test/,/^$/d' -e '/^\\[target/,/^$/d' Cargo.toml >$copy/Cargo.toml
             export CARGO_TARGET_DIR=$PWD/target/msrv RUSTC=$compiler
             (cd $copy && /usr/bin/cargo check --lib && /usr/bin/cargo check --lib --features in-memory,serde)",
     },
@@ -134,7 +134,7 @@ const STEPS: &[Step] = &[
         about: "the examples run",
         is_deep: false,
         lines: "
-            for example in threads tasks interlock reloading resources; do
+            for example in threads tasks interlock reloading resources deferred; do
               cargo run --quiet -p cabrank --features in-memory --example $example
             done",
     },

@@ -1,0 +1,140 @@
+//! The operating system's threads, and the wait until one is gone.
+//!
+//! `std`'s handle waits without a deadline, and only once. A [`Thread`] adds both. A thread that ends drops its
+//! thread-locals, the user's among them, and leaves the process. It says when it has dropped them. What remains is
+//! the system's work and takes no user code, so only the wait before it has a deadline.
+
+use parking_lot::{Condvar, Mutex};
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::Instant;
+
+pub(crate) use std::thread_local;
+
+/// A thread that was started. The drop of the last clone detaches it.
+#[derive(Clone)]
+pub(crate) struct Thread(Arc<Shared>);
+
+struct Shared {
+    /// The process in which the thread runs. It does not run in a forked child.
+    process: u32,
+    /// Set when the thread begins.
+    id: OnceLock<ThreadId>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// `None` before the spawn has returned, and once a join has taken it.
+    handle: Option<JoinHandle<()>>,
+    /// The thread has dropped its thread-locals.
+    has_left: bool,
+    is_gone: bool,
+}
+
+/// Starts a detached thread.
+pub(crate) fn start(
+    name: &str,
+    stack_size: Option<usize>,
+    f: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    spawn(name, stack_size, f).map(drop)
+}
+
+/// Starts a thread, and calls `f` on it with the thread.
+pub(crate) fn start_joinable(
+    name: &str,
+    stack_size: Option<usize>,
+    f: impl FnOnce(Thread) + Send + 'static,
+) -> io::Result<()> {
+    let (id, state) = (OnceLock::new(), Mutex::default());
+    let process = std::process::id();
+    let thread = Thread(Arc::new(Shared { process, id, state, changed: Condvar::new() }));
+    let theirs = thread.clone();
+    let handle = spawn(name, stack_size, move || {
+        theirs.begin();
+        f(theirs);
+    })?;
+    thread.change(|state| state.handle = Some(handle));
+    Ok(())
+}
+
+fn spawn(
+    name: &str,
+    stack_size: Option<usize>,
+    f: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let mut builder = std::thread::Builder::new().name(name.to_owned());
+    if let Some(bytes) = stack_size {
+        builder = builder.stack_size(bytes);
+    }
+    builder.spawn(f)
+}
+
+impl Thread {
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.state.lock());
+        self.0.changed.notify_all();
+    }
+
+    /// Makes the calling thread, which has used no thread-local yet, this one.
+    fn begin(&self) {
+        struct Leaves(RefCell<Option<Thread>>);
+        impl Drop for Leaves {
+            fn drop(&mut self) {
+                if let Some(thread) = self.0.take() {
+                    thread.change(|state| state.has_left = true);
+                }
+            }
+        }
+        std::thread_local! {
+            // A thread drops its locals in the reverse order of their first use. This one is used first.
+            static LEAVES: Leaves = const { Leaves(RefCell::new(None)) };
+        }
+        let _ = self.0.id.set(std::thread::current().id());
+        LEAVES.with(|leaves| *leaves.0.borrow_mut() = Some(self.clone()));
+    }
+
+    /// Waits until the thread is gone. Returns whether it was in time; true also on the thread itself.
+    pub(crate) fn join_by(&self, deadline: Option<Instant>) -> bool {
+        let shared = &*self.0;
+        let is_mine = shared.id.get() == Some(&std::thread::current().id());
+        if is_mine || shared.process != std::process::id() {
+            return true;
+        }
+        let mut state = shared.state.lock();
+        while !state.is_gone {
+            if let Some(handle) = state.has_left.then(|| state.handle.take()).flatten() {
+                drop(state);
+                if let Err(panic) = handle.join() {
+                    // The library contains the panics of user code, so this one was its own. Its drop may panic.
+                    std::mem::forget(panic);
+                }
+                self.change(|state| state.is_gone = true);
+                return true;
+            }
+            match deadline {
+                None => shared.changed.wait(&mut state),
+                Some(at) if Instant::now() >= at => return false,
+                Some(at) => _ = shared.changed.wait_until(&mut state, at),
+            }
+        }
+        true
+    }
+
+    /// Waits for the system only: does nothing if the thread has not dropped its thread-locals.
+    pub(crate) fn reap(&self) {
+        let has_left = self.0.state.lock().has_left;
+        if has_left {
+            self.join_by(None);
+        }
+    }
+
+    /// Returns whether a join has found the thread gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.state.lock().is_gone
+    }
+}

@@ -1,0 +1,101 @@
+//! A child that is forked from a process with executors. A program of its own, because a child has only the thread
+//! that forks: in a test harness that would be one of several.
+//!
+//! POSIX allows little to the child of a process with several threads. This child allocates and takes locks, which
+//! glibc's and musl's allocators permit, and only locks that no other thread holds at the fork.
+
+#[cfg(unix)]
+fn main() {
+    unix::a_forked_child_says_what_it_has();
+    println!("a forked child says what it has: ok");
+}
+
+#[cfg(not(unix))]
+fn main() {}
+
+#[cfg(unix)]
+mod unix {
+    use cabrank::PeriodicExecutor;
+    use cabrank::periodic_executor::{Joined, OpenError, Phase, Registry, ShutdownAtExit};
+    use std::panic::AssertUnwindSafe;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::{Arc, Barrier};
+    use std::time::Duration;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn calls_once(name: &str) -> (PeriodicExecutor, Arc<AtomicUsize>) {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let theirs = calls.clone();
+        let target = move || _ = theirs.fetch_add(1, SeqCst);
+        (PeriodicExecutor::builder(None).name(name).build(target), calls)
+    }
+
+    fn before_long(condition: impl Fn() -> bool) {
+        while !condition() {
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn a_forked_child_says_what_it_has() {
+        let _at_exit = ShutdownAtExit::new(LONG);
+        let (open, calls) = calls_once("open");
+        open.open().expect("a thread");
+        before_long(|| open.phase() == Phase::Asleep);
+        // One in the middle of a call.
+        let (entered, inside) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let busy = {
+            let (entered, inside) = (entered.clone(), inside.clone());
+            PeriodicExecutor::builder(None).name("busy").build(move || {
+                entered.wait();
+                inside.wait();
+                false
+            })
+        };
+        busy.open().expect("a thread");
+        entered.wait();
+        let (built, _) = calls_once("built");
+        match fork::fork().expect("a child") {
+            fork::Fork::Child => {
+                let in_child = AssertUnwindSafe(|| child(&open, &busy, &built));
+                let checked = std::panic::catch_unwind(in_child);
+                std::process::exit(i32::from(checked.is_err()));
+            }
+            fork::Fork::Parent(child) => {
+                let status = fork::waitpid(child).expect("it ends");
+                assert!(fork::WIFEXITED(status) && fork::WEXITSTATUS(status) == 0, "{status:#x}");
+            }
+        }
+        // The parent's executors go on as before.
+        open.wake();
+        before_long(|| calls.load(SeqCst) == 2);
+        inside.wait();
+        assert_eq!(busy.join(), Ok(Joined::Finished));
+        assert_eq!(Registry::of_the_process().len(), 1);
+    }
+
+    /// In the child, no call returns late, and none claims that an executor of the parent runs.
+    fn child(open: &PeriodicExecutor, busy: &PeriodicExecutor, built: &PeriodicExecutor) {
+        for executor in [open, busy] {
+            assert!(!executor.is_open());
+            assert_eq!(executor.phase(), Phase::Stopped);
+            assert_eq!(executor.join(), Ok(Joined::Forked));
+            assert!(matches!(executor.open(), Err(OpenError::Forked)));
+            executor.wake();
+            executor.close();
+            executor.skip_sleep();
+            assert_eq!(executor.join_timeout(LONG), Ok(Joined::Forked));
+        }
+        // Executors that were not open, and new ones, work, in a registry of the child's own.
+        assert!(Registry::of_the_process().is_empty());
+        let (new, calls) = calls_once("new");
+        for executor in [built, &new] {
+            executor.open().expect("a thread");
+        }
+        before_long(|| calls.load(SeqCst) == 1);
+        assert_eq!(Registry::of_the_process().len(), 2);
+        drop(ShutdownAtExit::new(LONG).report(|late| panic!("{late}")));
+        assert_eq!(built.join(), Ok(Joined::Closed));
+        assert!(matches!(new.open(), Err(OpenError::ShutDown)));
+    }
+}
