@@ -264,7 +264,8 @@ fn block<G: Guarded + ?Sized, W: Wait<G>>(
 }
 
 /// Polls a future once. All its waits use [`Patience::Thread`] and block within the poll, so it is ready then.
-#[inline]
+// Always inlined: a call would copy the future, which was written just before. The copy waits for these writes.
+#[inline(always)]
 pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

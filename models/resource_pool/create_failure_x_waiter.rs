@@ -1,6 +1,6 @@
 //! A creation fails or panics while another borrower waits for its place.
 //!
-//! Guards the drop of `Reserved`, and `State::give_back_place`, which settles: on every path a failed creation
+//! Guards the drop of `ReservedPlace`, and `State::give_back_place`, which settles: on every path a failed creation
 //! gives its place back to the waiters. Otherwise the waiter sleeps for ever, and each failure makes the pool
 //! smaller.
 //!

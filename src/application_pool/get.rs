@@ -54,7 +54,7 @@ impl<S: Spawner> ApplicationPool<S> {
     ///
     /// [`get_timeout`]: Self::get_timeout
     pub fn get(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
-        now(self.inner().get(options, THREAD))
+        now(self.inner().get(options, THREAD)).map_err(unboxed)
     }
 
     /// [`get`](Self::get), for at most `timeout`.
@@ -80,7 +80,7 @@ impl<S: Spawner> ApplicationPool<S> {
         options: &PoolOptions,
         timeout: Duration,
     ) -> Result<Session<S>, GetError> {
-        now(self.inner().get(options, self.patience(timeout)))
+        now(self.inner().get(options, self.patience(timeout))).map_err(unboxed)
     }
 
     /// [`get`](Self::get), if a process has room right now. Otherwise asks for one to be spawned, if the pool has
@@ -100,7 +100,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Errors
     /// Those of [`get`](Self::get), and [`GetError::WouldBlock`].
     pub fn try_get(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
-        now(self.inner().get(options, Patience::None))
+        now(self.inner().get(options, Patience::None)).map_err(unboxed)
     }
 
     /// [`get`](Self::get) as a future, for any runtime. It has no time-out of its own: drop it, or
@@ -126,7 +126,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// May be dropped at any await. A get that waits leaves its queue; one that was served meanwhile passes the
     /// process on to the next in line.
     pub async fn get_async(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
-        self.inner().get(options, Patience::Task).await
+        self.inner().get(options, Patience::Task).await.map_err(unboxed)
     }
 
     /// [`get`](Self::get) without the connection: for callers that connect on their own.
@@ -147,7 +147,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Errors
     /// Those of [`get`](Self::get) except [`GetError::Connect`].
     pub fn checkout(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
-        now(self.inner().checkout(options, THREAD))
+        now(self.inner().checkout(options, THREAD)).map_err(unboxed)
     }
 
     /// [`checkout`](Self::checkout), for at most `timeout`.
@@ -159,7 +159,7 @@ impl<S: Spawner> ApplicationPool<S> {
         options: &PoolOptions,
         timeout: Duration,
     ) -> Result<Lease<S>, GetError> {
-        now(self.inner().checkout(options, self.patience(timeout)))
+        now(self.inner().checkout(options, self.patience(timeout))).map_err(unboxed)
     }
 
     /// [`checkout`](Self::checkout), if a process has room right now.
@@ -176,7 +176,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Errors
     /// Those of [`checkout`](Self::checkout), and [`GetError::WouldBlock`].
     pub fn try_checkout(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
-        now(self.inner().checkout(options, Patience::None))
+        now(self.inner().checkout(options, Patience::None)).map_err(unboxed)
     }
 
     /// [`checkout`](Self::checkout) as a future: for callers that connect asynchronously.
@@ -187,12 +187,21 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Cancel safety
     /// As for [`get_async`](Self::get_async).
     pub async fn checkout_async(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
-        self.inner().checkout(options, Patience::Task).await
+        self.inner().checkout(options, Patience::Task).await.map_err(unboxed)
     }
 
     fn patience(&self, timeout: Duration) -> Patience {
         Patience::Thread(self.inner().clock().deadline(timeout))
     }
+}
+
+/// Takes the error of a get out of its box.
+///
+/// The procedures below box it, so that their success has no room for an error. With that room, the success is copied in
+/// other widths than it was written in, for which a processor stalls.
+#[cold]
+fn unboxed(error: Box<GetError>) -> GetError {
+    *error
 }
 
 impl<S: Spawner> Inner<S> {
@@ -201,7 +210,7 @@ impl<S: Spawner> Inner<S> {
         self: &Arc<Self>,
         options: &PoolOptions,
         patience: Patience,
-    ) -> Result<Session<S>, GetError> {
+    ) -> Result<Session<S>, Box<GetError>> {
         // Once a get (erratum E24), and outside the lock: it is file I/O.
         let look = self.look(options);
         let mut attempt = 1;
@@ -213,7 +222,7 @@ impl<S: Spawner> Inner<S> {
             match connect(lease) {
                 Ok(session) => return Ok(session),
                 Err(error) if error.is_local() || attempt == MAX_ATTEMPTS => {
-                    return Err(GetError::Connect(error));
+                    return Err(Box::new(GetError::Connect(error)));
                 }
                 Err(error) => {
                     drop_contained(error);
@@ -228,7 +237,7 @@ impl<S: Spawner> Inner<S> {
         self: &Arc<Self>,
         options: &PoolOptions,
         patience: Patience,
-    ) -> Result<Lease<S>, GetError> {
+    ) -> Result<Lease<S>, Box<GetError>> {
         let look = self.look(options);
         match self.begin(options, look.as_ref(), 1, patience) {
             Ok(lease) => Ok(lease),
@@ -267,14 +276,15 @@ impl<S: Spawner> Inner<S> {
         checkout: Checkout<S>,
         options: &PoolOptions,
         patience: Patience,
-    ) -> Result<Lease<S>, GetError> {
+    ) -> Result<Lease<S>, Box<GetError>> {
         match checkout {
             Checkout::Serve(entry) => Ok(Lease::new(entry)),
-            Checkout::Fail(error) => Err(error),
+            Checkout::Fail(error) => Err(Box::new(error)),
             Checkout::Wait { group, waiter } => {
                 let began = self.clock().now();
                 let outcome = self.turn(WaitForProcess { group, waiter }, patience).await;
-                let lease = outcome.map_err(|()| GetError::TimedOut)?.into_lease()?;
+                let outcome = outcome.map_err(|()| Box::new(GetError::TimedOut))?;
+                let lease = outcome.into_lease().map_err(Box::new)?;
                 self.report_wait(options, began);
                 Ok(lease)
             }

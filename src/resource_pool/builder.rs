@@ -2,10 +2,10 @@
 
 use super::event::Event;
 use super::factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
-use super::handles::{Keyed, Pool};
+use super::inner::{Inner, Listener};
 use super::keys::THE_KEY;
 use super::options::{BuildError, LendOrder, Limits, Options, WhenExhausted, number};
-use super::pool::{Inner, Listener};
+use super::pool::{Keyed, Pool};
 use super::slot::{Shared, Sub};
 use super::state::{CLASSES, State};
 use crate::clock::{Clock, ClockListener, Span};

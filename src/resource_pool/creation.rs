@@ -5,7 +5,7 @@
 
 use super::error::Failure;
 use super::factory::{Creation, Form};
-use super::guard::Reserved;
+use super::reserved::ReservedPlace;
 use super::slot::Content;
 use crate::section::Guarded;
 use crate::sync::has_failed;
@@ -27,7 +27,7 @@ pub(super) trait Room<F: Form> {
     fn leave(self, creation: Creation<F>);
 }
 
-impl<F: Form> Room<F> for Reserved<'_, F> {
+impl<F: Form> Room<F> for ReservedPlace<'_, F> {
     fn leave(self, creation: Creation<F>) {
         let pool = self.pool();
         let slot = self.into_slot();

@@ -1,17 +1,11 @@
-//! The effects of a critical section, which run without the lock. A panic of user code in an effect is contained.
-//!
-//! Waiters are woken first, then the maintenance is woken or stopped. Only then are resources destroyed, events
-//! reported and keys dropped, because user code may take its time or hang. So a hanging destruction delays no waiter
-//! and no refill.
+//! The effects of a critical section, which run without the lock (`run_effects.rs`).
 
 use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
-use super::pool::Inner;
 use super::slot::{Content, Meta};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
-use crate::user_code::{contain, drop_contained};
 use std::task::Waker;
 
 /// A resource that has left the pool.
@@ -36,21 +30,10 @@ pub(crate) enum Effect<F: Form> {
     Report(Meta<F>, Event<F::Error>),
 }
 
-impl<F: Form> Effect<F> {
-    /// Returns the effect's turn: waiters first, then the maintenance, then all that may take its time.
-    fn turn(&self) -> u8 {
-        match self {
-            Effect::Wake(_) => 0,
-            Effect::WakeMaintenance(..) | Effect::StopMaintenance => 1,
-            _ => 2,
-        }
-    }
-}
-
 /// The effects of one section. The first wake-up needs no allocation.
 pub(crate) struct Effects<F: Form> {
-    wake: Option<Wake>,
-    rest: Vec<Effect<F>>,
+    pub(super) wake: Option<Wake>,
+    pub(super) rest: Vec<Effect<F>>,
 }
 
 impl<F: Form> Effects<F> {
@@ -70,83 +53,5 @@ impl<F: Form> Effects<F> {
     }
     pub(super) fn drop_waker(&mut self, waker: Option<Waker>) {
         self.rest.extend(waker.map(Effect::DropWaker));
-    }
-
-    /// Runs all effects, and leaves the list without heap memory.
-    #[cold]
-    pub(super) fn run(&mut self, pool: &Inner<F>) {
-        if let Some(wake) = self.wake.take() {
-            let _ = contain(|| wake.wake());
-        }
-        let mut rest = std::mem::take(&mut self.rest);
-        rest.sort_by_key(Effect::turn);
-        // Their drop may run user code that hangs, so they are dropped last.
-        let mut metas = Vec::new();
-        for effect in rest {
-            match effect {
-                Effect::Wake(wake) => {
-                    let _ = contain(|| wake.wake());
-                }
-                Effect::WakeMaintenance(task, meta) => {
-                    pool.wake_maintenance(task, &meta);
-                    metas.push(meta);
-                }
-                Effect::StopMaintenance => pool.stop_maintenance(),
-                Effect::Destroy(dead) => pool.destroy(dead),
-                Effect::Forget(meta) => drop(meta),
-                Effect::DropWaker(waker) => drop_contained(waker),
-                Effect::Report(meta, event) => pool.report(&meta, event),
-            }
-        }
-    }
-}
-
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-mod tests {
-    use super::super::slot::Shared;
-    use super::super::{ResourceFactory, ResourcePool};
-    use super::*;
-    use crate::user_code::UserValue;
-    use std::sync::{Arc, Mutex};
-
-    type Told = Arc<Mutex<Vec<&'static str>>>;
-
-    fn told(told: &Told, what: &'static str) {
-        told.lock().expect("nobody panics").push(what);
-    }
-
-    struct Metadata(Told, &'static str);
-    impl Drop for Metadata {
-        fn drop(&mut self) {
-            told(&self.0, self.1);
-        }
-    }
-
-    struct Made;
-    impl ResourceFactory for Made {
-        type Resource = ();
-        type Metadata = Metadata;
-        type Error = ();
-        fn create(&self, _: &Metadata) -> Result<(), ()> {
-            Ok(())
-        }
-    }
-
-    /// To drop a key is user code, which may hang.
-    #[test]
-    fn what_the_maintenance_is_told_of_is_dropped_last() {
-        let all = Told::default();
-        let pool = ResourcePool::builder(Made, Metadata(all.clone(), "the pool's"));
-        let theirs = all.clone();
-        let pool = pool.listener(move |_, _| told(&theirs, "told"));
-        let pool = pool.maintenance(false).build().expect("valid");
-        let meta = |name| Shared::new(UserValue::new(Metadata(all.clone(), name)));
-        let mut fx = Effects::new();
-        fx.push(Effect::Report(meta("an event's"), Event::Invalid));
-        fx.push(Effect::WakeMaintenance(MaintenanceTask::Evict, meta("what is due")));
-        fx.push(Effect::StopMaintenance);
-        fx.run(pool.inner());
-        let order = std::mem::take(&mut *all.lock().expect("nobody panics"));
-        assert_eq!(order, ["told", "an event's", "what is due"]);
     }
 }

@@ -23,6 +23,10 @@ impl<E> Failure<E> {
             Err(message) => Err(Failure::Panicked(message)),
         }
     }
+    #[inline]
+    pub(super) fn boxed<T>(result: Result<Result<T, E>, String>) -> Result<T, Box<Failure<E>>> {
+        Failure::of(result).map_err(Box::new)
+    }
 }
 
 impl<E: fmt::Display> fmt::Display for Failure<E> {

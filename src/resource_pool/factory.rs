@@ -186,7 +186,7 @@ mod sealed {
 
 /// Either form of a factory: every [`ResourceFactory`], and [`Async`] of every [`AsyncResourceFactory`].
 ///
-/// A panic of the factory becomes an error of the call.
+/// A panic of the factory becomes an error of the call. Errors are boxed: a success copies no room for them.
 #[doc(hidden)]
 pub trait Form: sealed::Sealed + Send + Sync + Sized + 'static {
     type Resource: Send + 'static;
@@ -215,13 +215,13 @@ pub trait Form: sealed::Sealed + Send + Sync + Sized + 'static {
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
-    ) -> impl Future<Output = Result<(), Failure<Self::Error>>> + Send;
+    ) -> impl Future<Output = Result<(), Box<Failure<Self::Error>>>> + Send;
     #[doc(hidden)]
     fn passivate(
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
-    ) -> impl Future<Output = Result<(), Failure<Self::Error>>> + Send;
+    ) -> impl Future<Output = Result<(), Box<Failure<Self::Error>>>> + Send;
 }
 
 impl<F: ResourceFactory> Form for F {
@@ -252,17 +252,29 @@ impl<F: ResourceFactory> Form for F {
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-    ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contain(|| ResourceFactory::activate(self, metadata, resource)))
+    ) -> Result<(), Box<Failure<F::Error>>> {
+        Failure::boxed(contain(|| ResourceFactory::activate(self, metadata, resource)))
     }
     #[inline]
     async fn passivate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-    ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contain(|| ResourceFactory::passivate(self, metadata, resource)))
+    ) -> Result<(), Box<Failure<F::Error>>> {
+        Failure::boxed(contain(|| ResourceFactory::passivate(self, metadata, resource)))
     }
+}
+
+/// Calls a method of the factory and awaits its future. A panic of the call, of a poll or of the drop becomes a message.
+// A macro, not a function: a function would copy the arguments of the call, or the future.
+macro_rules! contain_future {
+    ($call:expr) => {{
+        let mut future = pin!(None);
+        match contain(|| future.set(Some($call))) {
+            Ok(()) => Contained(future).await,
+            Err(message) => Err(message),
+        }
+    }};
 }
 
 impl<F: AsyncResourceFactory> Form for Async<F> {
@@ -276,38 +288,36 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
         factory: Arc<UserValue<Self>>,
         metadata: Arc<UserValue<F::Metadata>>,
     ) -> Creation<Self> {
-        Box::pin(async move { Failure::of(contain_future(|| factory.0.create(&metadata)).await) })
+        Box::pin(async move { Failure::of(contain_future!(factory.0.create(&metadata))) })
     }
     fn destroy(&self, metadata: &F::Metadata, resource: F::Resource) {
         self.0.destroy(metadata, resource);
     }
-    async fn validate(
+    // Not `async fn`: that copies its arguments when it is first polled.
+    #[inline]
+    fn validate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-    ) -> Result<bool, String> {
-        contain_future(|| self.0.validate(metadata, resource)).await
+    ) -> impl Future<Output = Result<bool, String>> + Send {
+        async move { contain_future!(self.0.validate(metadata, resource)) }
     }
-    async fn activate(
+    #[inline]
+    fn activate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-    ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contain_future(|| self.0.activate(metadata, resource)).await)
+    ) -> impl Future<Output = Result<(), Box<Failure<F::Error>>>> + Send {
+        async move { Failure::boxed(contain_future!(self.0.activate(metadata, resource))) }
     }
-    async fn passivate(
+    #[inline]
+    fn passivate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-    ) -> Result<(), Failure<F::Error>> {
-        Failure::of(contain_future(|| self.0.passivate(metadata, resource)).await)
+    ) -> impl Future<Output = Result<(), Box<Failure<F::Error>>>> + Send {
+        async move { Failure::boxed(contain_future!(self.0.passivate(metadata, resource))) }
     }
-}
-
-/// Polls a future of the factory to its end. A panic of its constructor, its polls or its drop becomes a message.
-async fn contain_future<Fut: Future>(make: impl FnOnce() -> Fut) -> Result<Fut::Output, String> {
-    let future = contain(make)?;
-    Contained(pin!(Some(future))).await
 }
 
 /// A future of the factory. If it is dropped before its end, a panic of its drop is discarded.

@@ -1,41 +1,12 @@
-//! Guards: of a lent resource, and of a reserved place.
+//! The guard of a lent resource.
 
 use super::factory::Form;
-use super::pool::Inner;
-use super::slot::Meta;
-use crate::collections::slab_list::Key;
+use super::inner::Inner;
+use super::loan::{Home, Loan};
 use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
-
-/// A resource and its slot. Boxed when the resource is created, so that only its address moves, and a guard is two
-/// words.
-pub(crate) struct Loan<F: Form> {
-    pub(super) slot: Key,
-    pub(super) meta: Meta<F>,
-    /// The return left its test and passivation to the next borrower.
-    pub(super) unclean: bool,
-    /// The pool, during a loan that may outlive other references to the pool.
-    home: Option<Arc<Inner<F>>>,
-    pub(super) resource: F::Resource,
-}
-
-impl<F: Form> Loan<F> {
-    pub(super) fn new(slot: Key, meta: Meta<F>, resource: F::Resource) -> Box<Self> {
-        Box::new(Loan { slot, meta, unclean: false, home: None, resource })
-    }
-
-    /// Takes the pool out of the loan. Otherwise the pool would own itself.
-    fn leave_home<'p>(&mut self, pool: Option<&'p Inner<F>>) -> Home<'p, F> {
-        match (pool, self.home.take()) {
-            (Some(pool), _) => Home::At(pool),
-            (None, Some(pool)) => Home::Owned(pool),
-            (None, None) => unreachable!("one of them has the pool"),
-        }
-    }
-}
 
 /// A borrowed resource, to which it dereferences. Dropping it returns the resource.
 ///
@@ -180,22 +151,6 @@ impl<'p, F: Form> Borrowed<'p, F> {
     }
 }
 
-/// The pool of a loan.
-enum Home<'p, F: Form> {
-    At(&'p Inner<F>),
-    Owned(Arc<Inner<F>>),
-}
-
-impl<F: Form> Home<'_, F> {
-    #[inline]
-    fn pool(&self) -> &Inner<F> {
-        match self {
-            Home::At(pool) => pool,
-            Home::Owned(pool) => pool,
-        }
-    }
-}
-
 impl<F: Form> Drop for Borrowed<'_, F> {
     #[inline]
     fn drop(&mut self) {
@@ -243,85 +198,5 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Borrowed").field(&**self).finish()
-    }
-}
-
-/// A place that is reserved for a resource which is created, tested or activated. Its drop gives the place back:
-/// after an error, a panic or a cancelled future.
-pub(crate) struct Reserved<'p, F: Form> {
-    pool: &'p Inner<F>,
-    /// Present while there is no resource. Both fields are absent once the reservation is used up.
-    place: Option<(Key, Meta<F>)>,
-    /// The drop destroys the resource: it may be half activated.
-    loan: Option<Box<Loan<F>>>,
-}
-
-impl<'p, F: Form> Reserved<'p, F> {
-    /// Reserves a slot without a resource.
-    pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>) -> Self {
-        Reserved { pool, place: Some((slot, meta)), loan: None }
-    }
-    /// Builds a reservation around an existing loan.
-    #[inline]
-    pub(super) fn of(pool: &'p Inner<F>, loan: Box<Loan<F>>) -> Self {
-        Reserved { pool, place: None, loan: Some(loan) }
-    }
-    pub(super) fn pool(&self) -> &'p Inner<F> {
-        self.pool
-    }
-    pub(super) fn meta(&self) -> &Meta<F> {
-        match (&self.loan, &self.place) {
-            (Some(loan), _) => &loan.meta,
-            (None, Some((_, meta))) => meta,
-            (None, None) => unreachable!("taken only by those who consume it"),
-        }
-    }
-    #[inline]
-    pub(super) fn loan_mut(&mut self) -> &mut Loan<F> {
-        self.loan.as_mut().expect("it has been made")
-    }
-    /// Stores the resource that was created.
-    pub(super) fn made(&mut self, resource: F::Resource) -> &mut Loan<F> {
-        let (slot, meta) = self.place.take().expect("created once");
-        self.loan.insert(Loan::new(slot, meta, resource))
-    }
-    /// Takes the loan out. The drop then does nothing.
-    #[inline]
-    pub(super) fn loan(&mut self) -> Box<Loan<F>> {
-        self.loan.take().expect("it has been made")
-    }
-    /// Destroys the resource, and keeps the place.
-    pub(super) fn discard(&mut self) {
-        if let Some(loan) = self.loan.take() {
-            let Loan { slot, meta, resource, .. } = *loan;
-            let (_, meta) = self.place.insert((slot, meta));
-            self.pool.dispose(meta, resource);
-        }
-    }
-    /// Takes the slot: its caller now gives the place back.
-    pub(super) fn into_slot(mut self) -> Key {
-        self.place.take().expect("nothing has been made").0
-    }
-
-    #[cold]
-    fn give_up(&mut self) {
-        if has_failed() {
-            return;
-        }
-        if let Some(loan) = self.loan.take() {
-            self.pool.invalidate(loan);
-        }
-        if let Some((slot, _meta)) = self.place.take() {
-            self.pool.critical(|state, fx| state.give_back_place(slot, fx));
-        }
-    }
-}
-
-impl<F: Form> Drop for Reserved<'_, F> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.loan.is_some() || self.place.is_some() {
-            self.give_up();
-        }
     }
 }

@@ -12,7 +12,7 @@
 
 use super::effects::{Effect, Effects};
 use super::factory::Form;
-use super::pool::Inner;
+use super::inner::Inner;
 use super::slot::{OfHash, Shared, Sub};
 use super::state::State;
 use crate::collections::slab_list::{Key, List};

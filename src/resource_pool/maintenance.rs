@@ -17,8 +17,8 @@
 
 use super::event::Event;
 use super::factory::Form;
-use super::maintenance_task::MaintenanceTask;
-use super::pool::Inner;
+use super::inner::Inner;
+use super::maintenance_task::{Maintainer, MaintenanceTask};
 use super::slot::Meta;
 use crate::clock::Time;
 use crate::periodic_executor::{
@@ -33,15 +33,6 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-
-/// The executor of one task, on a thread or a runtime. It ends when this is dropped.
-pub(super) struct Maintainer {
-    open: Box<dyn Fn() -> Result<(), OpenError> + Send + Sync>,
-    wake: Box<dyn Fn() + Send + Sync>,
-}
-
-/// One executor for each task.
-pub(super) type Maintenance = [Maintainer; MaintenanceTask::ALL.len()];
 
 impl<F: Form> Inner<F> {
     /// Performs one pass of each task.

@@ -33,7 +33,7 @@
 //! section (`section.rs`, `effects.rs`).
 //!
 //! A resource or place that becomes free is granted, under the lock, to the oldest waiter that can use it
-//! (`state.rs`). A guard reserves the place for a resource before its creation begins (`guard.rs`).
+//! (`line.rs`). A guard reserves the place for a resource before its creation begins (`reserved.rs`).
 //!
 //! Two periodic executors do the maintenance and sleep until something is due. One evicts and reports; the other tests
 //! and refills (`maintenance.rs`).
@@ -96,6 +96,7 @@
 //! `elixir-late-grant`, `elixir-missed-eviction` and `elixir-leaked-loan`. In the repository,
 //! `cargo run -p cabrank-spec -- erratum elixir-late-grant` shows one step by step.
 
+mod borrow;
 mod builder;
 mod creation;
 mod due;
@@ -106,13 +107,16 @@ mod eviction;
 mod factory;
 mod grants;
 mod guard;
-mod handles;
 mod idle;
+mod inner;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
 #[cfg(all(test, debug_assertions, not(any(feature = "loom", feature = "shuttle"))))]
 mod invariants_tests;
+mod keyed;
 mod keys;
+mod line;
+mod loan;
 mod maintenance;
 mod maintenance_task;
 #[cfg(doctest)]
@@ -120,6 +124,9 @@ mod misuse;
 mod options;
 mod pool;
 mod refill;
+mod reserved;
+mod run_effects;
+mod set_limits;
 mod slot;
 mod snapshot;
 mod state;
@@ -127,6 +134,7 @@ mod state;
 mod steps_tests;
 mod testing;
 mod unfinished;
+mod unkeyed;
 mod waiting;
 
 pub use builder::Builder;
@@ -134,9 +142,9 @@ pub use error::{AddError, BorrowError, Failure};
 pub use event::Event;
 pub use factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 pub use guard::Borrowed;
-pub use handles::{
+pub use options::{BuildError, LendOrder, WhenExhausted};
+pub use pool::{
     AsyncResourcePool, Keyed, KeyedResourcePool, Pool, ResourcePool, Unkeyed,
     WeakKeyedResourcePool, WeakPool, WeakResourcePool,
 };
-pub use options::{BuildError, LendOrder, WhenExhausted};
 pub use snapshot::{KeySnapshot, ResourceSnapshot, ResourceState, Snapshot};

@@ -1,354 +1,349 @@
-//! The pool's shared state, and how a call to borrow becomes a resource.
-//!
-//! One asynchronous procedure serves threads and tasks, and both forms of a factory. A thread polls it once:
-//! with a blocking factory only the wait for a turn could be pending, and a thread sleeps within the poll.
+//! The handles of a pool: [`ResourcePool`], whose resources are all alike, and [`KeyedResourcePool`].
 
-use super::creation::{Begun, InCreation};
-use super::effects::{Dead, Effects};
-use super::error::{BorrowError, Denied, Refusal};
-use super::event::Event;
-use super::factory::{Creation, Form};
-use super::guard::{Loan, Reserved};
-use super::keys::Select;
-use super::maintenance::Maintenance;
-use super::options::Options;
-use super::slot::{Content, Meta};
-use super::state::{State, Step, ToCreate};
-use super::waiting::deadline;
-use crate::clock::{Clock, ClockListener};
-use crate::collections::slab_list::Key;
-use crate::handle::Close;
-#[cfg(any(test, debug_assertions))]
-use crate::section::Invariant;
-use crate::section::{Guarded, Lock, Patience, now};
-use crate::sync::has_failed;
-use crate::user_code::{UserValue, contain, drop_contained};
-use std::sync::{Arc, OnceLock, Weak};
+use super::factory::{Async, Form, ResourceFactory};
+use super::inner::Inner;
+use super::snapshot::Snapshot;
+use super::state::State;
+use super::waiting::WaitForEnd;
+use crate::handle::{Close, Handle, WeakHandle};
+use crate::section::{Guarded, Patience, now};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) type Listener<F> =
-    Box<dyn Fn(&<F as Form>::Metadata, &Event<<F as Form>::Error>) + Send + Sync>;
+/// A pool of resources.
+///
+/// Clones are handles to the same pool. Dropping the last one closes it. `F` is the [factory](super), in either
+/// form. `K` says how resources are selected: [`ResourcePool`] and [`KeyedResourcePool`] are the two pools there are.
+pub struct Pool<F: Form, K>(Handle<Inner<F>>, PhantomData<fn() -> K>);
 
-/// The pool.
-pub(crate) struct Inner<F: Form> {
-    pub(super) factory: Arc<UserValue<F>>,
-    pub(super) state: Lock<State<F>>,
-    pub(super) options: Options,
-    pub(super) listener: Option<UserValue<Listener<F>>>,
-    pub(super) hasher: foldhash::fast::RandomState,
-    pub(super) maintenance: OnceLock<Maintenance>,
-    /// For a loan that outlives the reference it was borrowed by.
-    pub(super) me: Weak<Self>,
-}
+/// A handle that does not keep the pool open.
+pub struct WeakPool<F: Form, K>(WeakHandle<Inner<F>>, PhantomData<fn() -> K>);
 
-impl<F: Form> Guarded for Inner<F> {
-    type State = State<F>;
-    type Effects = Effects<F>;
-    #[cfg(any(test, debug_assertions))]
-    const INVARIANTS: &'static [Invariant<State<F>>] = State::<F>::INVARIANTS;
+/// Selects the resources of a [`ResourcePool`]: they are all alike.
+#[derive(Debug)]
+pub enum Unkeyed {}
 
-    #[inline]
-    fn lock(&self) -> &Lock<State<F>> {
-        &self.state
+/// Selects the resources of a [`KeyedResourcePool`], by a key of type `K`.
+#[derive(Debug)]
+pub struct Keyed<K>(PhantomData<K>);
+
+/// A pool of resources that are all alike: a [`KeyedResourcePool`] with one key. See the [module](super).
+///
+/// ```
+/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+/// # struct Connections;
+/// # impl ResourceFactory for Connections {
+/// #     type Resource = String;
+/// #     type Metadata = &'static str;
+/// #     type Error = std::io::Error;
+/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+/// #         Ok(format!("connection to {address}"))
+/// #     }
+/// # }
+/// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+/// let pool = ResourcePool::builder(Connections, "db.example").max_active(4).build()?;
+/// assert_eq!(*pool.borrow()?, "connection to db.example");
+/// assert_eq!(pool.num_idle(), 1); // it is back in the pool
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type ResourcePool<F> = Pool<F, Unkeyed>;
+
+/// A pool whose factory is asynchronous. [`Async`] has an example.
+///
+/// The pool needs no runtime of its own. [`build_on`](Builder::build_on) takes one for the maintenance.
+pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
+
+/// A pool of resources by key, which is the metadata of the [factory](super) `F`.
+///
+/// `max_active`, `max_idle`, `min_idle` and `max_total_per_key` hold for each key, `max_total` for all keys together.
+/// A key at its own limit delays no other key: a resource or place that becomes free goes to the oldest waiter that can
+/// use it.
+///
+/// When `max_total` is reached, the pool evicts a resource to make room. It takes an idle resource of the key that
+/// has expired, else the least recently used idle resource of another key.
+///
+/// Each call hashes, compares and clones its key itself. A panic of `Hash`, `Eq` or `Clone` unwinds from that call, as
+/// from a `HashMap`. It leaves the pool unharmed, because nothing is reserved by then.
+///
+/// ```
+/// use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory};
+///
+/// struct Connections;
+/// impl ResourceFactory for Connections {
+///     type Resource = String;
+///     type Metadata = &'static str; // the key: where to connect to
+///     type Error = std::io::Error;
+///     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+///         Ok(format!("connection to {address}"))
+///     }
+/// }
+///
+/// let pool = KeyedResourcePool::builder(Connections).max_active(4).max_total(8).build()?;
+/// assert_eq!(*pool.borrow(&"a.example")?, "connection to a.example");
+/// assert_eq!(*pool.borrow(&"b.example")?, "connection to b.example");
+/// assert_eq!(pool.num_idle(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type KeyedResourcePool<K, F> = Pool<F, Keyed<K>>;
+
+/// A handle that does not keep a [`ResourcePool`] open.
+pub type WeakResourcePool<F> = WeakPool<F, Unkeyed>;
+
+/// A handle that does not keep a [`KeyedResourcePool`] open.
+pub type WeakKeyedResourcePool<K, F> = WeakPool<F, Keyed<K>>;
+
+impl<F: Form, K> Pool<F, K> {
+    pub(super) fn of(inner: Arc<Inner<F>>) -> Self {
+        Pool(Handle::new(inner), PhantomData)
     }
     #[inline]
-    fn effects(&self) -> Effects<F> {
-        Effects::new()
-    }
-    #[inline]
-    fn settle(&self, state: &mut State<F>, fx: &mut Effects<F>) {
-        state.watch_line(fx);
-        // With maintenance, a signal that failed is sent again later.
-        #[cfg(debug_assertions)]
-        {
-            let told = self.maintenance.get().is_some() || state.maintenance_knows_due_times();
-            assert!(told, "the maintenance sleeps past a due time");
-            assert!(state.below_minimum_is_known(), "a key below its minimum is not known");
-        }
-    }
-    #[inline]
-    fn run(&self, fx: &mut Effects<F>) {
-        if !fx.is_empty() {
-            fx.run(self);
-        }
-    }
-}
-
-impl<F: Form> Inner<F> {
-    #[inline]
-    pub(super) fn clock(&self) -> &Clock {
-        self.state.clock()
+    pub(super) fn inner(&self) -> &Arc<Inner<F>> {
+        self.0.target()
     }
 
-    /// Calls the listener.
-    pub(super) fn report(&self, meta: &Meta<F>, event: Event<F::Error>) {
-        if let Some(listener) = &self.listener {
-            let _ = contain(|| listener(meta, &event));
-        }
-        drop_contained(event);
-    }
-
-    pub(super) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
-        if let Err(message) = contain(|| self.factory.destroy(meta, resource)) {
-            self.report(meta, Event::DestroyPanicked(message));
-        }
-    }
-
-    pub(super) fn destroy(&self, dead: Dead<F>) {
-        match dead.content {
-            Content::Ready(loan) => self.dispose(&dead.meta, loan.resource),
-            Content::Unfinished(creation) => drop_contained(creation),
-            Content::Nothing => {}
-        }
-        if let Some(slot) = dead.slot {
-            self.critical(|state, fx| state.destroyed(slot, fx));
-        }
-    }
-
-    /// Borrows a resource of the selected key.
+    /// Destroys all idle resources. Borrowed ones are not affected.
     ///
-    /// A borrower that was served keeps its turn: if its resource fails, it gets the next idle one, and in the end a
-    /// new one.
-    #[inline]
-    pub(super) async fn borrow(
-        &self,
-        key: impl Select<F>,
-        patience: &Patience,
-    ) -> Result<Box<Loan<F>>, Denied<F::Error>> {
-        let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
-        loop {
-            let (mut reserved, first) = match step {
-                Step::Take(loan) => (Reserved::of(self, loan), false),
-                Step::Refused(refusal) => return Err(Denied::Refused(refusal)),
-                Step::Wait(wait) => {
-                    step = match self.turn(wait, *patience).await {
-                        Ok(step) => step,
-                        Err(()) => Step::Refused(Refusal::TooLate),
-                    };
-                    continue;
-                }
-                Step::Create(order) => {
-                    let ToCreate { slot, meta, first, left, victim } = *order;
-                    let reserved = Reserved::new(self, slot, meta);
-                    let Some(creation) = left else {
-                        if let Some(victim) = victim {
-                            self.destroy(victim);
-                        }
-                        self.begin_creation_time(slot);
-                        return self.make(reserved, first).await.map_err(Denied::failed);
-                    };
-                    match self.complete(reserved, creation, patience).await {
-                        Ok(reserved) => (reserved, first),
-                        Err(next) => {
-                            step = next;
-                            continue;
-                        }
-                    }
-                }
-            };
-            match self.prepare(reserved.loan_mut()).await {
-                Ok(()) => return Ok(self.hand_out(&mut reserved, first)),
-                Err(event) => step = self.another(reserved, *event, patience),
-            }
-        }
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.prefill(2)?;
+    /// pool.clear();
+    /// assert_eq!(pool.num_total(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&self) {
+        self.inner().critical(|state, fx| state.clear(fx));
+    }
+    /// Invalidates every existing resource, such as after a failover.
+    ///
+    /// Idle resources are destroyed now, borrowed ones when they are returned, and ones being created for the idle
+    /// list as soon as they are created. A waiter that was granted a resource and has not picked it up gets another one.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// let old = pool.borrow()?;
+    /// pool.clear_all(); // say, the password has changed
+    /// drop(old);
+    /// assert_eq!(pool.num_total(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear_all(&self) {
+        self.inner().critical(|state, fx| state.clear_all(fx));
+    }
+    /// Closes the pool, and returns at once. Closing it again changes nothing.
+    ///
+    /// Waiters fail with [`BorrowError::Closed`], including those that were granted a resource and have not picked it
+    /// up. Idle resources are destroyed now, borrowed ones when they are returned. `wait_closed` waits for that.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// use cabrank::resource_pool::BorrowError;
+    ///
+    /// pool.close();
+    /// assert!(matches!(pool.borrow(), Err(BorrowError::Closed)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(&self) {
+        Close::close(self.inner());
+    }
+    /// Returns whether the pool is closed.
+    pub fn is_closed(&self) -> bool {
+        self.inner().state.look(|state| state.closed)
+    }
+    /// Waits until no resource of a closed pool is left. Returns false if one is left after `timeout`.
+    pub fn wait_closed(&self, timeout: Duration) -> bool {
+        let patience = Patience::Thread(self.inner().clock().deadline(timeout));
+        now(self.inner().turn(WaitForEnd::new(patience), patience)).is_ok()
+    }
+    /// Waits until no resource of a closed pool is left. Cancel-safe.
+    pub async fn wait_closed_async(&self) {
+        let turn = self.inner().turn(WaitForEnd::new(Patience::Task), Patience::Task);
+        let _ = turn.await;
     }
 
-    /// Begins the loan; `first` if no other resource of its key was created before.
-    #[inline]
-    fn hand_out(&self, reserved: &mut Reserved<'_, F>, first: bool) -> Box<Loan<F>> {
-        let loan = reserved.loan();
-        if first || self.options.abandoned_after.is_some() {
-            self.begin_loan(loan.slot, first);
-        }
-        loan
+    /// Returns how many resources are lent, or reserved for a borrower.
+    pub fn num_active(&self) -> usize {
+        self.inner().state.look(|state| state.active)
     }
-    #[cold]
-    fn begin_loan(&self, slot: Key, first: bool) {
-        self.critical(|state, fx| {
-            if first {
-                state.note_first_created(slot, fx);
-            }
-            state.begin_loan(slot, fx);
+    /// Returns how many resources are idle.
+    pub fn num_idle(&self) -> usize {
+        self.inner().state.look(|state| state.idle)
+    }
+    /// Returns how many resources exist, including those being created or destroyed.
+    pub fn num_total(&self) -> usize {
+        self.inner().state.look(|state| state.total)
+    }
+    /// Returns how many borrowers wait for their turn.
+    pub fn num_waiting(&self) -> usize {
+        self.inner().state.look(|state| state.waiting)
+    }
+    /// Returns a consistent picture of the pool.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// let connection = pool.borrow()?;
+    /// let snapshot = pool.snapshot();
+    /// assert_eq!((snapshot.active, snapshot.idle, snapshot.waiting), (1, 0, 0));
+    /// # drop(connection);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn snapshot(&self) -> Snapshot<F::Metadata> {
+        let copied = self.inner().state.look(State::copied);
+        copied.in_order()
+    }
+    /// Destroys the idle resources for which `keep` returns false.
+    ///
+    /// `keep` runs without the pool's lock, and its resource cannot be lent meanwhile. The call skips resources that
+    /// are being tested, or that a concurrent call looks at. [`clear`](Self::clear) skips none.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.prefill(2)?;
+    /// pool.retain(|_address, connection| connection.is_empty());
+    /// assert_eq!(pool.num_idle(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Panics if `keep` does. The resource that `keep` looked at is then destroyed.
+    pub fn retain(&self, keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
+        self.inner().retain(keep);
+    }
+    /// Runs the maintenance that is due, and returns when it should run again.
+    ///
+    /// `None` means that nothing is due until another call changes the pool. A pool with an asynchronous factory
+    /// that was built without a runtime is maintained by this call alone.
+    ///
+    /// # Cancel safety
+    /// A creation in flight is kept, as that of a cancelled [`add_async`](ResourcePool::add_async) is. A resource that
+    /// is being tested or passivated is destroyed.
+    pub async fn maintain_async(&self) -> Option<Duration> {
+        self.inner().maintain().await;
+        self.inner().due_in()
+    }
+    /// Returns a handle that does not keep the pool open.
+    pub fn downgrade(&self) -> WeakPool<F, K> {
+        WeakPool(self.0.downgrade(), PhantomData)
+    }
+}
+
+impl<F: ResourceFactory, K> Pool<F, K> {
+    /// Runs the maintenance that is due: evicts, tests idle resources, and refills the idle list.
+    ///
+    /// Only a pool that was built without maintenance needs this call.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # use cabrank::ManualClock;
+    /// # use std::time::Duration;
+    /// let time = ManualClock::new();
+    /// let pool = ResourcePool::builder(Connections, "db.example")
+    ///     .max_idle_time(Duration::from_secs(60))
+    ///     .clock(time.clock())
+    ///     .maintenance(false)
+    ///     .build()?;
+    /// pool.add()?;
+    /// time.advance(Duration::from_secs(60));
+    /// pool.maintain();
+    /// assert_eq!(pool.num_idle(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn maintain(&self) {
+        now(self.inner().maintain());
+    }
+}
+
+impl<F: Form, K> Clone for Pool<F, K> {
+    fn clone(&self) -> Self {
+        Pool(self.0.clone(), PhantomData)
+    }
+}
+impl<F: Form, K> fmt::Debug for Pool<F, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Copied first: the writer is user code, and may call the pool.
+        let (numbers, closed) = self.inner().critical(|state, _| {
+            ([state.active, state.idle, state.total, state.waiting], state.closed)
         });
-    }
-
-    /// Reports that a resource could not be lent, destroys it, and gets another one if time is left.
-    #[cold]
-    fn another(
-        &self,
-        mut reserved: Reserved<'_, F>,
-        event: Event<F::Error>,
-        patience: &Patience,
-    ) -> Step<F> {
-        self.report(reserved.meta(), event);
-        reserved.discard();
-        if self.clock().has_passed(deadline(*patience)) {
-            return Step::Refused(Refusal::TooLate);
+        let mut debug = f.debug_struct("ResourcePool");
+        for (name, number) in ["active", "idle", "total", "waiting"].iter().zip(&numbers) {
+            debug.field(name, number);
         }
-        let slot = reserved.into_slot();
-        self.critical(|state, fx| state.another(slot, fx))
-    }
-
-    /// Creates a resource for its borrower.
-    async fn make(
-        &self,
-        reserved: Reserved<'_, F>,
-        first: bool,
-    ) -> Result<Box<Loan<F>>, BorrowError<F::Error>> {
-        let creation = self.creation(reserved.meta());
-        let (mut reserved, made) = InCreation::new(reserved, creation, Begun::Here).await;
-        let loan = reserved.made(made.map_err(BorrowError::Create)?);
-        if self.options.test_on_create {
-            if let Err(event) = self.test(loan).await {
-                // The borrower's own error. It has no room for the message of a panic.
-                if !matches!(*event, Event::Invalid) {
-                    self.report(reserved.meta(), *event);
-                }
-                return Err(BorrowError::Invalid);
-            }
-        }
-        let Loan { meta, resource, .. } = loan;
-        self.factory.activate(meta, resource).await.map_err(BorrowError::Activate)?;
-        Ok(self.hand_out(&mut reserved, first))
-    }
-
-    /// Completes a creation that another caller left. If it fails, that is not this borrower's error.
-    async fn complete<'p>(
-        &'p self,
-        reserved: Reserved<'p, F>,
-        creation: Creation<F>,
-        patience: &Patience,
-    ) -> Result<Reserved<'p, F>, Step<F>> {
-        let (mut reserved, made) = InCreation::new(reserved, creation, Begun::ByOther).await;
-        match made {
-            Err(failure) => {
-                self.report(reserved.meta(), Event::CreateFailed(failure));
-                let slot = reserved.into_slot();
-                Err(self.critical(|state, fx| state.recreate(slot, fx)))
-            }
-            Ok(resource) => {
-                let loan = reserved.made(resource);
-                if self.options.test_on_create {
-                    if let Err(event) = self.test(loan).await {
-                        return Err(self.another(reserved, *event, patience));
-                    }
-                }
-                Ok(reserved)
-            }
-        }
-    }
-
-    /// Prepares an idle resource for its borrower: completes its return, activates it, and tests it.
-    #[inline]
-    async fn prepare(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
-        if loan.unclean {
-            self.clean(loan).await?;
-        }
-        let Loan { meta, resource, .. } = loan;
-        self.factory
-            .activate(meta, resource)
-            .await
-            .map_err(|why| Box::new(Event::ActivateFailed(why)))?;
-        if self.options.test_on_borrow {
-            self.test(loan).await?;
-        }
-        Ok(())
-    }
-
-    /// Tests and passivates a resource that its borrower returned.
-    #[inline]
-    async fn clean(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
-        if self.options.test_on_return {
-            self.test(loan).await?;
-        }
-        let Loan { meta, resource, .. } = loan;
-        self.factory
-            .passivate(meta, resource)
-            .await
-            .map_err(|why| Box::new(Event::PassivateFailed(why)))?;
-        loan.unclean = false;
-        Ok(())
-    }
-
-    pub(super) async fn test(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
-        match self.factory.validate(&loan.meta, &mut loan.resource).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Box::new(Event::Invalid)),
-            Err(message) => Err(Box::new(Event::ValidatePanicked(message))),
-        }
-    }
-
-    /// Notes the time of a creation that is about to begin, if the pool keeps times.
-    pub(super) fn begin_creation_time(&self, slot: Key) {
-        if self.options.keep_times() {
-            self.critical(|state, _| state.begin_creation_time(slot));
-        }
-    }
-    pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
-        F::create(self.factory.clone(), meta.clone())
-    }
-
-    /// A guard is dropped. Where the factory's futures have to be awaited, the next borrower awaits them.
-    #[inline]
-    pub(super) fn give_back(&self, mut loan: Box<Loan<F>>) {
-        loan.unclean = true;
-        match F::BLOCKS {
-            true => now(self.put_back(loan)),
-            false => self.become_idle(loan),
-        }
-    }
-
-    /// Takes a resource back, after its test and its passivation.
-    #[inline]
-    pub(super) async fn put_back(&self, loan: Box<Loan<F>>) {
-        // The time that the factory takes is not the borrower's.
-        if self.options.abandoned_after.is_some() {
-            self.critical(|state, _| state.end_borrowers_time(loan.slot));
-        }
-        let mut reserved = Reserved::of(self, loan);
-        match self.clean(reserved.loan_mut()).await {
-            Ok(()) => self.become_idle(reserved.loan()),
-            // The reservation destroys it.
-            Err(event) => self.report(reserved.meta(), *event),
-        }
-    }
-
-    #[inline]
-    fn become_idle(&self, loan: Box<Loan<F>>) {
-        self.critical(|state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
-    }
-
-    pub(super) fn invalidate(&self, loan: Box<Loan<F>>) {
-        self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
+        debug.field("closed", &closed).finish()
     }
 }
-
-impl<F: Form> Close for Inner<F> {
-    fn close(this: &Arc<Self>) {
-        this.critical(|state, fx| state.close(fx));
+impl<F: Form, K> WeakPool<F, K> {
+    /// Returns the pool, if a handle keeps it open.
+    pub fn upgrade(&self) -> Option<Pool<F, K>> {
+        self.0.upgrade().map(|handle| Pool(handle, PhantomData))
     }
 }
-
-impl<F: Form> ClockListener for Inner<F> {
-    fn advanced(&self) {
-        self.state.clock_advanced(|state| state.waiters.threads());
+impl<F: Form, K> Clone for WeakPool<F, K> {
+    fn clone(&self) -> Self {
+        WeakPool(self.0.clone(), PhantomData)
     }
 }
-
-/// Destroys what was granted to futures that were leaked: they cannot pick it up any more.
-impl<F: Form> Drop for Inner<F> {
-    fn drop(&mut self) {
-        if has_failed() {
-            return;
-        }
-        let state = self.state.get_mut();
-        let slots = std::mem::take(&mut state.slots);
-        let left = slots.into_iter().map(|(_, slot)| {
-            let meta = state.subs[slot.key.index()].metadata.clone();
-            Dead { slot: None, content: slot.content, meta }
-        });
-        let left: Vec<_> = left.collect();
-        let wakers = state.waiters.take_wakers();
-        left.into_iter().for_each(|dead| self.destroy(dead));
-        wakers.into_iter().for_each(drop_contained);
+impl<F: Form, K> fmt::Debug for WeakPool<F, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakResourcePool")
     }
 }

@@ -22,10 +22,10 @@ use super::effects::Effects;
 use super::error::AddError;
 use super::event::Event;
 use super::factory::{Creation, Form};
-use super::guard::Loan;
+use super::inner::Inner;
 use super::keys::Select;
+use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
-use super::pool::Inner;
 use super::slot::{Content, Meta, Place, Standing, Sub};
 use super::state::State;
 use crate::clock::Time;
@@ -402,7 +402,7 @@ impl<F: Form> Inner<F> {
             }
         }
         if let Err(failure) = self.factory.passivate(metadata, resource).await {
-            return Err(refilling.failed(AddError::Passivate(failure)));
+            return Err(refilling.failed(AddError::Passivate(*failure)));
         }
         match refilling.put() {
             Arrival::InTime | Arrival::Expired => Ok(()),

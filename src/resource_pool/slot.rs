@@ -14,7 +14,7 @@
 //! *: only in pools whose options need this list.
 
 use super::factory::{Creation, Form};
-use super::guard::Loan;
+use super::loan::Loan;
 use crate::clock::Time;
 use crate::collections::indexed_heap::{self, Placed};
 use crate::collections::slab_list::{Key, Links, List, linked};

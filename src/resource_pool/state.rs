@@ -1,27 +1,10 @@
-//! The state of a pool, and what a section does for a borrower: it asks (`begin`), is granted (`grant`, `settle`),
-//! gives up or retries.
-//!
-//! # Who is served
-//! A borrower that cannot be served at once waits in the queue of its key. Its ticket tells the order of arrival over
-//! all keys. A key is *eligible* if it has a waiter and its own limits leave room for one more. The eligible keys
-//! stand in *line* by the ticket of their oldest waiter.
-//!
-//! A resource or a place that becomes free goes to the first key in line: to the oldest waiter that can use it. A
-//! key at its own limit therefore blocks no other key (PROP-RP-FULL-KEY).
-//!
-//! # Why no wake-up is lost
-//! Each section that frees something ends with [`State::settle`]. It grants, under the lock, until no key in line can
-//! be served (INV-RP-EXACT-WAKE-UP). A grant belongs to its waiter: no newcomer can take it, and a waiter that gives
-//! up passes it on (`grants.rs`).
-//!
-//! In an unfair pool a waiter is woken to retry instead. As many waiters retry as can be served (INV-RP-BARGING). A
-//! waiter that lost the race returns to the front of its queue. So every borrow ends (PROP-RP-EVERY-BORROW-ENDS,
-//! PROP-RP-EVERY-BARGING-BORROW-ENDS).
+//! The state of a pool, and what a section does for a borrower that is served: it grants a resource or a place, and
+//! turns the grant into the borrower's next step. `line.rs` has the borrowers that wait.
 
-use super::effects::{Dead, Effect, Effects};
+use super::effects::{Dead, Effects};
 use super::error::Refusal;
 use super::factory::{Creation, Form};
-use super::guard::Loan;
+use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{
@@ -156,25 +139,9 @@ impl<F: Form> State<F> {
         self.wait(key, patience)
     }
 
-    #[cold]
-    fn wait(&mut self, key: Key, patience: &Patience) -> Step<F> {
-        let queue = &mut self.subs[key.index()].queue;
-        let waiter = match *patience {
-            Patience::None => return Step::Refused(Refusal::WouldBlock),
-            _ if self.options.when_exhausted == WhenExhausted::Fail => {
-                return Step::Refused(Refusal::Exhausted);
-            }
-            Patience::Thread(_) => self.waiters.enqueue_thread(queue),
-            Patience::Task => self.waiters.enqueue_task(queue),
-        };
-        self.waiting += 1;
-        self.update_line(key);
-        Step::Wait(WaitForTurn { key, waiter })
-    }
-
     /// Returns whether one more resource of the key may be lent.
     #[inline]
-    fn may_lend(&self, sub: &Sub<F>) -> bool {
+    pub(super) fn may_lend(&self, sub: &Sub<F>) -> bool {
         sub.active < self.limits.max_active || self.options.when_exhausted == WhenExhausted::Grow
     }
 
@@ -321,134 +288,6 @@ impl<F: Form> State<F> {
         let meta = sub.metadata.clone();
         self.forget_if_empty(entry.key, fx);
         Dead { slot: None, content: entry.content, meta }
-    }
-
-    /// Serves the line, the oldest waiter first, until no waiter can be served.
-    #[inline]
-    pub(super) fn settle(&mut self, fx: &mut Effects<F>) {
-        if self.waiting > 0 {
-            self.serve_line(fx);
-        }
-    }
-
-    #[cold]
-    fn serve_line(&mut self, fx: &mut Effects<F>) {
-        while let Some(key) = self.first_in_line() {
-            let outcome = if self.options.fair {
-                // The first cannot be served only if neither a resource nor a place is free: then no other can.
-                let Some(grant) = self.grant(key, fx) else { return };
-                Outcome::Granted(grant)
-            } else {
-                if self.free() <= self.retrying {
-                    return;
-                }
-                self.retrying += 1;
-                self.subs[key.index()].retrying += 1;
-                Outcome::Retry
-            };
-            let queue = &mut self.subs[key.index()].queue;
-            fx.push(Effect::Wake(self.waiters.resolve_front(queue, outcome)));
-            self.waiting -= 1;
-            self.update_line(key);
-        }
-    }
-
-    /// Returns how many idle resources and places are free, for whatever key.
-    pub(super) fn free(&self) -> usize {
-        let places = self.limits.max_total.saturating_sub(self.total);
-        (self.idle - self.tested).saturating_add(places)
-    }
-
-    pub(super) fn first_in_line(&self) -> Option<Key> {
-        self.line.first().map(|(_, key)| key)
-    }
-
-    /// Returns whether the key has a waiter and its own limits leave room.
-    pub(super) fn is_eligible(&self, key: Key) -> bool {
-        let sub = &self.subs[key.index()];
-        let room = self.limits.max_total_per_key.saturating_sub(sub.total);
-        !sub.queue.is_empty()
-            && sub.available().saturating_add(room) > sub.retrying
-            && (self.options.when_exhausted == WhenExhausted::Grow
-                || sub.active.saturating_add(sub.retrying) < self.limits.max_active)
-    }
-
-    /// Puts the key into the line or out of it. Called after its counts or its oldest waiter have changed.
-    pub(super) fn update_line(&mut self, key: Key) {
-        let ticket = match self.is_eligible(key) {
-            true => self.waiters.front_ticket(&self.subs[key.index()].queue),
-            false => None,
-        };
-        self.line.set(&mut self.subs, key, ticket);
-    }
-
-    /// Ends each change of a key's counts: serves the line.
-    #[inline]
-    pub(super) fn counts_changed(&mut self, key: Key, fx: &mut Effects<F>) {
-        if self.waiting > 0 {
-            self.update_line(key);
-            self.settle(fx);
-        }
-    }
-
-    /// Serves a waiter that retries, or puts it back into its queue.
-    pub(super) fn retry(
-        &mut self,
-        key: Key,
-        ticket: u64,
-        is_thread: bool,
-        fx: &mut Effects<F>,
-    ) -> Step<F> {
-        self.end_retry(key);
-        let step = if self.closed {
-            Step::Refused(Refusal::Closed)
-        } else if let Some(grant) =
-            self.may_lend(&self.subs[key.index()]).then(|| self.grant(key, fx)).flatten()
-        {
-            self.pick_up(grant, fx)
-        } else {
-            // It lost the race, and returns to its place.
-            let queue = &mut self.subs[key.index()].queue;
-            let waiter = self.waiters.requeue(queue, is_thread, ticket);
-            self.waiting += 1;
-            self.update_line(key);
-            Step::Wait(WaitForTurn { key, waiter })
-        };
-        self.counts_changed(key, fx);
-        self.trim(key, None, fx);
-        self.forget_if_empty(key, fx);
-        step
-    }
-
-    pub(super) fn end_retry(&mut self, key: Key) {
-        self.retrying -= 1;
-        self.subs[key.index()].retrying -= 1;
-    }
-
-    /// Removes a waiter that gives up, and passes its grant on (PROP-RP-LATE-GRANT).
-    pub(super) fn give_up(&mut self, key: Key, waiter: Key, fx: &mut Effects<F>) {
-        let (outcome, waker) = match self.subs.get_mut(key.index()) {
-            Some(sub) => self.waiters.cancel(&mut sub.queue, waiter),
-            // It was resolved by a close, and its key was forgotten since: it is in no queue.
-            None => self.waiters.cancel(&mut Queue::default(), waiter),
-        };
-        fx.drop_waker(waker);
-        match outcome {
-            None => {
-                self.waiting -= 1;
-                self.update_line(key);
-                self.settle(fx);
-                self.forget_if_empty(key, fx);
-            }
-            Some(Outcome::Granted(grant)) => self.return_grant(grant, fx),
-            Some(Outcome::Retry) => {
-                self.end_retry(key);
-                self.counts_changed(key, fx);
-                self.trim(key, None, fx);
-                self.forget_if_empty(key, fx);
-            }
-            Some(Outcome::Closed) => {}
-        }
     }
 
     /// Takes back a grant that was not picked up. A resource that must not be lent any more leaves.

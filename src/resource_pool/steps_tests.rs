@@ -6,7 +6,7 @@
 
 use super::effects::Effects;
 use super::factory::ResourceFactory;
-use super::guard::Loan;
+use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::refill::{NextRefill, Vacancy};
 use super::slot::{Content, Shared};

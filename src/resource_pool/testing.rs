@@ -5,9 +5,9 @@
 
 use super::effects::Effects;
 use super::factory::Form;
-use super::guard::Loan;
+use super::inner::Inner;
+use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
-use super::pool::Inner;
 use super::slot::{Content, Meta, Place};
 use super::state::State;
 use crate::collections::slab_list::Key;

@@ -3,7 +3,7 @@
 use super::effects::Effects;
 use super::error::Refusal;
 use super::factory::Form;
-use super::pool::Inner;
+use super::inner::Inner;
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::clock::Deadline;
 use crate::collections::slab_list::Key;

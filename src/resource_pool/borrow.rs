@@ -1,0 +1,261 @@
+//! How a call to borrow becomes a resource, and how the resource is returned.
+//!
+//! One asynchronous procedure serves threads and tasks, and both forms of a factory. A thread polls it once:
+//! with a blocking factory only the wait for a turn could be pending, and a thread sleeps within the poll.
+
+use super::creation::{Begun, InCreation};
+use super::error::{BorrowError, Denied, Refusal};
+use super::event::Event;
+use super::factory::{Creation, Form};
+use super::guard::Borrowed;
+use super::inner::Inner;
+use super::keys::Select;
+use super::loan::Loan;
+use super::reserved::{ReservedLoan, ReservedPlace};
+use super::slot::{Content, Meta};
+use super::state::{Step, ToCreate};
+use super::waiting::deadline;
+use crate::clock::Deadline;
+use crate::collections::slab_list::Key;
+use crate::section::{Guarded, Patience, now};
+use std::time::Duration;
+
+impl<F: Form> Inner<F> {
+    /// Borrows a resource of the selected key, as a guard.
+    #[inline]
+    pub(super) async fn lend(
+        &self,
+        key: impl Select<F>,
+        patience: &Patience,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        match self.borrow(key, patience).await {
+            Ok(loan) => Ok(Borrowed::new(self, loan)),
+            Err(denied) => Err(denied.into()),
+        }
+    }
+
+    /// Returns the patience of a thread. Its time begins with the call.
+    #[inline]
+    pub(super) fn patience(&self, timeout: Option<Duration>) -> Patience {
+        let deadline = timeout.map_or(Deadline::Never, |time| self.clock().deadline(time));
+        Patience::Thread(deadline)
+    }
+
+    /// Borrows a resource of the selected key.
+    ///
+    /// A borrower that was served keeps its turn: if its resource fails, it gets the next idle one, and in the end a
+    /// new one.
+    #[inline]
+    pub(super) async fn borrow(
+        &self,
+        key: impl Select<F>,
+        patience: &Patience,
+    ) -> Result<Box<Loan<F>>, Denied<F::Error>> {
+        let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
+        loop {
+            let (mut reserved, first) = match step {
+                Step::Take(loan) => (ReservedLoan::new(self, loan), false),
+                Step::Refused(refusal) => return Err(Denied::Refused(refusal)),
+                Step::Wait(wait) => {
+                    step = match self.turn(wait, *patience).await {
+                        Ok(step) => step,
+                        Err(()) => Step::Refused(Refusal::TooLate),
+                    };
+                    continue;
+                }
+                Step::Create(order) => {
+                    let ToCreate { slot, meta, first, left, victim } = *order;
+                    let place = ReservedPlace::new(self, slot, meta);
+                    let Some(creation) = left else {
+                        if let Some(victim) = victim {
+                            self.destroy(victim);
+                        }
+                        self.begin_creation_time(slot);
+                        return self.make(place, first).await.map_err(Denied::failed);
+                    };
+                    match self.complete(place, creation, patience).await {
+                        Ok(reserved) => (reserved, first),
+                        Err(next) => {
+                            step = next;
+                            continue;
+                        }
+                    }
+                }
+            };
+            match self.prepare(reserved.loan_mut()).await {
+                Ok(()) => return Ok(self.hand_out(&mut reserved, first)),
+                Err(event) => step = self.another(reserved, *event, patience),
+            }
+        }
+    }
+
+    /// Begins the loan; `first` if no other resource of its key was created before.
+    #[inline]
+    fn hand_out(&self, reserved: &mut ReservedLoan<'_, F>, first: bool) -> Box<Loan<F>> {
+        let loan = reserved.take();
+        if first || self.options.abandoned_after.is_some() {
+            self.begin_loan(loan.slot, first);
+        }
+        loan
+    }
+    #[cold]
+    fn begin_loan(&self, slot: Key, first: bool) {
+        self.critical(|state, fx| {
+            if first {
+                state.note_first_created(slot, fx);
+            }
+            state.begin_loan(slot, fx);
+        });
+    }
+
+    /// Reports that a resource could not be lent, destroys it, and gets another one if time is left.
+    #[cold]
+    fn another(
+        &self,
+        mut reserved: ReservedLoan<'_, F>,
+        event: Event<F::Error>,
+        patience: &Patience,
+    ) -> Step<F> {
+        self.report(&reserved.loan_mut().meta, event);
+        let place = reserved.discard();
+        if self.clock().has_passed(deadline(*patience)) {
+            return Step::Refused(Refusal::TooLate);
+        }
+        let slot = place.into_slot();
+        self.critical(|state, fx| state.another(slot, fx))
+    }
+
+    /// Creates a resource for its borrower.
+    async fn make(
+        &self,
+        place: ReservedPlace<'_, F>,
+        first: bool,
+    ) -> Result<Box<Loan<F>>, BorrowError<F::Error>> {
+        let creation = self.creation(place.meta());
+        let (place, made) = InCreation::new(place, creation, Begun::Here).await;
+        let mut reserved = place.fill(made.map_err(BorrowError::Create)?);
+        let loan = reserved.loan_mut();
+        if self.options.test_on_create {
+            if let Err(event) = self.test(loan).await {
+                // The borrower's own error. It has no room for the message of a panic.
+                if !matches!(*event, Event::Invalid) {
+                    self.report(&loan.meta, *event);
+                }
+                return Err(BorrowError::Invalid);
+            }
+        }
+        let Loan { meta, resource, .. } = loan;
+        self.factory.activate(meta, resource).await.map_err(|why| BorrowError::Activate(*why))?;
+        Ok(self.hand_out(&mut reserved, first))
+    }
+
+    /// Completes a creation that another caller left. If it fails, that is not this borrower's error.
+    async fn complete<'p>(
+        &'p self,
+        place: ReservedPlace<'p, F>,
+        creation: Creation<F>,
+        patience: &Patience,
+    ) -> Result<ReservedLoan<'p, F>, Step<F>> {
+        let (place, made) = InCreation::new(place, creation, Begun::ByOther).await;
+        match made {
+            Err(failure) => {
+                self.report(place.meta(), Event::CreateFailed(failure));
+                let slot = place.into_slot();
+                Err(self.critical(|state, fx| state.recreate(slot, fx)))
+            }
+            Ok(resource) => {
+                let mut reserved = place.fill(resource);
+                if self.options.test_on_create {
+                    if let Err(event) = self.test(reserved.loan_mut()).await {
+                        return Err(self.another(reserved, *event, patience));
+                    }
+                }
+                Ok(reserved)
+            }
+        }
+    }
+
+    /// Prepares an idle resource for its borrower: completes its return, activates it, and tests it.
+    #[inline]
+    async fn prepare(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
+        if loan.unclean {
+            self.clean(loan).await?;
+        }
+        let Loan { meta, resource, .. } = loan;
+        self.factory
+            .activate(meta, resource)
+            .await
+            .map_err(|why| Box::new(Event::ActivateFailed(*why)))?;
+        if self.options.test_on_borrow {
+            self.test(loan).await?;
+        }
+        Ok(())
+    }
+
+    /// Tests and passivates a resource that its borrower returned.
+    #[inline]
+    async fn clean(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
+        if self.options.test_on_return {
+            self.test(loan).await?;
+        }
+        let Loan { meta, resource, .. } = loan;
+        self.factory
+            .passivate(meta, resource)
+            .await
+            .map_err(|why| Box::new(Event::PassivateFailed(*why)))?;
+        loan.unclean = false;
+        Ok(())
+    }
+
+    pub(super) async fn test(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
+        match self.factory.validate(&loan.meta, &mut loan.resource).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Box::new(Event::Invalid)),
+            Err(message) => Err(Box::new(Event::ValidatePanicked(message))),
+        }
+    }
+
+    /// Notes the time of a creation that is about to begin, if the pool keeps times.
+    pub(super) fn begin_creation_time(&self, slot: Key) {
+        if self.options.keep_times() {
+            self.critical(|state, _| state.begin_creation_time(slot));
+        }
+    }
+    pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
+        F::create(self.factory.clone(), meta.clone())
+    }
+
+    /// A guard is dropped. Where the factory's futures have to be awaited, the next borrower awaits them.
+    #[inline]
+    pub(super) fn give_back(&self, mut loan: Box<Loan<F>>) {
+        loan.unclean = true;
+        match F::BLOCKS {
+            true => now(self.put_back(loan)),
+            false => self.become_idle(loan),
+        }
+    }
+
+    /// Takes a resource back, after its test and its passivation.
+    #[inline]
+    pub(super) async fn put_back(&self, loan: Box<Loan<F>>) {
+        // The time that the factory takes is not the borrower's.
+        if self.options.abandoned_after.is_some() {
+            self.critical(|state, _| state.end_borrowers_time(loan.slot));
+        }
+        let mut reserved = ReservedLoan::new(self, loan);
+        match self.clean(reserved.loan_mut()).await {
+            Ok(()) => self.become_idle(reserved.take()),
+            // The reservation destroys it.
+            Err(event) => self.report(&reserved.loan_mut().meta, *event),
+        }
+    }
+
+    #[inline]
+    fn become_idle(&self, loan: Box<Loan<F>>) {
+        self.critical(|state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
+    }
+
+    pub(super) fn invalidate(&self, loan: Box<Loan<F>>) {
+        self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
+    }
+}

@@ -1,0 +1,128 @@
+//! The part that all handles of one pool share: its state, and the user's values that serve it.
+
+use super::effects::{Dead, Effects};
+use super::event::Event;
+use super::factory::Form;
+use super::maintenance_task::Maintenance;
+use super::options::Options;
+use super::slot::{Content, Meta};
+use super::state::State;
+use crate::clock::{Clock, ClockListener};
+use crate::handle::Close;
+#[cfg(any(test, debug_assertions))]
+use crate::section::Invariant;
+use crate::section::{Guarded, Lock};
+use crate::sync::has_failed;
+use crate::user_code::{UserValue, contain, drop_contained};
+use std::sync::{Arc, OnceLock, Weak};
+
+pub(crate) type Listener<F> =
+    Box<dyn Fn(&<F as Form>::Metadata, &Event<<F as Form>::Error>) + Send + Sync>;
+
+/// The pool.
+pub(crate) struct Inner<F: Form> {
+    pub(super) factory: Arc<UserValue<F>>,
+    pub(super) state: Lock<State<F>>,
+    pub(super) options: Options,
+    pub(super) listener: Option<UserValue<Listener<F>>>,
+    pub(super) hasher: foldhash::fast::RandomState,
+    pub(super) maintenance: OnceLock<Maintenance>,
+    /// For a loan that outlives the reference it was borrowed by.
+    pub(super) me: Weak<Self>,
+}
+
+impl<F: Form> Guarded for Inner<F> {
+    type State = State<F>;
+    type Effects = Effects<F>;
+    #[cfg(any(test, debug_assertions))]
+    const INVARIANTS: &'static [Invariant<State<F>>] = State::<F>::INVARIANTS;
+
+    #[inline]
+    fn lock(&self) -> &Lock<State<F>> {
+        &self.state
+    }
+    #[inline]
+    fn effects(&self) -> Effects<F> {
+        Effects::new()
+    }
+    #[inline]
+    fn settle(&self, state: &mut State<F>, fx: &mut Effects<F>) {
+        state.watch_line(fx);
+        // With maintenance, a signal that failed is sent again later.
+        #[cfg(debug_assertions)]
+        {
+            let told = self.maintenance.get().is_some() || state.maintenance_knows_due_times();
+            assert!(told, "the maintenance sleeps past a due time");
+            assert!(state.below_minimum_is_known(), "a key below its minimum is not known");
+        }
+    }
+    #[inline]
+    fn run(&self, fx: &mut Effects<F>) {
+        if !fx.is_empty() {
+            fx.run(self);
+        }
+    }
+}
+
+impl<F: Form> Inner<F> {
+    #[inline]
+    pub(super) fn clock(&self) -> &Clock {
+        self.state.clock()
+    }
+
+    /// Calls the listener.
+    pub(super) fn report(&self, meta: &Meta<F>, event: Event<F::Error>) {
+        if let Some(listener) = &self.listener {
+            let _ = contain(|| listener(meta, &event));
+        }
+        drop_contained(event);
+    }
+
+    pub(super) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
+        if let Err(message) = contain(|| self.factory.destroy(meta, resource)) {
+            self.report(meta, Event::DestroyPanicked(message));
+        }
+    }
+
+    pub(super) fn destroy(&self, dead: Dead<F>) {
+        match dead.content {
+            Content::Ready(loan) => self.dispose(&dead.meta, loan.resource),
+            Content::Unfinished(creation) => drop_contained(creation),
+            Content::Nothing => {}
+        }
+        if let Some(slot) = dead.slot {
+            self.critical(|state, fx| state.destroyed(slot, fx));
+        }
+    }
+}
+
+impl<F: Form> Close for Inner<F> {
+    fn close(this: &Arc<Self>) {
+        this.critical(|state, fx| state.close(fx));
+    }
+}
+
+impl<F: Form> ClockListener for Inner<F> {
+    fn advanced(&self) {
+        self.state.clock_advanced(|state| state.waiters.threads());
+    }
+}
+
+/// Destroys what was granted to futures that were leaked: they cannot pick it up any more.
+impl<F: Form> Drop for Inner<F> {
+    fn drop(&mut self) {
+        if has_failed() {
+            return;
+        }
+        let state = self.state.get_mut();
+        let slots = std::mem::take(&mut state.slots);
+        let left = slots.into_iter().map(|(_, slot)| {
+            let meta = state.subs[slot.key.index()].metadata.clone();
+            Dead { slot: None, content: slot.content, meta }
+        });
+        let left: Vec<_> = left.collect();
+        let wakers = state.waiters.take_wakers();
+        left.into_iter().for_each(|dead| self.destroy(dead));
+        wakers.into_iter().for_each(drop_contained);
+    }
+}

@@ -1,0 +1,76 @@
+//! The calls that change a limit of a pool.
+
+use super::factory::Form;
+use super::options::{BuildError, Limits, number};
+use super::pool::Pool;
+use crate::section::Guarded;
+
+impl<F: Form, K> Pool<F, K> {
+    pub(super) fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
+        self.inner().critical(|state, fx| {
+            let mut limits = state.limits;
+            change(&mut limits);
+            limits.check()?;
+            state.limits = limits;
+            state.resized = true;
+            state.fit(fx);
+            Ok(())
+        })
+    }
+    /// Changes `max_active`.
+    ///
+    /// If more resources are lent than a lower limit allows, the pool lends fewer as they are returned. A higher limit
+    /// serves waiters at once.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.set_max_active(16)?;
+    /// pool.set_max_active(None)?; // no limit
+    /// assert!(pool.set_max_active(0).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_max_active(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
+        let limit = number(limit.into());
+        self.resize(|limits| limits.max_active = limit)
+    }
+    /// Changes `max_total`.
+    ///
+    /// The pool destroys idle resources beyond a lower limit now, and borrowed ones when they are returned.
+    ///
+    /// # Errors
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_max_total(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
+        let limit = number(limit.into());
+        self.resize(|limits| limits.max_total = limit)
+    }
+    /// Changes `max_idle`. From now on the limit no longer follows `max_active`, as it does by default.
+    ///
+    /// The pool destroys idle resources beyond a lower limit, the longest idle ones first.
+    ///
+    /// # Errors
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_max_idle(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
+        let limit = number(limit.into());
+        self.resize(|limits| limits.max_idle = Some(limit))
+    }
+    /// Changes `min_idle`.
+    ///
+    /// # Errors
+    /// Returns a [`BuildError`] as the builder does.
+    pub fn set_min_idle(&self, number: usize) -> Result<(), BuildError> {
+        self.resize(|limits| limits.min_idle = number)
+    }
+}

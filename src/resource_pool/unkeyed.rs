@@ -1,0 +1,225 @@
+//! The calls of a pool whose resources are all alike.
+
+use super::builder::Builder;
+use super::error::{AddError, BorrowError};
+use super::factory::{Form, ResourceFactory};
+use super::guard::Borrowed;
+use super::keys::TheKey;
+use super::pool::ResourcePool;
+use crate::section::{Patience, now};
+use std::time::Duration;
+
+impl<F: Form> ResourcePool<F> {
+    /// Returns a builder for a pool. `factory` creates the resources that `metadata` describes.
+    ///
+    /// An asynchronous factory is passed as [`Async`]`(factory)`.
+    pub fn builder(factory: F, metadata: F::Metadata) -> Builder<F, Self> {
+        Builder::new(factory, Some(metadata))
+    }
+
+    /// Borrows a resource, as [`borrow`](Self::borrow) does, on any runtime.
+    ///
+    /// The call has no time-out of its own: drop the future, or wrap it into a time-out of the runtime. A blocking
+    /// factory is called from within the future.
+    ///
+    /// # Errors
+    /// Returns the errors of [`borrow`](Self::borrow), except [`BorrowError::TimedOut`].
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any await. A waiter leaves the queue and passes on what it was granted. A creation
+    /// in flight is kept for the next borrower, once. A resource that is being tested or activated is destroyed.
+    pub async fn borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        self.inner().lend(TheKey, &Patience::Task).await
+    }
+
+    /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
+    ///
+    /// # Errors
+    /// Returns the errors of [`try_borrow`](Self::try_borrow).
+    pub async fn try_borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        self.inner().lend(TheKey, &Patience::None).await
+    }
+
+    /// Creates an idle resource, as [`add`](Self::add) does. An unfinished creation is completed first.
+    ///
+    /// # Errors
+    /// Returns the errors of [`add`](Self::add), including the failure of an unfinished creation.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any await. A creation in flight is kept for the next caller that borrows or adds,
+    /// once. A resource that is being tested or passivated is destroyed.
+    pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
+        self.inner().add(TheKey).await
+    }
+
+    /// Creates `number` idle resources, one after the other.
+    ///
+    /// # Errors
+    /// Returns the first error of [`add_async`](Self::add_async). The resources added before stay.
+    ///
+    /// # Cancel safety
+    /// As [`add_async`](Self::add_async). The resources added before stay.
+    pub async fn prefill_async(&self, number: usize) -> Result<(), AddError<F::Error>> {
+        for _ in 0..number {
+            self.add_async().await?;
+        }
+        Ok(())
+    }
+}
+
+impl<F: ResourceFactory> ResourcePool<F> {
+    /// Borrows an idle resource, else creates one, else waits for its turn.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// let mut connection = pool.borrow()?;
+    /// connection.push_str(", in use");
+    /// drop(connection); // returns it
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`BorrowError::Closed`] if the pool is closed;
+    /// - [`BorrowError::Create`], [`BorrowError::Invalid`] or [`BorrowError::Activate`] if no resource could be created;
+    /// - [`BorrowError::Exhausted`] or [`BorrowError::TimedOut`], depending on the options.
+    ///
+    /// # Panics
+    /// Does not panic if the factory does: that is an error.
+    #[inline]
+    pub fn borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        self.borrow_by(self.inner().patience(self.inner().options.max_wait))
+    }
+
+    /// Borrows a resource, and waits for at most `timeout` instead of `max_wait`.
+    ///
+    /// The time begins with the call, and includes resources that fail. It does not interrupt the factory.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").max_active(1).build()?;
+    /// use cabrank::resource_pool::BorrowError;
+    /// use std::time::Duration;
+    ///
+    /// let only = pool.borrow()?;
+    /// assert!(matches!(pool.borrow_timeout(Duration::from_millis(1)), Err(BorrowError::TimedOut)));
+    /// # drop(only);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`borrow`](Self::borrow).
+    pub fn borrow_timeout(
+        &self,
+        timeout: Duration,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        self.borrow_by(self.inner().patience(Some(timeout)))
+    }
+
+    /// Borrows a resource without waiting for other borrowers. It may create one.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").max_active(1).build()?;
+    /// use cabrank::resource_pool::BorrowError;
+    ///
+    /// let only = pool.try_borrow()?;
+    /// assert!(matches!(pool.try_borrow(), Err(BorrowError::WouldBlock)));
+    /// # drop(only);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
+    pub fn try_borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        self.borrow_by(Patience::None)
+    }
+
+    #[inline]
+    fn borrow_by(&self, patience: Patience) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        now(self.inner().lend(TheKey, &patience))
+    }
+
+    /// Creates an idle resource.
+    ///
+    /// When this returns, another caller may have borrowed the resource already. The pool destroys the resource at once
+    /// if meanwhile its lifetime ended, a limit was lowered or [`clear_all`](Self::clear_all) was called. That is no
+    /// error.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.add()?;
+    /// assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`AddError::Full`] at `max_idle` or `max_total`;
+    /// - [`AddError::Closed`] if the pool is closed, also while the resource is created;
+    /// - [`AddError::Create`], [`AddError::Invalid`] or [`AddError::Passivate`] if no resource could be created.
+    pub fn add(&self) -> Result<(), AddError<F::Error>> {
+        now(self.add_async())
+    }
+
+    /// Creates `number` idle resources.
+    ///
+    /// ```
+    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
+    /// # struct Connections;
+    /// # impl ResourceFactory for Connections {
+    /// #     type Resource = String;
+    /// #     type Metadata = &'static str;
+    /// #     type Error = std::io::Error;
+    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+    /// #         Ok(format!("connection to {address}"))
+    /// #     }
+    /// # }
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// pool.prefill(3)?;
+    /// assert_eq!(pool.num_idle(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the first error of [`add`](Self::add). The resources added before stay.
+    pub fn prefill(&self, number: usize) -> Result<(), AddError<F::Error>> {
+        now(self.prefill_async(number))
+    }
+}
