@@ -111,6 +111,13 @@ impl Script {
         // Panics without calling the panic hook.
         self.on(call, |_| std::panic::resume_unwind(Box::new("on purpose")));
     }
+    /// Makes the call fail, or else panic.
+    pub(crate) fn goes_wrong(&self, call: &'static str, fails: bool) {
+        match fails {
+            true => self.fails(call),
+            false => self.panics(call),
+        }
+    }
     /// Makes the call succeed again.
     pub(crate) fn is_well(&self, call: &'static str) {
         locked(&self.0.acts).remove(call);
