@@ -70,6 +70,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("interlock_time_out_x_holder", 3_384),
     ("interlock_time_out_x_newcomer", 2_129),
     ("interlock_upgrade_x_upgrade", 3_476),
+    ("kept_turn_x_get", 35_179),
     ("last_session_x_get", 273),
     ("last_session_x_minimum", 175),
     ("lowered_max_per_app_x_spawn", 589),

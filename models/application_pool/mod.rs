@@ -20,6 +20,7 @@ mod first_spawn_x_two_gets;
 mod get_x_session_close;
 mod growth_x_get;
 mod hanging_spawn_x_other_group;
+mod kept_turn_x_get;
 mod last_session_x_get;
 #[cfg(not(feature = "loom"))]
 mod linearizable;

@@ -6,8 +6,9 @@
 //! for an empty group spawns under the lock: `first_process` (E4 as written).
 //!
 //! Errata: E1 (an idle process), E4, E17 (the order of service), E19 (the queue's bound), E27 (back-off),
-//! E33 (the choice), E35 (growth), E36 (the last session). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
-//! INV-CONCURRENCY. Properties: PROP-CHOICE, PROP-GROWTH, PROP-LAST-SESSION.
+//! E33 (the choice), E35 (growth), E36 (the last session), E38 (the turn). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
+//! INV-CONCURRENCY. Properties: PROP-CHOICE, PROP-GROWTH, PROP-LAST-SESSION,
+//! PROP-KEEPS-TURN.
 
 use crate::configuration::{ClientId, GroupId, ProcessId};
 use crate::pool::{At, Client, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn};
@@ -111,7 +112,9 @@ impl Pool {
         }
         let queue = &self.groups[group].queue;
         let bound = self.options(group).max_queue;
-        if bound > 0 && queue.len() >= bound && !self.written(E19) {
+        // A get that looks again was admitted before (E38).
+        let admitted = self.clients[client].attempt > 1 && !self.written(E38);
+        if bound > 0 && queue.len() >= bound && !admitted && !self.written(E19) {
             return self.fails(client, Failure::QueueFull);
         }
         let condition = match self.written(E17) {
@@ -126,12 +129,17 @@ impl Pool {
     }
 
     fn enqueue(&mut self, client: ClientId, condition: Condition) {
-        let queue = &mut self.groups[self.clients[client].group].queue;
+        let Client { group, attempt, turn, waited, .. } = self.clients[client];
+        let keeps_turn = attempt > 1 && !self.written(E38);
+        let clients = &self.clients;
+        let queue = &mut self.groups[group].queue;
         if !queue.contains(&client) {
-            queue.push(client);
+            let later = queue.iter().position(|&other| keeps_turn && clients[other].turn > turn);
+            queue.insert(later.unwrap_or(queue.len()), client);
             self.waiting += 1;
-            self.totals.waited += 1;
+            self.totals.waited += u64::from(!waited);
         }
+        self.clients[client].waited = true;
         self.clients[client].at = At::Waiting(condition);
         self.report(Event::Waits { client });
     }

@@ -140,9 +140,9 @@ configurations! {
     "two-groups-detached" [413_323, 3_817_601, 32]: two(global(2)), failures, endings;
     "two-rolling-forgotten" [68_285, 544_236, 31]: pool(rolling(first_min(global(2), 1)), 2, 2),
         restarts, endings;
-    "two-connecting" [31_409, 295_620, 19]: two(private(2)),
+    "two-connecting" [61_717, 602_886, 21]: two(private(2)),
         connects, giving_up, processes_fail, clients_fail, try_get;
-    "two-always" [36_324, 205_542, 31]: pool(always_first(global(2)), 2, 2),
+    "two-always" [37_603, 211_535, 31]: pool(always_first(global(2)), 2, 2),
         connects, failures, processes_fail;
     "two-deleted" [42_068, 208_979, 22]: two(global(2)), restarts, deletes;
     "two-threads" [7033, 40_138, 21]: two(first_min(private(2), 1)), no_thread, idle;
@@ -181,7 +181,7 @@ configurations! {
     "three-unmarked" [74_649, 467_364, 31]: pool(vec![
             Options { concurrency: 2, max_requests: 3, ..Options::new("a") }, Options::new("b"), Options::new("c"),
         ], 2, 3), limits;
-    "one-options" [39_784, 222_476, 26]:
+    "one-options" [79_754, 460_368, 29]:
         pool(global(1), 2, 3).or(0, |o| (o.concurrency, o.max_requests) = (0, 2)),
         connects, processes_fail;
     "one-directories" [33_620, 252_330, 30]: pool(global(1), 2, 2).or(0, |o| {

@@ -159,6 +159,10 @@ pub fn status(erratum: Erratum) -> Status {
             let options = Options { max_requests: 1, ..Options::new("a") };
             shown("PROP-LAST-SESSION", &[E36], Config::new(vec![options], 1, 1))
         }
+        E38 => {
+            let world = Config::new(a(), 1, 2).with(|env| env.processes_fail = true);
+            shown("PROP-KEEPS-TURN", &[E38], world.but(|config| config.connects = true))
+        }
     }
 }
 
@@ -194,6 +198,12 @@ pub fn further(erratum: Erratum) -> Vec<(&'static str, Status)> {
             let options = Options { max_queue: 1, ..Options::new("a") };
             let world = Config::new(vec![options], 1, 2);
             second("The queue has no bound.", shown("PROP-QUEUE-BOUND", &[E19], world))
+        }
+        E38 => {
+            let options = Options { max_queue: 1, ..Options::new("a") };
+            let world = Config::new(vec![options], 1, 3).with(|env| env.processes_fail = true);
+            let world = world.but(|config| config.connects = true);
+            second("The queue is full meanwhile.", shown("PROP-KEEPS-TURN", &[E38], world))
         }
         _ => vec![],
     }

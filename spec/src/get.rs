@@ -5,7 +5,7 @@
 //! another attempt it is in [`At::Again`].
 //!
 //! Errata: E16 (interruption), E19 (giving up), E24 (looking at the restart file), E31 (connect
-//! failures). Invariants: INV-WAITING.
+//! failures), E38 (its turn). Invariants: INV-WAITING.
 
 use crate::configuration::{ClientId, GroupId};
 use crate::pool::{At, Client, Event, Failure, Pool};
@@ -16,7 +16,9 @@ impl Pool {
     pub(crate) fn get(&mut self, client: ClientId, group: GroupId, waits: bool) {
         let look = self.files[self.options_brought(group).restart_dir];
         let options = self.brought[group];
-        self.clients[client] = Client { at: At::Again, group, options, attempt: 1, look };
+        let turn = 1 + self.clients.iter().map(|client| client.turn).max().unwrap_or(0);
+        let (at, attempt, waited) = (At::Again, 1, false);
+        self.clients[client] = Client { at, group, options, attempt, turn, waited, look };
         self.checkout_without_lock(client, waits, true);
     }
 

@@ -9,7 +9,7 @@
 //! - Totals are dropped.
 
 use crate::configuration::{ProcessId, Time};
-use crate::pool::{At, Pool, Totals};
+use crate::pool::{At, Client, Pool, Totals};
 use crate::rules::Erratum::*;
 
 impl Pool {
@@ -40,6 +40,26 @@ impl Pool {
             } else if !tries_again {
                 (client.options, client.attempt, client.look) = (0, 0, None);
             }
+        }
+        self.normal_turns();
+    }
+
+    /// Replaces the turns of gets by their ranks. Without connecting, no get looks again, and turns do not matter.
+    fn normal_turns(&mut self) {
+        let connects = self.config().connects;
+        let out = |client: &Client| matches!(client.at, At::Out | At::InSession(_));
+        for client in &mut self.clients {
+            client.waited = false;
+            if out(client) || !connects {
+                client.turn = 0;
+            }
+        }
+        let mut turns: Vec<usize> = self.clients.iter().map(|client| client.turn).collect();
+        turns.push(0);
+        turns.sort_unstable();
+        turns.dedup();
+        for client in &mut self.clients {
+            client.turn = turns.partition_point(|turn| *turn < client.turn);
         }
     }
 

@@ -190,13 +190,24 @@ pub struct Client {
     pub options: OptionsId,
     /// The number of attempts, this one included.
     pub attempt: usize,
+    /// The order in which the gets came (E38).
+    pub turn: usize,
+    /// Whether the get has waited. It counts once, however often it waits.
+    pub waited: bool,
     /// The restart file that the client saw when its get began.
     pub look: Option<u64>,
 }
 
 impl Client {
-    pub(crate) const OUT: Client =
-        Client { at: At::Out, group: 0, options: 0, attempt: 0, look: None };
+    pub(crate) const OUT: Client = Client {
+        at: At::Out,
+        group: 0,
+        options: 0,
+        attempt: 0,
+        turn: 0,
+        waited: false,
+        look: None,
+    };
 }
 
 /// The holder of the lock between two actions; as ruled the lock is always free.

@@ -6,7 +6,7 @@
 //! only home of the names and sentences.
 
 use crate::configuration::{GroupId, Options, ProcessId, RestartMode};
-use crate::pool::{Action, At, Event, Lock, Pool, Reason, SpawnResult};
+use crate::pool::{Action, At, Event, Failure, Lock, Pool, Reason, SpawnResult};
 
 /// A predicate that every step keeps.
 #[derive(Clone, Copy)]
@@ -50,6 +50,14 @@ step_properties! {
         };
     "PROP-NO-OVERTAKING" "no get is served while an earlier get for the same group waits (E17)"
         no_overtaking;
+    "PROP-KEEPS-TURN" "a get whose process has crashed waits before all later gets, and the queue's bound does not refuse it (E38)"
+        |_, action, s| {
+            let Action::Retry { client } = *action else { return None };
+            let refused = s.events.contains(&Event::Failed { client, why: Failure::QueueFull });
+            let queue = s.groups.iter().map(|group| &group.queue).find(|queue| queue.contains(&client));
+            let in_turn = |queue: &Vec<usize>| queue.iter().map(|&c| s.clients[c].turn).is_sorted();
+            if refused { Some(false) } else { queue.map(in_turn) }
+        };
     "PROP-CHOICE" "a get is given an idle process if there is one, and otherwise one with the fewest sessions (E33)"
         choice;
     "PROP-QUEUE-BOUND" "no get begins to wait where max_queue gets wait already (E19)"

@@ -4,7 +4,7 @@
 use cabrank_spec::configuration::{Config, Options};
 use cabrank_spec::invariants::{INVARIANTS, all_broken};
 use cabrank_spec::pool::{
-    Action, At, Condition, Event, Lock, Pool, Process, Reason, SpawnResult, Want,
+    Action, At, Condition, Event, Failure, Lock, Pool, Process, Reason, SpawnResult, Want,
 };
 use cabrank_spec::properties::STEP_PROPERTIES;
 use std::collections::BTreeSet;
@@ -217,6 +217,12 @@ fn looks_again() -> Pool {
     pool.apply(&Action::Touch { dir: 0 });
     pool
 }
+/// Returns a pool in which a connect failed while another get waits, and the client looks again.
+fn two_look() -> Pool {
+    let config = one(Options::new("a"), 1, 2).but(|config| config.connects = true);
+    let config = config.with(|env| env.processes_fail = true);
+    after(config, &[get(0, A), ready(1), get(1, A), cannot_connect(false)])
+}
 /// Returns a pool with one busy process and one idle one.
 fn a_choice() -> Pool {
     let config = one(Options::new("a").private(), 2, 3);
@@ -314,6 +320,9 @@ steps! {
         s.clients[2].at = At::InSession(Some(1));
         s.groups[A].queue = vec![0, 1];
     };
+    "PROP-KEEPS-TURN": two_look(), Action::Retry { client: 0 }, |s| s.groups[A].queue.reverse();
+    "PROP-KEEPS-TURN": two_look(), Action::Retry { client: 0 },
+        |s| s.events.push(Event::Failed { client: 0, why: Failure::QueueFull });
     "PROP-CHOICE": a_choice(), get(2, A), |s| s.clients[2].at = At::InSession(Some(1));
     "PROP-QUEUE-BOUND": bounded(), get(0, A), |s| s.groups[A].queue.push(1);
     "PROP-WORK-CONSERVING": grows(), Action::Tick, |s| (s.groups[A].spawning, s.reserved) = (None, 0);

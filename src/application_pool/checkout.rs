@@ -26,6 +26,15 @@ pub(crate) enum Checkout<S: Spawner> {
     Fail(GetError),
 }
 
+/// What a get keeps from one attempt to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    /// The order of arrival; absent before the first attempt.
+    pub(crate) ticket: Option<u64>,
+    /// Whether the get has waited. It counts once, however often it waits.
+    waited: bool,
+}
+
 impl<S: Spawner> State<S> {
     /// Serves the get, refuses it, or puts it into its group's queue.
     ///
@@ -35,10 +44,14 @@ impl<S: Spawner> State<S> {
         &mut self,
         options: &PoolOptions,
         look: Option<&Look>,
-        first_attempt: bool,
+        turn: &mut Turn,
         patience: Patience,
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
+        let first_attempt = turn.ticket.is_none();
+        if first_attempt {
+            turn.ticket = Some(self.waiters.new_ticket());
+        }
         if self.closed {
             return Checkout::Fail(GetError::Closed);
         }
@@ -58,7 +71,7 @@ impl<S: Spawner> State<S> {
         // This overtakes no waiter (erratum E17: PROP-NO-OVERTAKING): while a get waits, no process of
         // its group has room (INV-EXACT-WAKE-UP).
         let Some(process) = self.select_process(key) else {
-            return self.wait(key, patience, fx);
+            return self.wait(key, turn, first_attempt, patience, fx);
         };
         // Otherwise the group grows when a get finds no room, and waits (erratum E35: PROP-GROWTH).
         if self.process(process).sessions > 0 && self.group(key).options.eager_growth() {
@@ -77,7 +90,14 @@ impl<S: Spawner> State<S> {
         Checkout::Serve(entry)
     }
 
-    fn wait(&mut self, key: Key, patience: Patience, fx: &mut Effects<S>) -> Checkout<S> {
+    fn wait(
+        &mut self,
+        key: Key,
+        turn: &mut Turn,
+        first_attempt: bool,
+        patience: Patience,
+        fx: &mut Effects<S>,
+    ) -> Checkout<S> {
         let group = self.group(key);
         if group.size == 0 && group.back_off_until.is_some() {
             if let Some(error) = &group.last_error {
@@ -93,16 +113,21 @@ impl<S: Spawner> State<S> {
             return Checkout::Fail(GetError::WouldBlock);
         }
         // At most `max_queue` gets of a group wait (erratum E19: PROP-QUEUE-BOUND).
-        if let Some(max_queue) = max_queue.filter(|max| waiting >= *max) {
+        // A get whose process has crashed was admitted before (E38).
+        if let Some(max_queue) = max_queue.filter(|max| first_attempt && waiting >= *max) {
             return Checkout::Fail(GetError::QueueFull { max_queue });
         }
         let queue = &mut self.groups[key.index()].queue;
-        let waiter = match patience {
-            Patience::Task => self.waiters.enqueue_task(queue),
-            Patience::Thread(_) | Patience::None => self.waiters.enqueue_thread(queue),
+        let is_thread = !matches!(patience, Patience::Task);
+        let waiter = match turn.ticket.filter(|_| !first_attempt) {
+            // It keeps its turn: it waits before all gets that came later (erratum E38: PROP-KEEPS-TURN).
+            Some(ticket) => self.waiters.requeue(queue, is_thread, ticket),
+            None if is_thread => self.waiters.enqueue_thread(queue),
+            None => self.waiters.enqueue_task(queue),
         };
         self.waiting += 1;
-        self.totals.waited += 1;
+        self.totals.waited += u64::from(!turn.waited);
+        turn.waited = true;
         self.settle(key, fx);
         Checkout::Wait { group: key, waiter }
     }

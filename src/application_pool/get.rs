@@ -5,7 +5,7 @@
 //! 3. A caller that waits gets its outcome by a [`Turn`](crate::section::Turn).
 //! 4. Connect to the process, without the lock. If the process is at fault, begin again with another.
 
-use super::checkout::Checkout;
+use super::checkout::{Checkout, Turn};
 use super::ending::Ending;
 use super::error::{ConnectError, GetError};
 use super::event::Event;
@@ -207,8 +207,9 @@ impl<S: Spawner> Inner<S> {
         // Once a get (erratum E24), and outside the lock: it is file I/O.
         let look = self.look(options);
         let mut attempt = 1;
+        let mut turn = Turn::default();
         loop {
-            let lease = match self.begin(options, look.as_ref(), attempt, patience) {
+            let lease = match self.begin(options, look.as_ref(), &mut turn, patience) {
                 Ok(lease) => lease,
                 Err(checkout) => self.wait(checkout, options, patience).await?,
             };
@@ -232,7 +233,7 @@ impl<S: Spawner> Inner<S> {
         patience: Patience,
     ) -> Result<Lease<S>, Box<GetError>> {
         let look = self.look(options);
-        match self.begin(options, look.as_ref(), 1, patience) {
+        match self.begin(options, look.as_ref(), &mut Turn::default(), patience) {
             Ok(lease) => Ok(lease),
             Err(checkout) => self.wait(checkout, options, patience).await,
         }
@@ -244,15 +245,14 @@ impl<S: Spawner> Inner<S> {
         self: &Arc<Self>,
         options: &PoolOptions,
         look: Option<&Look>,
-        attempt: usize,
+        turn: &mut Turn,
         patience: Patience,
     ) -> Result<Lease<S>, Checkout<S>> {
-        let first = attempt == 1;
         let mut other = None;
         // A process leaves the section in a register. To return the whole `Checkout` would copy it by fields of other
         // widths than it was written in, for which a processor stalls.
         let served = self.critical(|state, fx| {
-            match state.checkout_without_lock(options, look, first, patience, fx) {
+            match state.checkout_without_lock(options, look, turn, patience, fx) {
                 Checkout::Serve(entry) => Some(entry),
                 checkout => {
                     other = Some(checkout);

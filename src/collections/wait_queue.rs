@@ -132,9 +132,14 @@ impl<T> Waiters<T> {
     fn thread(&mut self) -> Wake {
         Wake::Thread(self.spare.pop().unwrap_or_else(|| Arc::new(Condvar::new())))
     }
-    fn enqueue(&mut self, queue: &mut Queue, wake: Wake) -> Key {
+    /// Returns the next ticket, for a waiter that may be [requeued](Self::requeue) without having waited.
+    pub(crate) fn new_ticket(&mut self) -> u64 {
         self.tickets += 1;
-        let key = self.insert(wake, self.tickets);
+        self.tickets
+    }
+    fn enqueue(&mut self, queue: &mut Queue, wake: Wake) -> Key {
+        let ticket = self.new_ticket();
+        let key = self.insert(wake, ticket);
         queue.list.push_back(&mut self.slab, key);
         key
     }

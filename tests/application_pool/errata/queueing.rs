@@ -2,7 +2,7 @@
 
 use crate::common::{Getting, Rig, SECOND, app, before_long};
 use cabrank::application_pool::{BuildError, Event, GetError};
-use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, ManualClock, Session};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -260,4 +260,28 @@ fn deadlines_pass_in_every_pool_of_one_clock() {
     for (get, _busy) in gets {
         assert!(matches!(get.error(), GetError::TimedOut));
     }
+}
+
+/// The get that meets a crashed process came before the one that waits, and is served before it
+/// (PROP-KEEPS-TURN).
+#[test] // E38
+fn a_get_whose_process_has_crashed_keeps_its_turn() {
+    let rig = Rig::new(|b| b.max(1));
+    let one = app("x").with_max_queue(1);
+    let door = rig.door_at(Call::Connect);
+    let first = rig.start_get(&one);
+    door.await_arrivals(1);
+    let second = rig.queue_get(&one);
+    rig.spawner.processes()[0].kill();
+    rig.spawner.next(Spawn::ready().held());
+    door.open();
+    // The bound of one does not refuse the first, which was admitted before.
+    rig.until(|| rig.group(&one).waiting == 2);
+    rig.spawner.release();
+    let first = first.session();
+    assert_eq!(first.pid(), 2);
+    assert!(second.is_pending(), "the second get was served first");
+    drop(first);
+    drop(second.session());
+    assert_eq!(rig.pool.snapshot().totals.waited, 2, "a get that waits twice counts once");
 }
