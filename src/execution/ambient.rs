@@ -24,8 +24,8 @@ pub(crate) enum Kind {
 pub(crate) enum Frame {
     /// The thread is in an execution of the interlock at this address.
     Interlock { of: usize, owner: OwnerId, kind: Kind },
-    /// The executor at this address is active.
-    Executor { id: usize, reloads: bool },
+    /// The executor at this address is active, by the execution of this number.
+    Executor { id: usize, reloads: bool, execution: u64 },
 }
 
 #[derive(Default)]
@@ -87,8 +87,16 @@ fn find<R>(mut look: impl FnMut(&Frame) -> Option<R>) -> Option<R> {
 /// Returns whether this executor is active here, and then whether it runs for its reloader.
 pub(crate) fn executor(executor: usize) -> Option<bool> {
     find(|frame| match *frame {
-        Frame::Executor { id, reloads } if id == executor => Some(reloads),
+        Frame::Executor { id, reloads, .. } if id == executor => Some(reloads),
         _ => None,
+    })
+}
+
+/// Looks at the numbers of the executors' executions here, innermost first. Returns the first result.
+pub(crate) fn executions<R>(mut look: impl FnMut(u64) -> Option<R>) -> Option<R> {
+    find(|frame| match *frame {
+        Frame::Executor { execution, .. } => look(execution),
+        Frame::Interlock { .. } => None,
     })
 }
 

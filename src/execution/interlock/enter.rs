@@ -36,10 +36,7 @@ impl Inner {
             }
         }
         if around.is_some() {
-            let holder = ambient::other(self.address(), None, &[Kind::Load, Kind::Unload]);
-            if let Some(holder) = holder {
-                return Err(self.deadlock(holder, HOLDS, caller.at));
-            }
+            self.refuse_under_holder(None, caller)?;
         }
         let thread = (!caller.is_task).then(std::thread::current);
         let origin = Origin { thread, at: caller.at, since: self.state.clock().now() };
@@ -70,12 +67,24 @@ impl Inner {
         });
         step.map(|step| (Running::new(self, id, kind, true, caller.limit), step))
     }
+    /// Refuses a wait for an owner that holds in a section around this call.
+    fn refuse_under_holder(
+        self: &Arc<Self>,
+        id: Option<OwnerId>,
+        caller: Caller,
+    ) -> Result<(), AcquireError> {
+        match ambient::other(self.address(), id, &[Kind::Load, Kind::Unload]) {
+            Some(holder) => Err(self.deadlock(id.unwrap_or(holder), HOLDS, caller.at)),
+            None => Ok(()),
+        }
+    }
     /// Waits for the owner's share, if an earlier wait was given up while another owner held.
     pub(super) async fn regain(
         self: &Arc<Self>,
         id: OwnerId,
         caller: Caller,
     ) -> Result<(), AcquireError> {
+        self.refuse_under_holder(Some(id), caller)?;
         self.step(id, Aim::Share, caller, |state, _| Ok(state.regain(id))).await
     }
 }

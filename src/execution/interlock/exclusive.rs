@@ -125,7 +125,6 @@ impl Running<'_> {
         purpose: Purpose,
         caller: Caller,
     ) -> Result<Held<'_>, AcquireError> {
-        self.regain(caller).await?;
         if !caller.is_task {
             // A thread that blocks stops all executions that it is in. In a permit block they let others load.
             let kinds = [Kind::Run, Kind::Load, Kind::Unload, Kind::Permit];
@@ -134,6 +133,7 @@ impl Running<'_> {
                 return Err(self.home.deadlock(self.id, HERE, caller.at));
             }
         }
+        self.regain(caller).await?;
         let (id, in_section) = (self.id, self.is_in_section());
         let thread = std::thread::current().id();
         let step = self.home.step(id, Aim::Hold, caller, |state, _| {
@@ -170,10 +170,6 @@ impl Held<'_> {
     pub(crate) fn frame(&self) -> Frame {
         let kind = if self.purpose == Purpose::Load { Kind::Load } else { Kind::Unload };
         Frame::Interlock { of: self.home.address(), owner: self.id, kind }
-    }
-    /// Returns how many unloads came before.
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation
     }
     pub(crate) fn loading(&mut self) -> Loading<'_> {
         Loading::new(self.home, self.generation)

@@ -88,12 +88,13 @@ pub(crate) use exclusive::Held;
 pub use loaded::{Handle, Loaded};
 pub use modes::Purpose;
 pub use owner_id::OwnerId;
-pub(crate) use reload_state::{ReloadFailure, Reloads};
+pub(crate) use reload_state::Reloads;
 pub use running::Running;
 pub use sections::{Loading, Unloading};
 
 use super::ambient;
 use super::scoped::scoped;
+use crate::clock::Clock;
 use crate::section::now;
 use dump::Picture;
 use inner::Inner;
@@ -251,6 +252,10 @@ impl Interlock {
     /// Returns the time limit of a caller without one of its own.
     pub(crate) fn acquire_timeout(&self) -> Option<Duration> {
         self.0.acquire_timeout
+    }
+    /// Returns the clock of its waits.
+    pub(crate) fn clock(&self) -> &Clock {
+        self.0.state.clock()
     }
     /// Begins an execution, for an executor.
     #[inline]
