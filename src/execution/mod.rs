@@ -12,7 +12,7 @@
 //!   survive a reload.
 //! - [`PerExecution`]: a value of each execution, such as a connection, which is dropped at its end.
 //!
-//! # Callers
+//! # Limits
 //! - The interlock sees only its own waits. While an execution waits for a thread, a task, a channel or another lock,
 //!   it keeps its share. If the awaited one waits for the interlock, both wait for ever: without a [permit
 //!   block](interlock::Running::permit_loads), only a time limit ends that. Set one by

@@ -19,18 +19,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// ```
 /// use cabrank::execution::{Executor, PerExecution};
-/// use cabrank::resource_pool::{Factory, ResourcePool};
-/// # use std::convert::Infallible;
-/// # struct Connect;
-/// # impl Factory for Connect {
+/// use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool};
+/// # struct Connections;
+/// # impl ResourceFactory for Connections {
 /// #     type Resource = String;
-/// #     type Error = Infallible;
-/// #     async fn create(&self) -> Result<String, Infallible> { Ok("a connection".into()) }
+/// #     type Metadata = &'static str;
+/// #     type Error = std::io::Error;
+/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
+/// #         Ok(format!("connection to {address}"))
+/// #     }
 /// # }
 ///
-/// let pool = ResourcePool::builder(Connect).build()?;
+/// let pool = ResourcePool::builder(Connections, "db.example").build()?;
 /// let lender = pool.clone();
-/// let connection = PerExecution::new(move || Ok(lender.borrow()?));
+/// let connection = PerExecution::new(move || Ok(Borrowed::into_owned(lender.borrow()?)));
 /// let executor = Executor::builder().hook(connection.clone()).build();
 ///
 /// executor.wrap(|_| {

@@ -209,8 +209,9 @@ impl Reloader {
                 Err(failure) => return Err(ExecutionError::only(failure)),
             }
         }
-        Execution::start(self.executor.clone(), Some((self.reloading.clone(), reload)), caller)
-            .await
+        let is_enabled = self.reloading.when != When::Never;
+        let reloading = is_enabled.then(|| (self.reloading.clone(), reload));
+        Execution::start(self.executor.clone(), reloading, caller).await
     }
 }
 
