@@ -1,5 +1,6 @@
 //! An execution from its own point of view: its share.
 
+use super::Interlock;
 use super::inner::Inner;
 use super::modes::Mode;
 use super::owner_id::OwnerId;
@@ -96,6 +97,9 @@ impl Running<'_> {
         self.kind != Kind::Run
     }
 
+    pub(crate) fn is_of(&self, interlock: &Interlock) -> bool {
+        Arc::ptr_eq(&self.home, &interlock.0)
+    }
     /// Returns whether this is a view of an execution that began before.
     #[inline]
     pub(crate) fn is_view(&self) -> bool {
