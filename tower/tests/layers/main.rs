@@ -1,0 +1,9 @@
+//! The layers under axum's router and hyper's connections, with streamed bodies, requests that are dropped, and
+//! handlers that panic.
+
+mod begin;
+mod connections;
+mod end;
+mod locks;
+mod reload;
+mod rig;
