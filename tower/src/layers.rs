@@ -29,6 +29,13 @@ macro_rules! layer {
             pub fn new($field: $begins) -> Self {
                 $layer { $field, refusal: Refusal::default() }
             }
+            /// Answers a request whose execution cannot begin with the text of the failure, for development.
+            ///
+            /// The text may contain paths and the dump of the interlock. Default: the status alone.
+            pub fn show_errors(mut self) -> Self {
+                self.refusal = Refusal::with_text(|_, error| format!("{error}\n"));
+                self
+            }
             /// Sets the answer to a request whose execution cannot begin.
             ///
             /// Default: the status alone, 503 after a wait that failed, and otherwise 500.

@@ -54,8 +54,8 @@
 //! # When an execution cannot begin
 //! A failed reload, a hook that fails, and a wait that reaches its time limit are answered without a call of the inner
 //! service: with 503 (Service Unavailable) for a wait, and otherwise with 500. The default answers do not contain the
-//! failure, which goes to the executor's reporter. [`ReloaderLayer::on_error`] sets another answer, for example one
-//! with the text of the error during development.
+//! failure, which goes to the executor's reporter. [`ReloaderLayer::show_errors`] adds it during development, and
+//! [`ReloaderLayer::on_error`] sets another answer.
 //!
 //! # Limits
 //! - A connection that is upgraded, to a WebSocket for example, is outside: its response ends before. Wrap the handling of

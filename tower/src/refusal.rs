@@ -2,7 +2,7 @@
 
 use cabrank::execution::ExecutionError;
 use cabrank::execution::interlock::AcquireError;
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, header};
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,20 +21,26 @@ impl Refusal {
     pub(crate) fn answer(&self, error: &ExecutionError) -> Response<String> {
         (self.0)(error)
     }
-}
-
-impl Default for Refusal {
-    fn default() -> Self {
-        Refusal::new(|error| {
+    /// Answers with the status, and with the failure or the status as its text.
+    pub(crate) fn with_text(text: fn(StatusCode, &ExecutionError) -> String) -> Self {
+        Refusal::new(move |error| {
             let has_waited = error.first().cause().is::<AcquireError>();
             let status = match has_waited {
                 true => StatusCode::SERVICE_UNAVAILABLE,
                 false => StatusCode::INTERNAL_SERVER_ERROR,
             };
-            let mut response = Response::new(format!("{status}\n"));
+            let mut response = Response::new(text(status, error));
             *response.status_mut() = status;
+            let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
+            response.headers_mut().insert(header::CONTENT_TYPE, plain);
             response
         })
+    }
+}
+
+impl Default for Refusal {
+    fn default() -> Self {
+        Refusal::with_text(|status, _| format!("{status}\n"))
     }
 }
 

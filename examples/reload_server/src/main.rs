@@ -3,7 +3,7 @@
 //! `cargo run -p reload_server -- examples/reload_server/site`, and see the README beside this.
 
 use axum::extract::{Path, State};
-use axum::http::{Response, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Html;
 use axum::{Router, routing::get};
 use cabrank::execution::interlock::Loaded;
@@ -88,16 +88,11 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
     reloader.prepare()?;
 
-    let reload = ReloaderLayer::new(reloader).on_error(|error| {
-        let mut page = Response::new(error.to_string());
-        *page.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-        page
-    });
     let app = Router::new()
         .route("/", get(index))
         .route("/{visitor}", get(index))
         .with_state(App { executor, site })
-        .layer(reload)
+        .layer(ReloaderLayer::new(reloader).show_errors())
         // Outside the layer, so that it answers while every request hangs.
         .route_service(DebugLocks::PATH, DebugLocks::new(interlock));
     let listener = tokio::net::TcpListener::bind(address).await?;

@@ -175,7 +175,11 @@ async fn a_panic_of_the_handler_ends_its_execution() {
 #[tokio::test]
 async fn an_error_of_the_service_ends_its_execution() {
     let (log, _, executor) = executor();
-    let fails = service_fn(async |_: Request<Body>| Err::<Response<Body>, _>("it fails"));
+    let active = executor.clone();
+    let fails = service_fn(move |_: Request<Body>| {
+        assert!(active.is_active(), "called outside");
+        std::future::ready(Err::<Response<Body>, _>("it fails"))
+    });
     let service = ServiceBuilder::new().layer(ExecutorLayer::new(executor)).service(fails);
     assert_eq!(service.oneshot(request("/")).await.expect_err("it fails"), "it fails");
     assert_eq!(log.take(), ["run", "complete"]);

@@ -8,7 +8,7 @@ use cabrank::execution::interlock::Loaded;
 use cabrank::execution::{Reloader, ReloaderBuilder};
 use cabrank::{Executor, Interlock};
 use cabrank_tower::ReloaderLayer;
-use http::{Response, StatusCode};
+use http::StatusCode;
 use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -49,8 +49,7 @@ fn app(configure: impl FnOnce(ReloaderBuilder) -> ReloaderBuilder) -> App {
         }
         format!("{first} {}", slow())
     };
-    let layer = ReloaderLayer::new(reloader)
-        .on_error(|error| Response::builder().status(500).body(error.to_string()).expect("valid"));
+    let layer = ReloaderLayer::new(reloader).show_errors();
     let router = Router::new()
         .route("/", on_get(async move || version()))
         .route("/slow", on_get(slow))
