@@ -7,10 +7,8 @@ use super::modes::{Origin, Step};
 use super::owner_id::OwnerId;
 use super::running::Running;
 use super::transitions::Aim;
-use crate::execution::ambient::{self, Kind, Within};
+use crate::execution::ambient::{self, Kind};
 use crate::section::{Guarded, now};
-use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 const HOLDS: &str = "this thread or task holds the interlock, and would wait for itself";
@@ -143,40 +141,5 @@ impl Inner {
     ) -> Result<(), AcquireError> {
         self.refuse_under_holder(Some(id), caller)?;
         self.step(id, Aim::Share, caller, |state, _| Ok(state.regain(id))).await
-    }
-}
-
-/// An execution that ends when this guard is dropped. See [`Interlock::enter`](super::Interlock::enter).
-///
-/// It stays on the thread that entered, because calls on that thread nest in it.
-#[must_use = "the execution ends when this is dropped"]
-pub struct Entered {
-    /// Dropped first: from then on calls do not nest in it.
-    _within: Within,
-    running: Running<'static>,
-}
-
-impl Entered {
-    pub(super) fn new(running: Running<'static>) -> Self {
-        Entered { _within: running.frame().enter(), running }
-    }
-}
-
-impl Deref for Entered {
-    type Target = Running<'static>;
-    fn deref(&self) -> &Running<'static> {
-        &self.running
-    }
-}
-
-impl DerefMut for Entered {
-    fn deref_mut(&mut self) -> &mut Running<'static> {
-        &mut self.running
-    }
-}
-
-impl fmt::Debug for Entered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.running.fmt(f)
     }
 }

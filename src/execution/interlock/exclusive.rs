@@ -38,18 +38,6 @@ impl Running<'_> {
     }
     /// [`load`](Self::load) as a future, for any runtime.
     ///
-    /// ```
-    /// use cabrank::execution::interlock::{AcquireError, Interlock, Loaded, Running};
-    ///
-    /// async fn refresh(user: &Loaded<String>, r: &mut Running<'_>) -> Result<(), AcquireError> {
-    ///     r.load_async(async |loading| user.set(read().await, loading)).await
-    /// }
-    /// # async fn read() -> String { String::new() }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of `load`.
-    ///
     /// # Cancel safety
     /// A dropped future ends the section or the wait. The share comes back at once, or once the present holder
     /// releases. Until then this execution has [no share](Self::has_share), and its next operation waits for it.
@@ -61,41 +49,6 @@ impl Running<'_> {
         let caller = Caller::task(self.limit);
         self.load_by(caller, f)
     }
-    /// Calls `f` once no other execution runs, loads, waits to load, or is in a permit block.
-    ///
-    /// Only the outermost execution of a thread or task may unload, because the executions around it see the
-    /// generation that they began in.
-    ///
-    /// # Errors
-    /// Those of [`load`](Self::load). [`AcquireError::Deadlock`], too, in a nested execution, in one that began inside
-    /// a permit block, and inside a load.
-    ///
-    /// # Panics
-    /// As `load`.
-    #[track_caller]
-    pub fn unload<R>(
-        &mut self,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let caller = Caller::thread(self.limit);
-        now(self.unload_by(caller, async move |unloading: &mut Unloading<'_>| f(unloading)))
-    }
-    /// [`unload`](Self::unload) as a future, for any runtime.
-    ///
-    /// # Errors
-    /// Those of `unload`.
-    ///
-    /// # Cancel safety
-    /// As for [`load_async`](Self::load_async).
-    #[track_caller]
-    pub fn unload_async<R, F>(&mut self, f: F) -> impl Future<Output = Result<R, AcquireError>>
-    where
-        F: AsyncFnOnce(&mut Unloading<'_>) -> R,
-    {
-        let caller = Caller::task(self.limit);
-        self.unload_by(caller, f)
-    }
-
     pub(crate) async fn load_by<R>(
         &mut self,
         caller: Caller,
@@ -108,17 +61,6 @@ impl Running<'_> {
         held.finish(true, caller).await?;
         Ok(result)
     }
-    async fn unload_by<R>(
-        &mut self,
-        caller: Caller,
-        f: impl AsyncFnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let held = self.hold(Purpose::Unload, caller).await?;
-        let (result, held) = held.unload(f).await;
-        held.finish(true, caller).await?;
-        Ok(result)
-    }
-
     /// Waits until this owner holds.
     pub(crate) async fn hold(
         &mut self,

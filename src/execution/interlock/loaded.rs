@@ -1,7 +1,7 @@
 //! Values that are loaded under the interlock, and handles to them.
 
 use super::caller::Caller;
-use super::error::LoadError;
+use super::error::AcquireError;
 use super::running::Running;
 use super::sections::{Home, Loading, Unloading};
 use super::transitions::BRANCH;
@@ -16,57 +16,37 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 /// A value that is loaded on first use, and unloaded as a whole.
 ///
 /// A [`Handle`] borrows from a [`Running`]. While it lives, the value may be loaded again, but not unloaded. The
-/// compiler refuses a handle that is used in a permit block, lives across a load or an unload, or outlives the
-/// execution:
+/// compiler refuses a handle that is used in a permit block, lives across a load, or outlives the execution:
 ///
 /// ```compile_fail,E0502
-/// use cabrank::execution::interlock::{Loaded, Running};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.permit_loads(|| name.len()).expect("no deadlock")
-/// }
+/// # use cabrank::execution::interlock::{Loaded, Running};
+/// # fn handle(user: &Loaded<String>, r: &mut Running) {
+/// let name = user.get(r).expect("it is loaded");
+/// r.permit_loads(|| name.len());
+/// # }
 /// ```
 /// ```compile_fail,E0502
-/// use cabrank::execution::interlock::{Loaded, Running};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.load(|_| ()).expect("no deadlock");
-///     name.len()
-/// }
-/// ```
-/// ```compile_fail,E0502
-/// use cabrank::execution::interlock::{Loaded, Running};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> bool {
-///     let name = user.get(r).expect("it is loaded");
-///     r.unload(|unloading| user.clear(unloading)).expect("no deadlock");
-///     name.is_empty()
-/// }
+/// # use cabrank::execution::interlock::{Loaded, Running};
+/// # fn handle(user: &Loaded<String>, r: &mut Running) {
+/// let name = user.get(r).expect("it is loaded");
+/// r.load(|_| ());
+/// name.len();
+/// # }
 /// ```
 /// ```compile_fail
-/// use cabrank::{Interlock, execution::interlock::Loaded};
-///
-/// fn length(user: &Loaded<String>, interlock: &Interlock) -> usize {
-///     interlock.run(|r| user.get(r).expect("it is loaded")).expect("no limit").len()
-/// }
+/// # fn handle(interlock: &cabrank::Interlock, user: &cabrank::execution::interlock::Loaded<String>) {
+/// interlock.run(|r| user.get(r)).unwrap().unwrap().len();
+/// # }
 /// ```
 ///
 /// This compiles, because the handle is used before and looked up again after:
 ///
 /// ```
-/// use cabrank::{Interlock, execution::interlock::{AcquireError, Loaded, Running}};
-///
+/// # use cabrank::execution::interlock::{AcquireError, Loaded, Running};
 /// fn handle(user: &Loaded<String>, r: &mut Running) -> Result<bool, AcquireError> {
 ///     let length = user.get(r).expect("it is loaded").len();
 ///     r.permit_loads(|| length)?;
-///     r.load(|_| length)?;
-///     r.unload(|unloading| user.clear(unloading))?;
 ///     Ok(user.get(r).is_none())
-/// }
-/// fn length(user: &Loaded<String>, interlock: &Interlock) -> Result<usize, AcquireError> {
-///     interlock.run(|r| user.get(r).expect("it is loaded").len())
 /// }
 /// ```
 pub struct Loaded<T> {
@@ -82,11 +62,11 @@ pub struct Loaded<T> {
 /// use cabrank::{Interlock, execution::interlock::Loaded};
 /// let (interlock, user) = (Interlock::new(), Loaded::new());
 /// interlock.run(|r| {
-///     user.get_or_load(r, || Ok::<_, ()>("Ann".to_owned())).expect("it can be loaded");
-///     let name = user.get(r).expect("it is loaded");
+///     let name = user.get_or_load(r, || Ok::<_, AcquireError>("Ann".to_owned()))?;
 ///     assert_eq!(name.len(), 3);
-/// })?;
-/// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
+///     Ok(())
+/// })?
+/// # as Result<(), AcquireError>; Ok::<(), AcquireError>(())
 /// ```
 pub struct Handle<'r, T> {
     value: Arc<UserValue<T>>,
@@ -114,47 +94,41 @@ impl<T> Loaded<T> {
     /// The handle borrows `running` exclusively; [`get`](Self::get) returns any number of handles.
     ///
     /// # Errors
-    /// Those of [`Running::load`], and that of `load`: then the next call tries again.
+    /// That of `load`: then the next call tries again. That of [`Running::load`], as a value of the same type.
     ///
     /// # Panics
     /// Under another interlock than the first [`set`](Self::set) or `clear`.
     #[track_caller]
-    pub fn get_or_load<'r, E>(
+    pub fn get_or_load<'r, E: From<AcquireError>>(
         &self,
         running: &'r mut Running<'_>,
         load: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Handle<'r, T>, LoadError<E>> {
+    ) -> Result<Handle<'r, T>, E> {
         let caller = Caller::thread(running.limit);
         now(self.get_or_load_by(running, caller, async move || load()))
     }
     /// [`get_or_load`](Self::get_or_load) as a future, for any runtime.
     ///
-    /// # Errors
-    /// Those of `get_or_load`.
-    ///
     /// # Cancel safety
     /// As for [`Running::load_async`].
-    ///
-    /// # Panics
-    /// As `get_or_load`.
     #[track_caller]
-    pub fn get_or_load_async<'r, E, F>(
+    pub fn get_or_load_async<'r, E: From<AcquireError>, F>(
         &self,
         running: &'r mut Running<'_>,
         load: F,
-    ) -> impl Future<Output = Result<Handle<'r, T>, LoadError<E>>>
+    ) -> impl Future<Output = Result<Handle<'r, T>, E>>
     where
         F: AsyncFnOnce() -> Result<T, E>,
     {
         let caller = Caller::task(running.limit);
         self.get_or_load_by(running, caller, load)
     }
-    async fn get_or_load_by<'r, E>(
+    async fn get_or_load_by<'r, E: From<AcquireError>>(
         &self,
         running: &'r mut Running<'_>,
         caller: Caller,
         load: impl AsyncFnOnce() -> Result<T, E>,
-    ) -> Result<Handle<'r, T>, LoadError<E>> {
+    ) -> Result<Handle<'r, T>, E> {
         self.may_belong_to(&Home::of(&running.home));
         if self.current().is_none() || !running.has_share() {
             let loaded = running
@@ -164,7 +138,7 @@ impl<T> Loaded<T> {
                     None => load().await.map(|value| self.set(value, loading)),
                 })
                 .await?;
-            loaded.map_err(LoadError::Load)?;
+            loaded?;
         }
         // Loaded, but perhaps under another interlock.
         self.may_belong_to(&Home::of(&running.home));

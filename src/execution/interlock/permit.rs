@@ -32,11 +32,8 @@ impl Running<'_> {
     ///     });
     ///     // Without the permit, the child's load would wait for this execution, which waits for the child.
     ///     let seven = r.permit_loads(|| child.join()).expect("no deadlock").expect("no panic");
-    ///     assert_eq!(seven??, 7);
-    ///     Ok(())
-    /// })?
-    /// # as Result<(), cabrank::execution::interlock::AcquireError>
-    /// # ;
+    ///     assert_eq!(seven.expect("no time limit").expect("no deadlock"), 7);
+    /// })?;
     /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
     /// ```
     ///
@@ -56,9 +53,6 @@ impl Running<'_> {
     /// [`permit_loads`](Self::permit_loads) around a future.
     ///
     /// Branches of one task share one execution: while one branch permits loads, all do.
-    ///
-    /// # Errors
-    /// Those of `permit_loads`.
     ///
     /// # Cancel safety
     /// As for [`load_async`](Self::load_async).

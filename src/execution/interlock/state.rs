@@ -188,7 +188,6 @@ impl State {
             deadline: None,
             at: caller.at,
             since: now,
-            #[cfg(feature = "backtrace")]
             backtrace: None,
         };
         self.owner_mut(id).waiter = Some(Box::new(waiter));
