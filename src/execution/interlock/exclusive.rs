@@ -7,7 +7,6 @@ use super::modes::Purpose;
 use super::owner_id::OwnerId;
 use super::running::Running;
 use super::sections::{Loading, Unloading};
-use super::transitions::Aim;
 use crate::execution::ambient::{self, Frame, Kind};
 use crate::execution::scoped::scoped;
 use crate::section::{Guarded, now};
@@ -71,27 +70,27 @@ impl Running<'_> {
             // A thread that blocks stops all executions that it is in. In a permit block they let others load.
             let kinds = [Kind::Run, Kind::Load, Kind::Unload, Kind::Permit];
             let kinds = if purpose == Purpose::Load { &kinds[..3] } else { &kinds[..] };
-            if ambient::other(self.home.address(), Some(self.id), kinds).is_some() {
+            if ambient::has_other(self.home.address(), self.id, kinds) {
                 return Err(self.home.deadlock(self.id, HERE, caller.at));
             }
         }
         self.regain(caller).await?;
         let (id, in_section) = (self.id, self.is_in_section());
         let thread = ambient::thread();
-        let step = self.home.step(id, Aim::Hold, caller, |state, _| {
+        let step = self.home.step(id, caller, |state, _| {
             state.belongs_to(id, thread)?;
             state.acquire(id, purpose, in_section)
         });
         step.await?;
-        let generation = self.generation();
-        Ok(Held { home: &self.home, id, purpose, generation, is_open: true })
+        Ok(Held { home: &self.home, id, purpose, is_open: true })
     }
     /// Waits for the share, if an earlier wait was given up while another owner held.
     pub(super) async fn regain(&self, caller: Caller) -> Result<(), AcquireError> {
         if self.home.quiet.load(Relaxed) {
             return Ok(());
         }
-        self.home.regain(self.id, caller).await
+        self.home.refuse_under_holder(self.id, caller)?;
+        self.home.step(self.id, caller, |state, _| Ok(state.regain(self.id))).await
     }
 }
 
@@ -103,7 +102,6 @@ pub(crate) struct Held<'r> {
     home: &'r Arc<Inner>,
     id: OwnerId,
     purpose: Purpose,
-    generation: u64,
     is_open: bool,
 }
 
@@ -114,10 +112,10 @@ impl Held<'_> {
         Frame::Interlock { of: self.home.address(), owner: self.id, kind }
     }
     pub(crate) fn loading(&mut self) -> Loading<'_> {
-        Loading::new(self.home, self.generation)
+        Loading { home: Some(self.home) }
     }
     pub(crate) fn unloading(&mut self) -> Unloading<'_> {
-        Unloading::new(self.home, self.generation)
+        Unloading { home: self.home }
     }
     /// Calls `f` in the section.
     pub(super) async fn unload<R>(
@@ -133,7 +131,7 @@ impl Held<'_> {
     pub(crate) async fn finish(mut self, done: bool, caller: Caller) -> Result<(), AcquireError> {
         self.is_open = false;
         let (home, id) = (self.home, self.id);
-        home.step(id, Aim::Share, caller, |state, _| Ok(state.release(id, done, true))).await
+        home.step(id, caller, |state, _| Ok(state.release(id, done, true))).await
     }
 }
 

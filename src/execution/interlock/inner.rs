@@ -7,7 +7,6 @@ use super::modes::{Refused, Step};
 use super::owner_id::OwnerId;
 use super::reload_state::ReloadState;
 use super::state::State;
-use super::transitions::Aim;
 use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::wait_queue::Wake;
 use crate::periodic_executor::PeriodicExecutor;
@@ -83,7 +82,6 @@ impl Guarded for Inner {
 /// The wait of a call for its owner.
 struct Queued<'a> {
     id: OwnerId,
-    aim: Aim,
     clock: &'a Clock,
 }
 
@@ -105,11 +103,11 @@ impl Wait<Inner> for Queued<'_> {
     }
     fn give_up(&mut self, state: &mut State, fx: &mut Effects) -> Dump {
         let dump = Dump::of(state, self.clock.now());
-        state.give_up(self.id, self.aim, fx);
+        state.give_up(self.id, fx);
         dump
     }
     fn cancel(self, owner: &Inner) {
-        owner.critical(|state, fx| state.give_up(self.id, self.aim, fx));
+        owner.critical(|state, fx| state.give_up(self.id, fx));
     }
 }
 
@@ -118,7 +116,6 @@ impl Inner {
     pub(super) async fn step(
         self: &Arc<Self>,
         id: OwnerId,
-        aim: Aim,
         caller: Caller,
         step: impl FnOnce(&mut State, &mut Effects) -> Result<Step, Refused>,
     ) -> Result<(), AcquireError> {
@@ -131,7 +128,7 @@ impl Inner {
         });
         match stepped {
             Ok(Step::Done) => Ok(()),
-            Ok(Step::Wait) => self.wait(id, aim, caller).await,
+            Ok(Step::Wait) => self.wait(id, caller).await,
             Err(why) => Err(self.deadlock(id, why, caller.at)),
         }
     }
@@ -140,7 +137,6 @@ impl Inner {
     pub(super) async fn wait(
         self: &Arc<Self>,
         id: OwnerId,
-        aim: Aim,
         caller: Caller,
     ) -> Result<(), AcquireError> {
         let clock = self.state.clock();
@@ -152,7 +148,7 @@ impl Inner {
             }
         };
         // From here on a drop of the future gives the wait up.
-        let turn = self.turn(Queued { id, aim, clock }, patience);
+        let turn = self.turn(Queued { id, clock }, patience);
         if let Some(limit) = caller.limit.filter(|_| caller.is_task) {
             self.limit_task(id, limit);
         }

@@ -2,16 +2,16 @@
 
 use super::caller::Caller;
 use super::error::AcquireError;
+use super::inner::Inner;
 use super::running::Running;
-use super::sections::{Home, Loading, Unloading};
+use super::sections::{Loading, Unloading};
 use super::transitions::BRANCH;
 use crate::section::now;
 use crate::user_code::UserValue;
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 /// A value that is loaded on first use, and unloaded as a whole.
 ///
@@ -53,20 +53,20 @@ pub struct Loaded<T> {
     /// Locked only to copy or swap a reference.
     value: RwLock<Option<Arc<UserValue<T>>>>,
     /// The first interlock under which it was loaded or unloaded.
-    home: OnceLock<Home>,
+    home: OnceLock<Weak<Inner>>,
 }
 
 /// A reference to a loaded value, at most as long as the share that it was obtained with.
 ///
 /// ```
-/// use cabrank::{Interlock, execution::interlock::Loaded};
+/// use cabrank::execution::interlock::{AcquireError, Interlock, Loaded};
+///
 /// let (interlock, user) = (Interlock::new(), Loaded::new());
 /// interlock.run(|r| {
 ///     let name = user.get_or_load(r, || Ok::<_, AcquireError>("Ann".to_owned()))?;
-///     assert_eq!(name.len(), 3);
-///     Ok(())
-/// })?
-/// # as Result<(), AcquireError>; Ok::<(), AcquireError>(())
+///     Ok::<_, AcquireError>(assert_eq!(name.len(), 3))
+/// })??;
+/// # Ok::<(), AcquireError>(())
 /// ```
 pub struct Handle<'r, T> {
     value: Arc<UserValue<T>>,
@@ -84,7 +84,7 @@ impl<T> Loaded<T> {
     /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its share would
     /// not prevent an unload.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
-        let is_at_home = || self.home.get().is_some_and(|home| home.is_of(&running.home));
+        let is_at_home = || self.home.get().is_some_and(|home| is(home, &running.home));
         let value = self.current().filter(|_| running.has_share() && is_at_home())?;
         Some(Handle { value, running: PhantomData })
     }
@@ -129,7 +129,7 @@ impl<T> Loaded<T> {
         caller: Caller,
         load: impl AsyncFnOnce() -> Result<T, E>,
     ) -> Result<Handle<'r, T>, E> {
-        self.may_belong_to(&Home::of(&running.home));
+        self.may_belong_to(&running.home);
         if self.current().is_none() || !running.has_share() {
             let loaded = running
                 .load_by(caller, async |loading: &mut Loading<'_>| match self.current() {
@@ -141,7 +141,7 @@ impl<T> Loaded<T> {
             loaded?;
         }
         // Loaded, but perhaps under another interlock.
-        self.may_belong_to(&Home::of(&running.home));
+        self.may_belong_to(&running.home);
         let running: &'r Running<'_> = running;
         // No unload can have come since. But a concurrent branch may permit loads, so that there is no share.
         let missing = || running.home.deadlock(running.id(), BRANCH, caller.at).into();
@@ -164,18 +164,18 @@ impl<T> Loaded<T> {
     /// # Panics
     /// Under another interlock, as [`set`](Self::set).
     pub fn clear(&self, unloading: &mut Unloading<'_>) {
-        self.belongs_to(&unloading.home);
+        self.belongs_to(unloading.home);
         let former = self.swap(None);
         drop(former);
     }
 
     /// Binds it to this interlock, unless it is bound.
-    fn belongs_to(&self, home: &Home) {
-        let _ = self.home.set(home.clone());
+    fn belongs_to(&self, home: &Arc<Inner>) {
+        let _ = self.home.set(Arc::downgrade(home));
         self.may_belong_to(home);
     }
-    fn may_belong_to(&self, home: &Home) {
-        let may = self.home.get().is_none_or(|first| first.is(home));
+    fn may_belong_to(&self, home: &Arc<Inner>) {
+        let may = self.home.get().is_none_or(|first| is(first, home));
         assert!(may, "the value belongs to another interlock");
     }
     fn current(&self) -> Option<Arc<UserValue<T>>> {
@@ -185,6 +185,11 @@ impl<T> Loaded<T> {
         let mut slot = self.value.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *slot, value)
     }
+}
+
+/// Compares the addresses. That of the first stays unique while the reference to it lives.
+fn is(first: &Weak<Inner>, home: &Arc<Inner>) -> bool {
+    std::ptr::eq(first.as_ptr(), Arc::as_ptr(home))
 }
 
 impl<T> Default for Loaded<T> {
@@ -197,17 +202,5 @@ impl<T> Deref for Handle<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.value
-    }
-}
-
-impl<T> fmt::Debug for Loaded<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loaded").field("loaded", &self.current().is_some()).finish()
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Handle<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

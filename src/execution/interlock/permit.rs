@@ -6,7 +6,6 @@ use super::inner::Inner;
 use super::modes::Step;
 use super::owner_id::OwnerId;
 use super::running::Running;
-use super::transitions::Aim;
 use crate::execution::ambient::{self, Kind};
 use crate::execution::scoped::scoped;
 use crate::section::{Guarded, now};
@@ -72,7 +71,7 @@ impl Running<'_> {
     ) -> Result<R, AcquireError> {
         self.regain(caller).await?;
         let (id, thread) = (self.id, ambient::thread());
-        let step = self.home.step(id, Aim::Share, caller, |state, _| {
+        let step = self.home.step(id, caller, |state, _| {
             state.belongs_to(id, thread)?;
             state.permit(id).map(|()| Step::Done)
         });
@@ -96,7 +95,7 @@ impl Block<'_> {
     async fn end(mut self, caller: Caller) -> Result<(), AcquireError> {
         self.is_open = false;
         let (home, id) = (self.home, self.id);
-        home.step(id, Aim::Share, caller, |state, _| Ok(state.end_permit(id))).await
+        home.step(id, caller, |state, _| Ok(state.end_permit(id))).await
     }
 }
 
