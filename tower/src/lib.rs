@@ -44,17 +44,17 @@
 //! ```
 //!
 //! # In the handler
-//! While the inner service is called, and while its future and its body are polled or dropped, the executor is active on
-//! that thread. A nested [`Executor::wrap`](cabrank::execution::Executor::wrap) or
-//! [`Interlock::run`](cabrank::execution::Interlock::run) joins the request's execution: it runs no hooks and waits for
-//! nothing. A task that the handler spawns is outside; see [`Running::permit_loads`] for a wait for one.
+//! The layer calls the inner service, and polls and drops its future and its body, while the executor is active on that
+//! thread. A nested [`Executor::wrap`](cabrank::execution::Executor::wrap) or
+//! [`Interlock::run`](cabrank::execution::Interlock::run) joins the request's execution: it runs no hooks and never
+//! waits. A task that the handler spawns is outside; see [`Running::permit_loads`] for a wait for one.
 //!
 //! Where the executor has an interlock, the execution has the name of its request (`GET /users`) in dumps and errors.
 //!
 //! # When an execution cannot begin
-//! A failed reload, a hook that fails, and a wait that reaches its time limit are answered without a call of the inner
-//! service: with 503 (Service Unavailable) for a wait, and otherwise with 500. The default answers do not contain the
-//! failure, which goes to the executor's reporter. [`ReloaderLayer::show_errors`] adds it during development, and
+//! After a failed reload, a hook that fails, or a wait that reaches its time limit, the layer answers without a call of
+//! the inner service. The status is 503 (Service Unavailable) after a wait, and otherwise 500. The default answer does
+//! not contain the failure, which goes to the executor's reporter. [`ReloaderLayer::show_errors`] adds it during development, and
 //! [`ReloaderLayer::on_error`] sets another answer.
 //!
 //! # Limits

@@ -31,10 +31,9 @@ impl Site {
         let mut templates = Environment::new();
         for file in fs::read_dir(&dir)? {
             let path = file?.path();
-            if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
-                if name.ends_with(".html") {
-                    templates.add_template_owned(name.to_owned(), fs::read_to_string(&path)?)?;
-                }
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.ends_with(".html") {
+                templates.add_template_owned(name.to_owned(), fs::read_to_string(&path)?)?;
             }
         }
         let lua = Lua::new();
@@ -84,7 +83,10 @@ async fn main() -> Result<(), BoxError> {
     let loaded = site.clone();
     let reloader = Reloader::builder(executor.clone())
         .watch_files([&dir])
-        .to_prepare(move |loading| Ok(loaded.set(Site::load(&dir)?, loading)))
+        .to_prepare(move |loading| {
+            loaded.set(Site::load(&dir)?, loading);
+            Ok(())
+        })
         .build()?;
     reloader.prepare()?;
 

@@ -65,7 +65,7 @@ async fn a_deadlock_is_shown_while_it_lasts() {
     let (_, html) = text(html).await;
     assert!(html.contains("a &lt;child&gt;") && !html.contains("<child>"), "{html}");
 
-    // Whoever sees it ends it.
+    // The child of the deadlock is ended from outside.
     started.lock().expect("no panic").pop().expect("a child").abort();
     assert_eq!(hanging.await.expect("no panic"), StatusCode::OK);
     assert_eq!(log.take().len(), 4);

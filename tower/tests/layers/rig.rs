@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// What has happened, in order.
+/// The events so far, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<&'static str>>>);
 
