@@ -1,5 +1,6 @@
 //! A response's body inside its execution.
 
+use crate::inside::inside;
 use cabrank::execution::Execution;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -50,7 +51,7 @@ impl<B> ExecutionBody<B> {
     }
 }
 
-impl<B: Body<Data: From<String>>> Body for ExecutionBody<B> {
+impl<B: Body<Data: From<String>, Error: fmt::Display>> Body for ExecutionBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -61,7 +62,11 @@ impl<B: Body<Data: From<String>>> Body for ExecutionBody<B> {
         let this = self.as_mut().project();
         let polled = match (this.kind.project(), this.execution) {
             (KindProjection::Inner { body }, Some(execution)) => {
-                execution.within(|_| body.poll_frame(cx))
+                let polled = inside(execution, || body.poll_frame(cx));
+                if let Poll::Ready(Some(Err(error))) = &polled {
+                    execution.fail(error.to_string());
+                }
+                polled
             }
             (KindProjection::Inner { body }, None) => body.poll_frame(cx),
             (KindProjection::Text { text }, _) => {

@@ -1,6 +1,7 @@
 //! The future of a response: begins the execution, and calls the inner service in it.
 
 use crate::body::ExecutionBody;
+use crate::inside::inside;
 use crate::refusal::Refusal;
 use cabrank::execution::{Execution, ExecutionError};
 use http::{Request, Response};
@@ -68,7 +69,7 @@ impl<S: Service<Request<Q>>, Q> ResponseFuture<S, Q> {
 
 impl<S, Q, B> Future for ResponseFuture<S, Q>
 where
-    S: Service<Request<Q>, Response = Response<B>>,
+    S: Service<Request<Q>, Response = Response<B>, Error: fmt::Display>,
     B: Body<Data: From<String>>,
 {
     type Output = Result<Response<ExecutionBody<B>>, S::Error>;
@@ -89,17 +90,20 @@ where
             if let Some(running) = execution.running() {
                 running.set_name(&call.name);
             }
-            let future = execution.within(|_| call.inner.call(call.request));
+            let future = inside(execution, || call.inner.call(call.request));
             this.state.set(State::Calls { future });
         }
         let StateProjection::Calls { future } = this.state.as_mut().project() else {
             panic!("a future is not polled after it was ready");
         };
         let execution = this.execution.as_mut().expect("it was stored before the call");
-        let Poll::Ready(result) = execution.within(|_| future.poll(cx)) else {
+        let Poll::Ready(result) = inside(execution, || future.poll(cx)) else {
             return Poll::Pending;
         };
         execution.within(|_| this.state.set(State::Done));
+        if let Err(error) = &result {
+            execution.fail(error.to_string());
+        }
         // On an error, the drop of the execution completes its hooks.
         let execution = this.execution.take();
         Poll::Ready(result.map(|response| response.map(|body| ExecutionBody::new(body, execution))))

@@ -6,6 +6,7 @@ use crate::refusal::Refusal;
 use cabrank::execution::{ExecutionError, Executor, Reloader};
 use http::{Request, Response};
 use http_body::Body;
+use std::fmt::Display;
 use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -64,7 +65,7 @@ macro_rules! layer {
 
         impl<S, Q, B> Service<Request<Q>> for $service<S>
         where
-            S: Service<Request<Q>, Response = Response<B>> + Clone,
+            S: Service<Request<Q>, Response = Response<B>, Error: Display> + Clone,
             B: Body<Data: From<String>>,
         {
             type Response = Response<ExecutionBody<B>>;

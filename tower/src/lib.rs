@@ -51,6 +51,9 @@
 //!
 //! Where the executor has an interlock, the execution has the name of its request (`GET /users`) in dumps and errors.
 //!
+//! An error of the inner service or of its body, and a panic, pass through. The executor's reporter gets each of them,
+//! as a failure of the execution's body.
+//!
 //! # When an execution cannot begin
 //! After a failed reload, a hook that fails, or a wait that reaches its time limit, the layer answers without a call of
 //! the inner service. The status is 503 (Service Unavailable) after a wait, and otherwise 500. The default answer does
@@ -72,6 +75,7 @@
 mod body;
 mod debug_locks;
 mod future;
+mod inside;
 mod layers;
 mod refusal;
 

@@ -61,8 +61,7 @@ async fn index(
     let visitor = visitor.map_or("stranger".to_owned(), |Path(visitor)| visitor);
     // The request is inside an execution already: this only fetches its share of the loaded code.
     let html = app.executor.wrap(|execution| {
-        let running = execution.running().ok_or("the executor has no interlock")?;
-        app.site.get(running).ok_or("the site is not loaded")?.render("index.html", &visitor)
+        execution.get(&app.site).ok_or("the site is not loaded")?.render("index.html", &visitor)
     });
     html.map(Html).map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }

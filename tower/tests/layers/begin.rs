@@ -4,7 +4,7 @@ use crate::rig::*;
 use axum::Router;
 use axum::routing::get as on_get;
 use cabrank::Interlock;
-use cabrank::execution::Executor;
+use cabrank::execution::{Executor, PerExecution};
 use cabrank_tower::ExecutorLayer;
 use http::{Response, StatusCode};
 use std::time::Duration;
@@ -31,6 +31,30 @@ async fn the_handler_is_inside_an_execution_that_nested_calls_join() {
     assert!(dump.contains("GET /x”"), "the request names its execution: {dump}");
     assert_eq!(log.take(), ["run", "complete"]);
     assert!(interlock.dump().owners.is_empty());
+}
+
+/// A connection of the request: borrowed at the first use, and given back at the end of the body.
+#[tokio::test]
+async fn a_value_of_the_execution_lives_as_long_as_the_response() {
+    let (log, made) = (Log::default(), Log::default());
+    let (theirs, makes) = (log.clone(), made.clone());
+    let connection = PerExecution::new(move || {
+        makes.push("borrowed");
+        Ok(OnDrop(theirs.clone(), "given back"))
+    });
+    let executor = Executor::builder().hook(connection.clone()).build();
+    let handler = async move || {
+        for _ in 0..2 {
+            connection.with(|_| ()).expect("inside an execution");
+            tokio::task::yield_now().await;
+        }
+        "hello"
+    };
+    let app = Router::new().route("/", on_get(handler)).layer(ExecutorLayer::new(executor));
+    let response = get(&app, "/").await;
+    assert_eq!((made.take(), log.take()), (vec!["borrowed"], vec![]));
+    assert_eq!(text(response).await.1, "hello");
+    assert_eq!(log.take(), ["given back"]);
 }
 
 #[tokio::test]

@@ -185,6 +185,30 @@ async fn an_error_of_the_service_ends_its_execution() {
     assert_eq!(log.take(), ["run", "complete"]);
 }
 
+/// Errors of the service and of its body, and panics, reach the executor's reporter.
+#[tokio::test]
+async fn each_failure_is_reported_once() {
+    let reports: Arc<Mutex<Vec<String>>> = Arc::default();
+    let theirs = reports.clone();
+    let executor = Executor::builder()
+        .reporter(move |error| theirs.lock().expect("no panic").push(error.to_string()))
+        .build();
+    let service = ServiceBuilder::new().layer(ExecutorLayer::new(executor.clone())).service(
+        service_fn(async |request: Request<Body>| match request.uri().path() {
+            "/error" => Err("no such page"),
+            "/panic" => panic!("the handler panics"),
+            _ => Ok(Response::new(Body::new(Inside(executor.clone(), Log::default(), 1)))),
+        }),
+    );
+    assert!(service.clone().oneshot(request("/error")).await.is_err());
+    assert!(tokio::spawn(service.clone().oneshot(request("/panic"))).await.is_err());
+    let response = service.oneshot(request("/body")).await.expect("a head");
+    assert!(response.into_body().collect().await.is_err());
+    let failures = ["no such page", "it panicked: the handler panics", "it breaks off"];
+    let expected = failures.map(|failure| format!("the body failed: {failure}"));
+    assert_eq!(*reports.lock().expect("no panic"), expected);
+}
+
 /// Services that are called only when they are ready, as tower demands.
 #[tokio::test]
 async fn the_service_that_was_ready_is_called() {
