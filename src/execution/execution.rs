@@ -15,7 +15,6 @@ use super::scoped::scoped;
 use crate::section::now;
 use crate::sync::has_failed;
 use crate::user_code::{catch, drop_contained, panic_message};
-use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::mem::take;
@@ -24,6 +23,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
+use std::thread;
 
 /// A running execution: its hooks have run, and will be completed.
 ///
@@ -66,14 +66,6 @@ pub struct Execution<'scope> {
     running: Option<Running<'scope>>,
     /// Not reported yet.
     failures: Vec<Failure>,
-}
-
-/// How a body has ended.
-enum Ended<R> {
-    Value(R),
-    /// The failure is stored.
-    Failed,
-    Panicked(Box<dyn Any + Send>),
 }
 
 impl Execution<'static> {
@@ -298,24 +290,23 @@ impl<'scope> Execution<'scope> {
         }
         self.end();
         match (ended, self.report()) {
-            (Ended::Value(value), Ok(())) => Ok(value),
-            (Ended::Value(value), Err(error)) => {
+            (Ok(Some(value)), Ok(())) => Ok(value),
+            (Ok(value), reported) => {
                 drop_contained(value);
-                Err(error)
+                Err(reported.expect_err("it has failed"))
             }
-            (Ended::Failed, reported) => Err(reported.expect_err("it has failed")),
-            (Ended::Panicked(panic), reported) => {
+            (Err(panic), reported) => {
                 drop_contained(reported);
                 resume_unwind(panic)
             }
         }
     }
     /// Stores a failure of the body, because the future may be dropped before the failure is reported.
-    fn note<R>(&mut self, result: std::thread::Result<Result<R, BoxError>>) -> Ended<R> {
-        let (cause, ended) = match result {
-            Ok(Ok(value)) => return Ended::Value(value),
-            Ok(Err(cause)) => (cause, Ended::Failed),
-            Err(panic) => (Panicked::new(panic_message(&*panic)).into(), Ended::Panicked(panic)),
+    fn note<R>(&mut self, ended: thread::Result<Result<R, BoxError>>) -> thread::Result<Option<R>> {
+        let (cause, ended) = match ended {
+            Ok(Ok(value)) => return Ok(Some(value)),
+            Ok(Err(cause)) => (cause, Ok(None)),
+            Err(panic) => (Panicked(panic_message(&*panic)).into(), Err(panic)),
         };
         self.failures.push(Failure::new(Stage::Body, cause));
         ended
