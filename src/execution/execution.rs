@@ -9,7 +9,7 @@ use super::ambient::{Frame, Within};
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{Caller, Held, Purpose, Running};
+use super::interlock::{Caller, Handle, Held, Loaded, Purpose, Running};
 use super::reloading::{Reloading, When, reload_failed};
 use super::scoped::scoped;
 use crate::section::now;
@@ -116,7 +116,7 @@ impl Execution<'static> {
     #[inline]
     async fn begin(&mut self, caller: Caller) -> Result<(), ExecutionError> {
         if let Err(failure) = self.enter(caller).await {
-            return self.fail(failure);
+            return self.abort(failure);
         }
         if self.nested {
             return Ok(());
@@ -124,18 +124,18 @@ impl Execution<'static> {
         if !self.executor.hooks().is_empty() {
             let run = self.inside(|this| this.executor.hooks().run(&mut this.completers));
             if let Err(failure) = run {
-                return self.fail(failure);
+                return self.abort(failure);
             }
         }
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
         match self.begin_reloading(&reloading, caller).await {
             Ok(()) => Ok(()),
-            Err(failure) => self.fail(failure),
+            Err(failure) => self.abort(failure),
         }
     }
     /// Ends an execution that cannot begin.
     #[cold]
-    fn fail(&mut self, failure: Failure) -> Result<(), ExecutionError> {
+    fn abort(&mut self, failure: Failure) -> Result<(), ExecutionError> {
         self.failures.push(failure);
         self.end();
         self.report()
@@ -221,6 +221,17 @@ impl<'scope> Execution<'scope> {
     /// Returns `None` if the executor has no interlock.
     pub fn running(&mut self) -> Option<&mut Running<'scope>> {
         self.running.as_mut()
+    }
+    /// Returns a loaded value: [`Loaded::get`] with the execution's share.
+    pub fn get<'r, T>(&'r self, loaded: &Loaded<T>) -> Option<Handle<'r, T>> {
+        loaded.get(self.running.as_ref()?)
+    }
+    /// Notes the failure of a body that is no closure, so that the reporter gets it at the end. A nested execution
+    /// leaves the failure to the outer one.
+    pub fn fail(&mut self, cause: impl Into<BoxError>) {
+        if !self.nested {
+            self.failures.push(Failure::new(Stage::Body, cause));
+        }
     }
     /// Whether this is inside another execution of the same executor. It has then run no hooks.
     pub fn is_nested(&self) -> bool {

@@ -165,7 +165,8 @@ impl Executor {
         self.acquire_timeout.or_else(|| self.interlock()?.acquire_timeout())
     }
 
-    pub(crate) fn interlock(&self) -> Option<&Interlock> {
+    /// Returns the interlock that executions enter.
+    pub fn interlock(&self) -> Option<&Interlock> {
         self.inner.interlock.as_ref()
     }
     pub(crate) fn hooks(&self) -> &Hooks {

@@ -92,7 +92,9 @@ fn each_form_of_an_inner_execution_loads() {
             let loaded = two.wrap(|execution| {
                 assert!(execution.is_nested());
                 let running = execution.running().expect("there is an interlock");
-                Ok(word.get_or_load(running, || Ok::<_, BoxError>("loaded"))?.len())
+                let length = word.get_or_load(running, || Ok::<_, BoxError>("loaded"))?.len();
+                assert_eq!(execution.get(&word).as_deref(), Some(&"loaded"));
+                Ok(length)
             });
             assert_eq!(loaded.expect("it loads"), 6);
             let mut guard = two.run().expect("it runs");
