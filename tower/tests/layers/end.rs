@@ -193,13 +193,18 @@ async fn each_failure_is_reported_once() {
     let executor = Executor::builder()
         .reporter(move |error| theirs.lock().expect("no panic").push(error.to_string()))
         .build();
-    let service = ServiceBuilder::new().layer(ExecutorLayer::new(executor.clone())).service(
-        service_fn(async |request: Request<Body>| match request.uri().path() {
-            "/error" => Err("no such page"),
-            "/panic" => panic!("the handler panics"),
-            _ => Ok(Response::new(Body::new(Inside(executor.clone(), Log::default(), 1)))),
-        }),
-    );
+    let active = executor.clone();
+    let answer = service_fn(move |request: Request<Body>| {
+        let body = Body::new(Inside(active.clone(), Log::default(), 1));
+        async move {
+            match request.uri().path() {
+                "/error" => Err("no such page"),
+                "/panic" => panic!("the handler panics"),
+                _ => Ok(Response::new(body)),
+            }
+        }
+    });
+    let service = ServiceBuilder::new().layer(ExecutorLayer::new(executor)).service(answer);
     assert!(service.clone().oneshot(request("/error")).await.is_err());
     assert!(tokio::spawn(service.clone().oneshot(request("/panic"))).await.is_err());
     let response = service.oneshot(request("/body")).await.expect("a head");
