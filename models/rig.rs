@@ -1,6 +1,6 @@
 //! A pool for the models, user code that re-enters it, and a set-up that is not explored.
 
-use crate::application_pool::Builder;
+use crate::application_pool::{Builder, Spawner};
 use crate::in_memory::InMemorySpawner;
 use crate::sync::{Condvar, Mutex, thread};
 use crate::{ApplicationPool, ManualClock, PoolOptions, Session};
@@ -56,6 +56,16 @@ impl Door {
             enter();
         }
     }
+}
+
+/// Opens the door to the pool.
+pub(super) fn open_to<S: Spawner>(door: &Door, pool: &ApplicationPool<S>) {
+    let weak = pool.downgrade();
+    door.open(move || {
+        if let Some(pool) = weak.upgrade() {
+            pool.counts();
+        }
+    });
 }
 
 impl Rig {
@@ -115,12 +125,7 @@ impl Rig {
         self
     }
     fn open(&self, door: &Door) {
-        let weak = self.pool.downgrade();
-        door.open(move || {
-            if let Some(pool) = weak.upgrade() {
-                pool.counts();
-            }
-        });
+        open_to(door, &self.pool);
     }
     /// Runs `hook` in each call of the spawner, after the call has entered the door.
     pub(super) fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {

@@ -26,6 +26,8 @@ pub(crate) struct Row {
 /// A pool under a load: one round, or the medians of all.
 pub(crate) struct Cell {
     pub(crate) nanoseconds: f64,
+    /// The same of each round.
+    pub(crate) rounds: Vec<f64>,
     /// Where waits are timed, half and all but a hundredth of which end sooner than this, in microseconds.
     pub(crate) waits: Option<(f64, f64)>,
 }
@@ -40,7 +42,7 @@ impl Cell {
             waits[nth].as_secs_f64() * 1e6
         };
         let waits = (!waits.is_empty()).then(|| (quantile(50), quantile(99)));
-        Cell { nanoseconds, waits }
+        Cell { nanoseconds, rounds: vec![nanoseconds], waits }
     }
 
     /// Of several rounds, each figure by itself.
@@ -51,7 +53,7 @@ impl Cell {
         };
         let nanoseconds = of(|cell| Some(cell.nanoseconds)).expect("each has it");
         let waits = of(|cell| Some(cell.waits?.0)).zip(of(|cell| Some(cell.waits?.1)));
-        Cell { nanoseconds, waits }
+        Cell { nanoseconds, rounds: rounds.iter().map(|cell| cell.nanoseconds).collect(), waits }
     }
 }
 
@@ -72,8 +74,10 @@ impl Table {
         let mut table = Table::new(contenders, loads);
         table.limits = vec![1.0; loads.len()];
         for row in &mut table.rows {
-            row.cells =
-                loads.iter().map(|_| Cell { nanoseconds: 1.0, waits: Some((0.0, 0.0)) }).collect();
+            row.cells = loads
+                .iter()
+                .map(|_| Cell { nanoseconds: 1.0, rounds: Vec::new(), waits: Some((0.0, 0.0)) })
+                .collect();
         }
         table
     }

@@ -142,11 +142,7 @@ fn cancel_hook_x_close() {
         let caller = Caller::default();
         let pool = pool_of(&caller);
         let (door, dropped) = (Door::default(), Bell::new());
-        let weak = pool.downgrade();
-        door.open(move || {
-            let pool = weak.upgrade().expect("the pool outlives the hook");
-            pool.counts();
-        });
+        open_to(&door, &pool);
         let hook = Hook {
             door,
             closer: crate::sync::me(),
@@ -196,12 +192,7 @@ fn shown_error_x_close() {
     explore("shown_error_x_close", &expected, |outcomes| {
         let (caller, door) = (Caller::default(), Door::default());
         let pool = pool_of(&caller);
-        let weak = pool.downgrade();
-        door.open(move || {
-            if let Some(pool) = weak.upgrade() {
-                pool.counts();
-            }
-        });
+        open_to(&door, &pool);
         *caller.refusal.lock().expect("the lock is not poisoned") = Some(Refusal(door));
         let refused = inline(|| pool.get(&app("a")).map(drop));
         assert!(matches!(refused, Err(GetError::Spawn(_))));

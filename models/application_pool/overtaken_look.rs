@@ -9,6 +9,8 @@
 //! compares looks, which come earlier: looks, touch and sections still come in every order. User code does not
 //! re-enter the pool: loom would need more than 45 seconds.
 
+use crate::Session;
+use crate::in_memory::InMemorySpawner;
 use crate::models::rig::*;
 use crate::sync::thread::inline;
 use crate::sync::{Mutex, me};
@@ -66,30 +68,44 @@ impl Watched {
     }
 }
 
+/// Two gets look at the file: a slow one on a thread of its own, and a quick one after `change`.
+struct Race {
+    rig: Rig,
+    /// The time that the slow get saw.
+    seen: Option<u64>,
+    slow: Session<InMemorySpawner>,
+    quick: Session<InMemorySpawner>,
+}
+
+fn race(reenter: impl FnOnce(Rig) -> Rig, change: fn(&Watched)) -> Race {
+    let file = Watched::new();
+    let (door, watched) = (Door::default(), file.clone());
+    let looks = door.clone();
+    let rig = reenter(Rig::with_looks(door, |b| {
+        b.max(1).restart_files(move |path: &Path| {
+            looks.enter();
+            watched.look_up(path)
+        })
+    }));
+    rig.spawner.always("/a", unlimited());
+    rig.idle(&app("a"));
+    let (pool, begin) = (rig.pool.clone(), file.clone());
+    let slow = spawn(move || {
+        begin.step();
+        (me(), inline(|| pool.get(&app("a"))).expect("a session"))
+    });
+    change(&file);
+    let quick = inline(|| rig.pool.get(&app("a"))).expect("a session");
+    let (thread, slow) = slow.join().expect("no panic");
+    Race { rig, seen: file.seen_by(thread), slow, quick }
+}
+
 #[test]
 fn overtaken_look() {
     explore("overtaken_look", &["before", "overtaken", "after"], |outcomes| {
-        let file = Watched::new();
-        let (door, watched) = (Door::default(), file.clone());
-        let looks = door.clone();
-        let rig = Rig::with_looks(door, |b| {
-            b.max(1).restart_files(move |path: &Path| {
-                looks.enter();
-                watched.look_up(path)
-            })
-        });
-        rig.spawner.always("/a", unlimited());
-        rig.idle(&app("a"));
-        let (pool, begin) = (rig.pool.clone(), file.clone());
-        let slow = spawn(move || {
-            begin.step();
-            (me(), inline(|| pool.get(&app("a"))).expect("a session"))
-        });
-        file.touch();
-        let quick = inline(|| rig.pool.get(&app("a"))).expect("a session");
-        let (thread, slow) = slow.join().expect("no panic");
+        let Race { rig, seen, slow, quick } = race(|rig| rig, Watched::touch);
         // The time that it saw, and its process: the second process is the first one with the new code.
-        outcomes.note(match (file.seen_by(thread), slow.pid()) {
+        outcomes.note(match (seen, slow.pid()) {
             (Some(1), 1) => "before",
             (Some(1), 2) => "overtaken",
             (Some(2), _) => "after",
@@ -109,31 +125,12 @@ fn overtaken_look() {
 #[test]
 fn overtaken_deletion() {
     explore("overtaken_deletion", &["before", "after"], |outcomes| {
-        let file = Watched::new();
-        let (door, watched) = (Door::default(), file.clone());
-        let looks = door.clone();
-        let rig = Rig::with_looks(door, |b| {
-            b.max(1).restart_files(move |path: &Path| {
-                looks.enter();
-                watched.look_up(path)
-            })
-        })
-        .with_reentrant_looks();
-        rig.spawner.always("/a", unlimited());
-        rig.idle(&app("a"));
-        let (pool, begin) = (rig.pool.clone(), file.clone());
-        let slow = spawn(move || {
-            begin.step();
-            (me(), inline(|| pool.get(&app("a"))).expect("a session"))
-        });
-        file.delete();
-        let quick = inline(|| rig.pool.get(&app("a"))).expect("a session");
-        let (thread, slow) = slow.join().expect("no panic");
-        outcomes.note(match file.seen_by(thread) {
+        let race = race(Rig::with_reentrant_looks, Watched::delete);
+        outcomes.note(match race.seen {
             Some(_) => "before",
             None => "after",
         });
-        assert_eq!((quick.pid(), slow.pid()), (1, 1));
-        assert_eq!(rig.generation(&app("a")), 0, "a deletion restarts nothing");
+        assert_eq!((race.quick.pid(), race.slow.pid()), (1, 1));
+        assert_eq!(race.rig.generation(&app("a")), 0, "a deletion restarts nothing");
     });
 }

@@ -11,16 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[test]
 fn set_max_x_waiter() {
     explore_small("set_max_x_waiter", &["raised first", "waited"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
-        let session = rig.session(&app("a"));
-        let pool = rig.pool.clone();
-        let getter = spawn(move || pool.get(&app("a")).expect("a session").pid());
-        let waits = rig.pool.counts().waiting == 1;
-        rig.pool.set_max(2).expect("not zero");
-        assert_eq!(getter.join().expect("no panic"), 2);
-        outcomes.note(if waits { "waited" } else { "raised first" });
-        drop(session);
-        assert_eq!(rig.counts(), (0, 2));
+        raised_x_waiter(Rig::new(|b| b.max(1)), outcomes, |pool| {
+            pool.set_max(2).expect("not zero")
+        });
     });
 }
 
@@ -28,16 +21,8 @@ fn set_max_x_waiter() {
 #[test]
 fn set_max_per_app_x_waiter() {
     explore("set_max_per_app_x_waiter", &["raised first", "waited"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2).max_per_app(1)).reentrant().with_reentrant_observer();
-        let session = rig.session(&app("a"));
-        let pool = rig.pool.clone();
-        let getter = spawn(move || pool.get(&app("a")).expect("a session").pid());
-        let waits = rig.pool.counts().waiting == 1;
-        rig.pool.set_max_per_app(2).expect("not zero");
-        assert_eq!(getter.join().expect("no panic"), 2);
-        outcomes.note(if waits { "waited" } else { "raised first" });
-        drop(session);
-        assert_eq!(rig.counts(), (0, 2));
+        let rig = Rig::new(|b| b.max(2).max_per_app(1));
+        raised_x_waiter(rig, outcomes, |pool| pool.set_max_per_app(2).expect("not zero"));
     });
 }
 
@@ -105,6 +90,20 @@ fn lowered_max_x_two_spawns() {
             assert!(rig.pool.detach_group(name));
         }
     });
+}
+
+/// Gets a second session while `raise` raises a limit to two.
+fn raised_x_waiter(rig: Rig, outcomes: &Outcomes, raise: impl Fn(&Pool)) {
+    let rig = rig.reentrant().with_reentrant_observer();
+    let session = rig.session(&app("a"));
+    let pool = rig.pool.clone();
+    let getter = spawn(move || pool.get(&app("a")).expect("a session").pid());
+    let waits = rig.pool.counts().waiting == 1;
+    raise(&rig.pool);
+    assert_eq!(getter.join().expect("no panic"), 2);
+    outcomes.note(if waits { "waited" } else { "raised first" });
+    drop(session);
+    assert_eq!(rig.counts(), (0, 2));
 }
 
 /// Spawns a second process while `lower` lowers a limit to one.

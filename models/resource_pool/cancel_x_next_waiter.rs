@@ -3,6 +3,22 @@
 use crate::models::resource_pool::rig::*;
 use std::pin::pin;
 
+/// Drops the first of two waiters while the loan ends. Asserts that the second is lent resource `number`, and returns
+/// whether the first had its outcome by then.
+fn race(rig: &Things<Unkeyed>, ends: fn(Lent), number: u32) -> bool {
+    let lent = rig.lend();
+    let mut first = Box::pin(rig.pool.borrow_async());
+    let mut behind = pin!(rig.pool.borrow_async());
+    assert!(rig.door().poll_once(first.as_mut()).is_pending());
+    assert!(rig.door().poll_once(behind.as_mut()).is_pending());
+    let ending = spawn(move || ends(lent));
+    let resolved = rig.pool.num_waiting() == 1;
+    drop(first);
+    assert_eq!(rig.door().block_on(behind).expect("a thing").number, number);
+    ending.join().expect("no panic");
+    resolved
+}
+
 /// The first waiter is granted a resource. Guards `State::return_grant`: a grant that is not picked up is passed
 /// on. Otherwise the resource counts as lent for ever, and the second waiter sleeps for ever.
 ///
@@ -12,16 +28,7 @@ fn resource_cancel_x_next_waiter() {
     let expected = ["dropped served", "dropped waiting"];
     explore_small("resource_cancel_x_next_waiter", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
-        let lent = rig.lend();
-        let mut first = Box::pin(rig.pool.borrow_async());
-        let mut behind = pin!(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(first.as_mut()).is_pending());
-        assert!(rig.door().poll_once(behind.as_mut()).is_pending());
-        let returning = spawn(move || drop(lent));
-        let served = rig.pool.num_waiting() == 1;
-        drop(first);
-        assert_eq!(rig.door().block_on(behind).expect("a thing").number, 1);
-        returning.join().expect("no panic");
+        let served = race(&rig, drop, 1);
         outcomes.note(if served { "dropped served" } else { "dropped waiting" });
         assert_eq!(rig.counts(), (0, 1, 1));
         assert_eq!(rig.end(), [1]);
@@ -37,16 +44,7 @@ fn resource_cancel_x_next_creation() {
     let expected = ["dropped served", "dropped waiting"];
     explore_small("resource_cancel_x_next_creation", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).max_total(1)).reentrant();
-        let lent = rig.lend();
-        let mut first = Box::pin(rig.pool.borrow_async());
-        let mut behind = pin!(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(first.as_mut()).is_pending());
-        assert!(rig.door().poll_once(behind.as_mut()).is_pending());
-        let leaving = spawn(move || Borrowed::invalidate(lent));
-        let served = rig.pool.num_waiting() == 1;
-        drop(first);
-        assert_eq!(rig.door().block_on(behind).expect("a thing").number, 2);
-        leaving.join().expect("no panic");
+        let served = race(&rig, Borrowed::invalidate, 2);
         outcomes.note(if served { "dropped served" } else { "dropped waiting" });
         assert_eq!((rig.factory.made(), rig.factory.most()), (2, 1));
         assert_eq!(rig.end(), [1, 2]);
@@ -63,16 +61,7 @@ fn resource_cancel_x_retry() {
     let expected = ["dropped waiting", "dropped woken"];
     explore_small("resource_cancel_x_retry", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).fair(false)).reentrant();
-        let lent = rig.lend();
-        let mut first = Box::pin(rig.pool.borrow_async());
-        let mut behind = pin!(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(first.as_mut()).is_pending());
-        assert!(rig.door().poll_once(behind.as_mut()).is_pending());
-        let returning = spawn(move || drop(lent));
-        let woken = rig.pool.num_waiting() == 1;
-        drop(first);
-        assert_eq!(rig.door().block_on(behind).expect("a thing").number, 1);
-        returning.join().expect("no panic");
+        let woken = race(&rig, drop, 1);
         outcomes.note(if woken { "dropped woken" } else { "dropped waiting" });
         assert_eq!(rig.end(), [1]);
     });

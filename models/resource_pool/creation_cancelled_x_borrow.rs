@@ -10,8 +10,8 @@ use crate::models::resource_pool::rig::*;
 use crate::resource_pool::ResourceState;
 use crate::sync::Mutex;
 use std::convert::Infallible;
-use std::future::poll_fn;
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Poll, Waker};
@@ -24,7 +24,24 @@ struct Slow {
     gate: Arc<Mutex<(bool, Option<Waker>)>>,
 }
 
+type SlowPool = ResourcePool<Async<Slow>>;
+type Got = Result<Borrowed<'static, Async<Slow>>, BorrowError<Infallible>>;
+
 impl Slow {
+    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that its door polls, re-enter the
+    /// pool.
+    fn pool(
+        is_open: bool,
+        configure: impl FnOnce(Builder<Async<Slow>, SlowPool>) -> Builder<Async<Slow>, SlowPool>,
+    ) -> (Slow, SlowPool) {
+        let gate = Arc::new(Mutex::new((is_open, None)));
+        let slow = Slow { door: Door::default(), begun: Arc::default(), gate };
+        let builder = configure(ResourcePool::builder(Async(slow.clone()), ()));
+        let pool = builder.build_async().expect("a valid pool");
+        open_to(&slow.door, &pool);
+        (slow, pool)
+    }
+    /// Opens the gate, and wakes the creation that waits for it.
     fn open(&self) {
         let waker = {
             let mut gate = self.gate.lock();
@@ -35,6 +52,43 @@ impl Slow {
             waker.wake();
         }
     }
+    /// Opens or closes the gate, and wakes no creation.
+    fn set_gate(&self, is_open: bool) {
+        self.gate.lock().0 = is_open;
+    }
+    fn begun(&self) -> u32 {
+        self.begun.load(SeqCst)
+    }
+    /// Polls once a call that cannot complete yet.
+    fn begin<T>(
+        &self,
+        call: impl Future<Output = T> + Send + 'static,
+    ) -> Pin<Box<dyn Future<Output = T> + Send>> {
+        let mut call = Box::pin(call);
+        assert!(self.door.poll_once(call.as_mut()).is_pending());
+        call
+    }
+    /// Completes a call, and notes whether it had to wait.
+    fn complete<T>(&self, call: impl Future<Output = T>, waits: impl FnOnce(bool)) -> T {
+        let mut call = pin!(call);
+        let at_once = self.door.poll_once(call.as_mut());
+        waits(at_once.is_pending());
+        match at_once {
+            Poll::Ready(value) => value,
+            Poll::Pending => self.door.block_on(call),
+        }
+    }
+}
+
+async fn borrow(pool: SlowPool) -> Got {
+    pool.borrow_async().await.map(Borrowed::into_owned)
+}
+
+/// Asserts that one idle resource is left, and closes the pool.
+fn end(pool: &SlowPool) {
+    assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 1, 1));
+    pool.close();
+    assert!(pool.wait_closed(SECOND));
 }
 
 impl AsyncResourceFactory for Slow {
@@ -61,42 +115,22 @@ impl AsyncResourceFactory for Slow {
 
 #[test]
 fn resource_creation_cancelled_x_borrow() {
-    explore_small(
-        "resource_creation_cancelled_x_borrow",
-        &["made", "still to be made"],
-        |outcomes| {
-            let door = Door::default();
-            let slow = Slow {
-                door: door.clone(),
-                begun: Arc::default(),
-                gate: Arc::new(Mutex::new((false, None))),
-            };
-            let pool = ResourcePool::builder(Async(slow.clone()), ());
-            let pool = pool.max_active(1).build_async().expect("a valid pool");
-            let weak = pool.downgrade();
-            door.open(move || {
-                if let Some(pool) = weak.upgrade() {
-                    pool.num_idle();
-                }
-            });
-            let mut first = Box::pin(pool.borrow_async());
-            let mut behind = pin!(pool.borrow_async());
-            assert!(door.poll_once(first.as_mut()).is_pending());
-            assert!(door.poll_once(behind.as_mut()).is_pending());
-            let theirs = slow.clone();
-            let opening = spawn(move || theirs.open());
-            drop(first);
-            let open = slow.gate.lock().0;
-            outcomes.note(if open { "made" } else { "still to be made" });
-            let lent = door.block_on(behind).expect("a number");
-            assert_eq!((*lent, slow.begun.load(SeqCst)), (1, 1));
-            drop(lent);
-            opening.join().expect("no panic");
-            assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 1, 1));
-            pool.close();
-            assert!(pool.wait_closed(SECOND));
-        },
-    );
+    let expected = ["made", "still to be made"];
+    explore_small("resource_creation_cancelled_x_borrow", &expected, |outcomes| {
+        let (slow, pool) = Slow::pool(false, |b| b.max_active(1));
+        let first = slow.begin(borrow(pool.clone()));
+        let behind = slow.begin(borrow(pool.clone()));
+        let theirs = slow.clone();
+        let opening = spawn(move || theirs.open());
+        drop(first);
+        let open = slow.gate.lock().0;
+        outcomes.note(if open { "made" } else { "still to be made" });
+        let lent = slow.door.block_on(behind).expect("a number");
+        assert_eq!((*lent, slow.begun()), (1, 1));
+        drop(lent);
+        opening.join().expect("no panic");
+        end(&pool);
+    });
 }
 
 /// A second borrower takes over a hanging creation, and gives up too while a third arrives.
@@ -108,43 +142,18 @@ fn resource_creation_cancelled_x_borrow() {
 fn resource_creation_left_twice_x_waiter() {
     let expected = ["in line", "late"];
     explore_small("resource_creation_left_twice_x_waiter", &expected, |outcomes| {
-        let door = Door::default();
-        let gate = Arc::new(Mutex::new((false, None)));
-        let hangs = Slow { door: door.clone(), begun: Arc::default(), gate };
-        let pool = ResourcePool::builder(Async(hangs.clone()), ());
-        let pool = pool.max_active(1).build_async().expect("a valid pool");
-        let weak = pool.downgrade();
-        door.open(move || {
-            if let Some(pool) = weak.upgrade() {
-                pool.num_idle();
-            }
-        });
-        let borrow = || {
-            let pool = pool.clone();
-            Box::pin(async move { pool.borrow_async().await.map(Borrowed::into_owned) })
-        };
-        let mut first = borrow();
-        assert!(door.poll_once(first.as_mut()).is_pending());
-        drop(first);
-        let mut second = borrow();
-        assert!(door.poll_once(second.as_mut()).is_pending());
+        let (hangs, pool) = Slow::pool(false, |b| b.max_active(1));
+        drop(hangs.begin(borrow(pool.clone())));
+        let second = hangs.begin(borrow(pool.clone()));
         // From now on, creations complete.
-        hangs.gate.lock().0 = true;
+        hangs.set_gate(true);
         let giving_up = spawn(move || drop(second));
-        let mut behind = borrow();
-        let at_once = door.poll_once(behind.as_mut());
-        outcomes.note(if at_once.is_pending() { "in line" } else { "late" });
-        let lent = match at_once {
-            Poll::Ready(lent) => lent,
-            Poll::Pending => door.block_on(behind),
-        };
-        let lent = lent.expect("a number");
+        let in_line = |waits| outcomes.note(if waits { "in line" } else { "late" });
+        let lent = hangs.complete(borrow(pool.clone()), in_line).expect("a number");
         giving_up.join().expect("no panic");
-        assert_eq!((*lent, hangs.begun.load(SeqCst)), (2, 2));
+        assert_eq!((*lent, hangs.begun()), (2, 2));
         drop(lent);
-        assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 1, 1));
-        pool.close();
-        assert!(pool.wait_closed(SECOND));
+        end(&pool);
     });
 }
 
@@ -157,36 +166,17 @@ fn resource_creation_left_twice_x_waiter() {
 fn resource_add_cancelled_x_borrow() {
     let expected = ["in line", "late"];
     explore_small("resource_add_cancelled_x_borrow", &expected, |outcomes| {
-        let door = Door::default();
-        let gate = Arc::new(Mutex::new((false, None)));
-        let slow = Slow { door: door.clone(), begun: Arc::default(), gate };
-        let pool = ResourcePool::builder(Async(slow.clone()), ());
-        let pool = pool.max_total(1).build_async().expect("a valid pool");
-        let weak = pool.downgrade();
-        door.open(move || {
-            if let Some(pool) = weak.upgrade() {
-                pool.num_idle();
-            }
-        });
+        let (slow, pool) = Slow::pool(false, |b| b.max_total(1));
         let theirs = pool.clone();
-        let mut adding = Box::pin(async move { theirs.add_async().await });
-        assert!(door.poll_once(adding.as_mut()).is_pending());
-        slow.gate.lock().0 = true;
+        let adding = slow.begin(async move { theirs.add_async().await });
+        slow.set_gate(true);
         let giving_up = spawn(move || drop(adding));
-        let mut borrow = pin!(pool.borrow_async());
-        let at_once = door.poll_once(borrow.as_mut());
-        outcomes.note(if at_once.is_pending() { "in line" } else { "late" });
-        let lent = match at_once {
-            Poll::Ready(lent) => lent,
-            Poll::Pending => door.block_on(borrow),
-        };
-        let lent = lent.expect("a number");
+        let in_line = |waits| outcomes.note(if waits { "in line" } else { "late" });
+        let lent = slow.complete(pool.borrow_async(), in_line).expect("a number");
         giving_up.join().expect("no panic");
-        assert_eq!((*lent, slow.begun.load(SeqCst)), (1, 1));
+        assert_eq!((*lent, slow.begun()), (1, 1));
         drop(lent);
-        assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 1, 1));
-        pool.close();
-        assert!(pool.wait_closed(SECOND));
+        end(&pool);
     });
 }
 
@@ -200,38 +190,23 @@ fn resource_add_cancelled_x_borrow() {
 fn resource_creation_left_x_refill() {
     let expected = ["at once", "later"];
     explore_small("resource_creation_left_x_refill", &expected, |outcomes| {
-        let door = Door::default();
-        let gate = Arc::new(Mutex::new((false, None)));
-        let slow = Slow { door: door.clone(), begun: Arc::default(), gate };
-        let pool = ResourcePool::builder(Async(slow.clone()), ());
-        let pool = pool.max_total(1).build_async().expect("a valid pool");
-        let weak = pool.downgrade();
-        door.open(move || {
-            if let Some(pool) = weak.upgrade() {
-                pool.num_idle();
-            }
-        });
-        let theirs = pool.clone();
-        let mut borrow =
-            Box::pin(async move { theirs.borrow_async().await.map(Borrowed::into_owned) });
-        assert!(door.poll_once(borrow.as_mut()).is_pending());
+        let (slow, pool) = Slow::pool(false, |b| b.max_total(1));
+        let leaves = slow.begin(borrow(pool.clone()));
         // The total is reached, so this schedules no refill.
         pool.set_min_idle(1).expect("valid");
-        slow.gate.lock().0 = true;
-        let giving_up = spawn(move || drop(borrow));
-        door.block_on(pin!(pool.maintain_async()));
+        slow.set_gate(true);
+        let giving_up = spawn(move || drop(leaves));
+        slow.door.block_on(pin!(pool.maintain_async()));
         let is_ready = || pool.snapshot().keys[0].resources[0].state == ResourceState::Idle;
         let at_once = is_ready();
         outcomes.note(if at_once { "at once" } else { "later" });
         giving_up.join().expect("no panic");
         if !at_once {
-            door.block_on(pin!(pool.maintain_async()));
+            slow.door.block_on(pin!(pool.maintain_async()));
         }
         assert!(is_ready());
-        assert_eq!((pool.num_idle(), pool.num_total()), (1, 1));
-        assert_eq!(slow.begun.load(SeqCst), 1);
-        pool.close();
-        assert!(pool.wait_closed(SECOND));
+        assert_eq!(slow.begun(), 1);
+        end(&pool);
     });
 }
 
@@ -245,26 +220,14 @@ fn resource_creation_left_x_refill() {
 fn resource_creation_left_x_loan() {
     let expected = ["after the loan", "before it is seen"];
     explore_small("resource_creation_left_x_loan", &expected, |outcomes| {
-        let door = Door::default();
-        let gate = Arc::new(Mutex::new((true, None)));
-        let slow = Slow { door: door.clone(), begun: Arc::default(), gate };
-        let pool = ResourcePool::builder(Async(slow.clone()), ());
-        let pool = pool.min_idle(1).max_total(2).build_async().expect("a valid pool");
-        let weak = pool.downgrade();
-        door.open(move || {
-            if let Some(pool) = weak.upgrade() {
-                pool.num_idle();
-            }
-        });
+        let (slow, pool) = Slow::pool(true, |b| b.min_idle(1).max_total(2));
+        let door = &slow.door;
         let ready = door.block_on(pin!(pool.borrow_async())).expect("a number");
-        slow.gate.lock().0 = false;
-        let theirs = pool.clone();
-        let mut leaves =
-            Box::pin(async move { theirs.borrow_async().await.map(Borrowed::into_owned) });
-        assert!(door.poll_once(leaves.as_mut()).is_pending());
+        slow.set_gate(false);
+        let leaves = slow.begin(borrow(pool.clone()));
         drop(ready);
         assert_eq!(door.block_on(pin!(pool.maintain_async())), None, "nothing is due");
-        slow.gate.lock().0 = true;
+        slow.set_gate(true);
         let giving_up = spawn(move || drop(leaves));
         let lent = door.block_on(pin!(pool.borrow_async())).expect("what is ready");
         let left = pool.num_idle() == 1;
@@ -273,7 +236,7 @@ fn resource_creation_left_x_loan() {
         // The invariants have asserted after each section that the maintenance knows what is due.
         door.block_on(pin!(pool.maintain_async()));
         assert_eq!(pool.snapshot().keys[0].resources[0].state, ResourceState::Idle);
-        assert_eq!((*lent, pool.num_idle(), slow.begun.load(SeqCst)), (1, 1, 2));
+        assert_eq!((*lent, pool.num_idle(), slow.begun()), (1, 1, 2));
         drop(lent);
         pool.close();
         assert!(pool.wait_closed(SECOND));

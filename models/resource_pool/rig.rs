@@ -6,12 +6,13 @@
 
 pub(in crate::models) use crate::models::rig::{Bell, Door, explore, explore_small, spawn};
 pub(in crate::models) use crate::resource_pool::{
-    Async, AsyncResourceFactory, BorrowError, Borrowed, Builder, Failure, KeyedResourcePool,
+    Async, AsyncResourceFactory, BorrowError, Borrowed, Builder, Failure, KeyedResourcePool, Pool,
     ResourceFactory, ResourcePool,
 };
 pub(in crate::models) use std::time::Duration;
 
 use crate::ManualClock;
+use crate::resource_pool::Form;
 use crate::sync::has_failed;
 use crate::user_code::SCRIPTED;
 use std::collections::{BTreeMap, VecDeque};
@@ -202,63 +203,64 @@ pub(in crate::models) struct Things<P> {
     pub(in crate::models) clock: ManualClock,
 }
 
-pub(in crate::models) fn unkeyed(
-    configure: impl FnOnce(Builder<Factory, Unkeyed>) -> Builder<Factory, Unkeyed>,
-) -> Things<Unkeyed> {
+type AnyPool<K> = Pool<Factory, K>;
+
+fn things<K>(
+    builder: impl FnOnce(Factory) -> Builder<Factory, AnyPool<K>>,
+    configure: impl FnOnce(Builder<Factory, AnyPool<K>>) -> Builder<Factory, AnyPool<K>>,
+) -> Things<AnyPool<K>> {
     let (factory, clock) = (Factory::default(), ManualClock::new());
-    let builder = Unkeyed::builder(factory.clone(), Name("a"));
     let door = factory.door.clone();
-    let builder = builder.listener(move |_, _| door.enter());
+    let builder = builder(factory.clone()).listener(move |_, _| door.enter());
     let builder = builder.clock(clock.clock()).maintenance(false);
     let pool = configure(builder).build().expect("a valid pool");
     Things { pool, factory, clock }
+}
+
+pub(in crate::models) fn unkeyed(
+    configure: impl FnOnce(Builder<Factory, Unkeyed>) -> Builder<Factory, Unkeyed>,
+) -> Things<Unkeyed> {
+    things(|factory| Unkeyed::builder(factory, Name("a")), configure)
 }
 
 pub(in crate::models) fn keyed(
     configure: impl FnOnce(Builder<Factory, Keyed>) -> Builder<Factory, Keyed>,
 ) -> Things<Keyed> {
-    let (factory, clock) = (Factory::default(), ManualClock::new());
-    let builder = Keyed::builder(factory.clone());
-    let door = factory.door.clone();
-    let builder = builder.listener(move |_, _| door.enter());
-    let builder = builder.clock(clock.clock()).maintenance(false);
-    let pool = configure(builder).build().expect("a valid pool");
-    Things { pool, factory, clock }
+    things(Keyed::builder, configure)
 }
 
-macro_rules! either {
-    ($($pool:ident),*) => {$(
-        impl Things<$pool> {
-            /// Makes each call of the factory and of the listener re-enter the pool.
-            pub(in crate::models) fn reentrant(self) -> Self {
-                let weak = self.pool.downgrade();
-                self.factory.door.open(move || {
-                    if let Some(pool) = weak.upgrade() {
-                        pool.num_idle();
-                    }
-                });
-                self
-            }
-            /// Returns the door whose wakers re-enter the pool.
-            pub(in crate::models) fn door(&self) -> &Door {
-                &self.factory.door
-            }
-            /// Returns the numbers of active, idle and all resources.
-            pub(in crate::models) fn counts(&self) -> (usize, usize, usize) {
-                (self.pool.num_active(), self.pool.num_idle(), self.pool.num_total())
-            }
-            /// Closes the pool, which must have no loan left. Returns all destroyed resources, sorted.
-            pub(in crate::models) fn end(&self) -> Vec<u32> {
-                assert_eq!((self.pool.num_active(), self.pool.num_waiting()), (0, 0));
-                self.pool.close();
-                assert!(self.pool.wait_closed(SECOND), "nothing is left of a closed pool");
-                all_gone(&self.factory)
-            }
+/// Opens the door to the pool.
+pub(in crate::models) fn open_to<F: Form, K: 'static>(door: &Door, pool: &Pool<F, K>) {
+    let weak = pool.downgrade();
+    door.open(move || {
+        if let Some(pool) = weak.upgrade() {
+            pool.num_idle();
         }
-    )*};
+    });
 }
 
-either!(Unkeyed, Keyed);
+impl<K: 'static> Things<AnyPool<K>> {
+    /// Makes each call of the factory and of the listener re-enter the pool.
+    pub(in crate::models) fn reentrant(self) -> Self {
+        open_to(&self.factory.door, &self.pool);
+        self
+    }
+    /// Returns the door whose wakers re-enter the pool.
+    pub(in crate::models) fn door(&self) -> &Door {
+        &self.factory.door
+    }
+    /// Returns the numbers of active, idle and all resources.
+    pub(in crate::models) fn counts(&self) -> (usize, usize, usize) {
+        (self.pool.num_active(), self.pool.num_idle(), self.pool.num_total())
+    }
+    /// Closes the pool, which must have no loan left. Returns all destroyed resources, sorted.
+    pub(in crate::models) fn end(&self) -> Vec<u32> {
+        assert_eq!((self.pool.num_active(), self.pool.num_waiting()), (0, 0));
+        self.pool.close();
+        assert!(self.pool.wait_closed(SECOND), "nothing is left of a closed pool");
+        all_gone(&self.factory)
+    }
+}
 
 impl Things<Unkeyed> {
     /// Borrows a resource that may move to another thread.

@@ -54,7 +54,7 @@ impl<S: Spawner> ApplicationPool<S> {
     ///
     /// [`get_timeout`]: Self::get_timeout
     pub fn get(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
-        now(self.inner().get(options, THREAD)).map_err(unboxed)
+        now(self.inner().get(options, THREAD)).map_err(|error| *error)
     }
 
     /// [`get`](Self::get), for at most `timeout`.
@@ -80,7 +80,7 @@ impl<S: Spawner> ApplicationPool<S> {
         options: &PoolOptions,
         timeout: Duration,
     ) -> Result<Session<S>, GetError> {
-        now(self.inner().get(options, self.patience(timeout))).map_err(unboxed)
+        now(self.inner().get(options, self.patience(timeout))).map_err(|error| *error)
     }
 
     /// [`get`](Self::get), if a process has room right now. Otherwise asks for one to be spawned, if the pool has
@@ -100,7 +100,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Errors
     /// Those of [`get`](Self::get), and [`GetError::WouldBlock`].
     pub fn try_get(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
-        now(self.inner().get(options, Patience::None)).map_err(unboxed)
+        now(self.inner().get(options, Patience::None)).map_err(|error| *error)
     }
 
     /// [`get`](Self::get) as a future, for any runtime. It has no time-out of its own: drop it, or
@@ -126,7 +126,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// May be dropped at any await. A get that waits leaves its queue; one that was served meanwhile passes the
     /// process on to the next in line.
     pub async fn get_async(&self, options: &PoolOptions) -> Result<Session<S>, GetError> {
-        self.inner().get(options, Patience::Task).await.map_err(unboxed)
+        self.inner().get(options, Patience::Task).await.map_err(|error| *error)
     }
 
     /// [`get`](Self::get) without the connection: for callers that connect on their own.
@@ -147,7 +147,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Errors
     /// Those of [`get`](Self::get) except [`GetError::Connect`].
     pub fn checkout(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
-        now(self.inner().checkout(options, THREAD)).map_err(unboxed)
+        now(self.inner().checkout(options, THREAD)).map_err(|error| *error)
     }
 
     /// [`checkout`](Self::checkout), for at most `timeout`.
@@ -159,7 +159,7 @@ impl<S: Spawner> ApplicationPool<S> {
         options: &PoolOptions,
         timeout: Duration,
     ) -> Result<Lease<S>, GetError> {
-        now(self.inner().checkout(options, self.patience(timeout))).map_err(unboxed)
+        now(self.inner().checkout(options, self.patience(timeout))).map_err(|error| *error)
     }
 
     /// [`checkout`](Self::checkout), if a process has room right now.
@@ -176,7 +176,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Errors
     /// Those of [`checkout`](Self::checkout), and [`GetError::WouldBlock`].
     pub fn try_checkout(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
-        now(self.inner().checkout(options, Patience::None)).map_err(unboxed)
+        now(self.inner().checkout(options, Patience::None)).map_err(|error| *error)
     }
 
     /// [`checkout`](Self::checkout) as a future: for callers that connect asynchronously.
@@ -187,7 +187,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Cancel safety
     /// As for [`get_async`](Self::get_async).
     pub async fn checkout_async(&self, options: &PoolOptions) -> Result<Lease<S>, GetError> {
-        self.inner().checkout(options, Patience::Task).await.map_err(unboxed)
+        self.inner().checkout(options, Patience::Task).await.map_err(|error| *error)
     }
 
     fn patience(&self, timeout: Duration) -> Patience {
@@ -195,15 +195,8 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 }
 
-/// Takes the error of a get out of its box.
-///
-/// The procedures below box it, so that their success has no room for an error. With that room, the success is copied in
-/// other widths than it was written in, for which a processor stalls.
-#[cold]
-fn unboxed(error: Box<GetError>) -> GetError {
-    *error
-}
-
+// The errors are boxed, so that a success has no room for one. With that room, the success is copied in other widths than
+// it was written in, for which a processor stalls.
 impl<S: Spawner> Inner<S> {
     #[inline]
     async fn get(

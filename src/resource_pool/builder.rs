@@ -25,16 +25,7 @@ use std::time::Duration;
 /// Builds a [`ResourcePool`](super::ResourcePool) or a [`KeyedResourcePool`](super::KeyedResourcePool); `P` says which.
 ///
 /// ```
-/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-/// # struct Connections;
-/// # impl ResourceFactory for Connections {
-/// #     type Resource = String;
-/// #     type Metadata = &'static str;
-/// #     type Error = std::io::Error;
-/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-/// #         Ok(format!("connection to {address}"))
-/// #     }
-/// # }
+#[doc = include_str!("example.txt")]
 /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
 /// use cabrank::resource_pool::LendOrder;
 /// use std::time::Duration;
@@ -206,16 +197,7 @@ impl<F: Form, P> Builder<F, P> {
     /// The pool calls it without its lock, on whatever thread notices the failure.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// let pool = ResourcePool::builder(Connections, "db.example")
     ///     .listener(|address, event| eprintln!("{address}: {event:?}"))
@@ -344,16 +326,7 @@ impl<F: ResourceFactory, K> Builder<F, Pool<F, K>> {
     /// Builds the pool.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// use cabrank::resource_pool::BuildError;
     ///
     /// let refused = ResourcePool::builder(Connections, "db.example").max_active(2).min_idle(3).build();

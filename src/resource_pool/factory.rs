@@ -277,6 +277,7 @@ macro_rules! contain_future {
     }};
 }
 
+#[allow(clippy::manual_async_fn)] // An `async fn` copies its arguments when it is first polled.
 impl<F: AsyncResourceFactory> Form for Async<F> {
     type Resource = F::Resource;
     type Metadata = F::Metadata;
@@ -293,7 +294,6 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     fn destroy(&self, metadata: &F::Metadata, resource: F::Resource) {
         self.0.destroy(metadata, resource);
     }
-    // Not `async fn`: that copies its arguments when it is first polled.
     #[inline]
     fn validate(
         &self,

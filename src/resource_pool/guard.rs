@@ -16,16 +16,7 @@ use std::ops::{Deref, DerefMut};
 /// panics, and waits only for other such sections.
 ///
 /// ```
-/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-/// # struct Connections;
-/// # impl ResourceFactory for Connections {
-/// #     type Resource = String;
-/// #     type Metadata = &'static str;
-/// #     type Error = std::io::Error;
-/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-/// #         Ok(format!("connection to {address}"))
-/// #     }
-/// # }
+#[doc = include_str!("example.txt")]
 /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
 /// let connection = pool.borrow()?;
 /// assert_eq!(connection.len(), "connection to db.example".len()); // a method of the resource
@@ -49,16 +40,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
     /// closes, and destroys the resource on return.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// use cabrank::resource_pool::Borrowed;
     ///
@@ -78,16 +60,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
     /// Destroys the resource and frees its place.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// use cabrank::resource_pool::Borrowed;
     ///
@@ -105,16 +78,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
     /// Takes the resource out of the pool for good, and frees its place. The factory does not destroy it.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// use cabrank::resource_pool::Borrowed;
     ///

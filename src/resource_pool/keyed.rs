@@ -34,7 +34,7 @@ where
     /// Returns the errors of [`borrow`](Self::borrow), except [`BorrowError::TimedOut`].
     ///
     /// # Cancel safety
-    /// As [`ResourcePool::borrow_async`].
+    /// As [`ResourcePool::borrow_async`](super::ResourcePool::borrow_async).
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
@@ -62,7 +62,7 @@ where
     /// Returns the errors of [`add`](Self::add), including the failure of an unfinished creation.
     ///
     /// # Cancel safety
-    /// As [`ResourcePool::add_async`].
+    /// As [`ResourcePool::add_async`](super::ResourcePool::add_async).
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
@@ -90,16 +90,7 @@ where
     /// Destroys the idle resources of the key.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = KeyedResourcePool::builder(Connections).build()?;
     /// pool.prefill(&"a.example", 2)?;
     /// pool.add(&"b.example")?;
@@ -140,16 +131,7 @@ where
     /// Returns how many keys have a resource, a waiter or a look-up.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = KeyedResourcePool::builder(Connections).build()?;
     /// pool.add(&"a.example")?;
     /// pool.add(&"b.example")?;
@@ -170,16 +152,7 @@ where
     /// To create one, the pool may evict an idle resource of another key.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = KeyedResourcePool::builder(Connections).build()?;
     /// assert_eq!(*pool.borrow(&"a.example")?, "connection to a.example");
     /// assert_eq!(*pool.borrow(&"b.example")?, "connection to b.example");
@@ -187,7 +160,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`ResourcePool::borrow`].
+    /// Returns the errors of [`ResourcePool::borrow`](super::ResourcePool::borrow).
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
@@ -231,10 +204,10 @@ where
         now(self.inner().lend(key, &patience))
     }
 
-    /// Creates an idle resource of the key, as [`ResourcePool::add`] does.
+    /// Creates an idle resource of the key, as [`ResourcePool::add`](super::ResourcePool::add) does.
     ///
     /// # Errors
-    /// Returns the errors of [`ResourcePool::add`].
+    /// Returns the errors of [`ResourcePool::add`](super::ResourcePool::add).
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.

@@ -21,15 +21,7 @@
 ///
 /// Returning a resource twice:
 /// ```compile_fail,E0382
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let lent = pool.borrow().unwrap();
 /// drop(lent);
 /// drop(lent);
@@ -37,15 +29,7 @@
 ///
 /// Using a resource after it was invalidated:
 /// ```compile_fail,E0382
-/// # use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let lent = pool.borrow().unwrap();
 /// Borrowed::invalidate(lent);
 /// assert!(!lent.is_empty());
@@ -53,15 +37,7 @@
 ///
 /// Invalidating a resource twice:
 /// ```compile_fail,E0382
-/// # use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let lent = pool.borrow().unwrap();
 /// Borrowed::invalidate(lent);
 /// Borrowed::invalidate(lent);
@@ -69,15 +45,7 @@
 ///
 /// Using a resource after it was returned:
 /// ```compile_fail,E0505
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let lent = pool.borrow().unwrap();
 /// let word: &str = &lent;
 /// drop(lent);
@@ -86,15 +54,7 @@
 ///
 /// Returning a detached resource:
 /// ```compile_fail,E0382
-/// # use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let lent = pool.borrow().unwrap();
 /// let mine = Borrowed::detach(lent);
 /// drop(lent);
@@ -103,15 +63,7 @@
 ///
 /// Keeping a borrowed resource beyond its pool (`into_owned` allows that):
 /// ```compile_fail,E0505
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let lent = pool.borrow().unwrap();
 /// drop(pool);
 /// assert_eq!(*lent, "word");
@@ -119,43 +71,19 @@
 ///
 /// Building a pool without a factory:
 /// ```compile_fail,E0277
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let other = ResourcePool::builder("no factory", ());
 /// ```
 ///
 /// Setting an unknown option:
 /// ```compile_fail,E0599
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let other = ResourcePool::builder(Words, ()).max_idel(3);
 /// ```
 ///
 /// Limiting each key of a pool without keys:
 /// ```compile_fail,E0599
-/// # use cabrank::resource_pool::{ResourceFactory, ResourcePool};
-/// # struct Words;
-/// # impl ResourceFactory for Words {
-/// #     type Resource = String;
-/// #     type Metadata = ();
-/// #     type Error = ();
-/// #     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
-/// # }
-/// # let pool = ResourcePool::builder(Words, ()).build().unwrap();
+#[doc = include_str!("misuse.txt")]
 /// let other = ResourcePool::builder(Words, ()).max_total_per_key(3);
 /// ```
 struct Misuse;

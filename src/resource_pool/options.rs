@@ -23,16 +23,7 @@ pub enum LendOrder {
 /// How a borrow behaves if it cannot be served at once.
 ///
 /// ```
-/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-/// # struct Connections;
-/// # impl ResourceFactory for Connections {
-/// #     type Resource = String;
-/// #     type Metadata = &'static str;
-/// #     type Error = std::io::Error;
-/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-/// #         Ok(format!("connection to {address}"))
-/// #     }
-/// # }
+#[doc = include_str!("example.txt")]
 /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
 /// use cabrank::resource_pool::{BorrowError, WhenExhausted};
 ///

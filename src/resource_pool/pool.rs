@@ -32,16 +32,7 @@ pub struct Keyed<K>(PhantomData<K>);
 /// A pool of resources that are all alike: a [`KeyedResourcePool`] with one key. See the [module](super).
 ///
 /// ```
-/// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-/// # struct Connections;
-/// # impl ResourceFactory for Connections {
-/// #     type Resource = String;
-/// #     type Metadata = &'static str;
-/// #     type Error = std::io::Error;
-/// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-/// #         Ok(format!("connection to {address}"))
-/// #     }
-/// # }
+#[doc = include_str!("example.txt")]
 /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
 /// let pool = ResourcePool::builder(Connections, "db.example").max_active(4).build()?;
 /// assert_eq!(*pool.borrow()?, "connection to db.example");
@@ -52,7 +43,7 @@ pub type ResourcePool<F> = Pool<F, Unkeyed>;
 
 /// A pool whose factory is asynchronous. [`Async`] has an example.
 ///
-/// The pool needs no runtime of its own. [`build_on`](Builder::build_on) takes one for the maintenance.
+/// The pool needs no runtime of its own. [`build_on`](super::Builder::build_on) takes one for the maintenance.
 pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
 
 /// A pool of resources by key, which is the metadata of the [factory](super) `F`.
@@ -106,16 +97,7 @@ impl<F: Form, K> Pool<F, K> {
     /// Destroys all idle resources. Borrowed ones are not affected.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// pool.prefill(2)?;
     /// pool.clear();
@@ -131,16 +113,7 @@ impl<F: Form, K> Pool<F, K> {
     /// list as soon as they are created. A waiter that was granted a resource and has not picked it up gets another one.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// let old = pool.borrow()?;
     /// pool.clear_all(); // say, the password has changed
@@ -153,20 +126,12 @@ impl<F: Form, K> Pool<F, K> {
     }
     /// Closes the pool, and returns at once. Closing it again changes nothing.
     ///
-    /// Waiters fail with [`BorrowError::Closed`], including those that were granted a resource and have not picked it
-    /// up. Idle resources are destroyed now, borrowed ones when they are returned. `wait_closed` waits for that.
+    /// Waiters fail with [`BorrowError::Closed`](super::BorrowError::Closed), including those that were granted a
+    /// resource and have not picked it up. Idle resources are destroyed now, borrowed ones when they are returned.
+    /// `wait_closed` waits for that.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// use cabrank::resource_pool::BorrowError;
     ///
@@ -211,16 +176,7 @@ impl<F: Form, K> Pool<F, K> {
     /// Returns a consistent picture of the pool.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// let connection = pool.borrow()?;
     /// let snapshot = pool.snapshot();
@@ -238,16 +194,7 @@ impl<F: Form, K> Pool<F, K> {
     /// are being tested, or that a concurrent call looks at. [`clear`](Self::clear) skips none.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// pool.prefill(2)?;
     /// pool.retain(|_address, connection| connection.is_empty());
@@ -284,16 +231,7 @@ impl<F: ResourceFactory, K> Pool<F, K> {
     /// Only a pool that was built without maintenance needs this call.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # use cabrank::ManualClock;
     /// # use std::time::Duration;
     /// let time = ManualClock::new();

@@ -23,16 +23,7 @@ impl<F: Form, K> Pool<F, K> {
     /// serves waiters at once.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// pool.set_max_active(16)?;
     /// pool.set_max_active(None)?; // no limit

@@ -12,7 +12,7 @@ use std::time::Duration;
 impl<F: Form> ResourcePool<F> {
     /// Returns a builder for a pool. `factory` creates the resources that `metadata` describes.
     ///
-    /// An asynchronous factory is passed as [`Async`]`(factory)`.
+    /// An asynchronous factory is passed as [`Async`](super::Async)`(factory)`.
     pub fn builder(factory: F, metadata: F::Metadata) -> Builder<F, Self> {
         Builder::new(factory, Some(metadata))
     }
@@ -71,16 +71,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// Borrows an idle resource, else creates one, else waits for its turn.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// let mut connection = pool.borrow()?;
     /// connection.push_str(", in use");
@@ -105,16 +96,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// The time begins with the call, and includes resources that fail. It does not interrupt the factory.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").max_active(1).build()?;
     /// use cabrank::resource_pool::BorrowError;
     /// use std::time::Duration;
@@ -137,16 +119,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// Borrows a resource without waiting for other borrowers. It may create one.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").max_active(1).build()?;
     /// use cabrank::resource_pool::BorrowError;
     ///
@@ -174,16 +147,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// error.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// pool.add()?;
     /// assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
@@ -201,16 +165,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// Creates `number` idle resources.
     ///
     /// ```
-    /// # use cabrank::resource_pool::{KeyedResourcePool, ResourceFactory, ResourcePool};
-    /// # struct Connections;
-    /// # impl ResourceFactory for Connections {
-    /// #     type Resource = String;
-    /// #     type Metadata = &'static str;
-    /// #     type Error = std::io::Error;
-    /// #     fn create(&self, address: &&'static str) -> std::io::Result<String> {
-    /// #         Ok(format!("connection to {address}"))
-    /// #     }
-    /// # }
+    #[doc = include_str!("example.txt")]
     /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
     /// pool.prefill(3)?;
     /// assert_eq!(pool.num_idle(), 3);

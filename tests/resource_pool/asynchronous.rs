@@ -160,8 +160,7 @@ fn an_unfinished_one_leaves_with_a_clear_a_close_and_its_time() {
         |rig: &Rig| rig.pool.set_max_idle(0).expect("valid"),
         |rig: &Rig| {
             rig.clock.advance(5 * SECOND);
-            let pool = rig.pool.clone();
-            assert_eq!(Task::new(async move { pool.maintain_async().await }).finish(), None);
+            assert_eq!(rig.pass().finish(), None);
         },
     ] {
         let rig = rig(|b| b.max_idle_time(5 * SECOND));
@@ -260,8 +259,7 @@ fn a_cancelled_refill_adds_no_idle_resource() {
         drop(tasks);
         let kept = usize::from(call == "create");
         assert_eq!((rig.counts(), rig.steps.alive()), ((0, kept, kept), 0), "{call}");
-        let pool = rig.pool.clone();
-        Task::new(async move { pool.maintain_async().await }).finish();
+        rig.pass().finish();
         assert_eq!((rig.counts(), rig.steps.alive()), ((0, 1, 1), 1));
         assert_eq!(rig.steps.begun(), 2 - kept, "{call}");
     }
@@ -274,8 +272,7 @@ fn a_test_while_idle_that_is_cancelled_destroys() {
     drop(rig.lend());
     rig.clock.advance(SECOND);
     rig.steps.on("validate", Step::Held);
-    let pool = rig.pool.clone();
-    let mut task = Task::new(async move { pool.maintain_async().await });
+    let mut task = rig.pass();
     assert!(task.poll().is_none());
     assert_eq!(rig.counts(), (0, 1, 1));
     drop(task);

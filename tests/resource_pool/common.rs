@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+type AnyPool<K> = cabrank::resource_pool::Pool<Script, K>;
 pub(crate) type Pool = ResourcePool<Script>;
 pub(crate) type Keyed = KeyedResourcePool<&'static str, Script>;
 pub(crate) type Lent = Borrowed<'static, Script>;
@@ -109,6 +110,13 @@ impl Script {
     pub(crate) fn panics(&self, call: &'static str) {
         // Panics without calling the panic hook.
         self.on(call, |_| std::panic::resume_unwind(Box::new("on purpose")));
+    }
+    /// Makes the call fail, or else panic.
+    pub(crate) fn goes_wrong(&self, call: &'static str, fails: bool) {
+        match fails {
+            true => self.fails(call),
+            false => self.panics(call),
+        }
     }
     /// Makes the call succeed again.
     pub(crate) fn is_well(&self, call: &'static str) {
@@ -205,44 +213,65 @@ fn listener(
     move |key, event| locked(&events).push(format!("{key}: {event:?}"))
 }
 
+fn rig<K>(
+    builder: impl FnOnce(Script) -> Builder<Script, AnyPool<K>>,
+    configure: impl FnOnce(Builder<Script, AnyPool<K>>) -> Builder<Script, AnyPool<K>>,
+) -> Rig<AnyPool<K>> {
+    end_the_run_when_the_library_panics();
+    let (script, clock, events) = (Script::default(), ManualClock::new(), Arc::default());
+    let builder = builder(script.clone()).clock(clock.clock()).maintenance(false);
+    let pool = configure(builder.listener(listener(&events))).build().expect("a valid pool");
+    Rig { pool, script, clock, events }
+}
+
 /// Returns a pool on a manual clock, without maintenance in the background: the test calls
 /// `maintain()`.
 pub(crate) fn pool(
     configure: impl FnOnce(Builder<Script, Pool>) -> Builder<Script, Pool>,
 ) -> Rig<Pool> {
-    end_the_run_when_the_library_panics();
-    let (script, clock, events) = (Script::default(), ManualClock::new(), Arc::default());
-    let builder = ResourcePool::builder(script.clone(), "m")
-        .clock(clock.clock())
-        .maintenance(false)
-        .listener(listener(&events));
-    let pool = configure(builder).build().expect("a valid pool");
-    Rig { pool, script, clock, events }
+    rig(|script| ResourcePool::builder(script, "m"), configure)
 }
 
 /// Returns a keyed pool.
 pub(crate) fn keyed(
     configure: impl FnOnce(Builder<Script, Keyed>) -> Builder<Script, Keyed>,
 ) -> Rig<Keyed> {
-    end_the_run_when_the_library_panics();
-    let (script, clock, events) = (Script::default(), ManualClock::new(), Arc::default());
-    let builder = KeyedResourcePool::builder(script.clone())
-        .clock(clock.clock())
-        .maintenance(false)
-        .listener(listener(&events));
-    let pool = configure(builder).build().expect("a valid pool");
-    Rig { pool, script, clock, events }
+    rig(KeyedResourcePool::builder, configure)
+}
+
+impl<K: 'static> Rig<AnyPool<K>> {
+    /// Runs one pass of the maintenance, and returns when the next is due.
+    pub(crate) fn due(&self) -> Option<Duration> {
+        let pool = self.pool.clone();
+        Task::new(async move { pool.maintain_async().await }).finish()
+    }
+    /// Returns (active, idle), as the Elixir pool's tests write it.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.pool.num_active(), self.pool.num_idle())
+    }
+    /// Starts a borrower on a thread of its own, and returns once it waits.
+    #[track_caller]
+    fn queued(&self, borrow: impl FnOnce(AnyPool<K>) -> Got + Send + 'static) -> Background<Got> {
+        let (pool, before) = (self.pool.clone(), self.pool.num_waiting());
+        let waits = Background::start(move || borrow(pool));
+        before_long(|| self.pool.num_waiting() == before + 1);
+        waits
+    }
+}
+
+/// Returns a borrower that is a task and waits.
+#[track_caller]
+fn waiting(borrower: impl Future<Output = Got> + Send + 'static) -> Task<Got> {
+    let mut task = Task::new(borrower);
+    assert!(task.poll().is_none(), "it waits");
+    task
 }
 
 impl Rig<Pool> {
-    /// Returns a borrower that is a task and waits.
     #[track_caller]
     pub(crate) fn task(&self) -> Task<Got> {
         let pool = self.pool.clone();
-        let mut task =
-            Task::new(async move { pool.borrow_async().await.map(Borrowed::into_owned) });
-        assert!(task.poll().is_none(), "it waits");
-        task
+        waiting(async move { pool.borrow_async().await.map(Borrowed::into_owned) })
     }
     /// Borrows a resource that is available at once.
     #[track_caller]
@@ -253,34 +282,17 @@ impl Rig<Pool> {
     pub(crate) fn lend_all<const N: usize>(&self) -> [Lent; N] {
         std::array::from_fn(|_| self.lend())
     }
-    /// Starts a borrower on a thread of its own, and returns once it waits.
     #[track_caller]
     pub(crate) fn queue(&self) -> Background<Got> {
-        let (pool, before) = (self.pool.clone(), self.pool.num_waiting());
-        let waits = Background::start(move || pool.borrow().map(Borrowed::into_owned));
-        before_long(|| self.pool.num_waiting() == before + 1);
-        waits
-    }
-    /// Runs one pass of the maintenance, and returns when the next is due.
-    pub(crate) fn due(&self) -> Option<Duration> {
-        let pool = self.pool.clone();
-        Task::new(async move { pool.maintain_async().await }).finish()
-    }
-    /// Returns (active, idle), as the Elixir pool's tests write it.
-    pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.pool.num_active(), self.pool.num_idle())
+        self.queued(|pool| pool.borrow().map(Borrowed::into_owned))
     }
 }
 
 impl Rig<Keyed> {
-    /// Returns a borrower that is a task and waits.
     #[track_caller]
     pub(crate) fn task(&self, key: &'static str) -> Task<Got> {
         let pool = self.pool.clone();
-        let mut task =
-            Task::new(async move { pool.borrow_async(&key).await.map(Borrowed::into_owned) });
-        assert!(task.poll().is_none(), "it waits");
-        task
+        waiting(async move { pool.borrow_async(&key).await.map(Borrowed::into_owned) })
     }
     #[track_caller]
     pub(crate) fn lend(&self, key: &'static str) -> Lent {
@@ -288,17 +300,7 @@ impl Rig<Keyed> {
     }
     #[track_caller]
     pub(crate) fn queue(&self, key: &'static str) -> Background<Got> {
-        let (pool, before) = (self.pool.clone(), self.pool.num_waiting());
-        let waits = Background::start(move || pool.borrow(&key).map(Borrowed::into_owned));
-        before_long(|| self.pool.num_waiting() == before + 1);
-        waits
-    }
-    pub(crate) fn due(&self) -> Option<Duration> {
-        let pool = self.pool.clone();
-        Task::new(async move { pool.maintain_async().await }).finish()
-    }
-    pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.pool.num_active(), self.pool.num_idle())
+        self.queued(move |pool| pool.borrow(&key).map(Borrowed::into_owned))
     }
 }
 

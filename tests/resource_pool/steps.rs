@@ -13,6 +13,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -156,11 +157,19 @@ impl Rig {
     pub(crate) fn lend(&self) -> Borrowed<'static, Async<Steps>> {
         self.begin().1.expect("at once").expect("a resource")
     }
+    pub(crate) fn add(&self) -> Task<Result<(), AddError<String>>> {
+        let pool = self.pool.clone();
+        Task::new(async move { pool.add_async().await })
+    }
+    /// Returns a pass of the maintenance.
+    pub(crate) fn pass(&self) -> Task<Option<Duration>> {
+        let pool = self.pool.clone();
+        Task::new(async move { pool.maintain_async().await })
+    }
     /// Returns an addition that has to wait.
     #[track_caller]
     pub(crate) fn adds(&self) -> Task<Result<(), AddError<String>>> {
-        let pool = self.pool.clone();
-        let mut task = Task::new(async move { pool.add_async().await });
+        let mut task = self.add();
         assert!(task.poll().is_none(), "the creation is pending");
         task
     }

@@ -117,10 +117,7 @@ fn it_ages() {
         drop((hangs, beside));
         rig.steps.go_on("create");
         assert_eq!(rig.steps.begun(), 2);
-        let pass = || {
-            let pool = rig.pool.clone();
-            Task::new(async move { pool.maintain_async().await }).finish()
-        };
+        let pass = || rig.pass().finish();
         assert_eq!(pass(), Some(seconds * SECOND));
         rig.clock.advance(seconds * SECOND);
         pass();
@@ -156,8 +153,7 @@ fn it_is_worth_less_than_what_is_finished() {
 
     let rig = left(|b| b.min_idle(1));
     rig.steps.go_on("create");
-    let pool = rig.pool.clone();
-    Task::new(async move { pool.maintain_async().await }).finish();
+    rig.pass().finish();
     assert_eq!((states(&rig), rig.steps.begun()), (vec![ResourceState::Idle], 1));
 }
 
@@ -236,10 +232,8 @@ fn an_unfinished_addition_is_kept() {
     assert_eq!((lent.number, rig.steps.calls().as_str()), (1, "create 1 validate 1 activate 1"));
     drop(lent);
     // The counts are exact.
-    let pool = rig.pool.clone();
-    Task::new(async move { pool.add_async().await }).finish().expect("room for one");
-    let pool = rig.pool.clone();
-    let full = Task::new(async move { pool.add_async().await }).finish();
+    rig.add().finish().expect("room for one");
+    let full = rig.add().finish();
     assert_eq!((full, rig.counts()), (Err(AddError::Full), (0, 2, 2)));
 }
 
@@ -336,10 +330,7 @@ fn an_unfinished_addition_is_taken_over_once() {
 fn an_unfinished_refill_is_kept() {
     let rig = rig(|b| b.min_idle(1));
     rig.steps.on("create", Step::Held);
-    let pass = || {
-        let pool = rig.pool.clone();
-        Task::new(async move { pool.maintain_async().await })
-    };
+    let pass = || rig.pass();
     let mut cut_short = pass();
     assert!(cut_short.poll().is_none());
     drop(cut_short);
@@ -354,8 +345,7 @@ fn an_unfinished_refill_is_kept() {
 /// Returns a pass of the maintenance that has to wait.
 #[track_caller]
 fn fills_up(rig: &Rig) -> Task<Option<Duration>> {
-    let pool = rig.pool.clone();
-    let mut task = Task::new(async move { pool.maintain_async().await });
+    let mut task = rig.pass();
     assert!(task.poll().is_none(), "the creation is pending");
     task
 }
@@ -388,8 +378,7 @@ fn the_maintenance_ends_a_creation_that_it_leaves_too() {
     assert_eq!((rig.counts(), rig.steps.begun()), ((0, 0, 0), 1));
     let rig = left(|b| b.min_idle(1).max_total(1));
     rig.steps.on("create", Step::Fails);
-    let pool = rig.pool.clone();
-    let due = Task::new(async move { pool.maintain_async().await }).finish();
+    let due = rig.pass().finish();
     assert_eq!((due, rig.counts()), (Some(SECOND / 2), (0, 0, 0)));
     assert_eq!(*locked(&rig.events), ["CreateFailed(Error(\"on purpose\"))"]);
 }
@@ -416,8 +405,7 @@ fn an_addition_takes_over_an_unfinished_creation() {
 fn an_addition_fails_with_the_creation_it_took_over() {
     let rig = left(|b| b.max_total(1));
     rig.steps.on("create", Step::Fails);
-    let pool = rig.pool.clone();
-    let added = Task::new(async move { pool.add_async().await }).finish();
+    let added = rig.add().finish();
     let failed = Err(AddError::Create(Failure::Error("on purpose".to_owned())));
     assert_eq!((added, rig.counts(), rig.steps.begun()), (failed, (0, 0, 0), 1));
 }

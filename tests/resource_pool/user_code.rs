@@ -32,11 +32,7 @@ fn a_failed_creation_goes_to_its_borrower_only() {
         (false, Failure::Panicked("on purpose".to_owned())),
     ] {
         let rig = pool(|b| b.max_active(1).max_total(1));
-        if fails {
-            rig.script.fails("create")
-        } else {
-            rig.script.panics("create")
-        }
+        rig.script.goes_wrong("create", fails);
         assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::Create(failure.clone()));
         assert_eq!(rig.pool.add(), Err(AddError::Create(failure)));
         assert_eq!((rig.counts(), rig.pool.num_total()), ((0, 0), 0));
@@ -65,11 +61,7 @@ fn an_activation_that_fails() {
         assert_eq!(rig.events(), [format!("m: ActivateFailed({reported})")]);
         assert_eq!((rig.counts(), rig.script.alive()), ((0, 1), 1));
         rig.pool.clear();
-        if fails {
-            rig.script.fails("activate")
-        } else {
-            rig.script.panics("activate")
-        }
+        rig.script.goes_wrong("activate", fails);
         assert!(matches!(rig.pool.borrow(), Err(BorrowError::Activate(_))));
         assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 0), 0, 0));
     }
@@ -84,11 +76,7 @@ fn a_passivation_that_fails() {
         let rig = pool(|b| b.max_active(1));
         let lent = rig.lend();
         let waits = rig.queue();
-        if fails {
-            rig.script.fails("passivate")
-        } else {
-            rig.script.panics("passivate")
-        }
+        rig.script.goes_wrong("passivate", fails);
         drop(lent);
         let new = waits.end().expect("a new one");
         assert_eq!((new.number, rig.script.alive()), (2, 1));
