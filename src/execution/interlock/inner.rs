@@ -112,7 +112,7 @@ impl Wait<Inner> for Queued<'_> {
 }
 
 impl Inner {
-    /// Takes a step of an owner, and waits if it has to. A refused step changes nothing.
+    /// Takes a step of an owner, and waits if it has to. After a refusal the state is as before.
     pub(super) async fn step(
         self: &Arc<Self>,
         id: OwnerId,
