@@ -76,7 +76,7 @@ fn entry(s: &State) -> bool {
     s.all().all(|owner| match (&owner.waiter, owner.mode) {
         (Some(waiter), mode) => waiter.granted != mode.queue().is_some(),
         // A share may come back without a waiter, and a newcomer that gave up leaves next.
-        (None, mode) => !mode.queue().is_some() || matches!(mode, Mode::Resuming | Mode::Entering),
+        (None, mode) => mode.queue().is_none() || matches!(mode, Mode::Resuming | Mode::Entering),
     })
 }
 
