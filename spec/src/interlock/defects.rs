@@ -9,7 +9,7 @@ use crate::interlock::scenarios::{Scenario, named};
 pub fn shown(defect: Defect) -> (&'static str, Scenario) {
     let (breaks, scenario) = match defect {
         Defect::PermitErased => ("INV-ILK-SEES-ONE-WORLD", "load-in-permit"),
-        Defect::StarvedRequest => ("PROP-ILK-REQUESTS-END", "stream-x-pending-unload"),
+        Defect::StarvedRequest => ("PROP-ILK-UNLOADS-END", "stream-x-pending-unload"),
         Defect::UpgradeDeadlock => ("deadlock", "two-unnamed"),
         Defect::ChildBehindUnload => ("deadlock", "permit-x-unload-x-child"),
         Defect::LeakedShare => ("deadlock", "dies-with-a-share"),

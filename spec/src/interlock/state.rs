@@ -12,7 +12,7 @@ pub enum Purpose {
     Load,
     /// Unload, and load again.
     Unload,
-    /// No named purpose. Rails lets its users leave the purpose out (defect `rails-upgrade-deadlock`).
+    /// No named purpose. Rails lets its users leave it out (defect `rails-upgrade-deadlock`). As mended it is a load.
     Unnamed,
 }
 
@@ -74,31 +74,39 @@ pub struct Frame {
     pub entry: Option<Entry>,
 }
 
-/// The reason why an owner sleeps in the interlock, other than entering or ending a permit block.
+/// The reason why an owner in an execution, or one that requests the lock, has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sleep {
     /// It waits for the lock.
     For(Purpose),
     /// It has released the lock and lets others go first.
     Draining(Purpose),
-    /// It has given up waiting and needs its shares back.
-    GivenUp(Purpose),
+    /// It has ended its permit block and waits for its shares.
+    Ending,
+    /// It has given up its wait. Its program goes on, up to the next statement that needs a share.
+    GivenUp {
+        /// Whether it had requested an unload, and accepts those of others until it has its shares again.
+        unloads: bool,
+    },
+}
+
+impl Sleep {
+    /// Returns whether the owner has requested an unload: it gives up the generation that it saw.
+    pub fn unloads(self) -> bool {
+        match self {
+            Sleep::For(p) | Sleep::Draining(p) => p == Purpose::Unload,
+            Sleep::Ending => false,
+            Sleep::GivenUp { unloads } => unloads,
+        }
+    }
 }
 
 /// The reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// The owner does not want to wait.
-    WouldBlock,
     /// The owner would wait for itself.
     Deadlock,
-    /// The child of a live execution wants to unload.
-    Child,
-    /// The owner holds the lock and wants to wait for a child.
-    Holding,
-    /// An unload inside a load.
-    InsideLoad,
-    /// The time limit expired.
+    /// The time limit expired, or the wait was dropped.
     TimedOut,
 }
 
@@ -118,18 +126,14 @@ pub enum Mode {
 /// One owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// Its parent, if declared.
-    pub parent: Option<OwnerId>,
     /// The number of its shares.
     pub shares: u8,
     /// Its open waits and permit blocks, innermost last.
     pub frames: Vec<Frame>,
     /// Its published entry.
     pub entry: Option<Entry>,
-    /// The reason why it sleeps.
+    /// The reason why it waits.
     pub sleeps: Option<Sleep>,
-    /// The owners whose ends it waits for, if declared.
-    pub waits_on: Vec<OwnerId>,
     /// The generation at the time of its request.
     pub asked: u8,
     /// The generation that its execution sees. Only INV-ILK-SEES-ONE-WORLD reads it.
@@ -138,8 +142,6 @@ pub struct Owner {
     pub at: usize,
     /// Whether it exists yet.
     pub started: bool,
-    /// Whether it died.
-    pub dead: bool,
     /// Its last refusal.
     pub refused: Option<Refusal>,
 }
@@ -188,10 +190,6 @@ impl Interlock {
     pub fn others(&self, o: OwnerId) -> impl Iterator<Item = (OwnerId, &Owner)> {
         self.owners.iter().enumerate().filter(move |(q, _)| *q != o)
     }
-    /// Returns the holder of the lock, unless it is this owner.
-    pub fn other_holder(&self, o: OwnerId) -> Option<OwnerId> {
-        self.holder.map(|(holder, _)| holder).filter(|&holder| holder != o)
-    }
     /// Returns whether this owner holds the lock.
     pub fn holds(&self, o: OwnerId) -> bool {
         self.holder.is_some_and(|(holder, _)| holder == o)
@@ -203,31 +201,26 @@ impl Interlock {
         match owner.sleeps {
             Some(Sleep::For(_)) => Mode::Waiting,
             Some(Sleep::Draining(_)) => Mode::Draining,
-            Some(Sleep::GivenUp(_)) => Mode::Resuming,
+            Some(Sleep::Ending | Sleep::GivenUp { .. }) => Mode::Resuming,
             None if self.holds(o) => Mode::Holding,
             None if owner.shares > 0 => Mode::Running,
             None if !owner.frames.is_empty() => Mode::Yielded,
             None => Mode::Out,
         }
     }
+}
 
-    /// Returns whether an owner is in an execution: it has shares, or has given them up for a while.
-    pub fn in_execution(&self, o: OwnerId) -> bool {
-        let owner = &self.owners[o];
-        owner.shares > 0 || owner.frames.iter().any(|frame| frame.shares > 0)
+impl Owner {
+    /// Returns the number of its open permit blocks.
+    pub fn permits(&self) -> usize {
+        self.frames.len() - usize::from(self.sleeps.is_some())
     }
-
-    /// Returns whether an ancestor of this owner is in an execution.
-    pub fn has_live_ancestor(&self, o: OwnerId) -> bool {
-        let mut ancestor = self.owners[o].parent;
-        while let Some(a) = ancestor {
-            let overlooked =
-                self.planted(Planted::DrainingIsNotLive) && self.mode(a) == Mode::Draining;
-            if self.mode(a) != Mode::Out && !overlooked {
-                return true;
-            }
-            ancestor = self.owners[a].parent;
-        }
-        false
+    /// Returns whether its entry, if it has one, accepts a request.
+    pub fn accepts(&self, request: Accepts) -> bool {
+        self.entry.is_none_or(|entry| entry.accepts.includes(request))
+    }
+    /// Returns whether it is in an execution: it has shares, or has given them up for a while.
+    pub fn in_execution(&self) -> bool {
+        self.shares > 0 || self.frames.iter().any(|frame| frame.shares > 0)
     }
 }

@@ -2,10 +2,9 @@
 //!
 //! A row reads `mode -- operation [guard] --> next mode`.
 
-use crate::interlock::guards::{after, while_waiting};
-use crate::interlock::rules::Defect::{PermitErased, StarvedRequest, UpgradeDeadlock};
+use crate::interlock::guards::after;
+use crate::interlock::rules::Defect::{LeakedShare, PermitErased, StarvedRequest, UpgradeDeadlock};
 use crate::interlock::rules::Planted::*;
-use crate::interlock::script::World;
 use crate::interlock::state::{
     Accepts, Entry, Event, Frame, Interlock, Owner, OwnerId, Purpose, Refusal, Sleep,
 };
@@ -14,68 +13,56 @@ use crate::interlock::state::{
 const ALL: Accepts = Accepts::LOAD.and(Accepts::UNLOAD).and(Accepts::UNNAMED);
 
 impl Interlock {
-    // Out -- enter [N, or C for the child of a live execution] --> Running 1
-    // Running n -- enter --> Running n + 1
-    // Yielded -- enter [C] --> Running, on top of the frame
-    // An owner that would wait for itself is refused instead.
-    pub(crate) fn enter(&mut self, o: OwnerId) -> Result<(), Refusal> {
-        if !self.may_enter(o) {
-            return Err(Refusal::Deadlock);
-        }
-        if !self.in_execution(o) {
+    // Out, Yielded -- enter [N] --> Running 1
+    // Running n, Holding -- enter --> one share more
+    pub(crate) fn enter(&mut self, o: OwnerId) {
+        if !self.owners[o].in_execution() {
             self.owners[o].sees = self.generation;
         }
         self.owners[o].shares += 1;
-        Ok(())
     }
 
     // Running n -- leave --> Running n - 1
-    // Running 1 -- leave --> Out, wake
+    // Running 1 -- leave --> Out or Yielded, wake
+    // Resuming -- leave --> the same, without waiting for the share
     pub(crate) fn leave(&mut self, o: OwnerId) {
-        // A planted fault may have lost it.
-        self.owners[o].shares = self.owners[o].shares.saturating_sub(1);
+        let owner = &mut self.owners[o];
+        // A planted fault may have lost the shares.
+        if let (Some(Sleep::GivenUp { .. }), Some(frame)) = (owner.sleeps, owner.frames.last_mut())
+        {
+            frame.shares = frame.shares.saturating_sub(1);
+            if frame.shares == 0 {
+                self.take_back(o);
+            }
+        } else {
+            owner.shares = owner.shares.saturating_sub(1);
+        }
         if self.owners[o].shares == 0 && !self.planted(LeaveWithoutWake) {
             self.wake();
         }
     }
 
-    // Holding p d -- acquire --> Holding p d + 1
     // Running n, Out, Yielded -- acquire p [X] --> Holding p 1, shares kept
-    // the same [not X] --> Waiting p, shares saved, wake; or refused, and the state stays as it was
-    pub(crate) fn acquire(
-        &mut self,
-        world: &World,
-        o: OwnerId,
-        p: Purpose,
-        no_wait: bool,
-    ) -> Result<(), Refusal> {
-        if let Some((_, held)) = self.holder.filter(|_| self.holds(o)) {
-            // A load tolerates open permit blocks, which X forbids for an unload.
-            if p == Purpose::Unload && held != p && !self.planted(UnloadInsideLoad) {
-                return Err(Refusal::InsideLoad);
-            }
+    // the same [not X] --> Waiting p, shares saved, wake
+    // Holding p d -- acquire a load --> Holding p d + 1
+    // Running n > 1, Yielded, Holding -- acquire an unload --> refused
+    pub(crate) fn acquire(&mut self, o: OwnerId, p: Purpose) -> Result<(), Refusal> {
+        if p == Purpose::Unload && self.waits_for_itself(o) {
+            return Err(Refusal::Deadlock);
+        }
+        if self.holds(o) {
             self.depth += 1;
             return Ok(());
         }
-        let is_child = p == Purpose::Unload && self.has_live_ancestor(o);
-        if is_child && !self.original(UpgradeDeadlock) && !self.planted(ChildUnloads) {
-            return Err(Refusal::Child);
-        }
+        let unnamed = p == Purpose::Unnamed && !self.original(UpgradeDeadlock);
+        let p = if unnamed { Purpose::Load } else { p };
         self.owners[o].asked = self.generation;
         if self.x(o, p) {
             self.hold(o, p);
             return Ok(());
         }
-        if no_wait {
-            return Err(Refusal::WouldBlock);
-        }
-        let before = self.clone();
         self.give_up_shares(o, self.while_waiting(o, p), Some(p));
         self.owners[o].sleeps = Some(Sleep::For(p));
-        if self.is_deadlock(world, o, true) {
-            *self = before;
-            return Err(Refusal::Deadlock);
-        }
         self.emit(Event::Waits);
         if !self.planted(WaitWithoutWake) {
             self.wake();
@@ -86,10 +73,6 @@ impl Interlock {
     // Waiting p -- [X] --> Holding p 1, shares and entry restored
     pub(crate) fn granted(&mut self, o: OwnerId, p: Purpose) {
         self.take_back(o);
-        if p == Purpose::Unload {
-            // A request to unload gives up the generation that the owner saw.
-            self.owners[o].sees = self.generation;
-        }
         self.hold(o, p);
     }
 
@@ -105,17 +88,15 @@ impl Interlock {
     }
 
     // Holding p d -- release --> Holding p d - 1
-    // Holding p 1 -- release [not E(after p)] --> Running or Out, wake
+    // Holding p 1 -- release [not E(after p)] --> Running, Yielded or Out, wake
     // Holding p 1 -- release [E(after p)] --> Draining, wake
-    pub(crate) fn release(&mut self, o: OwnerId) {
+    // Holding p 1 -- drop --> Running, Yielded or Out, wake
+    pub(crate) fn release(&mut self, o: OwnerId, drains: bool) {
         self.depth = self.depth.saturating_sub(1);
-        let Some((_, p)) = self.holder.filter(|_| self.depth == 0 || self.planted(ReleaseAtOnce))
-        else {
-            return;
-        };
+        let freed = |_: &_| self.depth == 0 || self.planted(ReleaseAtOnce);
+        let Some((_, p)) = self.holder.filter(freed) else { return };
         self.holder = None;
-        if self.e(after(p)) {
-            // This wait closes no cycle: no other owner has shares yet, and all entries accept that request.
+        if drains && self.e(after(p)) {
             self.give_up_shares(o, after(p), None);
             self.owners[o].sleeps = Some(Sleep::Draining(p));
             self.emit(Event::Drains);
@@ -125,102 +106,75 @@ impl Interlock {
         }
     }
 
-    // Holding p 1 -- drop --> Running or Out, wake
-    pub(crate) fn drop_lock(&mut self, o: OwnerId) {
-        self.depth = self.depth.saturating_sub(1);
-        if self.depth == 0 && self.holds(o) {
-            self.holder = None;
-            self.wake();
-        }
-    }
-
-    // Draining -- [nobody holds, not E] --> Running or Out, wake
-    pub(crate) fn drained(&mut self, o: OwnerId, p: Purpose) {
-        self.take_back(o);
-        if p == Purpose::Unload {
-            self.owners[o].sees = self.generation;
-        }
-        if !self.planted(DrainedWithoutWake) {
-            self.wake();
-        }
-    }
-
     // Running n, Yielded -- permit --> Yielded, shares saved, wake
     pub(crate) fn permit(&mut self, o: OwnerId) {
-        let unload = self.planted(PermitAcceptsUnload);
         let loads = Accepts::SHARE.and(Accepts::LOAD);
-        let accepts = if unload { loads.and(Accepts::UNLOAD) } else { loads };
-        self.give_up_shares(o, accepts, None);
+        let unload = self.planted(PermitAcceptsUnload);
+        self.give_up_shares(o, if unload { loads.and(Accepts::UNLOAD) } else { loads }, None);
         if !self.planted(PermitWithoutWake) {
             self.wake();
         }
     }
 
-    // Yielded -- end [C] --> Running n, or the outer Yielded; the outer entry restored
+    // Yielded -- end [C, or in an outer permit block] --> Running n, or the outer Yielded
+    // Yielded -- end [not C] --> Resuming
     pub(crate) fn end(&mut self, o: OwnerId) {
-        self.take_back(o);
+        let needs = self.owners[o].frames.last().is_some_and(|frame| frame.shares > 0);
+        if self.c(o) || !needs && !self.original(PermitErased) {
+            self.take_back(o);
+        } else {
+            // Newcomers no longer pass.
+            let unloads = self.planted(ResumingAcceptsUnload);
+            let accepts = if unloads { after(Purpose::Unload) } else { Accepts::LOAD };
+            self.owners[o].sleeps = Some(Sleep::Ending);
+            self.owners[o].entry = Some(Entry { accepts, waits_for: None });
+            self.emit(Event::Waits);
+        }
     }
 
-    // Waiting p, Draining -- the time limit expires, or the wait is cancelled --> Resuming, wake
-    pub(crate) fn give_up(&mut self, o: OwnerId, p: Purpose) {
+    // Draining -- [C, not E] --> Running, Yielded or Out, wake
+    // Resuming -- [C] --> Running, wake
+    pub(crate) fn resumed(&mut self, o: OwnerId) {
+        self.take_back(o);
+        if !self.planted(ResumedWithoutWake) {
+            self.wake();
+        }
+    }
+
+    // Waiting p, Draining, Resuming -- the time limit expires, or the wait is dropped --> Resuming, wake
+    // the same without a share --> Out or Yielded, wake
+    // Out or Yielded, and wants to enter -- the same --> Out or Yielded
+    pub(crate) fn give_up(&mut self, o: OwnerId) {
+        let loses = self.planted(LimitLosesShares);
         let owner = &mut self.owners[o];
-        owner.sleeps = Some(Sleep::GivenUp(p));
-        if let Some(entry) = &mut owner.entry {
-            entry.waits_for = None;
+        let (Some(sleep), Some(frame)) = (owner.sleeps, owner.frames.last_mut()) else { return };
+        if loses {
+            frame.shares = 0;
+        }
+        if frame.shares == 0 {
+            self.take_back(o);
+        } else {
+            owner.sleeps = Some(Sleep::GivenUp { unloads: sleep.unloads() });
+            if let Some(entry) = &mut owner.entry {
+                entry.waits_for = None;
+            }
         }
         if !self.planted(GivingUpWithoutWake) {
             self.wake();
         }
     }
 
-    // Resuming -- [C] --> Running n, Out or Yielded, as before the request, wake
-    pub(crate) fn resumed(&mut self, o: OwnerId, p: Purpose) {
-        self.take_back(o);
-        if p == Purpose::Unload {
-            self.owners[o].sees = self.generation;
+    // any mode -- the thread panics, and drops its guards without waiting --> Out, wake
+    pub(crate) fn unwind(&mut self, o: OwnerId) {
+        if self.original(LeakedShare) {
+            return;
         }
-        if !self.planted(GivingUpWithoutWake) {
-            self.wake();
-        }
-    }
-
-    // any mode -- declared wait for children --> the same mode, waiting; refused if that closes a cycle
-    pub(crate) fn wait_on(
-        &mut self,
-        world: &World,
-        o: OwnerId,
-        children: Vec<OwnerId>,
-    ) -> Result<(), Refusal> {
-        // While an owner holds the lock, no other owner can end a permit block, and the end of a permit block
-        // cannot be refused.
-        let may_wait = self.original(UpgradeDeadlock) || self.planted(HolderWaits);
-        let waits = children.iter().any(|&child| !world.is_over(self, child));
-        if self.holds(o) && waits && !may_wait {
-            return Err(Refusal::Holding);
-        }
-        self.owners[o].waits_on = children;
-        if self.is_deadlock(world, o, false) {
-            self.owners[o].waits_on.clear();
-            return Err(Refusal::Deadlock);
-        }
-        Ok(())
-    }
-
-    // dead, in any mode -- forfeit --> Out, wake
-    pub(crate) fn forfeit(&mut self, o: OwnerId) {
         if self.holds(o) {
             (self.holder, self.depth) = (None, 0);
         }
-        let owner = &mut self.owners[o];
-        *owner = Owner {
-            parent: owner.parent,
-            at: owner.at,
-            started: true,
-            dead: true,
-            refused: owner.refused,
-            ..Owner::default()
-        };
-        if !self.planted(ForfeitWithoutWake) {
+        let Owner { at, started, refused, .. } = self.owners[o];
+        self.owners[o] = Owner { at, started, refused, ..Owner::default() };
+        if !self.planted(UnwindWithoutWake) {
             self.wake();
         }
     }
@@ -235,26 +189,10 @@ impl Interlock {
         self.emit(Event::Woke);
     }
 
-    /// Returns whether an owner that has just begun to wait waits for itself.
-    pub(crate) fn is_deadlock(&self, world: &World, o: OwnerId, is_request: bool) -> bool {
-        if self.original(UpgradeDeadlock) || self.planted(DeadlockUnreported) {
-            false
-        } else if self.planted(AllBlockedAtRequest) {
-            is_request && self.all_are_blocked(world)
-        } else {
-            self.waits_for_itself(world, o)
-        }
-    }
-
     /// Returns the requests that an owner accepts when it begins to wait.
     fn while_waiting(&self, o: OwnerId, p: Purpose) -> Accepts {
-        let owner = &self.owners[o];
-        let mut accepts = match owner.shares {
-            // It has no share to lose, so it accepts all. An outer entry still restricts that.
-            0 if self.planted(PendingRefuses) => Accepts::NO_REQUEST,
-            0 => ALL,
-            _ => while_waiting(p),
-        };
+        // An owner without a share has none to lose, so it accepts all. An outer entry still restricts that.
+        let mut accepts = if self.owners[o].shares == 0 { ALL } else { after(p) };
         if p == Purpose::Load && self.planted(LoadAcceptsUnload) {
             accepts = accepts.and(Accepts::UNLOAD);
         }
@@ -291,8 +229,11 @@ impl Interlock {
     /// Restores the owner's shares and its earlier entry.
     fn take_back(&mut self, o: OwnerId) {
         let loses = self.planted(FrameLosesShares);
+        let generation = self.generation;
         let owner = &mut self.owners[o];
-        owner.sleeps = None;
+        if owner.sleeps.take().is_some_and(Sleep::unloads) {
+            owner.sees = generation;
+        }
         if let Some(frame) = owner.frames.pop() {
             owner.shares = if loses { 0 } else { frame.shares };
             owner.entry = frame.entry;
