@@ -2,7 +2,7 @@
 
 use crate::interlock::rules::Defect::{ChildBehindUnload, UpgradeDeadlock};
 use crate::interlock::rules::Planted::*;
-use crate::interlock::state::{Accepts, Interlock, OwnerId, Purpose, Sleep};
+use crate::interlock::state::{Accepts, Interlock, OwnerId, Purpose, SHARE, Sleep};
 
 impl Interlock {
     /// Returns guard X: the owner may hold the lock for this purpose. No other owner holds or has shares, and every
@@ -11,7 +11,7 @@ impl Interlock {
         self.others(o).all(|(q, other)| {
             (!self.holds(q) || self.planted(XWithoutHolder))
                 && (other.shares == 0 || self.planted(XWithoutShares))
-                && (other.accepts(p.into()) || self.planted(XWithoutEntries))
+                && (other.accepts(p.request()) || self.planted(XWithoutEntries))
         })
     }
 
@@ -20,9 +20,7 @@ impl Interlock {
     pub fn n(&self, o: OwnerId) -> bool {
         self.others(o).all(|(q, other)| {
             (!self.holds(q) || self.planted(NWithoutHolder))
-                && (other.accepts(Accepts::SHARE)
-                    || self.is_passed(q)
-                    || self.planted(NWithoutEntries))
+                && (other.accepts(SHARE) || self.is_passed(q) || self.planted(NWithoutEntries))
         })
     }
 
@@ -52,8 +50,8 @@ impl Interlock {
             let Some(p) = self.owners[w].entry.and_then(|entry| entry.waits_for) else {
                 return false;
             };
-            let accepted = || self.others(w).all(|(_, other)| other.accepts(p.into()));
-            after.includes(p.into()) && (self.planted(EWithoutOthers) || accepted())
+            let accepted = || self.others(w).all(|(_, other)| other.accepts(p.request()));
+            after & p.request() != 0 && (self.planted(EWithoutOthers) || accepted())
         };
         !self.planted(ENever) && (0..self.owners.len()).any(can_go)
     }
@@ -78,15 +76,5 @@ impl Interlock {
             && (owner.shares > 1 && !self.planted(UnloadInView)
                 || owner.permits() > 0 && !self.planted(UnloadInPermit)
                 || self.holds(o) && !self.planted(UnloadInHold))
-    }
-}
-
-/// Returns the requests that an owner accepts while it waits to upgrade, and those that go first when it has released
-/// the lock.
-pub fn after(p: Purpose) -> Accepts {
-    match p {
-        Purpose::Load => Accepts::LOAD,
-        Purpose::Unload => Accepts::LOAD.and(Accepts::UNLOAD),
-        Purpose::Unnamed => Accepts::NO_REQUEST,
     }
 }

@@ -14,7 +14,7 @@ invariants! {
         |w, s| all(s).filter(|&o| open(w, s, o).locks > 0).count() <= 1;
     "INV-ILK-ALONE" "while an owner holds the lock, it alone has shares, and every entry accepts its purpose"
         |_, s| s.holder.is_none_or(|(o, p)| {
-            s.others(o).all(|(_, q)| q.shares == 0 && q.accepts(p.into()))
+            s.others(o).all(|(_, q)| q.shares == 0 && q.accepts(p.request()))
         });
     "INV-ILK-NO-PERMIT-IN-UNLOAD" "while an owner unloads, no permit block is open"
         |w, s| {
@@ -72,9 +72,6 @@ step_properties! {
                 Mode::Out | Mode::Running | Mode::Yielded => true,
             }))
         };
-    "PROP-ILK-RELOAD-ONCE" "an owner does not unload if another has reloaded since its request"
-        |_, before, action, after| after.events.contains(&Event::Reloaded)
-            .then(|| before.owners[action.owner].asked == before.generation);
     "PROP-ILK-NO-LOST-WAKE-UP" "a step that lets a sleeping owner go on wakes it"
         |w, before, action, after| {
             let may_go_on = |s: &Interlock, q| w.wait(s, q).is_none_or(|step| step.is_some());

@@ -6,6 +6,8 @@
 //!
 //! A [`Planted`] fault belongs to no implementation. Tests plant it to show that a property or a scenario detects it.
 
+use crate::check::defect_story;
+use crate::interlock::scenarios::{Scenario, named};
 use crate::switches::{self, slug, switches};
 
 switches! {
@@ -48,10 +50,10 @@ switches! {
     LimitIgnoresHolder "an owner that gives up takes its shares back beside the holder" "it waits for the holder";
     WaitKeepsShares "an owner that waits for the lock keeps its shares" "it gives them up";
     ReleaseAtOnce "the first release frees the lock" "the outermost release frees it";
-    NoSecondLook "an owner that waited for an unload does not check whether another has reloaded meanwhile" "it checks";
     UnloadInView "an unload in a nested execution is granted" "it is refused: the outer code sees the same world";
     UnloadInPermit "an unload in a permit block of the same thread is granted" "it is refused";
     UnloadInHold "an unload inside a load is granted" "it is refused: permit blocks may be open during a load, and not during an unload";
+    PermitInHold "a permit block inside a load or an unload begins" "it is refused: its own owner keeps others out";
     WaitWithoutWake "an owner that gives up its shares to wait does not wake the others" "it wakes them";
     LeaveWithoutWake "an owner that leaves does not wake the others" "it wakes them";
     ReleaseWithoutWake "an owner that releases the lock does not wake the others" "it wakes them";
@@ -69,6 +71,28 @@ impl Defect {
     /// Returns the name on the command line and of the stored story, such as `rails-upgrade-deadlock`.
     pub fn name(self) -> String {
         slug("rails", self)
+    }
+
+    /// Returns the property that this defect breaks, and the scenario that shows it.
+    pub fn shown(self) -> (&'static str, Scenario) {
+        let (breaks, scenario) = match self {
+            Defect::PermitErased => ("INV-ILK-SEES-ONE-WORLD", "load-in-permit"),
+            Defect::StarvedRequest => ("PROP-ILK-UNLOADS-END", "stream-x-pending-unload"),
+            Defect::UpgradeDeadlock => ("deadlock", "two-unnamed"),
+            Defect::ChildBehindUnload => ("deadlock", "permit-x-unload-x-child"),
+            Defect::LeakedShare => ("deadlock", "dies-with-a-share"),
+        };
+        (breaks, named(scenario).expect("the scenario is in the list"))
+    }
+    /// Returns its story: the rule as in Rails and as mended, and the shortest way to the failure of a machine in
+    /// which everything else is as mended.
+    pub fn story(self) -> String {
+        let (breaks, scenario) = self.shown();
+        let rules = [
+            format!("As in Rails 8.0.0: {}", self.is()),
+            format!("As mended:         {}", self.instead()),
+        ];
+        defect_story(&scenario.world(Rules::AS_MENDED.but(self)), &self.name(), breaks, rules)
     }
 }
 

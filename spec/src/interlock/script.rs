@@ -2,7 +2,6 @@
 
 use crate::check::{Invariant, Liveness, Promises, StepProperty};
 use crate::checker::{Counterexample, Machine};
-use crate::interlock::guards::after;
 use crate::interlock::rules::Planted::LimitIgnoresHolder;
 use crate::interlock::rules::Rules;
 use crate::interlock::state::{Event, Interlock, Owner, OwnerId, Purpose, Refusal, Sleep};
@@ -34,8 +33,6 @@ pub enum Op {
     Spawn(OwnerId),
     /// Waits until another's program has ended. The interlock does not know of this wait.
     Join(OwnerId),
-    /// Waits until each owner that has this barrier has reached it.
-    Barrier(u8),
     /// Waits until another owner has requested the lock and sleeps.
     Request(OwnerId),
     /// Panics out of the whole program.
@@ -106,7 +103,7 @@ impl World {
         let op = self.next(s, o)?;
         let (step, can) = match s.owners[o].sleeps {
             Some(Sleep::For(p)) => (Step::Granted(p), s.x(o, p)),
-            Some(Sleep::Draining(p)) => (Step::Resumed, s.c(o) && !s.e(after(p))),
+            Some(Sleep::Draining(p)) => (Step::Resumed, s.c(o) && !s.e(p.lets_go_first())),
             Some(Sleep::Ending) => (Step::Resumed, s.c(o)),
             Some(Sleep::GivenUp { .. }) => (Step::Resumed, s.c(o) || s.planted(LimitIgnoresHolder)),
             None if op == Op::Enter => (Step::Next(op), s.may_enter(o)),
@@ -127,7 +124,6 @@ impl World {
         let goes_on = if has_given_up { !needs_share } else { wait.is_none() };
         let can = match op {
             Op::Join(other) => self.is_over(s, other),
-            Op::Barrier(_) => self.all_are_at(s, op),
             Op::Request(other) => s.owners[other].sleeps.is_some(),
             _ => true,
         };
@@ -139,14 +135,6 @@ impl World {
             steps.push(Step::GiveUp);
         }
         steps
-    }
-
-    /// Returns whether each owner that has this barrier has reached it.
-    fn all_are_at(&self, s: &Interlock, barrier: Op) -> bool {
-        self.scripts.iter().zip(&s.owners).all(|(script, owner)| {
-            let at = script.ops.iter().position(|op| *op == barrier);
-            at.is_none_or(|at| owner.at >= at)
-        })
     }
 
     /// Returns the index after the block that begins at `from`, or after the statement there.
@@ -190,7 +178,7 @@ impl World {
             Err(why) => {
                 owner.refused = Some(why);
                 owner.at = self.after_block(o, owner.at);
-                s.emit(Event::Refused(why));
+                s.events.push(Event::Refused(why));
             }
         }
         if self.next(s, o) == Some(Op::Again) {
@@ -215,7 +203,7 @@ impl World {
                 s.release(o, op == Op::Release);
                 return Ok(s.owners[o].sleeps.is_none());
             }
-            Op::Permit => s.permit(o),
+            Op::Permit => s.permit(o)?,
             Op::End => {
                 s.end(o);
                 return Ok(s.owners[o].sleeps.is_none());
@@ -226,7 +214,7 @@ impl World {
                 s.owners[o].at = self.scripts[o].ops.len();
                 return Ok(false);
             }
-            Op::Use | Op::Join(_) | Op::Barrier(_) | Op::Request(_) | Op::Again => {}
+            Op::Use | Op::Join(_) | Op::Request(_) | Op::Again => {}
         }
         Ok(true)
     }
@@ -264,23 +252,15 @@ impl Machine for World {
     /// Clears the events and renumbers the generations that an owner still needs: only their order matters.
     fn normal(&self, s: &mut Interlock) {
         s.events.clear();
-        for o in 0..s.owners.len() {
-            let holds = s.holds(o);
-            let owner = &mut s.owners[o];
-            if !owner.in_execution() {
-                owner.sees = s.generation;
-            }
-            if !matches!(owner.sleeps, Some(Sleep::For(_))) && !holds {
-                owner.asked = s.generation;
-            }
+        let present = s.generation;
+        for owner in s.owners.iter_mut().filter(|owner| !owner.in_execution()) {
+            owner.sees = present;
         }
-        let remembered = s.owners.iter().flat_map(|owner| [owner.sees, owner.asked]);
-        let needed: BTreeSet<u8> = remembered.chain([s.generation]).collect();
+        let needed: BTreeSet<u8> =
+            s.owners.iter().map(|owner| owner.sees).chain([present]).collect();
         let number = |generation: u8| needed.range(..generation).count() as u8;
-        s.generation = number(s.generation);
-        for owner in &mut s.owners {
-            (owner.sees, owner.asked) = (number(owner.sees), number(owner.asked));
-        }
+        s.generation = number(present);
+        s.owners.iter_mut().for_each(|owner| owner.sees = number(owner.sees));
     }
 
     /// Returns whether no owner can move, although a program has not ended.

@@ -16,42 +16,33 @@ pub enum Purpose {
     Unnamed,
 }
 
-/// The requests that an owner accepts while it has no shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Accepts(pub u8);
+/// The requests that an owner accepts while it has no shares, one bit each.
+pub type Accepts = u8;
+/// Newcomers.
+pub const SHARE: Accepts = 1;
+/// Loads.
+pub const LOAD: Accepts = 2;
+/// Unloads.
+pub const UNLOAD: Accepts = 4;
+/// Every request to hold.
+pub const ALL: Accepts = LOAD | UNLOAD | 8;
 
-impl Accepts {
-    /// No request.
-    pub const NO_REQUEST: Accepts = Accepts(0);
-    /// Newcomers.
-    pub const SHARE: Accepts = Accepts(1);
-    /// Loads.
-    pub const LOAD: Accepts = Accepts(2);
-    /// Unloads.
-    pub const UNLOAD: Accepts = Accepts(4);
-    /// Requests of no named purpose.
-    pub const UNNAMED: Accepts = Accepts(8);
-
-    /// Returns the requests in either set.
-    pub const fn and(self, those: Accepts) -> Accepts {
-        Accepts(self.0 | those.0)
+impl Purpose {
+    /// Returns the request for this purpose.
+    pub fn request(self) -> Accepts {
+        match self {
+            Purpose::Load => LOAD,
+            Purpose::Unload => UNLOAD,
+            Purpose::Unnamed => 8,
+        }
     }
-    /// Removes the exclusive requests that `those` does not contain.
-    pub fn within(self, those: Accepts) -> Accepts {
-        Accepts(self.0 & (those.0 | Accepts::SHARE.0))
-    }
-    /// Returns whether all of `those` are accepted.
-    pub fn includes(self, those: Accepts) -> bool {
-        self.0 & those.0 == those.0
-    }
-}
-
-impl From<Purpose> for Accepts {
-    fn from(purpose: Purpose) -> Accepts {
-        match purpose {
-            Purpose::Load => Accepts::LOAD,
-            Purpose::Unload => Accepts::UNLOAD,
-            Purpose::Unnamed => Accepts::UNNAMED,
+    /// Returns the requests that an owner accepts while it waits to upgrade, and those that go first when it has
+    /// released the lock.
+    pub fn lets_go_first(self) -> Accepts {
+        match self {
+            Purpose::Load => LOAD,
+            Purpose::Unload => LOAD | UNLOAD,
+            Purpose::Unnamed => 0,
         }
     }
 }
@@ -74,7 +65,7 @@ pub struct Frame {
     pub entry: Option<Entry>,
 }
 
-/// The reason why an owner in an execution, or one that requests the lock, has to wait.
+/// The reason why an owner waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sleep {
     /// It waits for the lock.
@@ -102,7 +93,7 @@ impl Sleep {
 }
 
 /// The reason of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// The owner would wait for itself.
     Deadlock,
@@ -111,7 +102,7 @@ pub enum Refusal {
 }
 
 /// An owner's mode, as the table of transitions names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the table's")]
 pub enum Mode {
     Out,
@@ -134,8 +125,6 @@ pub struct Owner {
     pub entry: Option<Entry>,
     /// The reason why it waits.
     pub sleeps: Option<Sleep>,
-    /// The generation at the time of its request.
-    pub asked: u8,
     /// The generation that its execution sees. Only INV-ILK-SEES-ONE-WORLD reads it.
     pub sees: u8,
     /// Its place in its script.
@@ -154,8 +143,6 @@ pub enum Event {
     Holds,
     Drains,
     Refused(Refusal),
-    Reloaded,
-    Coalesced,
     Woke,
 }
 
@@ -182,9 +169,6 @@ impl Interlock {
     }
     pub(crate) fn planted(&self, fault: Planted) -> bool {
         self.rules.has(fault)
-    }
-    pub(crate) fn emit(&mut self, event: Event) {
-        self.events.push(event);
     }
     /// Returns every other owner.
     pub fn others(&self, o: OwnerId) -> impl Iterator<Item = (OwnerId, &Owner)> {
@@ -217,7 +201,7 @@ impl Owner {
     }
     /// Returns whether its entry, if it has one, accepts a request.
     pub fn accepts(&self, request: Accepts) -> bool {
-        self.entry.is_none_or(|entry| entry.accepts.includes(request))
+        self.entry.is_none_or(|entry| entry.accepts & request == request)
     }
     /// Returns whether it is in an execution: it has shares, or has given them up for a while.
     pub fn in_execution(&self) -> bool {

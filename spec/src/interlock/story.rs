@@ -3,7 +3,9 @@
 use crate::check::{Promises, write_steps};
 use crate::checker::{Counterexample, Machine};
 use crate::interlock::script::{Action, Op, Step, World};
-use crate::interlock::state::{Accepts, Event, Interlock, Mode, OwnerId, Purpose, Refusal, Sleep};
+use crate::interlock::state::{
+    Accepts, Event, Interlock, LOAD, Mode, OwnerId, Purpose, Refusal, SHARE, Sleep, UNLOAD,
+};
 use std::fmt::Write;
 
 /// Returns the story of a counterexample.
@@ -29,21 +31,12 @@ pub fn tell(world: &World, counterexample: &Counterexample<Action>) -> String {
 fn statement(world: &World, op: Op) -> String {
     let name = |o: OwnerId| world.scripts[o].name;
     match op {
-        Op::Enter => "enter".into(),
-        Op::Leave => "leave".into(),
         Op::Acquire(p) => format!("acquire {}", purpose(p)),
-        Op::Unload => "unload".into(),
-        Op::Release => "release".into(),
         Op::Drop => "release at once".into(),
-        Op::Permit => "permit".into(),
-        Op::End => "end".into(),
-        Op::Use => "use".into(),
         Op::Spawn(o) => format!("start {}", name(o)),
         Op::Join(o) => format!("join {}", name(o)),
-        Op::Barrier(_) => "meet".into(),
-        Op::Request(o) => format!("until {} requests", name(o)),
-        Op::Die => "die".into(),
-        Op::Again => "again".into(),
+        Op::Request(o) => format!("until {} waits", name(o)),
+        op => format!("{op:?}").to_lowercase(),
     }
 }
 
@@ -57,28 +50,8 @@ fn purpose(p: Purpose) -> &'static str {
 
 /// Returns the sentence for a step.
 pub fn sentence(world: &World, action: &Action, after: &Interlock) -> String {
-    let name = |o: OwnerId| world.scripts[o].name;
     let did = match action.step {
-        Step::Next(op) => match op {
-            Op::Enter => "enters".into(),
-            Op::Leave => "leaves".into(),
-            Op::Acquire(p) => format!("requests the lock ({})", purpose(p)),
-            Op::Unload if after.events.contains(&Event::Coalesced) => {
-                "finds that another owner has reloaded since its request".into()
-            }
-            Op::Unload => "unloads and loads again".into(),
-            Op::Release => "releases the lock".into(),
-            Op::Drop => "releases the lock without draining".into(),
-            Op::Permit => "permits loads".into(),
-            Op::End => "ends its permit block".into(),
-            Op::Use => "uses what is loaded".into(),
-            Op::Spawn(o) => format!("starts {}", name(o)),
-            Op::Join(o) => format!("has waited for {}", name(o)),
-            Op::Barrier(_) => "meets the others".into(),
-            Op::Request(o) => format!("has waited until {} requested", name(o)),
-            Op::Die => "dies".into(),
-            Op::Again => "restarts".into(),
-        },
+        Step::Next(op) => statement(world, op),
         Step::Granted(_) => "is granted the lock".into(),
         Step::Resumed => "has its shares again".into(),
         Step::GiveUp => "gives up".into(),
@@ -91,7 +64,7 @@ pub fn sentence(world: &World, action: &Action, after: &Interlock) -> String {
         _ => None,
     };
     let then: String = after.events.iter().filter_map(then).collect();
-    format!("{} {did}{then}.", name(action.owner))
+    format!("{}: {did}{then}.", world.scripts[action.owner].name)
 }
 
 /// Draws the owners, one in each line.
@@ -140,12 +113,11 @@ fn count(n: u8, what: &str) -> String {
 /// Returns the requests that an entry accepts.
 fn in_words(accepts: Accepts) -> String {
     let names = [
-        (Accepts::SHARE, "shares"),
-        (Accepts::LOAD, "loads"),
-        (Accepts::UNLOAD, "unloads"),
-        (Accepts::UNNAMED, "requests without a purpose"),
+        (SHARE, "newcomers"),
+        (LOAD, "loads"),
+        (UNLOAD, "unloads"),
+        (Purpose::Unnamed.request(), "requests without a purpose"),
     ];
-    let accepted: Vec<_> =
-        names.iter().filter(|(a, _)| accepts.includes(*a)).map(|n| n.1).collect();
+    let accepted: Vec<_> = names.iter().filter(|(a, _)| accepts & a != 0).map(|n| n.1).collect();
     if accepted.is_empty() { "no request".into() } else { accepted.join(", ") }
 }

@@ -2,15 +2,12 @@
 //!
 //! A row reads `mode -- operation [guard] --> next mode`.
 
-use crate::interlock::guards::after;
 use crate::interlock::rules::Defect::{LeakedShare, PermitErased, StarvedRequest, UpgradeDeadlock};
-use crate::interlock::rules::Planted::*;
+use crate::interlock::rules::Planted::{self, *};
 use crate::interlock::state::{
-    Accepts, Entry, Event, Frame, Interlock, Owner, OwnerId, Purpose, Refusal, Sleep,
+    ALL, Accepts, Entry, Event, Frame, Interlock, LOAD, Owner, OwnerId, Purpose, Refusal, SHARE,
+    Sleep, UNLOAD,
 };
-
-/// Every exclusive request.
-const ALL: Accepts = Accepts::LOAD.and(Accepts::UNLOAD).and(Accepts::UNNAMED);
 
 impl Interlock {
     // Out, Yielded -- enter [N] --> Running 1
@@ -37,8 +34,8 @@ impl Interlock {
         } else {
             owner.shares = owner.shares.saturating_sub(1);
         }
-        if self.owners[o].shares == 0 && !self.planted(LeaveWithoutWake) {
-            self.wake();
+        if self.owners[o].shares == 0 {
+            self.wake_unless(LeaveWithoutWake);
         }
     }
 
@@ -56,17 +53,14 @@ impl Interlock {
         }
         let unnamed = p == Purpose::Unnamed && !self.original(UpgradeDeadlock);
         let p = if unnamed { Purpose::Load } else { p };
-        self.owners[o].asked = self.generation;
         if self.x(o, p) {
             self.hold(o, p);
             return Ok(());
         }
         self.give_up_shares(o, self.while_waiting(o, p), Some(p));
         self.owners[o].sleeps = Some(Sleep::For(p));
-        self.emit(Event::Waits);
-        if !self.planted(WaitWithoutWake) {
-            self.wake();
-        }
+        self.events.push(Event::Waits);
+        self.wake_unless(WaitWithoutWake);
         Ok(())
     }
 
@@ -76,14 +70,9 @@ impl Interlock {
         self.hold(o, p);
     }
 
-    // Holding Unload -- unload --> generation + 1, unless another owner has unloaded since the request
+    // Holding Unload -- unload --> generation + 1
     pub(crate) fn unload(&mut self, o: OwnerId) {
-        if self.owners[o].asked != self.generation && !self.planted(NoSecondLook) {
-            self.emit(Event::Coalesced);
-        } else {
-            self.generation += 1;
-            self.emit(Event::Reloaded);
-        }
+        self.generation += 1;
         self.owners[o].sees = self.generation;
     }
 
@@ -96,24 +85,24 @@ impl Interlock {
         let freed = |_: &_| self.depth == 0 || self.planted(ReleaseAtOnce);
         let Some((_, p)) = self.holder.filter(freed) else { return };
         self.holder = None;
-        if drains && self.e(after(p)) {
-            self.give_up_shares(o, after(p), None);
+        if drains && self.e(p.lets_go_first()) {
+            self.give_up_shares(o, p.lets_go_first(), None);
             self.owners[o].sleeps = Some(Sleep::Draining(p));
-            self.emit(Event::Drains);
+            self.events.push(Event::Drains);
         }
-        if !self.planted(ReleaseWithoutWake) {
-            self.wake();
-        }
+        self.wake_unless(ReleaseWithoutWake);
     }
 
     // Running n, Yielded -- permit --> Yielded, shares saved, wake
-    pub(crate) fn permit(&mut self, o: OwnerId) {
-        let loads = Accepts::SHARE.and(Accepts::LOAD);
-        let unload = self.planted(PermitAcceptsUnload);
-        self.give_up_shares(o, if unload { loads.and(Accepts::UNLOAD) } else { loads }, None);
-        if !self.planted(PermitWithoutWake) {
-            self.wake();
+    // Holding -- permit --> refused
+    pub(crate) fn permit(&mut self, o: OwnerId) -> Result<(), Refusal> {
+        if self.holds(o) && !self.original(UpgradeDeadlock) && !self.planted(PermitInHold) {
+            return Err(Refusal::Deadlock);
         }
+        let unloads = if self.planted(PermitAcceptsUnload) { UNLOAD } else { 0 };
+        self.give_up_shares(o, SHARE | LOAD | unloads, None);
+        self.wake_unless(PermitWithoutWake);
+        Ok(())
     }
 
     // Yielded -- end [C, or in an outer permit block] --> Running n, or the outer Yielded
@@ -124,11 +113,10 @@ impl Interlock {
             self.take_back(o);
         } else {
             // Newcomers no longer pass.
-            let unloads = self.planted(ResumingAcceptsUnload);
-            let accepts = if unloads { after(Purpose::Unload) } else { Accepts::LOAD };
+            let accepts = LOAD | if self.planted(ResumingAcceptsUnload) { UNLOAD } else { 0 };
             self.owners[o].sleeps = Some(Sleep::Ending);
             self.owners[o].entry = Some(Entry { accepts, waits_for: None });
-            self.emit(Event::Waits);
+            self.events.push(Event::Waits);
         }
     }
 
@@ -136,9 +124,7 @@ impl Interlock {
     // Resuming -- [C] --> Running, wake
     pub(crate) fn resumed(&mut self, o: OwnerId) {
         self.take_back(o);
-        if !self.planted(ResumedWithoutWake) {
-            self.wake();
-        }
+        self.wake_unless(ResumedWithoutWake);
     }
 
     // Waiting p, Draining, Resuming -- the time limit expires, or the wait is dropped --> Resuming, wake
@@ -159,9 +145,7 @@ impl Interlock {
                 entry.waits_for = None;
             }
         }
-        if !self.planted(GivingUpWithoutWake) {
-            self.wake();
-        }
+        self.wake_unless(GivingUpWithoutWake);
     }
 
     // any mode -- the thread panics, and drops its guards without waiting --> Out, wake
@@ -174,33 +158,30 @@ impl Interlock {
         }
         let Owner { at, started, refused, .. } = self.owners[o];
         self.owners[o] = Owner { at, started, refused, ..Owner::default() };
-        if !self.planted(UnwindWithoutWake) {
-            self.wake();
-        }
+        self.wake_unless(UnwindWithoutWake);
     }
 
     fn hold(&mut self, o: OwnerId, p: Purpose) {
         (self.holder, self.depth) = (Some((o, p)), 1);
-        self.emit(Event::Holds);
+        self.events.push(Event::Holds);
     }
 
     /// Wakes every sleeping owner, which checks its guard again.
-    fn wake(&mut self) {
-        self.emit(Event::Woke);
+    fn wake_unless(&mut self, fault: Planted) {
+        if !self.planted(fault) {
+            self.events.push(Event::Woke);
+        }
     }
 
     /// Returns the requests that an owner accepts when it begins to wait.
     fn while_waiting(&self, o: OwnerId, p: Purpose) -> Accepts {
         // An owner without a share has none to lose, so it accepts all. An outer entry still restricts that.
-        let mut accepts = if self.owners[o].shares == 0 { ALL } else { after(p) };
-        if p == Purpose::Load && self.planted(LoadAcceptsUnload) {
-            accepts = accepts.and(Accepts::UNLOAD);
-        }
-        if p == Purpose::Unload && self.planted(UnloadRefusesLoad) {
-            accepts = Accepts(accepts.0 & !Accepts::LOAD.0);
-        }
-        if p == Purpose::Unload && self.planted(UnloadRefusesUnload) {
-            accepts = Accepts(accepts.0 & !Accepts::UNLOAD.0);
+        let mut accepts = if self.owners[o].shares == 0 { ALL } else { p.lets_go_first() };
+        match p {
+            Purpose::Load if self.planted(LoadAcceptsUnload) => accepts |= UNLOAD,
+            Purpose::Unload if self.planted(UnloadRefusesLoad) => accepts &= !LOAD,
+            Purpose::Unload if self.planted(UnloadRefusesUnload) => accepts &= !UNLOAD,
+            _ => {}
         }
         accepts
     }
@@ -220,10 +201,10 @@ impl Interlock {
         let (shares, entry) = (owner.shares, owner.entry);
         owner.frames.push(Frame { shares, entry });
         owner.shares = if keeps { shares } else { 0 };
-        let outer = entry.filter(|_| !widens).map_or(ALL, |outer| outer.accepts);
+        let outer = entry.filter(|_| !widens).map_or(ALL, |outer| outer.accepts) | SHARE;
         // Rails forgets the purpose of the wait where another entry is underneath.
         let waits_for = waits_for.filter(|_| !erases || entry.is_none());
-        owner.entry = Some(Entry { accepts: accepts.within(outer), waits_for });
+        owner.entry = Some(Entry { accepts: accepts & outer, waits_for });
     }
 
     /// Restores the owner's shares and its earlier entry.
