@@ -101,8 +101,8 @@ pub struct ExecutionError {
 }
 
 impl ExecutionError {
-    pub(crate) fn new(first: Failure, attached: Vec<Failure>) -> Self {
-        ExecutionError { first, attached }
+    pub(crate) fn only(first: Failure) -> Self {
+        ExecutionError { first, attached: Vec::new() }
     }
     /// Returns the first failure with the others attached, or `None` without any.
     pub(crate) fn of(failures: Vec<Failure>) -> Option<Self> {
@@ -165,38 +165,30 @@ impl fmt::Display for Panicked {
 
 impl Error for Panicked {}
 
-/// Why a reload is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why an execution or a reload is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ReloadRefused {
-    /// A reload is due, or was requested, inside an execution or a child's. It would wait for an execution that waits
-    /// for it. The next execution reloads the change.
+pub enum Refused {
+    /// A reload is due, or was requested, inside an execution. It would wait for that execution, which waits for it.
+    /// The next outermost execution reloads the change.
     InsideExecution,
     /// Reloading is disabled.
     Disabled,
+    /// The last reload has failed, so the loaded code is neither old nor new. No execution of the interlock begins
+    /// until a reload succeeds. The text is that failure's.
+    ReloadFailed(String),
 }
 
-impl fmt::Display for ReloadRefused {
+impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ReloadRefused::InsideExecution => {
-                "no reload inside an execution: it would wait for its own end"
+        match self {
+            Refused::InsideExecution => {
+                f.write_str("no reload inside an execution: it would wait for its own end")
             }
-            ReloadRefused::Disabled => "reloading is disabled",
-        })
+            Refused::Disabled => f.write_str("reloading is disabled"),
+            Refused::ReloadFailed(failure) => write!(f, "the last reload has failed: {failure}"),
+        }
     }
 }
 
-impl Error for ReloadRefused {}
-
-/// The last reload failed, so the world is neither old nor new: no execution begins on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HalfReloaded;
-
-impl fmt::Display for HalfReloaded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the last reload has failed: nothing runs until one succeeds")
-    }
-}
-
-impl Error for HalfReloaded {}
+impl Error for Refused {}

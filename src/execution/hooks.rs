@@ -106,9 +106,6 @@ impl Hooks {
         self.0.push(Entry::CompleteOnly(Arc::new(UserValue::new(Box::new(complete)))));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
     /// Runs the hooks until one fails, and adds a completer for each that has run.
     pub(crate) fn run(&self, completers: &mut Completers) -> Result<(), Failure> {
         let mut result = Ok(());

@@ -13,7 +13,6 @@ pub enum Severity {
 }
 
 /// A failed execution, as the reporter gets it: once, when the execution has left its interlock, without any lock.
-/// Failures of a [reset](super::Execution::reset) are reported within the execution, which keeps its share.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     pub(crate) error: &'a (dyn Error + Send + Sync + 'static),

@@ -1,180 +1,125 @@
-//! Begins and ends executions: through the word if possible, otherwise through the mutex.
+//! The begin of an execution: a new owner, or a view of the one that the thread or task is in.
 
-use super::Interlock;
-use super::ambient::{self, Kind, ambient_is_not_alone};
-use super::child::Child;
+use super::caller::Caller;
 use super::error::AcquireError;
-use super::inner::{Inner, Limit};
-use super::modes::{Asker, Parent, Step};
-use super::owner::{Lineage, Seat};
-use super::running::{Begun, Running};
-use super::vitals::Context;
+use super::inner::Inner;
+use super::modes::{Origin, Step};
+use super::owner_id::OwnerId;
+use super::running::Running;
+use super::transitions::Aim;
+use crate::execution::ambient::{self, Kind, Within};
 use crate::section::Guarded;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::Duration;
 
-impl Interlock {
-    /// Runs `f` in an execution, which begins once no other loads or unloads, or waits to.
+const HOLDS: &str = "this thread or task holds the interlock, and would wait for itself";
+
+impl Inner {
+    /// Begins an execution.
     ///
-    /// Inside another `run` of this interlock on the same thread it joins that execution without waiting; in
-    /// a permit block it waits only for the holder. If the enclosing [`Running`] is borrowed, and its share
-    /// given up, by another future or thread, `f` runs in a [child](Running::child), which may not load.
-    ///
-    /// # Panics
-    /// Where it would wait for itself:
-    /// - The borrower of the enclosing `Running` loads or unloads, or waits to while another execution holds.
-    ///   The borrower may be a future of this thread, which goes on only after this call.
-    /// - The enclosing `Running` has no share, because it is in a permit block or a future was dropped. The
-    ///   holder is another execution that this thread is in.
-    pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> R {
-        self.run_by(Limit::Forever, f).unwrap_or_else(|error| panic!("{error}"))
+    /// - Inside an execution of the same thread or task it is a view of that one, and waits only for a share that
+    ///   is missing.
+    /// - Inside a permit block it is a new owner: the block gave the share up.
+    #[inline]
+    pub(super) async fn enter(
+        self: &Arc<Self>,
+        caller: Caller,
+    ) -> Result<Running<'static>, AcquireError> {
+        let around = ambient::innermost(self.address());
+        if let Some((id, kind)) = around.filter(|(_, kind)| *kind != Kind::Permit) {
+            if let Some((view, step)) = self.view(id, kind, caller) {
+                if step == Step::Wait {
+                    self.regain(id, caller).await?;
+                }
+                return Ok(view);
+            }
+        }
+        if around.is_some() {
+            self.refuse_under_holder(None, caller)?;
+        }
+        let thread = (!caller.is_task).then(std::thread::current);
+        let origin = Origin { thread, at: caller.at, since: self.state.clock().now() };
+        let (id, step) = self.critical(|state, _| {
+            let (id, step) = state.enter(origin, around.is_some());
+            if step == Step::Wait {
+                let since = state.owner(id).origin.since;
+                state.await_owner(id, caller, since);
+            }
+            (id, step)
+        });
+        if step == Step::Wait {
+            self.wait(id, Aim::Enter, caller).await?;
+        }
+        Ok(Running::new(self, id, Kind::Run, false, caller.limit))
     }
-    /// [`run`](Self::run) without waiting.
-    ///
-    /// # Errors
-    /// [`AcquireError::WouldBlock`]; [`AcquireError::Nested`] where `run` panics.
-    pub fn try_run<R>(
-        &self,
-        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
-    ) -> Result<R, AcquireError> {
-        self.run_by(Limit::Never, f)
+    /// Returns one more view of this owner, unless its execution has ended: a frame may have been leaked.
+    fn view(
+        self: &Arc<Self>,
+        id: OwnerId,
+        kind: Kind,
+        caller: Caller,
+    ) -> Option<(Running<'static>, Step)> {
+        let step = self.critical(|state, _| {
+            state.find(id)?;
+            state.owner_mut(id).views += 1;
+            Some(state.regain(id))
+        });
+        step.map(|step| (Running::new(self, id, kind, true, caller.limit), step))
     }
-    /// [`run`](Self::run), if it can begin within `timeout`.
-    ///
-    /// # Errors
-    /// [`AcquireError::TimedOut`]; [`AcquireError::Nested`] or [`AcquireError::Deadlock`] where `run` panics.
-    pub fn run_timeout<R>(
-        &self,
-        timeout: Duration,
-        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
-    ) -> Result<R, AcquireError> {
-        self.run_by(self.0.deadline(timeout), f)
-    }
-    /// [`run`](Self::run), with an error instead of a panic.
-    pub(crate) fn run_here<R>(
-        &self,
-        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
-    ) -> Result<R, AcquireError> {
-        self.run_by(Limit::Forever, f)
-    }
-    fn run_by<R>(
-        &self,
-        limit: Limit,
-        f: impl for<'s> FnOnce(&mut Running<'s>) -> R,
-    ) -> Result<R, AcquireError> {
-        match ambient::innermost(&self.0) {
-            Some(frame) => Running::nested(frame, limit).map(|mut running| {
-                let within = running.within(Kind::Running);
-                let result = f(&mut running);
-                drop(within);
-                result
-            }),
-            None => Running::first(&self.0, None, limit).map(|running| running.run(f)),
+    /// Refuses a wait for an owner that holds in a section around this call.
+    fn refuse_under_holder(
+        self: &Arc<Self>,
+        id: Option<OwnerId>,
+        caller: Caller,
+    ) -> Result<(), AcquireError> {
+        match ambient::other(self.address(), id, &[Kind::Load, Kind::Unload]) {
+            Some(holder) => Err(self.deadlock(id.unwrap_or(holder), HOLDS, caller.at)),
+            None => Ok(()),
         }
     }
-
-    /// Begins an execution that ends when the guard is dropped, on any thread.
-    ///
-    /// The guard is a separate owner: a `run` on this thread does not nest in it (see [`Running::in_scope`]).
-    /// Inside a `run` it begins a [child](Running::child) of that execution.
-    ///
-    /// # Panics
-    /// Inside an exclusive section of this thread: it would wait for itself.
-    pub fn enter(&self) -> Running<'static> {
-        self.enter_by(Limit::Forever).unwrap_or_else(|_| unreachable!("it waits without a limit"))
-    }
-    /// [`enter`](Self::enter) without waiting.
-    ///
-    /// # Errors
-    /// [`AcquireError::WouldBlock`].
-    pub fn try_enter(&self) -> Result<Running<'static>, AcquireError> {
-        self.enter_by(Limit::Never)
-    }
-    /// [`enter`](Self::enter), if it can begin within `timeout`.
-    ///
-    /// # Errors
-    /// [`AcquireError::TimedOut`].
-    pub fn enter_timeout(&self, timeout: Duration) -> Result<Running<'static>, AcquireError> {
-        self.enter_by(self.0.deadline(timeout))
-    }
-    pub(super) fn enter_by(&self, limit: Limit) -> Result<Running<'static>, AcquireError> {
-        if matches!(limit, Limit::Forever) {
-            ambient_is_not_alone(&self.0);
-        }
-        Running::first(&self.0, self.ambient_child(), limit)
-    }
-    /// Returns a token for a child of the execution that this thread is in.
-    pub(crate) fn ambient_child(&self) -> Option<Child> {
-        ambient::innermost(&self.0).map(|frame| Child::of(&frame.record, frame.lineage))
+    /// Waits for the owner's share, if an earlier wait was given up while another owner held.
+    pub(super) async fn regain(
+        self: &Arc<Self>,
+        id: OwnerId,
+        caller: Caller,
+    ) -> Result<(), AcquireError> {
+        self.refuse_under_holder(Some(id), caller)?;
+        self.step(id, Aim::Share, caller, |state, _| Ok(state.regain(id))).await
     }
 }
 
-impl Inner {
-    #[inline]
-    pub(super) fn begin(
-        self: &Arc<Self>,
-        seat: &Seat,
-        lineage: Option<&Arc<Lineage>>,
-        asker: Asker,
-    ) -> Begun {
-        seat.record.vitals().rename();
-        if lineage.is_none() && self.enter_fast() {
-            seat.record.vitals().begin(self.state.clock().now());
-            return Begun::Yes;
-        }
-        self.begin_slowly(seat, lineage, asker)
+/// An execution that ends when this guard is dropped. See [`Interlock::enter`](super::Interlock::enter).
+///
+/// It stays on the thread that entered, because calls on that thread nest in it.
+#[must_use = "the execution ends when this is dropped"]
+pub struct Entered {
+    /// Dropped first: from then on calls do not nest in it.
+    _within: Within,
+    running: Running<'static>,
+}
+
+impl Entered {
+    pub(super) fn new(running: Running<'static>) -> Self {
+        Entered { _within: running.frame().enter(), running }
     }
-    #[cold]
-    fn begin_slowly(&self, seat: &Seat, lineage: Option<&Arc<Lineage>>, asker: Asker) -> Begun {
-        // An unload may wait for the execution that this thread is in, even if it is not an ancestor.
-        let is_inside = || ambient::innermost(&seat.record.home).is_some();
-        let descends = lineage.is_some_and(|lineage| lineage.is_live() || is_inside());
-        let parent = lineage.map(|lineage| lineage.id);
-        let now = self.state.clock().now();
-        self.critical(|state, _| {
-            let (key, id) = (seat.record.key(), seat.record.id());
-            state.owners[key.index()].parent = parent.map(|parent| Parent { of: id, id: parent });
-            let step = if state.slow {
-                state.enter(key, descends, asker)
-            } else {
-                // `SLOW` is set only under the mutex: only other exchanges can interfere.
-                while !self.enter_fast() {}
-                Some(Step::Done)
-            };
-            if step == Some(Step::Done) {
-                seat.record.vitals().begin(now);
-            }
-            match step {
-                Some(Step::Done) => Begun::Yes,
-                Some(Step::Wait) => Begun::Waits,
-                None => Begun::Refused,
-            }
-        })
+}
+
+impl Deref for Entered {
+    type Target = Running<'static>;
+    fn deref(&self) -> &Running<'static> {
+        &self.running
     }
-    #[inline]
-    pub(super) fn end(&self, seat: &Seat, lineage: Option<&Lineage>) {
-        let vitals = seat.record.vitals();
-        let regular = vitals.context() == Context::BASE;
-        // Before the word: a thread that sets `SLOW` afterwards sees that it has left.
-        vitals.end();
-        if regular && lineage.is_none() && self.leave_fast() {
-            return;
-        }
-        self.end_slowly(seat, lineage);
+}
+
+impl DerefMut for Entered {
+    fn deref_mut(&mut self) -> &mut Running<'static> {
+        &mut self.running
     }
-    #[cold]
-    fn end_slowly(&self, seat: &Seat, lineage: Option<&Lineage>) {
-        self.critical(|state, _| {
-            if state.slow || !self.leave_fast() {
-                let key = seat.record.key();
-                state.adopt(key);
-                state.leave(key);
-            }
-            // A `forfeit` may have come in between.
-            seat.record.vitals().end();
-            if let Some(lineage) = lineage {
-                state.remove_child(lineage.id);
-            }
-        });
+}
+
+impl fmt::Debug for Entered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.running.fmt(f)
     }
 }

@@ -1,68 +1,34 @@
 //! Values that are loaded under the interlock, and handles to them.
 
-use super::alone::{Home, Loading, Unloading};
-use super::error::{AcquireError, LoadError};
+use super::caller::Caller;
+use super::error::LoadError;
 use super::running::Running;
+use super::sections::{Home, Loading, Unloading};
+use super::transitions::BRANCH;
+use crate::section::now;
 use crate::user_code::UserValue;
 use std::fmt;
+use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// A value that is loaded on first use, and unloaded as a whole.
 ///
-/// A [`Handle`] borrows from a [`Running`]. While it lives, only the same execution can change the value,
-/// inside a section that it is already in. A handle obtained inside an unload may outlive a
-/// [`clear`](Self::clear) there; it then keeps the previous value.
+/// A [`Handle`] borrows from a [`Running`]. While it lives, the value may be loaded again, but not unloaded. The
+/// compiler refuses a handle that is used in a permit block, lives across a load or an unload, or outlives the
+/// execution:
 ///
-/// This compiles, because the handle is used only before the permit block:
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+/// ```compile_fail,E0502
+/// use cabrank::execution::interlock::{Loaded, Running};
 ///
 /// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
 ///     let name = user.get(r).expect("it is loaded");
-///     let length = name.len();
-///     r.permit_loads(|| std::thread::yield_now()).expect("the only share");
-///     length
-/// }
-/// ```
-///
-/// A handle that lives across a permit block does not compile:
-///
-/// ```compile_fail,E0502
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.permit_loads(|| std::thread::yield_now()).expect("the only share");
-///     name.len()
-/// }
-/// ```
-///
-/// Nor does a handle that is used inside it:
-///
-/// ```compile_fail,E0502
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.permit_loads(|| name.len()).expect("the only share")
-/// }
-/// ```
-///
-/// Nor one that lives across a load, which may wait while others load; before it, the handle may be used:
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let length = user.get(r).expect("it is loaded").len();
-///     r.load(|_| length).expect("no deadlock")
+///     r.permit_loads(|| name.len()).expect("no deadlock")
 /// }
 /// ```
 /// ```compile_fail,E0502
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+/// use cabrank::execution::interlock::{Loaded, Running};
 ///
 /// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
 ///     let name = user.get(r).expect("it is loaded");
@@ -70,41 +36,37 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 ///     name.len()
 /// }
 /// ```
-///
-/// Nor one that lives across an unload, after which the value has to be looked up again:
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> bool {
-///     r.unload(|w| user.clear(w)).expect("no deadlock");
-///     user.get(r).is_none()
-/// }
-/// ```
 /// ```compile_fail,E0502
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
+/// use cabrank::execution::interlock::{Loaded, Running};
 ///
 /// fn handle(user: &Loaded<String>, r: &mut Running) -> bool {
 ///     let name = user.get(r).expect("it is loaded");
-///     r.unload(|w| user.clear(w)).expect("no deadlock");
+///     r.unload(|unloading| user.clear(unloading)).expect("no deadlock");
 ///     name.is_empty()
-/// }
-/// ```
-///
-/// Nor one that outlives the execution:
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::Loaded};
-///
-/// fn length(user: &Loaded<String>, interlock: &Interlock) -> usize {
-///     interlock.run(|r| user.get(r).expect("it is loaded").len())
 /// }
 /// ```
 /// ```compile_fail
 /// use cabrank::{Interlock, execution::interlock::Loaded};
 ///
 /// fn length(user: &Loaded<String>, interlock: &Interlock) -> usize {
-///     interlock.run(|r| user.get(r).expect("it is loaded")).len()
+///     interlock.run(|r| user.get(r).expect("it is loaded")).expect("no limit").len()
+/// }
+/// ```
+///
+/// This compiles, because the handle is used before and looked up again after:
+///
+/// ```
+/// use cabrank::{Interlock, execution::interlock::{AcquireError, Loaded, Running}};
+///
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> Result<bool, AcquireError> {
+///     let length = user.get(r).expect("it is loaded").len();
+///     r.permit_loads(|| length)?;
+///     r.load(|_| length)?;
+///     r.unload(|unloading| user.clear(unloading))?;
+///     Ok(user.get(r).is_none())
+/// }
+/// fn length(user: &Loaded<String>, interlock: &Interlock) -> Result<usize, AcquireError> {
+///     interlock.run(|r| user.get(r).expect("it is loaded").len())
 /// }
 /// ```
 pub struct Loaded<T> {
@@ -120,10 +82,11 @@ pub struct Loaded<T> {
 /// use cabrank::{Interlock, execution::interlock::Loaded};
 /// let (interlock, user) = (Interlock::new(), Loaded::new());
 /// interlock.run(|r| {
-///     user.get_or_load(r, || Ok::<_, ()>("Ann".to_owned())).unwrap();
-///     let name = user.get(r).unwrap();
+///     user.get_or_load(r, || Ok::<_, ()>("Ann".to_owned())).expect("it can be loaded");
+///     let name = user.get(r).expect("it is loaded");
 ///     assert_eq!(name.len(), 3);
-/// });
+/// })?;
+/// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
 /// ```
 pub struct Handle<'r, T> {
     value: Arc<UserValue<T>>,
@@ -138,16 +101,15 @@ impl<T> Loaded<T> {
 
     /// Returns the loaded value, if there is one.
     ///
-    /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its
-    /// share would not prevent an unload.
+    /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its share would
+    /// not prevent an unload.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
-        let is_at_home = || self.home.get().is_some_and(|home| home.is_of(running.home()));
+        let is_at_home = || self.home.get().is_some_and(|home| home.is_of(&running.home));
         let value = self.current().filter(|_| running.has_share() && is_at_home())?;
         Some(Handle { value, running: PhantomData })
     }
 
-    /// Returns the value, or loads it by `load` while no other execution runs. Concurrent callers load it
-    /// once.
+    /// Returns the value, or loads it by `load` while no other execution runs. Concurrent callers load it once.
     ///
     /// The handle borrows `running` exclusively; [`get`](Self::get) returns any number of handles.
     ///
@@ -156,34 +118,70 @@ impl<T> Loaded<T> {
     ///
     /// # Panics
     /// Under another interlock than the first [`set`](Self::set) or `clear`.
+    #[track_caller]
     pub fn get_or_load<'r, E>(
         &self,
         running: &'r mut Running<'_>,
         load: impl FnOnce() -> Result<T, E>,
     ) -> Result<Handle<'r, T>, LoadError<E>> {
-        let home = Home::of(running.home());
-        self.may_belong_to(&home);
+        let caller = Caller::thread(running.limit);
+        now(self.get_or_load_by(running, caller, async move || load()))
+    }
+    /// [`get_or_load`](Self::get_or_load) as a future, for any runtime.
+    ///
+    /// # Errors
+    /// Those of `get_or_load`.
+    ///
+    /// # Cancel safety
+    /// As for [`Running::load_async`].
+    ///
+    /// # Panics
+    /// As `get_or_load`.
+    #[track_caller]
+    pub fn get_or_load_async<'r, E, F>(
+        &self,
+        running: &'r mut Running<'_>,
+        load: F,
+    ) -> impl Future<Output = Result<Handle<'r, T>, LoadError<E>>>
+    where
+        F: AsyncFnOnce() -> Result<T, E>,
+    {
+        let caller = Caller::task(running.limit);
+        self.get_or_load_by(running, caller, load)
+    }
+    async fn get_or_load_by<'r, E>(
+        &self,
+        running: &'r mut Running<'_>,
+        caller: Caller,
+        load: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<Handle<'r, T>, LoadError<E>> {
+        self.may_belong_to(&Home::of(&running.home));
         if self.current().is_none() || !running.has_share() {
-            running
-                .load(|loading| match self.current() {
+            let loaded = running
+                .load_by(caller, async |loading: &mut Loading<'_>| match self.current() {
                     // Another execution was first.
                     Some(_) => Ok(()),
-                    None => load().map(|value| self.set(value, loading)),
-                })?
-                .map_err(LoadError::Load)?;
+                    None => load().await.map(|value| self.set(value, loading)),
+                })
+                .await?;
+            loaded.map_err(LoadError::Load)?;
         }
         // Loaded, but perhaps under another interlock.
-        self.may_belong_to(&home);
-        // No unload can have come since: the owner had a share, or an entry that accepts only loads.
-        self.get(running).ok_or(LoadError::Acquire(AcquireError::Forfeited))
+        self.may_belong_to(&Home::of(&running.home));
+        let running: &'r Running<'_> = running;
+        // No unload can have come since. But a concurrent branch may permit loads, so that there is no share.
+        let missing = || running.home.deadlock(running.id(), BRANCH, caller.at).into();
+        self.get(running).ok_or_else(missing)
     }
 
     /// Stores a value in place of the previous one.
     ///
     /// # Panics
     /// Under another interlock than the first `set` or `clear`: executions of that one may use the value.
-    pub fn set(&self, value: T, alone: &mut Loading<'_>) {
-        self.belongs_to(&alone.section.home);
+    pub fn set(&self, value: T, loading: &mut Loading<'_>) {
+        if let Some(home) = &loading.home {
+            self.belongs_to(home);
+        }
         let former = self.swap(Some(Arc::new(UserValue::new(value))));
         drop(former);
     }
@@ -191,8 +189,8 @@ impl<T> Loaded<T> {
     ///
     /// # Panics
     /// Under another interlock, as [`set`](Self::set).
-    pub fn clear(&self, alone: &mut Unloading<'_>) {
-        self.belongs_to(&alone.section.home);
+    pub fn clear(&self, unloading: &mut Unloading<'_>) {
+        self.belongs_to(&unloading.home);
         let former = self.swap(None);
         drop(former);
     }

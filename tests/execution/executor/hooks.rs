@@ -1,7 +1,8 @@
 //! Hooks, bodies and reports, and every path on which an execution ends.
 
 use crate::common::log::{Log, OnPurpose, failed, reporting};
-use cabrank::execution::{BoxError, Execution, Executor, Panicked, Stage};
+use crate::common::task::block_on;
+use cabrank::execution::{BoxError, Execution, ExecutionGuard, Executor, Panicked, Stage};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -66,22 +67,6 @@ fn the_pair_of_run_and_complete() {
 }
 
 #[test]
-fn reset_inside_wrap_completes_and_runs_again_and_completes_once_in_the_end() {
-    let log = Log::default();
-    let executor = Executor::builder().hook(log.hook("a")).build();
-    executor
-        .wrap(|execution| {
-            log.note("early");
-            execution.reset()?;
-            log.note("late");
-            assert!(executor.is_active());
-            Ok(())
-        })
-        .expect("it succeeds");
-    assert_eq!(log.take(), ["run a", "early", "complete a", "run a", "late", "complete a"]);
-}
-
-#[test]
 fn a_failing_run_skips_later_runs_and_the_body_and_completes() {
     let log = Log::default();
     let executor = reporting(&log)
@@ -109,22 +94,11 @@ fn a_nested_wrap_only_calls_its_body() {
             assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
             log.note("body");
             nested.run()?.complete()?;
-            nested.run()?.reset()?;
             Ok(())
         })
         .expect("it succeeds");
     assert_eq!(log.take(), ["run a", "body", "complete a"]);
     assert!(!executor.is_active());
-}
-
-#[test]
-fn the_state_goes_from_run_to_complete() {
-    let log = Log::default();
-    let noted = log.clone();
-    let state = || Ok(String::from("a state"));
-    let executor = Executor::builder().hook((state, move |state| noted.noted(state))).build();
-    executor.wrap(|_| Ok(())).expect("it succeeds");
-    assert_eq!(log.take(), ["a state"]);
 }
 
 #[test]
@@ -262,7 +236,7 @@ fn the_first_of_two_ends_completes_once() {
     for _ in 0..50 {
         let log = Log::default();
         let executor = Executor::builder().hook(log.hook("a")).build();
-        let shared = Mutex::new(Some(executor.run().expect("it runs")));
+        let shared = Mutex::new(Some(block_on(executor.run_async()).expect("it runs")));
         let take = || shared.lock().expect("no panic").take();
         std::thread::scope(|scope| {
             scope.spawn(|| take().map(Execution::complete));
@@ -294,23 +268,11 @@ fn a_panicking_reporter_is_contained() {
     assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
 }
 
-#[test]
-fn an_execution_may_end_on_another_thread() {
-    let log = Log::default();
-    let executor = Executor::builder().hook(log.hook("a")).build();
-    let execution = executor.run().expect("it runs");
-    assert!(!executor.is_active(), "the thread is free");
-    executor.wrap(|_| log.noted("another")).expect("it succeeds");
-    std::thread::spawn(move || drop(execution)).join().expect("no panic");
-    let order = ["run a", "run a", "another", "complete a", "complete a"];
-    assert_eq!(log.take(), order);
-}
-
 /// Runs while the thread's locals are dropped, including the executor's.
 #[test]
 fn an_execution_may_be_dropped_when_its_thread_ends() {
     std::thread_local! {
-        static KEPT: std::cell::RefCell<Option<Execution>> = const { std::cell::RefCell::new(None) };
+        static KEPT: std::cell::RefCell<Option<ExecutionGuard>> = const { std::cell::RefCell::new(None) };
     }
     let log = Log::default();
     let executor = Executor::builder().hook(log.hook("a")).build();
@@ -320,21 +282,6 @@ fn an_execution_may_be_dropped_when_its_thread_ends() {
     })
     .join()
     .expect("no panic");
-    assert_eq!(log.take(), ["run a", "complete a"]);
-}
-
-#[test]
-fn within_an_execution_the_executor_is_active() {
-    let log = Log::default();
-    let executor = Executor::builder().hook(log.hook("a")).build();
-    let mut execution = executor.run().expect("it runs");
-    let nested = execution.within(|_| {
-        assert!(executor.is_active());
-        executor.wrap(|_| Ok("nested"))
-    });
-    assert_eq!(nested.expect("it succeeds"), "nested");
-    assert!(!executor.is_active());
-    execution.complete().expect("it completes");
     assert_eq!(log.take(), ["run a", "complete a"]);
 }
 
@@ -352,25 +299,4 @@ fn a_hook_may_call_its_executor() {
     own.set(executor.clone()).expect("set once");
     executor.wrap(|_| log.noted("body")).expect("it succeeds");
     assert_eq!(log.take(), ["in run", "body", "in complete"]);
-}
-
-#[test]
-fn a_reset_whose_run_fails_leaves_nothing_to_complete() {
-    let log = Log::default();
-    let runs = Mutex::new(0);
-    let second_fails = move || {
-        let mut runs = runs.lock().map_err(|_| "poisoned")?;
-        *runs += 1;
-        if *runs == 2 { Err("no more".into()) } else { Ok(()) }
-    };
-    let executor = reporting(&log).hook(log.hook("a")).to_run(second_fails).build();
-    executor
-        .wrap(|execution| {
-            let error = failed(execution.reset());
-            assert_eq!((error.stage(), error.cause().to_string()), (Stage::Run, "no more".into()));
-            log.noted("body")
-        })
-        .expect("it succeeds");
-    let order = ["run a", "complete a", "run a", "complete a", "Error of cabrank: no more", "body"];
-    assert_eq!(log.take(), order);
 }

@@ -3,7 +3,8 @@
 use crate::common::log::{Log, failed};
 use crate::common::soon;
 use crate::reloader::noting::{ALWAYS, noting, preparing, unloading};
-use cabrank::execution::{Executor, Interlock, ReloadRefused, Reloader, ReloaderError};
+use cabrank::execution::interlock::OwnerState;
+use cabrank::execution::{Executor, Interlock, Refused, Reloader, ReloaderError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -35,9 +36,9 @@ fn the_exclusive_part_is_as_documented_in_both_modes() {
         let alone = |what: &'static str| {
             let (log, interlock) = (log.clone(), interlock.clone());
             move || {
-                let other = interlock.clone();
-                let enters = thread::spawn(move || other.try_enter().is_ok()).join();
-                let shared = if enters.expect("no panic") { "shared" } else { "alone" };
+                let holds = |state| matches!(state, OwnerState::Loading | OwnerState::Unloading);
+                let alone = interlock.dump().owners.iter().any(|owner| holds(owner.state));
+                let shared = if alone { "alone" } else { "shared" };
                 log.noted(format!("{what} {shared}"))
             }
         };
@@ -73,7 +74,7 @@ fn the_exclusive_part_is_as_documented_in_both_modes() {
             true => &[
                 "executor run shared",
                 "run shared",
-                "prepare shared",
+                "prepare alone",
                 "body shared",
                 "before alone",
                 "unload alone",
@@ -175,7 +176,7 @@ fn a_disabled_reloader_is_the_executor() {
     reloader.prepare().expect("it succeeds");
     assert_eq!(log.take(), ["executor run", "body", "prepare"]);
     let error = failed(reloader.reload_now());
-    assert_eq!(error.cause().downcast_ref(), Some(&ReloadRefused::Disabled));
+    assert_eq!(error.cause().downcast_ref(), Some(&Refused::Disabled));
     reloader.executor().wrap(|_| Ok(reloader.wrap(|_| Ok(()))?)).expect("no reason to refuse");
 }
 

@@ -1,0 +1,58 @@
+//! An execution that is bound to a thread, where its executor is active.
+
+use super::ambient::Within;
+use super::error::ExecutionError;
+use super::execution::Execution;
+use super::interlock::Running;
+use std::fmt;
+
+/// A running execution, and its executor is active on this thread. [`Executor::run`](super::Executor::run) returns it.
+///
+/// Dropping it completes the hooks, too; failures then go to the reporter only. Guards may be dropped in any order.
+///
+/// The executor is active on the thread of the guard, so the guard cannot leave it:
+///
+/// ```compile_fail,E0277
+/// use cabrank::execution::Executor;
+///
+/// let execution = Executor::builder().build().run().unwrap();
+/// std::thread::spawn(move || drop(execution));
+/// ```
+#[must_use = "dropping an execution completes it"]
+pub struct ExecutionGuard {
+    // Completed first, while the executor is still active.
+    execution: Execution<'static>,
+    here: (Option<Within>, Option<Within>),
+}
+
+impl ExecutionGuard {
+    pub(crate) fn new(execution: Execution<'static>) -> Self {
+        let here = execution.scope().enter();
+        ExecutionGuard { execution, here }
+    }
+    /// Returns the execution's share of the interlock, as [`Execution::running`] does.
+    pub fn running(&mut self) -> Option<&mut Running<'static>> {
+        self.execution.running()
+    }
+    /// Whether this is inside another execution of the same executor. It has then run no hooks.
+    pub fn is_nested(&self) -> bool {
+        self.execution.is_nested()
+    }
+    /// Completes every hook in reverse order, even if one fails.
+    ///
+    /// # Errors
+    /// The first failure, with the others attached. It was reported before.
+    #[track_caller]
+    pub fn complete(self) -> Result<(), ExecutionError> {
+        let ExecutionGuard { execution, here } = self;
+        // The reporter is called outside the execution.
+        drop(here);
+        execution.complete()
+    }
+}
+
+impl fmt::Debug for ExecutionGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ExecutionGuard").field(&self.execution).finish()
+    }
+}

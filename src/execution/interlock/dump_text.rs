@@ -1,0 +1,125 @@
+//! The text of a dump.
+
+use super::dump::{BlockedBy, Dump, OwnerDump, OwnerState};
+use super::owner_id::OwnerId;
+use std::fmt::{self, Formatter};
+use std::time::Duration;
+
+/// How many executions a list names at most.
+const SHOWN: usize = 8;
+
+struct Age(Duration);
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0.as_secs() {
+            0 => write!(f, "{} ms", self.0.as_millis()),
+            _ => write!(f, "{:.1} s", self.0.as_secs_f64()),
+        }
+    }
+}
+
+struct Title<'a>(&'a OwnerDump);
+
+impl fmt::Display for Title<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.0.name {
+            Some(name) => write!(f, "{} “{name}”", self.0.id),
+            None => write!(f, "{}", self.0.id),
+        }
+    }
+}
+
+impl OwnerState {
+    fn text(self) -> &'static str {
+        match self {
+            OwnerState::Entering => "waits to enter",
+            OwnerState::Running => "runs",
+            OwnerState::WaitingToLoad => "waits to load",
+            OwnerState::WaitingToUnload => "waits to unload",
+            OwnerState::Loading => "loads",
+            OwnerState::Unloading => "unloads",
+            OwnerState::Permitting => "permits loads",
+            OwnerState::Resuming => "waits for its share",
+            OwnerState::Draining => "lets others load first",
+        }
+    }
+}
+
+impl BlockedBy {
+    const ALL: [BlockedBy; 5] = [
+        BlockedBy::Holder,
+        BlockedBy::Running,
+        BlockedBy::Permits,
+        BlockedBy::Loads,
+        BlockedBy::Unloads,
+    ];
+    fn text(self) -> &'static str {
+        match self {
+            BlockedBy::Holder => "the one that holds",
+            BlockedBy::Running => "all that run",
+            BlockedBy::Permits => "those in permit blocks",
+            BlockedBy::Loads => "those that load first",
+            BlockedBy::Unloads => "those that wait to unload",
+        }
+    }
+}
+
+impl Dump {
+    /// Writes what an execution waits for, and which others block it.
+    pub(super) fn write_wait(&self, id: OwnerId, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(owner) = self.owner(id) else { return write!(f, "{id} has ended") };
+        write!(f, "{} {}", Title(owner), owner.state.text())?;
+        let Some(wait) = &owner.wait else { return Ok(()) };
+        write!(f, ", blocked by {}: ", wait.blocked_by.text())?;
+        self.write_blockers(wait.blocked_by, f)
+    }
+    fn write_blockers(&self, by: BlockedBy, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut blockers = self.blockers(by);
+        for (at, owner) in blockers.by_ref().take(SHOWN).enumerate() {
+            write!(f, "{}{}", if at == 0 { "" } else { ", " }, Title(owner))?;
+        }
+        match blockers.count() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (number, generation) = (self.owners.len(), self.generation);
+        writeln!(f, "load interlock: {number} executions, generation {generation}")?;
+        for owner in &self.owners {
+            let thread = owner.thread.as_deref();
+            let (kind, thread) = thread.map_or(("a task", ""), |name| ("thread ", name));
+            write!(f, "  {} {}: {kind}{thread}, ", Title(owner), owner.state.text())?;
+            write!(f, "entered {} ago at {}", Age(owner.age), owner.entered_at)?;
+            if owner.permits > 0 && owner.state != OwnerState::Permitting {
+                write!(f, ", {} permit blocks", owner.permits)?;
+            }
+            if owner.views > 1 {
+                write!(f, ", {} nested", owner.views - 1)?;
+            }
+            if let Some(wait) = &owner.wait {
+                write!(f, "\n      waits since {} at {}", Age(wait.since), wait.at)?;
+                write!(f, ", blocked by {}", wait.blocked_by.text())?;
+                for line in wait.backtrace.iter().flat_map(|text| text.lines()) {
+                    write!(f, "\n      {line}")?;
+                }
+            }
+            writeln!(f)?;
+        }
+        // Each list of blockers stands here once, however many wait for it.
+        let mut waits = [false; BlockedBy::ALL.len()];
+        for wait in self.owners.iter().filter_map(|owner| owner.wait.as_ref()) {
+            waits[wait.blocked_by as usize] = true;
+        }
+        for by in BlockedBy::ALL.into_iter().filter(|by| waits[*by as usize]) {
+            write!(f, "  {}: ", by.text())?;
+            self.write_blockers(by, f)?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
