@@ -141,11 +141,13 @@ impl Inner {
         caller: Caller,
     ) -> Result<(), AcquireError> {
         let clock = self.state.clock();
-        let patience = match caller.is_task {
-            true => Patience::Task,
-            false => {
-                let deadline = caller.limit.map(|limit| clock.deadline(limit));
-                Patience::Thread(deadline.unwrap_or(Deadline::Never))
+        let patience = match (caller.is_task, caller.limit) {
+            (true, _) => Patience::Task,
+            (false, None) => Patience::Thread(Deadline::Never),
+            (false, Some(limit)) => {
+                // The limit counts from the section that queued the owner, as the dump's times do.
+                let since = self.state.look(|state| state.since(id));
+                Patience::Thread(clock.deadline_at(since.plus(limit)))
             }
         };
         // From here on a drop of the future gives the wait up.
