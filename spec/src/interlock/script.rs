@@ -154,27 +154,24 @@ impl World {
         ops.len()
     }
 
-    fn apply(&self, s: &mut Interlock, action: &Action) {
-        let o = action.owner;
-        let outcome = match action.step {
-            Step::Next(op) => self.statement(s, o, op),
-            Step::Granted(p) => {
-                s.granted(o, p);
-                Ok(true)
-            }
-            Step::Resumed => {
-                let had_given_up = matches!(s.owners[o].sleeps, Some(Sleep::GivenUp { .. }));
-                s.resumed(o);
-                Ok(!had_given_up)
-            }
+    fn apply(&self, s: &mut Interlock, Action { owner: o, step }: Action) {
+        let had_given_up = matches!(s.owners[o].sleeps, Some(Sleep::GivenUp { .. }));
+        let mut outcome = Ok(());
+        match step {
+            Step::Next(op) => outcome = self.statement(s, o, op),
+            Step::Granted(p) => s.granted(o, p),
+            Step::Resumed => s.resumed(o),
             Step::GiveUp => {
                 s.give_up(o);
-                Err(Refusal::TimedOut)
+                outcome = Err(Refusal::TimedOut);
             }
-        };
+        }
         let owner = &mut s.owners[o];
+        let sleeps = !matches!(owner.sleeps, None | Some(Sleep::GivenUp { .. }));
         match outcome {
-            Ok(goes_on) => owner.at += usize::from(goes_on),
+            // The program stays at its statement while it waits there, and has passed the wait that it gave up.
+            Ok(()) if sleeps || step == Step::Resumed && had_given_up => {}
+            Ok(()) => owner.at += 1,
             Err(why) => {
                 owner.refused = Some(why);
                 owner.at = self.after_block(o, owner.at);
@@ -186,37 +183,27 @@ impl World {
         }
     }
 
-    /// Carries a statement out. Returns whether the program goes on.
+    /// Carries a statement out.
     ///
     /// # Errors
     /// Returns the reason if the statement is refused.
-    fn statement(&self, s: &mut Interlock, o: OwnerId, op: Op) -> Result<bool, Refusal> {
+    fn statement(&self, s: &mut Interlock, o: OwnerId, op: Op) -> Result<(), Refusal> {
         match op {
             Op::Enter => s.enter(o),
             Op::Leave => s.leave(o),
-            Op::Acquire(p) => {
-                s.acquire(o, p)?;
-                return Ok(s.holds(o));
-            }
+            Op::Acquire(p) => s.acquire(o, p)?,
             Op::Unload => s.unload(o),
-            Op::Release | Op::Drop => {
-                s.release(o, op == Op::Release);
-                return Ok(s.owners[o].sleeps.is_none());
-            }
+            Op::Release | Op::Drop => s.release(o, op == Op::Release),
             Op::Permit => s.permit(o)?,
-            Op::End => {
-                s.end(o);
-                return Ok(s.owners[o].sleeps.is_none());
-            }
+            Op::End => s.end(o),
             Op::Spawn(child) => s.owners[child].started = true,
             Op::Die => {
                 s.unwind(o);
-                s.owners[o].at = self.scripts[o].ops.len();
-                return Ok(false);
+                s.owners[o].at = self.scripts[o].ops.len() - 1;
             }
             Op::Use | Op::Join(_) | Op::Request(_) | Op::Again => {}
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -245,7 +232,7 @@ impl Machine for World {
     fn step(&self, s: &Interlock, action: &Action) -> Interlock {
         let mut next = s.clone();
         next.events.clear();
-        self.apply(&mut next, action);
+        self.apply(&mut next, *action);
         next
     }
 
