@@ -4,7 +4,7 @@ use crate::check::{Promises, write_steps};
 use crate::checker::{Counterexample, Machine};
 use crate::interlock::script::{Action, Op, Step, World};
 use crate::interlock::state::{
-    Accepts, Event, Interlock, LOAD, Mode, OwnerId, Purpose, Refusal, SHARE, Sleep, UNLOAD,
+    Event, Interlock, LOAD, Mode, OwnerId, Purpose, Refusal, SHARE, Sleep, UNLOAD,
 };
 use std::fmt::Write;
 
@@ -82,42 +82,32 @@ fn owner(world: &World, s: &Interlock, o: OwnerId) -> String {
     let owner = &s.owners[o];
     let mut says = match s.mode(o) {
         _ if !owner.started => "not started".into(),
-        _ if world.is_over(s, o) => format!("ended, {}", count(owner.shares, "share")),
-        Mode::Holding => {
-            let held = s.holder.map_or("", |(_, p)| purpose(p));
-            format!("holding ({held}), {}", count(owner.shares, "share"))
-        }
-        Mode::Running => format!("running, {}", count(owner.shares, "share")),
+        _ if world.is_over(s, o) => "ended".into(),
         mode => format!("{mode:?}").to_lowercase(),
     };
-    if let Some(Sleep::For(p) | Sleep::Draining(p)) = owner.sleeps {
+    let holds = s.holder.filter(|_| s.holds(o)).map(|(_, p)| p);
+    if let (Some(p), _) | (_, Some(Sleep::For(p) | Sleep::Draining(p))) = (holds, owner.sleeps) {
         let _ = write!(says, " ({})", purpose(p));
     }
     let given_up: u8 = owner.frames.iter().map(|frame| frame.shares).sum();
-    if given_up > 0 {
-        let _ = write!(says, ", {} given up", count(given_up, "share"));
+    for (shares, of) in [(owner.shares, ""), (given_up, " given up")] {
+        if shares > 0 {
+            let _ = write!(says, ", {shares} share{}{of}", if shares == 1 { "" } else { "s" });
+        }
     }
     if let Some(entry) = owner.entry {
-        let _ = write!(says, ", accepts {}", in_words(entry.accepts));
+        let unnamed = (Purpose::Unnamed.request(), "requests without a purpose");
+        let names = [(SHARE, "newcomers"), (LOAD, "loads"), (UNLOAD, "unloads"), unnamed];
+        let accepted = names.iter().filter(|(request, _)| entry.accepts & request != 0);
+        let accepted: Vec<_> = accepted.map(|(_, name)| *name).collect();
+        let _ = write!(
+            says,
+            ", accepts {}",
+            if accepted.is_empty() { "no request".into() } else { accepted.join(", ") }
+        );
     }
     if owner.sleeps.is_none() && world.wait(s, o) == Some(None) {
         says += ", wants to enter";
     }
     says
-}
-
-fn count(n: u8, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// Returns the requests that an entry accepts.
-fn in_words(accepts: Accepts) -> String {
-    let names = [
-        (SHARE, "newcomers"),
-        (LOAD, "loads"),
-        (UNLOAD, "unloads"),
-        (Purpose::Unnamed.request(), "requests without a purpose"),
-    ];
-    let accepted: Vec<_> = names.iter().filter(|(a, _)| accepts & a != 0).map(|n| n.1).collect();
-    if accepted.is_empty() { "no request".into() } else { accepted.join(", ") }
 }

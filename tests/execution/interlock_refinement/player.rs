@@ -15,9 +15,11 @@ use std::time::Instant;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Order {
+    /// `has_share`: whether the execution around it has its share.
     Begin {
         block: Block,
         task: bool,
+        has_share: bool,
     },
     Poll,
     Cancel,
@@ -187,7 +189,12 @@ impl Inside {
         loop {
             let (block, task) = match self.next(answer) {
                 Order::End { dropped } => return Dropped(dropped),
-                Order::Begin { block, task } => (block, task),
+                Order::Begin { block, task, has_share } => {
+                    if let Place::Shared(r) = &place {
+                        assert_eq!(r.has_share(), has_share, "whether it has its share");
+                    }
+                    (block, task)
+                }
                 order => unreachable!("{order:?} without a pending future"),
             };
             let done = catch_unwind(AssertUnwindSafe(|| match task {

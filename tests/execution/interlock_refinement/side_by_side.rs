@@ -121,7 +121,8 @@ impl SideBySide {
                 let Some(open) = self.fit(i, block, task) else { return Ok(None) };
                 let block = open.block;
                 self.say(i, format!("begins {block:?}, as a task: {task}"));
-                self.people[i].player.order(Order::Begin { block, task });
+                let has_share = !self.machine.waits(i);
+                self.people[i].player.order(Order::Begin { block, task, has_share });
                 if block == Block::Unload && !task && self.machine.waits(i) && self.is_inside(i) {
                     // A thread looks at the permit blocks around it before it waits for its share.
                     self.people[i].expected = Some(Answer::Deadlock);
