@@ -4,7 +4,7 @@ use crate::check::{Promises, write_steps};
 use crate::checker::{Counterexample, Machine};
 use crate::interlock::script::{Action, Op, Step, World};
 use crate::interlock::state::{
-    Event, Interlock, LOAD, Mode, OwnerId, Purpose, Refusal, SHARE, Sleep, UNLOAD,
+    Event, Interlock, LOAD, OwnerId, Purpose, Refusal, SHARE, Sleep, UNLOAD,
 };
 use std::fmt::Write;
 
