@@ -7,10 +7,10 @@
 //! in long ones. Each action of the code must be a step that the machine allows, and every property of the machine
 //! must hold. The test compares:
 //!
-//! * the whole dump: each owner's state, its permit blocks and views, and since when it waits;
+//! * the whole dump: each owner's state, its permit blocks and views (INV-ILK-ENTRY), and since when it waits;
 //! * the generation;
 //! * every answer: the grant or the reason of the refusal;
-//! * whether a task was woken.
+//! * whether an execution has its share (INV-ILK-SHARES), and whether a task was woken.
 //!
 //! The machine has no queue; [`machine`] restates the library's order. Concurrent branches of one task, and executions
 //! that move to another thread, are not part of these histories.
