@@ -33,8 +33,8 @@
 //!   while its thread blocks. If it waits for an execution that waits for this one, only a [time
 //!   limit](InterlockBuilder::acquire_timeout) ends the wait. Put such a wait into a [permit
 //!   block](Running::permit_loads).
-//! - An unload waits as long as permit blocks overlap without a gap: while one is open, newcomers pass the unload,
-//!   because the block may wait for them.
+//! - An unload waits as long as executions with permit blocks overlap without a gap. While a block is open, newcomers
+//!   pass the unload, because the block may wait for them; a newcomer's own block lets the next ones pass.
 //! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
 //!   [dump](Interlock::dump) names the owner.
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of
@@ -225,6 +225,7 @@ impl Interlock {
         if let Some((around, _)) = ambient::innermost(self.0.address()) {
             return Err(self.0.deadlock(around, transitions::NESTED, caller.at));
         }
+        // A request without a share would need rules of its own. In Rails it starves (`rails-starved-request`).
         let mut running = self.0.enter(caller).await?;
         let held = running.hold(Purpose::Unload, caller).await?;
         // The execution ends with the section, so it needs no turn after others.
