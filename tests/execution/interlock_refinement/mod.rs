@@ -12,8 +12,9 @@
 //! * every answer: the grant or the reason of the refusal;
 //! * whether an execution has its share (INV-ILK-SHARES), and whether a task was woken.
 //!
-//! The machine has no queue; [`machine`] restates the library's order. Concurrent branches of one task, and executions
-//! that move to another thread, are not part of these histories.
+//! The machine has no queue; [`machine`] restates the library's order. These histories have no concurrent branches of
+//! one task and no executions that move to another thread. Only a reloader unloads in an execution of its own, and
+//! drains afterwards, so that is not part of them either.
 //!
 //! `CABRANK_CASES=10000 cargo test --test execution refinement` runs more histories than the usual 1,000.
 

@@ -223,9 +223,8 @@ impl Inside {
         let nests = || self.within(Place::Nests).or_panic();
         told(match (block, place) {
             (Block::Run, _) => ilk.run(|r| self.within(Place::Shared(r)).or_panic()),
-            (Block::Unload, Place::Outside | Place::Nests) => ilk.unload(|_| nests()),
+            (Block::Unload, _) => ilk.unload(|_| nests()),
             (Block::Load, Place::Shared(r)) => r.load(|_| nests()),
-            (Block::Unload, Place::Shared(r)) => r.unload(|_| nests()),
             (Block::Permit, Place::Shared(r)) => r.permit_loads(nests),
             (block, _) => unreachable!("{block:?} outside of an execution"),
         })
@@ -236,14 +235,11 @@ impl Inside {
             (Block::Run, _) => {
                 self.poll(ilk.run_async(async |r| self.body(Place::Shared(r)).await))
             }
-            (Block::Unload, Place::Outside | Place::Nests) => {
+            (Block::Unload, _) => {
                 self.poll(ilk.unload_async(async |_| self.body(Place::Nests).await))
             }
             (Block::Load, Place::Shared(r)) => {
                 self.poll(r.load_async(async |_| self.body(Place::Nests).await))
-            }
-            (Block::Unload, Place::Shared(r)) => {
-                self.poll(r.unload_async(async |_| self.body(Place::Nests).await))
             }
             (Block::Permit, Place::Shared(r)) => {
                 self.poll(r.permit_loads_async(self.body(Place::Nests)))

@@ -42,8 +42,6 @@ pub(crate) struct Person {
 struct Open {
     block: Block,
     task: bool,
-    /// An unload outside any execution, which is an execution of its own.
-    outside: bool,
 }
 
 /// An order that was not carried out to its end yet.
@@ -63,11 +61,9 @@ enum Section {
     /// Gets the share back, if an earlier wait was given up.
     Regain,
     Begin(Op),
-    /// Ends a block. `unloads`: after an unload.
-    End {
-        op: Op,
-        unloads: bool,
-    },
+    End(Op),
+    /// Ends an unload.
+    Unloaded,
     /// Ends a permit block without waiting for the share.
     DropPermit,
 }
@@ -123,8 +119,8 @@ impl SideBySide {
                 self.say(i, format!("begins {block:?}, as a task: {task}"));
                 let has_share = !self.machine.waits(i);
                 self.people[i].player.order(Order::Begin { block, task, has_share });
-                if block == Block::Unload && !task && self.machine.waits(i) && self.is_inside(i) {
-                    // A thread looks at the permit blocks around it before it waits for its share.
+                if block == Block::Unload && !self.people[i].blocks.is_empty() {
+                    // Only a reloader unloads in an execution of its own.
                     self.people[i].expected = Some(Answer::Deadlock);
                     return Ok(Some(()));
                 }
@@ -132,10 +128,7 @@ impl SideBySide {
                 let left = match block {
                     Block::Run => vec![Section::Regain, enter],
                     Block::Load => vec![Section::Regain, Section::Begin(Op::Acquire(Load))],
-                    Block::Unload if open.outside => {
-                        vec![enter, Section::Begin(Op::Acquire(Unload))]
-                    }
-                    Block::Unload => vec![Section::Regain, Section::Begin(Op::Acquire(Unload))],
+                    Block::Unload => vec![enter, Section::Begin(Op::Acquire(Unload))],
                     Block::Permit => vec![Section::Regain, Section::Begin(Op::Permit)],
                 };
                 self.begin_doing(i, open, true, left)?;
@@ -148,18 +141,14 @@ impl SideBySide {
                 let open = self.people[i].blocks.pop().expect("it may end");
                 self.say(i, format!("ends its {:?}, dropped: {dropped}", open.block));
                 self.people[i].player.order(Order::End { dropped });
-                let op = if dropped || open.outside { Op::Drop } else { Op::Release };
-                let end = |op| Section::End {
-                    op,
-                    unloads: op != Op::Leave && open.block == Block::Unload,
-                };
-                let mut left = match open.block {
-                    Block::Run => vec![end(Op::Leave)],
-                    Block::Load | Block::Unload => vec![end(op)],
+                let left = match open.block {
+                    Block::Run => vec![Section::End(Op::Leave)],
+                    Block::Load if dropped => vec![Section::End(Op::Drop)],
+                    Block::Load => vec![Section::End(Op::Release)],
+                    Block::Unload => vec![Section::Unloaded, Section::End(Op::Leave)],
                     Block::Permit if dropped => vec![Section::DropPermit],
-                    Block::Permit => vec![end(Op::End)],
+                    Block::Permit => vec![Section::End(Op::End)],
                 };
-                left.extend(open.outside.then(|| end(Op::Leave)));
                 self.begin_doing(i, open, false, left)?;
             }
             Operation::Poll { nth } => {
@@ -218,19 +207,14 @@ impl SideBySide {
             (_, Block::Unload) => Block::Unload,
             _ => Block::Run,
         };
-        let outside = block == Block::Unload && person.blocks.is_empty();
         // Threads that wait twice would race for the order of their second requests.
-        let waits_twice = !task && (outside || self.machine.waits(i));
+        let waits_twice = !task && (block == Block::Unload || self.machine.waits(i));
         let other_does = || {
             let twice = |doing: &Doing| !doing.open.task && doing.left.len() > 1;
             self.people.iter().any(|person| person.doing.as_ref().is_some_and(twice))
         };
         let is_free = person.doing.is_none() && !(waits_twice && other_does());
-        is_free.then_some(Open { block, task, outside })
-    }
-    /// Returns whether a player is in a permit block.
-    fn is_inside(&self, i: usize) -> bool {
-        self.machine.state.owners[i].permits() > 0
+        is_free.then_some(Open { block, task })
     }
     /// Returns whether a player's future is pending.
     pub(crate) fn pends(&self, i: usize) -> bool {
@@ -305,11 +289,10 @@ impl SideBySide {
             Section::Regain if machine.waits(i) => Ok(Outcome::Waits),
             Section::Regain => Ok(Outcome::Done),
             Section::Begin(op) => machine.begin(i, op),
-            Section::End { op, unloads } => {
-                if unloads {
-                    machine.unload(i)?;
-                }
-                machine.end(i, op)
+            Section::End(op) => machine.end(i, op),
+            Section::Unloaded => {
+                machine.unload(i)?;
+                machine.end(i, Op::Drop)
             }
             Section::DropPermit => {
                 machine.end(i, Op::End)?;
@@ -332,7 +315,7 @@ impl SideBySide {
         }
         self.machine.settle()?;
         let has_entered = doing.left.front() == Some(&Section::Begin(Op::Acquire(Unload)));
-        if doing.open.outside && has_entered {
+        if has_entered {
             self.machine.end(i, Op::Leave)?;
             self.machine.settle()?;
         }
@@ -345,7 +328,7 @@ impl SideBySide {
         let back = match doing.left.front() {
             Some(Section::Begin(Op::Enter)) => vec![Op::Leave],
             // Nothing was unloaded.
-            Some(Section::Begin(Op::Acquire(_))) if doing.open.outside => vec![Op::Drop, Op::Leave],
+            Some(Section::Begin(Op::Acquire(Unload))) => vec![Op::Drop, Op::Leave],
             Some(Section::Begin(Op::Acquire(_))) => vec![Op::Drop],
             _ => vec![],
         };
