@@ -18,7 +18,7 @@ pub(super) const ALL: &[Invariant<State>] = invariants! {
     "INV-ILK-NO-PERMIT-IN-UNLOAD" "during an unload no permit block is open" no_permit_in_unload;
     "INV-ILK-SEES-ONE-WORLD" "an execution sees one generation, except for unloads by itself or while it waits to unload" sees_one_world;
     "INV-ILK-SHARES" "an owner that runs is in no permit block, and an owner that permits is in one" shares;
-    "INV-ILK-ENTRY" "an owner that waits to hold or for others' turns has a waiter without a grant, as each waiter in a queue" entry;
+    "INV-ILK-ENTRY" "an owner that waits to hold or for others' turns has a waiter without a grant; a share may come back without a waiter, and a newcomer without one is about to leave" entry;
     "INV-ILK-QUEUED" "a waiting owner is in the queue of its mode, and in no other" queued;
     "INV-ILK-EXACT-WAKE-UP" "no owner waits whose guard holds" exact_wake_up;
     "INV-ILK-TALLY" "the counters are the sums over the owners" tally;

@@ -34,8 +34,8 @@
 //!   thread of a task that has to be polled. If it so waits for an execution that waits for this one, only a [time
 //!   limit](InterlockBuilder::acquire_timeout) ends that. Put such a wait into a [permit
 //!   block](Running::permit_loads).
-//! - An unload waits as long as permit blocks overlap without a gap. While one is open, newcomers pass the unload,
-//!   because the block may wait for them.
+//! - An unload waits as long as executions with permit blocks overlap without a gap. While a block is open, newcomers
+//!   pass the unload, because the block may wait for them. A newcomer's own block lets the next ones pass.
 //! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
 //!   [dump](Interlock::dump) names the owner.
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of

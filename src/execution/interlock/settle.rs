@@ -13,7 +13,7 @@
 //! - A draining owner makes no request, and newcomers wait for steps 1 to 3. So the owners that have a share now bound
 //!   the loads that go before the others (PROP-ILK-REQUESTS-END, PROP-ILK-ENTERS).
 //! - An unload keeps newcomers out, unless a permit block is open. It begins after the present executions and permit
-//!   blocks, unless permit blocks overlap for ever: see the module's limits (PROP-ILK-UNLOADS-END).
+//!   blocks, unless executions with permit blocks overlap for ever: see the module's limits (PROP-ILK-UNLOADS-END).
 //!
 //! # One pass is enough
 //! Steps 2 and 3 only give shares, which can only delay steps 1 and 4. They empty the queues that step 5 looks at. A

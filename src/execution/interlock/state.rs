@@ -177,6 +177,10 @@ impl State {
         };
         self.owner_mut(id).waiter = Some(Box::new(waiter));
     }
+    /// Returns when the wait of a call for this owner began.
+    pub(super) fn since(&self, id: OwnerId) -> Time {
+        self.owner(id).waiter.as_ref().expect("the call waits").since
+    }
     /// Ends the wait of a call.
     pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut Effects) {
         let waiter = self.owner_mut(id).waiter.take().expect("the call waits");
