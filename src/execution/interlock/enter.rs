@@ -8,6 +8,7 @@ use super::owner_id::OwnerId;
 use super::running::Running;
 use crate::execution::ambient::{self, Kind};
 use crate::section::{Guarded, now};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 const HOLDS: &str = "this thread or task holds the interlock, and would wait for itself";
@@ -15,8 +16,7 @@ const HOLDS: &str = "this thread or task holds the interlock, and would wait for
 impl Inner {
     /// Begins an execution.
     ///
-    /// - Inside an execution of the same thread or task it is a view of that one, and waits only for a share that
-    ///   is missing.
+    /// - Inside an execution of the same thread or task it is a view of that one. It waits only for a missing share.
     /// - Inside a permit block it is a new owner: the block gave the share up.
     #[inline]
     pub(super) async fn enter(
@@ -60,7 +60,7 @@ impl Inner {
             }
             (id, step)
         });
-        Ok((Running::new(self, id, Kind::Run, false, caller.limit), step))
+        Ok((self.share(id, Kind::Run, false, caller), step))
     }
     /// Returns one more view of this owner.
     ///
@@ -81,7 +81,19 @@ impl Inner {
             }
             Some(step)
         })?;
-        Some((Running::new(self, id, kind, true, caller.limit), step))
+        Some((self.share(id, kind, true, caller), step))
+    }
+    /// The caller has counted one more view of this owner.
+    #[inline]
+    fn share(
+        self: &Arc<Self>,
+        id: OwnerId,
+        kind: Kind,
+        is_view: bool,
+        caller: Caller,
+    ) -> Running<'static> {
+        let (home, limit, scope) = (self.clone(), caller.limit, PhantomData);
+        Running { home, id, kind, is_view, limit, scope }
     }
     /// Refuses a wait for another owner that holds in a section around this call.
     pub(super) fn refuse_under_holder(

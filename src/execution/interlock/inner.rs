@@ -112,15 +112,15 @@ impl Wait<Inner> for Queued<'_> {
 }
 
 impl Inner {
-    /// Takes a step of an owner, and waits if it has to. A refused step changes nothing.
+    /// Takes a step of an owner, and waits if it has to. After a refusal the state is as before.
     pub(super) async fn step(
         self: &Arc<Self>,
         id: OwnerId,
         caller: Caller,
-        step: impl FnOnce(&mut State, &mut Effects) -> Result<Step, Refused>,
+        step: impl FnOnce(&mut State) -> Result<Step, Refused>,
     ) -> Result<(), AcquireError> {
-        let stepped = self.critical(|state, fx| {
-            let stepped = step(state, fx);
+        let stepped = self.critical(|state, _| {
+            let stepped = step(state);
             if stepped == Ok(Step::Wait) {
                 state.await_owner(id, caller, self.state.clock().now());
             }
@@ -140,12 +140,14 @@ impl Inner {
         caller: Caller,
     ) -> Result<(), AcquireError> {
         let clock = self.state.clock();
-        let patience = match caller.is_task {
-            true => Patience::Task,
-            false => {
-                let deadline = caller.limit.map(|limit| clock.deadline(limit));
-                Patience::Thread(deadline.unwrap_or(Deadline::Never))
+        let patience = match caller.limit {
+            _ if caller.is_task => Patience::Task,
+            Some(limit) => {
+                // The limit counts from the section that queued the owner, as the dump's times do.
+                let since = self.state.look(|state| state.since(id));
+                Patience::Thread(clock.deadline_at(since.plus(limit)))
             }
+            None => Patience::Thread(Deadline::Never),
         };
         // From here on a drop of the future gives the wait up.
         let turn = self.turn(Queued { id, clock }, patience);
@@ -157,7 +159,8 @@ impl Inner {
         match turn.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(dump)) | Err(dump) => {
-                Err(AcquireError::TimedOut(Box::new(Blocked::new(id, "", caller.at, dump))))
+                let blocked = Blocked { victim: id, at: caller.at, why: "", dump };
+                Err(AcquireError::TimedOut(Box::new(blocked)))
             }
         }
     }
@@ -169,7 +172,7 @@ impl Inner {
         why: Refused,
         at: &'static Location<'static>,
     ) -> AcquireError {
-        AcquireError::Deadlock(Box::new(Blocked::new(victim, why, at, self.dump())))
+        AcquireError::Deadlock(Box::new(Blocked { victim, at, why, dump: self.dump() }))
     }
 
     /// Captures without the lock, because that takes long, and shows it in dumps while the call waits.
