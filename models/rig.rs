@@ -230,8 +230,9 @@ impl Bell {
     }
 }
 
+/// Returns the options of an application. Its group grows beside a process with room, so that more actors meet.
 pub(super) fn app(name: &str) -> PoolOptions {
-    PoolOptions::new(format!("/{name}"))
+    PoolOptions::new(format!("/{name}")).with_eager_growth(true)
 }
 
 pub(super) fn unlimited() -> Spawn {

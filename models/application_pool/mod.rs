@@ -18,7 +18,9 @@ mod crowd;
 mod eviction_x_get;
 mod first_spawn_x_two_gets;
 mod get_x_session_close;
+mod growth_x_get;
 mod hanging_spawn_x_other_group;
+mod last_session_x_get;
 #[cfg(not(feature = "loom"))]
 mod linearizable;
 mod minimum_x_detach;

@@ -65,15 +65,11 @@ impl Pool {
         if self.closed || self.lock != Lock::Free {
             return;
         }
-        while let Some(&group) = self.first.first() {
-            if self.may_reserve() {
-                self.spawn_in_background(group, false);
-            } else if !self.evict_for(group) {
-                if self.count + self.reserved >= self.max && !self.written(E18) {
-                    self.mark_for_eviction();
-                }
-                break;
-            }
+        self.serve_first();
+        while self.marked.len() > self.first.len() {
+            self.unmark();
+            // The process may have been given its last session, and have left (E36).
+            self.serve_first();
         }
         while let Some(&group) = self.more.first()
             && self.first.is_empty()
@@ -92,8 +88,19 @@ impl Pool {
         {
             self.spawn_in_background(group, true);
         }
-        while self.marked.len() > self.first.len() {
-            self.unmark();
+    }
+
+    /// Spawns for the groups without a process, and makes room for them.
+    fn serve_first(&mut self) {
+        while let Some(&group) = self.first.first() {
+            if self.may_reserve() {
+                self.spawn_in_background(group, false);
+            } else if !self.evict_for(group) {
+                if self.count + self.reserved >= self.max && !self.written(E18) {
+                    self.mark_for_eviction();
+                }
+                break;
+            }
         }
     }
 

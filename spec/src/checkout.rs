@@ -6,8 +6,8 @@
 //! for an empty group spawns under the lock: `first_process` (E4 as written).
 //!
 //! Errata: E1 (an idle process), E4, E17 (the order of service), E19 (the queue's bound), E27 (back-off),
-//! E33 (the choice). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
-//! INV-CONCURRENCY. Properties: PROP-CHOICE.
+//! E33 (the choice), E35 (growth), E36 (the last session). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
+//! INV-CONCURRENCY. Properties: PROP-CHOICE, PROP-GROWTH, PROP-LAST-SESSION.
 
 use crate::configuration::{ClientId, GroupId, ProcessId};
 use crate::pool::{At, Client, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn};
@@ -41,8 +41,9 @@ impl Pool {
             return self.wait(client, waits);
         };
         let idle = self.process(process).sessions == 0;
-        if !idle {
-            // All processes are active: use one of them, and spawn another if allowed.
+        if !idle && (self.written(E35) || self.options(group).eager_growth) {
+            // All processes are active: use one of them, and spawn another if allowed. As ruled, a group grows
+            // when a get finds no process with room, and waits (E35).
             self.spawn_if_allowed(group);
         }
         let active = self.active;
@@ -53,6 +54,19 @@ impl Pool {
         }
         self.refresh(group);
         self.serve(client, process);
+        if self.leaves_with_last_session(process) {
+            self.settle(group);
+        }
+    }
+
+    /// Detaches the process if it has just been given its last session: it drains, and its place is free
+    /// (E36). Returns whether it left.
+    pub(crate) fn leaves_with_last_session(&mut self, process: ProcessId) -> bool {
+        let leaves = !self.written(E36) && self.place(self.process(process)) == Place::Retiring;
+        if leaves {
+            self.detach_process(process, Reason::MaxRequests);
+        }
+        leaves
     }
 
     /// Returns the least busy process with room.

@@ -46,6 +46,9 @@ pub struct Options {
     ///
     /// 0 is no limit, the pseudocode's private queue; 1 is its global queue.
     pub concurrency: usize,
+    /// Whether an additional process is spawned as soon as every process has a session, even if one has
+    /// room (E35).
+    pub eager_growth: bool,
     /// The number of gets that may wait; 0 is no limit (E19).
     pub max_queue: usize,
     /// The way a restart replaces processes.
@@ -61,9 +64,10 @@ impl Options {
     pub fn new(name: &str) -> Options {
         Options { name: name.into(), concurrency: 1, ..Options::default() }
     }
-    /// Sets a private queue for each process.
+    /// Sets a private queue for each process, and the pseudocode's rule of growth: without that, a group of
+    /// private queues has one process (E35).
     pub fn private(mut self) -> Options {
-        self.concurrency = 0;
+        (self.concurrency, self.eager_growth) = (0, true);
         self
     }
     /// Sets the minimum.

@@ -169,10 +169,19 @@ configurations! {
     "one-everything-global-deep" [728_720, 7_153_052, 24]: one(first_min(global(1), 1)), everything, idle;
     "one-everything-private-deep" [931_278, 9_159_424, 28]: one(private(1)), everything, idle;
     "one-restarts-deep" [607_986, 5_833_192, 24]: one(global(1)), everything;
-    "one-concurrent" [12_062, 80_586, 24]:
-        one(vec![Options { concurrency: 2, max_requests: 3, max_queue: 2, ..Options::new("a") }]),
+    "one-concurrent" [5_198, 33_874, 20]:
+        one(vec![Options { concurrency: 2, max_requests: 3, max_queue: 2, eager_growth: true, ..Options::new("a") }]),
         detaches, giving_up;
-    "one-options" [75_310, 439_764, 30]:
+    "one-growing" [56_373, 488_955, 20]: one(vec![Options { concurrency: 2, ..Options::new("a").min(1) }]),
+        failures, detaches, giving_up, limits, idle;
+    "two-requests" [12_903, 92_427, 16]: pool(vec![
+            Options { concurrency: 2, max_requests: 2, ..Options::new("a") },
+            Options { max_requests: 1, ..Options::new("b") },
+        ], 2, 3), detaches, time, idle, limits;
+    "three-unmarked" [74_649, 467_364, 31]: pool(vec![
+            Options { concurrency: 2, max_requests: 3, ..Options::new("a") }, Options::new("b"), Options::new("c"),
+        ], 2, 3), limits;
+    "one-options" [39_784, 222_476, 26]:
         pool(global(1), 2, 3).or(0, |o| (o.concurrency, o.max_requests) = (0, 2)),
         connects, processes_fail;
     "one-directories" [33_620, 252_330, 30]: pool(global(1), 2, 2).or(0, |o| {

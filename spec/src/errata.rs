@@ -151,6 +151,14 @@ pub fn status(erratum: Erratum) -> Status {
             let groups = vec![Options::new("a").rolling()];
             shown("PROP-ROLLING", &[E34], Config::new(groups, 1, 1).with(|env| env.touch = true))
         }
+        E35 => {
+            let options = Options { concurrency: 2, ..Options::new("a") };
+            shown("PROP-GROWTH", &[E35], Config::new(vec![options], 2, 2))
+        }
+        E36 => {
+            let options = Options { max_requests: 1, ..Options::new("a") };
+            shown("PROP-LAST-SESSION", &[E36], Config::new(vec![options], 1, 1))
+        }
     }
 }
 

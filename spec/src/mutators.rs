@@ -88,6 +88,8 @@ impl Pool {
         {
             self.open_session(process);
             self.serve(client, process);
+            // The caller grants the place that this frees.
+            self.leaves_with_last_session(process);
             self.refresh(group);
         }
     }

@@ -92,8 +92,8 @@ pub enum Place {
     Open(usize),
     /// Attached, with as many sessions as it takes at once.
     Full(usize),
-    /// Attached, but takes no more sessions: it was given its last (E14), or is marked for eviction
-    /// (E18).
+    /// Attached, but takes no more sessions: it is marked for eviction (E18), or was given its last session
+    /// (E36 as written).
     Retiring,
     /// Detached, with sessions (E13).
     Draining,
@@ -378,11 +378,16 @@ impl Pool {
         self.events.push(event);
     }
 
+    /// Returns whether the process was given its last session (E14).
+    pub fn is_exhausted(&self, process: &Process) -> bool {
+        let max_requests = self.options_of(process).max_requests;
+        max_requests > 0 && process.processed + process.sessions >= max_requests
+    }
+
     /// Returns the rank that the process's sessions and flags give it.
     pub fn place(&self, process: &Process) -> Place {
         let options = self.options_of(process);
-        let given = process.processed + process.sessions;
-        let exhausted = options.max_requests > 0 && given >= options.max_requests;
+        let exhausted = self.is_exhausted(process);
         if process.detached {
             Place::Draining
         } else if exhausted && !self.written(Erratum::E14) || process.marked {

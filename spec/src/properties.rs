@@ -70,6 +70,16 @@ step_properties! {
                     || !s.spawning_allowed(id)
             })
         };
+    "PROP-GROWTH" "a group above its minimum grows only when none of its processes has room, unless its options say otherwise (E35)"
+        growth;
+    "PROP-LAST-SESSION" "a process that is given its last session is detached in the same step, so its place is free (E36)"
+        |_, _, s| {
+            let served = s.events.iter().filter_map(|event| match *event {
+                Event::Served { process, .. } => s.find(process),
+                _ => None,
+            });
+            each(served.filter(|process| s.is_exhausted(process)), |process| process.detached)
+        };
     "PROP-IDLE-TIME" "the cleaner shuts down only processes that have been idle for MAX_IDLE_TIME (E5)"
         |before, _, after| each(detached(after).filter(|d| d.2 == Reason::Idle), |(process, ..)|
             before.find(process).is_some_and(|p|
@@ -268,6 +278,26 @@ fn no_overtaking(before: &Pool, _: &Action, after: &Pool) -> Option<bool> {
     each(after.events.iter().filter_map(overtakes), |kept| kept)
 }
 
+/// Judges each spawn that makes a group grow: after it, no process of the group has room, or is given a session in the
+/// same step.
+fn growth(_: &Pool, _: &Action, after: &Pool) -> Option<bool> {
+    let begins = after.events.iter().enumerate().filter_map(|(at, event)| match *event {
+        Event::SpawnBegun { group, replaces: false, .. } => Some((at, group)),
+        _ => None,
+    });
+    let grows = |&(_, id): &(usize, GroupId)| {
+        let (group, options) = (&after.groups[id], after.options(id));
+        group.size > 0 && group.size >= options.min_processes && !options.eager_growth
+    };
+    each(begins.filter(grows), |(at, id)| {
+        let serves = |event: &Event| match *event {
+            Event::Served { process, .. } => after.find(process).is_some_and(|p| p.group == id),
+            _ => false,
+        };
+        after.select_process(id).is_none() && !after.events[at..].iter().any(serves)
+    })
+}
+
 /// Judges the choice among processes with room: the pseudocode's two ways of choosing both allow it.
 fn choice(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
     let (Action::Get { client, group } | Action::TryGet { client, group }) = action else {
@@ -399,10 +429,12 @@ liveness! {
         may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
         not_yet client |s, client|
             matches!(s.clients[client].at, At::Waiting(_) | At::Again | At::Spawning);
-    "PROP-NO-GROUP-STARVES" "a group without processes whose gets wait is given a process, or its gets end (E18)"
+    "PROP-NO-GROUP-STARVES" "a group without processes, draining ones included, whose gets wait is given a process, or its gets end (E18)"
         assumes "the same as PROP-EVERY-GET-ENDS"
         may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
-        not_yet group |s, group| s.groups[group].size == 0 && !s.groups[group].queue.is_empty();
+        // With its last session a process may leave in the step in which it comes (E36): it was given all the same.
+        not_yet group |s, group| !s.groups[group].queue.is_empty()
+            && s.processes.iter().all(|process| process.group != group);
     "PROP-MINIMUM-REFILLED" "a group below its minimum grows to it, as long as there is room (E28)"
         assumes "the same, and spawns stop failing; the group has no max_requests, by which it may lose \
                  processes as fast as they start"

@@ -1,6 +1,6 @@
 //! The errata of the pseudocode, and a switch for each.
 //!
-//! The pseudocode is the specification, and it contains errors. Each error has a number, E1 to E34, a
+//! The pseudocode is the specification, and it contains errors. Each error has a number, E1 to E36, a
 //! sentence for what is written and one for the ruling: this file is their only home. Errata that are
 //! known but not yet ruled in this machine are in [`OPEN`].
 //!
@@ -74,6 +74,8 @@ errata! {
     E32 32 "the fate of waiting gets is undefined when the pool is destroyed" "they fail at once";
     E33 33 "a scan finds the least busy process" "the group's list is kept in that order";
     E34 34 "a restart stops old processes before it starts new ones" "in a rolling restart, old processes serve until their successors are ready";
+    E35 35 "an extra process is spawned as soon as two sessions of a process overlap, even if it has room" "it is spawned when no process of the group has room; the written rule is an option of the group";
+    E36 36 "a process that was given its last session stays in count until that session ends" "it is detached as soon as it is given its last session: it drains, and its place is free";
 }
 
 impl Erratum {
@@ -87,10 +89,6 @@ impl Erratum {
 /// Errata found by use, which the machine does not carry out yet: each with what is wrong, and the ruling.
 #[rustfmt::skip]
 pub const OPEN: &[(&str, &str, &str)] = &[
-    ("E35", "an extra process is spawned as soon as two sessions of a process overlap, even if it has room",
-        "it is spawned when no process of the group has room; the written rule stays as an option"),
-    ("E36", "a process that was given its last session (max_requests) stays in count until that session ends",
-        "once its last session is given, it drains, and its place is free"),
     ("E37", "a process marked for eviction has no deadline, so one endless session starves the waiting group",
         "several candidates are marked at once, and the drain's deadline applies to them"),
     ("E38", "a get whose process has crashed queues again at the back, or is refused by the queue's bound",

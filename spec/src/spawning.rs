@@ -186,6 +186,7 @@ impl Pool {
         self.process_mut(spawn.ticket).last_used = self.now;
         self.open_session(spawn.ticket);
         self.serve(client, spawn.ticket);
+        self.leaves_with_last_session(spawn.ticket);
         if self.options(spawn.group).min_processes > 1 {
             self.spawn_if_allowed(spawn.group);
         }

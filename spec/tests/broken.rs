@@ -245,6 +245,14 @@ fn unwanted() -> Pool {
     });
     after(config, &[get(0, A), Action::GiveUp { client: 0 }, Action::DetachGroup { group: A }])
 }
+/// Returns a pool with room for a second process, whose first one is busy.
+fn full() -> Pool {
+    after(one(Options::new("a"), 2, 2), &[get(0, A), ready(1)])
+}
+/// Returns a pool with the spawn of a process in flight that may be given one session.
+fn last_session() -> Pool {
+    after(one(Options { max_requests: 1, ..Options::new("a") }, 1, 1), &[get(0, A)])
+}
 /// Returns a pool with the spawn of a second process in flight.
 fn grows() -> Pool {
     let config =
@@ -309,6 +317,9 @@ steps! {
     "PROP-CHOICE": a_choice(), get(2, A), |s| s.clients[2].at = At::InSession(Some(1));
     "PROP-QUEUE-BOUND": bounded(), get(0, A), |s| s.groups[A].queue.push(1);
     "PROP-WORK-CONSERVING": grows(), Action::Tick, |s| (s.groups[A].spawning, s.reserved) = (None, 0);
+    // Another spawn begins while the group's process is idle.
+    "PROP-GROWTH": full(), get(1, A), |s| process(s, 1).sessions = 0;
+    "PROP-LAST-SESSION": last_session(), ready(1), |s| process(s, 1).detached = false;
     "PROP-IDLE-TIME": due(), Action::Clean, |s| s.events = vec![detached(IDLE, A, Reason::Idle)];
     "PROP-IDLE-BOUND": punctual(), Action::Tick, |s| s.now += 2;
     "PROP-HEALTHY-STAY": grows(), fails(2), |s| s.events.push(detached(1, A, Reason::SpawnFailed));

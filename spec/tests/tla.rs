@@ -20,7 +20,7 @@ const CHECKER: &str = "0.24.11";
 const PINNED: &[(&str, usize)] = &[
     ("solo-global", 44),
     ("solo-private", 48),
-    ("solo-requests", 464),
+    ("solo-requests", 263),
     ("solo-rolling", 501),
     ("solo-time", 319),
     ("solo-drain", 62),
@@ -63,6 +63,8 @@ fn config(cfg: &str) -> Config {
         options.min_processes = if n == 1 { number("Minimum") } else { 0 };
         options.concurrency = number("Concurrency");
         options.max_requests = number("MaxRequests");
+        // The module has the growth of the pseudocode (E35), which the machine has as an option.
+        options.eager_growth = true;
         options.max_queue = number("MaxQueue");
         if yes("Rolling") { options.rolling() } else { options }
     };

@@ -239,6 +239,22 @@ RECURSIVE ResolveAll(_, _)
 ResolveAll(p, g) ==
     IF p.groups[g].queue = <<>> THEN p ELSE ResolveAll(Out(p, Head(p.groups[g].queue)), g)
 
+\* Removes an attached process from its group. An idle process is gone; a busy one drains (E9, E13).
+DetachProcess(p, x) ==
+    LET g == p.procs[x].group
+        removed == [Remove(p, x) EXCEPT !.marked = Without(@, x), !.inactive = Without(@, x)]
+        done ==
+            IF p.procs[x].sessions > 0
+            THEN [removed EXCEPT
+                !.procs[x] = [@ EXCEPT !.detached = TRUE, !.marked = FALSE, !.outdated = FALSE,
+                                       !.processed = 0, !.left = DrainTimeout],
+                !.draining = Append(@, x)]
+            ELSE [removed EXCEPT !.procs = [y \in DOMAIN @ \ {x} |-> @[y]]]
+    IN  Refresh(done, g)
+
+\* Detaches the process if it was given its last session: it drains, and its place is free (E36).
+LeavesWithLastSession(p, x) == IF Retires(p, x) THEN DetachProcess(p, x) ELSE p
+
 RECURSIVE HandOver(_, _)
 \* global_queue_position_became_available: grants sessions to the gets that wait for this group, oldest
 \* first, while a process has room (E17).
@@ -247,7 +263,8 @@ HandOver(p, g) ==
     IF p.groups[g].queue = <<>> \/ x = Nobody THEN p
     ELSE LET opened == OpenSession(p, x)
              served == Serve(opened, Head(opened.groups[g].queue), x)
-             refreshed == Refresh(served, g)
+             left == LeavesWithLastSession(served, x)
+             refreshed == Refresh(left, g)
          IN  HandOver(refreshed, g)
 
 (***************************************************************************)
@@ -292,19 +309,6 @@ SpawnIfAllowed(p, g) ==
     IF p.groups[g].spawning = "no" /\ ~BacksOff(p, g) /\ Outdated(p, g) = {}
             /\ MayReserve(p) /\ ~IsCapped(p, g)
     THEN Spawn(p, g, "one more") ELSE p
-
-\* Removes an attached process from its group. An idle process is gone; a busy one drains (E9, E13).
-DetachProcess(p, x) ==
-    LET g == p.procs[x].group
-        removed == [Remove(p, x) EXCEPT !.marked = Without(@, x), !.inactive = Without(@, x)]
-        done ==
-            IF p.procs[x].sessions > 0
-            THEN [removed EXCEPT
-                !.procs[x] = [@ EXCEPT !.detached = TRUE, !.marked = FALSE, !.outdated = FALSE,
-                                       !.processed = 0, !.left = DrainTimeout],
-                !.draining = Append(@, x)]
-            ELSE [removed EXCEPT !.procs = [y \in DOMAIN @ \ {x} |-> @[y]]]
-    IN  Refresh(done, g)
 
 \* The idle process to evict: the longest idle of a group above its minimum, or else the longest idle
 \* (E29).
@@ -364,17 +368,20 @@ ReplacementLine(p) ==
     IF p.lines["Replacement"] = <<>> \/ ~HasLiveRoom(p) THEN p
     ELSE LET spawning == Spawn(p, Head(p.lines["Replacement"]), "replacement")
          IN  ReplacementLine(spawning)
+\* An unmarked process may be given its last session, and leave (E36).
 UnmarkRest(p) ==
     IF Len(p.marked) <= Len(p.lines["First"]) THEN p
-    ELSE LET unmarked == Unmark(p) IN UnmarkRest(unmarked)
+    ELSE LET unmarked == Unmark(p)
+             first == FirstLine(unmarked)
+         IN  UnmarkRest(first)
 
 \* new_app_group_creatable: grants capacity to the groups in the lines.
 GiveOut(p) ==
     IF p.closed THEN p
     ELSE LET first == FirstLine(p)
-             more == MoreLine(first)
-             replaced == ReplacementLine(more)
-         IN  UnmarkRest(replaced)
+             unmarked == UnmarkRest(first)
+             more == MoreLine(unmarked)
+         IN  ReplacementLine(more)
 
 (***************************************************************************)
 (* Settle: grants sessions and capacity in order of arrival (E17).         *)
@@ -470,14 +477,17 @@ Wait(p, c, g, waits) ==
 
 \* Takes the least busy process with room, or joins the queue. This overtakes no waiting get (E17): while
 \* one waits, no process of its group has room (InvExactWakeUp). If all processes are active, one is used,
-\* and another is spawned if allowed.
+\* and another is spawned if allowed: each group has the option eager_growth (E35).
 Choose(p, c, g, waits) ==
     LET x == Select(p, g) IN
     IF x = Nobody THEN Wait(p, c, g, waits)
     ELSE LET extra == IF p.procs[x].sessions > 0 THEN SpawnIfAllowed(p, g) ELSE p
              opened == OpenSession(extra, x)
              refreshed == Refresh(opened, g)
-         IN  Serve(refreshed, c, x)
+             served == Serve(refreshed, c, x)
+         IN  IF Retires(served, x)
+             THEN LET left == LeavesWithLastSession(served, x) IN Settle(left, g)
+             ELSE served
 
 \* checkout_without_lock. The group's first look at its restart file is the baseline (E23); a get looks
 \* once (E24).
@@ -871,7 +881,8 @@ InvNoDeadlock ==
 EveryGetEnds == \A c \in Clients : pool.clients[c].at = "waits" ~> pool.clients[c].at # "waits"
 
 \* PROP-NO-GROUP-STARVES. The same.
-Starves(g) == ListOf(g) = <<>> /\ pool.groups[g].queue # <<>>
+Starves(g) ==
+    pool.groups[g].queue # <<>> /\ \A x \in DOMAIN pool.procs : pool.procs[x].group # g
 NoGroupStarves == \A g \in Groups : Starves(g) ~> ~Starves(g)
 
 \* PROP-MINIMUM-REFILLED. Spawns do not fail, and there is no max_requests.

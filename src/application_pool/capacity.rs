@@ -58,19 +58,13 @@ impl<S: Spawner> State<S> {
         if self.closed {
             return;
         }
-        while let Some(group) = self.first.front() {
-            if self.may_reserve() {
-                self.start_spawn(group, Kind::Addition, fx);
-            } else if let Some(victim) = self.victim() {
-                let loser = self.process(victim).group;
-                self.detach_process(victim, DetachReason::Evicted, fx);
-                self.reconsider(loser, fx);
-            } else {
-                if self.count + self.reserved >= self.max {
-                    self.mark_victims();
-                }
-                break;
-            }
+        self.serve_first(fx);
+        // No process stays marked for a group that needs it no longer (INV-CONDEMNED). This comes before any growth: an
+        // unmarked process has room (PROP-GROWTH).
+        while self.marked.len() > self.first.len() {
+            self.unmark_oldest(fx);
+            // It may have been given its last session, and have left (erratum E36).
+            self.serve_first(fx);
         }
         while let Some(group) = self.more.front().filter(|_| self.first.is_empty()) {
             if self.is_capped(self.group(group)) {
@@ -86,9 +80,23 @@ impl<S: Spawner> State<S> {
         while let Some(group) = self.replacements.front().filter(|_| self.has_live_room()) {
             self.start_spawn(group, Kind::Replacement, fx);
         }
-        // No process stays marked for a group that needs it no longer (INV-CONDEMNED).
-        while self.marked.len() > self.first.len() {
-            self.unmark_oldest(fx);
+    }
+
+    /// Spawns for the groups without a process, and makes room for them.
+    fn serve_first(&mut self, fx: &mut Effects<S>) {
+        while let Some(group) = self.first.front() {
+            if self.may_reserve() {
+                self.start_spawn(group, Kind::Addition, fx);
+            } else if let Some(victim) = self.victim() {
+                let loser = self.process(victim).group;
+                self.detach_process(victim, DetachReason::Evicted, fx);
+                self.reconsider(loser, fx);
+            } else {
+                if self.count + self.reserved >= self.max {
+                    self.mark_victims();
+                }
+                break;
+            }
         }
     }
 

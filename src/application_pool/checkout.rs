@@ -2,6 +2,7 @@
 
 use super::effects::Effects;
 use super::error::GetError;
+use super::event::DetachReason;
 use super::group::End;
 use super::options::PoolOptions;
 use super::process_info::Entry;
@@ -59,14 +60,20 @@ impl<S: Spawner> State<S> {
         let Some(process) = self.select_process(key) else {
             return self.wait(key, patience, fx);
         };
-        if self.process(process).sessions > 0 {
+        // Otherwise the group grows when a get finds no room, and waits (erratum E35: PROP-GROWTH).
+        if self.process(process).sessions > 0 && self.group(key).options.eager_growth() {
             // All processes are active: use one of them, and spawn an extra one if allowed.
             self.spawn_if_allowed(key, fx);
         }
-        let entry = self.open_session(process);
-        // `settle` has no work here: no get waits, no capacity was freed, and the group's `Want` is the same
-        // (INV-WANT).
-        self.refresh(key);
+        let entry = self.open_session(process, fx);
+        if self.process(process).is_detached() {
+            // It was given its last session, and its place is free.
+            self.settle(key, fx);
+        } else {
+            // `settle` has no work here: no get waits, no capacity was freed, and the group's `Want` is the same
+            // (INV-WANT).
+            self.refresh(key);
+        }
         Checkout::Serve(entry)
     }
 
@@ -134,7 +141,9 @@ impl<S: Spawner> State<S> {
     }
 
     /// Counts one more session of the process, and moves it behind the processes with as many sessions.
-    pub(crate) fn open_session(&mut self, key: Key) -> Arc<Entry<S>> {
+    ///
+    /// With its last session the process is detached. The caller grants the place that this frees.
+    pub(crate) fn open_session(&mut self, key: Key, fx: &mut Effects<S>) -> Arc<Entry<S>> {
         let info = &mut self.processes[key.index()];
         let group = &mut self.groups[info.group.index()];
         let entry = info.entry.clone();
@@ -150,6 +159,10 @@ impl<S: Spawner> State<S> {
         }
         // The pseudocode's move_to_back.
         group.processes.insert(&mut self.processes, key, End::Back);
+        if self.processes[key.index()].is_exhausted() {
+            // It drains: its last session may last long, and holds no place (erratum E36: PROP-LAST-SESSION).
+            self.detach_process(key, DetachReason::MaxRequests, fx);
+        }
         entry
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// The pseudocode's `processes`, in this order:
 /// - idle processes (INV-GROUP-ORDER), most recently freed first;
 /// - busy ones by their sessions, among equals least recently chosen or freed first;
-/// - those that take no more sessions.
+/// - those that are marked for eviction, and take no more sessions.
 ///
 /// The pseudocode scans for the least busy process. Here it is the first with room, in O(1) (erratum E33).
 #[derive(Debug, Default)]

@@ -39,6 +39,7 @@ struct Fields {
     min_processes: usize,
     max_requests: Option<NonZeroUsize>,
     use_global_queue: bool,
+    eager_growth: bool,
     restart_dir: Option<PathBuf>,
     restart_mode: RestartMode,
     max_queue: Option<NonZeroUsize>,
@@ -81,6 +82,7 @@ impl PoolOptions {
             min_processes: 0,
             max_requests: None,
             use_global_queue: false,
+            eager_growth: false,
             restart_dir: None,
             restart_mode: RestartMode::default(),
             max_queue: NonZeroUsize::new(100),
@@ -112,7 +114,8 @@ impl PoolOptions {
         self.with(|f| f.min_processes = min)
     }
 
-    /// Sets how many sessions a process is given in all before it is shut down; `None`: no limit.
+    /// Sets how many sessions a process is given in all; `None`: no limit. With its last session the process is detached:
+    /// another one may take its place at once, and it is shut down after that session or the pool's drain timeout.
     /// Applies to processes attached from then on.
     ///
     /// ```
@@ -135,6 +138,21 @@ impl PoolOptions {
     #[must_use]
     pub fn with_global_queue(self, on: bool) -> Self {
         self.with(|f| f.use_global_queue = on)
+    }
+
+    /// Sets whether the group grows as soon as each of its processes has a session, even if they have room for more.
+    /// Default: no, it grows when none of them has room, and a process without a limit of concurrency always has room.
+    ///
+    /// With it, an application whose processes queue sessions of their own spreads over several processes.
+    ///
+    /// ```
+    /// # use cabrank::PoolOptions;
+    /// let options = PoolOptions::new("/srv/shop").with_eager_growth(true);
+    /// assert!(options.eager_growth());
+    /// ```
+    #[must_use]
+    pub fn with_eager_growth(self, on: bool) -> Self {
+        self.with(|f| f.eager_growth = on)
     }
 
     /// Sets the directory of `restart.txt` and `always_restart.txt`, absolute or relative to the
@@ -205,6 +223,11 @@ impl PoolOptions {
     /// Returns whether each process takes one session at a time.
     pub fn use_global_queue(&self) -> bool {
         self.0.use_global_queue
+    }
+    /// Returns whether the group grows although its processes have room.
+    #[inline]
+    pub fn eager_growth(&self) -> bool {
+        self.0.eager_growth
     }
     /// Returns how a restart is carried out.
     #[inline]

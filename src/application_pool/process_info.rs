@@ -37,8 +37,7 @@ pub(crate) enum Place {
     Open(usize),
     /// In the group, at the limit of its concurrency; ranked by sessions.
     Full(usize),
-    /// In the group, and takes no more sessions: it has been given its last one, or it makes room for a
-    /// group without a process (erratum E18).
+    /// In the group, and takes no more sessions: it makes room for a group without a process (erratum E18).
     Retiring,
     /// Detached, with sessions open.
     Draining,
@@ -83,11 +82,14 @@ pub(crate) struct ProcessInfo<S: Spawner> {
 }
 
 impl<S: Spawner> ProcessInfo<S> {
+    /// Returns whether it has been given its last session.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        // Open sessions count: they will be processed, too (INV-MAX-REQUESTS).
+        self.max_requests.is_some_and(|max| self.processed + self.sessions >= max)
+    }
     /// Returns the place that its numbers ask for.
     pub(crate) fn right_place(&self) -> Place {
-        // Open sessions count: they will be processed, too (INV-MAX-REQUESTS).
-        let exhausted = self.max_requests.is_some_and(|max| self.processed + self.sessions >= max);
-        if exhausted || self.marked {
+        if self.marked {
             Place::Retiring
         } else if self.concurrency.is_some_and(|max| self.sessions >= max) {
             // Full processes are not chosen (INV-CONCURRENCY).

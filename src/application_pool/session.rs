@@ -75,11 +75,7 @@ impl<S: Spawner> State<S> {
             self.detach_process(key, DetachReason::Failed, fx);
             self.settle(group_key, fx);
         } else if idle && info.place == Place::Retiring {
-            let reason = match info.marked {
-                true => DetachReason::Evicted,
-                false => DetachReason::MaxRequests,
-            };
-            self.detach_process(key, reason, fx);
+            self.detach_process(key, DetachReason::Evicted, fx);
             self.settle(group_key, fx);
         } else {
             if let Some(max_idle_time) = self.max_idle_time.filter(|_| idle) {

@@ -263,7 +263,8 @@ impl<S: Spawner> State<S> {
     pub(crate) fn global_queue_position_became_available(&mut self, key: Key, fx: &mut Effects<S>) {
         while !self.group(key).queue.is_empty() {
             let Some(process) = self.group(key).processes.first_with_room() else { break };
-            let entry = self.open_session(process);
+            // A process that leaves with its last session frees a place, which `settle` grants next.
+            let entry = self.open_session(process, fx);
             let wake = self.resolve_front(key, Outcome::Serve(entry));
             fx.push(Effect::Wake(wake));
             self.refresh(key);

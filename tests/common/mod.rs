@@ -266,6 +266,11 @@ pub(crate) fn app(name: &str) -> PoolOptions {
     PoolOptions::new(format!("/srv/{name}"))
 }
 
+/// Returns the options of an application that grows although its processes have room, as in the pseudocode.
+pub(crate) fn eager(name: &str) -> PoolOptions {
+    app(name).with_eager_growth(true)
+}
+
 /// A closed door: each thread that arrives waits until the test opens it.
 #[derive(Clone, Default)]
 pub(crate) struct Door(Arc<(Mutex<DoorState>, Condvar)>);

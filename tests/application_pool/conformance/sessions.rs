@@ -1,6 +1,6 @@
 //! Sessions with one group and with two, and the life of their processes.
 
-use crate::common::{Rig, SECOND, app};
+use crate::common::{Rig, SECOND, app, eager};
 use cabrank::Session;
 use cabrank::application_pool::{DetachReason, ProcessState, ShutDown};
 use cabrank::in_memory::Spawn;
@@ -23,8 +23,8 @@ fn a_process_serves_a_session_and_is_kept_for_the_next() {
 fn a_busy_process_is_joined_by_another_in_the_background() {
     let rig = Rig::new(|b| b);
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
-    let first = rig.get(&app("x"));
-    let second = rig.get(&app("x"));
+    let first = rig.get(&eager("x"));
+    let second = rig.get(&eager("x"));
     assert_eq!(first.pid(), second.pid());
     rig.eventually(|c| c.count == 2);
     assert_eq!(rig.counts(), (1, 2));

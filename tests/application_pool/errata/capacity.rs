@@ -1,7 +1,7 @@
 //! Capacity: which group may spawn, and which get waits (E3, E4, E11, E18, E20, E25).
 
 use crate::common::files::Files;
-use crate::common::{Getting, Rig, SECOND, app, soon};
+use crate::common::{Getting, Rig, SECOND, app, eager, soon};
 use cabrank::application_pool::{DetachReason, Event, GetError, ProcessState, ShutDown, WeakPool};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, ManualClock, Session};
@@ -178,7 +178,7 @@ fn the_victim_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
     for root in ["/srv/a", "/srv/b"] {
         rig.spawner.always(root, Spawn::ready().concurrency(None));
     }
-    let (a, b) = (app("a").with_min_processes(2), app("b"));
+    let (a, b) = (app("a").with_min_processes(2), eager("b"));
     let mut sessions = vec![rig.get(&a)];
     rig.eventually(|c| c.count == 2);
     sessions.push(rig.get(&a));

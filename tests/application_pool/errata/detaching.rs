@@ -1,6 +1,6 @@
 //! Detaching while spawns and sessions are under way (E2, E12, E13).
 
-use crate::common::{Rig, SECOND, app};
+use crate::common::{Rig, SECOND, app, eager};
 use cabrank::Session;
 use cabrank::application_pool::{DetachReason, ProcessState, ShutDown};
 use cabrank::in_memory::{Call, Spawn};
@@ -25,7 +25,7 @@ fn an_idle_process_is_reaped_while_its_group_spawns() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.next(Spawn::ready().held());
-    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    drop((rig.get(&eager("x")), rig.get(&eager("x"))));
     assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 1), 1));
     rig.clock.advance(10 * SECOND);
     rig.pool.clean();
@@ -39,7 +39,7 @@ fn an_idle_process_is_evicted_while_its_group_spawns() {
     let rig = Rig::new(|b| b.max(2));
     rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.next(Spawn::hang());
-    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    drop((rig.get(&eager("x")), rig.get(&eager("x"))));
     assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 1), 1));
     rig.await_spawns(2);
     let y = rig.get(&app("y"));

@@ -1,6 +1,6 @@
 //! The cost of a failed spawn, minima, and the choice of eviction victims (E26 to E29).
 
-use crate::common::{Rig, SECOND, app};
+use crate::common::{Rig, SECOND, app, eager};
 use cabrank::application_pool::{DetachReason, Event, GetError};
 use cabrank::in_memory::Spawn;
 use cabrank::{PoolOptions, Session};
@@ -47,14 +47,14 @@ fn a_group_that_backs_off_does_not_spawn_for_those_it_serves() {
     let rig = Rig::without_cleaner(|b| b);
     rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.always("/srv/x", Spawn::fail("no database"));
-    let mut sessions = vec![rig.get(&app("x")), rig.get(&app("x"))];
+    let mut sessions = vec![rig.get(&eager("x")), rig.get(&eager("x"))];
     rig.next_back_off();
     for _ in 0..5 {
-        sessions.push(rig.get(&app("x")));
+        sessions.push(rig.get(&eager("x")));
         assert_eq!(rig.pool.counts().spawning, 0);
     }
     rig.clock.advance(SECOND);
-    sessions.push(rig.get(&app("x")));
+    sessions.push(rig.get(&eager("x")));
     assert_eq!(rig.next_back_off(), 2 * SECOND, "the next attempt");
 }
 
@@ -208,13 +208,13 @@ fn a_detached_group_forgets_its_back_off_though_it_drains() {
     drop(busy);
 
     rig.spawner.next(Spawn::ready().concurrency(None));
-    let busy = [rig.get(&app("y")), {
+    let busy = [rig.get(&eager("y")), {
         rig.spawner.next(Spawn::fail("no database"));
-        rig.get(&app("y"))
+        rig.get(&eager("y"))
     }];
     rig.next_back_off();
     assert!(rig.pool.detach_group("/srv/y"));
-    drop(rig.get(&app("y")));
+    drop(rig.get(&eager("y")));
     drop(busy);
 }
 

@@ -1,6 +1,6 @@
 //! Counting: `active`, `size`, sessions and requests (E1, E5 to E10, E14 to E16, E31, E33).
 
-use crate::common::{Rig, SECOND, app, before_long, soon};
+use crate::common::{Rig, SECOND, app, before_long, eager, soon};
 use cabrank::Session;
 use cabrank::application_pool::{DetachReason, GetError, ProcessState};
 use cabrank::in_memory::Spawn;
@@ -24,7 +24,7 @@ fn a_process_born_in_the_background_is_not_reaped_at_birth() {
     let rig = Rig::without_cleaner(|b| b.max_idle_time(10 * SECOND));
     rig.clock.advance(1000 * SECOND);
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
-    let (_first, _second) = (rig.get(&app("x")), rig.get(&app("x")));
+    let (_first, _second) = (rig.get(&eager("x")), rig.get(&eager("x")));
     rig.eventually(|c| c.count == 2);
     rig.pool.clean();
     assert_eq!(rig.counts(), (1, 2));
@@ -130,22 +130,103 @@ fn sizes_and_lists_agree_through_a_long_history() {
 /// notices (INV-MAX-REQUESTS).
 #[test] // E14
 fn a_process_is_given_no_session_beyond_its_maximum() {
-    let rig = Rig::new(|b| b.max(1));
+    let rig = Rig::new(|b| b.max(1).max_draining(0));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let x = app("x").with_max_requests(3);
     let mut sessions: Vec<_> = (0..3).map(|_| rig.get(&x)).collect();
     let fourth = rig.queue_get(&x);
-    assert_eq!(rig.group(&x).processes[0].state, ProcessState::Retiring);
     for left in [2, 1] {
         drop(sessions.remove(0));
         assert_eq!(rig.group(&x).processes[0].sessions, left, "every close counts down");
-        assert_eq!(rig.counts(), (1, 1));
     }
-    assert!(fourth.is_pending());
+    assert!(fourth.is_pending(), "the draining process takes the only place");
     drop(sessions.remove(0));
     assert_eq!(fourth.session().pid(), 2);
     assert_eq!(rig.next_detached(), (1, DetachReason::MaxRequests));
     assert_eq!(rig.counts(), (0, 1));
+}
+
+/// One event stream on a process that was given its last session (PROP-LAST-SESSION).
+#[test] // E36
+fn an_endless_last_session_holds_no_place() {
+    let rig = Rig::new(|b| b.max(1));
+    let x = app("x").with_max_requests(1);
+    let stream = rig.get(&x);
+    assert_eq!(rig.next_detached(), (1, DetachReason::MaxRequests));
+    let [process] = &rig.group(&x).processes[..] else { panic!("one process") };
+    assert_eq!((process.state, process.sessions), (ProcessState::Draining, 1));
+    for _ in 0..3 {
+        drop(rig.get(&x));
+    }
+    assert!(rig.gone().iter().all(|&pid| pid != 1), "the stream's process lives");
+    drop(stream);
+    rig.until(|| rig.gone().contains(&1));
+}
+
+/// The drain's deadline applies to the last session, too.
+#[test] // E36
+fn an_endless_last_session_ends_at_the_deadline_of_the_drain() {
+    let rig = Rig::without_cleaner(|b| b.max(1).max_draining(0).drain_timeout(60 * SECOND));
+    let x = app("x").with_max_requests(1);
+    let _stream = rig.get(&x);
+    let waiting = rig.queue_get(&x);
+    rig.clock.advance(59 * SECOND);
+    rig.pool.clean();
+    assert!(waiting.is_pending());
+    rig.clock.advance(SECOND);
+    rig.pool.clean();
+    assert_eq!(waiting.session().pid(), 2);
+}
+
+/// A session that is given back unused was given all the same.
+#[test] // E36
+fn a_last_session_that_is_cancelled_ends_its_process() {
+    let rig = Rig::new(|b| b.max(1));
+    let x = app("x").with_max_requests(1);
+    soon({
+        let (pool, x) = (rig.pool.clone(), x.clone());
+        move || pool.checkout(&x).expect("a process").cancel()
+    });
+    rig.until(|| rig.gone() == [1]);
+    assert_eq!(rig.get(&x).pid(), 2);
+}
+
+/// An application that keeps state in memory has one process, however many sessions overlap (PROP-GROWTH).
+#[test] // E35
+fn a_group_with_unlimited_concurrency_never_grows_beyond_its_minimum() {
+    let rig = Rig::new(|b| b);
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
+    for minimum in [0, 1, 2] {
+        let x = app("x").with_min_processes(minimum);
+        let sessions: Vec<_> = (0..20).map(|_| rig.get(&x)).collect();
+        rig.eventually(|c| c.spawning == 0 && c.count == minimum.max(1));
+        drop(sessions);
+    }
+    assert_eq!(rig.spawner.begun(), 2);
+}
+
+#[test] // E35
+fn a_group_grows_when_no_process_has_room() {
+    let rig = Rig::new(|b| b);
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(2));
+    let _two = [rig.get(&app("x")), rig.get(&app("x"))];
+    assert_eq!((rig.spawner.begun(), rig.counts()), (1, (1, 1)));
+    assert_eq!(rig.get(&app("x")).pid(), 2);
+}
+
+/// A process marked for eviction takes no session, so its group's gets wait. When room is made otherwise, they are
+/// served by that process, and not by another one (PROP-GROWTH).
+#[test] // E35
+fn a_group_whose_process_is_unmarked_does_not_grow() {
+    let rig = Rig::new(|b| b.max(1));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
+    let _busy = rig.get(&app("x"));
+    let y = rig.queue_get(&app("y"));
+    let second = rig.queue_get(&app("x"));
+    rig.pool.set_max(3).expect("not zero");
+    assert_eq!(second.session().pid(), 1);
+    drop(y.session());
+    assert_eq!(rig.spawner.begun(), 2);
 }
 
 /// A close that may or may not see, without the lock, that its process was detached
@@ -317,10 +398,10 @@ fn among_idle_ones_a_newcomer_comes_first() {
     let rig = Rig::new(|b| b);
     rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.next(Spawn::ready().held());
-    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    drop((rig.get(&eager("x")), rig.get(&eager("x"))));
     rig.spawner.release();
     rig.eventually(|c| c.count == 2);
-    assert_eq!(rig.get(&app("x")).pid(), 2);
+    assert_eq!(rig.get(&eager("x")).pid(), 2);
 }
 
 #[test] // E33
@@ -341,13 +422,13 @@ fn among_equally_busy_ones_they_take_turns() {
 fn the_least_recently_chosen_comes_first_after_a_close_too() {
     let rig = Rig::new(|b| b.max(2));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
-    let first = rig.get(&app("x"));
-    drop(rig.get(&app("x")));
+    let first = rig.get(&eager("x"));
+    drop(rig.get(&eager("x")));
     rig.eventually(|c| c.count == 2);
-    let second = rig.get(&app("x"));
-    let third = rig.get(&app("x"));
+    let second = rig.get(&eager("x"));
+    let third = rig.get(&eager("x"));
     assert_eq!((first.pid(), second.pid(), third.pid()), (1, 2, 1));
     drop(first);
-    assert_eq!(rig.get(&app("x")).pid(), 2);
+    assert_eq!(rig.get(&eager("x")).pid(), 2);
     drop((second, third));
 }

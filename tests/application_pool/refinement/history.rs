@@ -174,11 +174,13 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
 /// The options of one group, without its name. The directory's number decides whether it has an
 /// `always_restart.txt`.
 fn options() -> impl Strategy<Value = Options> {
-    let numbers = (0..3usize, 0..4usize, 0..3usize, 0..4usize, any::<bool>(), 0..4usize);
-    numbers.prop_map(|(min, max_requests, concurrency, max_queue, rolling, dir)| {
+    let numbers =
+        (0..3usize, 0..4usize, 0..3usize, 0..4usize, any::<bool>(), 0..4usize, any::<bool>());
+    numbers.prop_map(|(min, max_requests, concurrency, max_queue, rolling, dir, eager)| {
         let mut options = Options::new("").min(min).dir(dir.min(2));
         options.max_requests = max_requests;
         options.concurrency = concurrency;
+        options.eager_growth = eager;
         options.max_queue = max_queue;
         options.restart_mode = if rolling { RestartMode::Rolling } else { RestartMode::Immediate };
         options

@@ -166,6 +166,7 @@ pub(crate) fn options(group: &configuration::Options) -> PoolOptions {
         .with_environment(says.to_string())
         .with_global_queue(global)
         .with_min_processes(group.min_processes)
+        .with_eager_growth(group.eager_growth)
         .with_max_requests(limit(group.max_requests))
         .with_max_queue(limit(group.max_queue))
         .with_restart_dir(format!("/restart/{}", group.restart_dir))

@@ -1,6 +1,6 @@
 //! The spawner and its processes.
 
-use crate::common::{Door, Rig, app, before_long, soon};
+use crate::common::{Door, Rig, app, before_long, eager, soon};
 use crate::user_code::{ON_PURPOSE, assert_usable, call_back};
 use cabrank::application_pool::{
     ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
@@ -218,7 +218,7 @@ fn a_process_may_close_the_pool_while_it_is_shut_down() {
     // Idle while another spawns: the spawn is cancelled after the process has been shut down.
     rig.spawner.next(Spawn::ready().concurrency(None));
     rig.spawner.next(Spawn::hang());
-    drop((rig.get(&app("x")), rig.get(&app("x"))));
+    drop((rig.get(&eager("x")), rig.get(&eager("x"))));
     rig.eventually(|c| c.spawning == 1);
     let pool = rig.pool.clone();
     assert!(soon(move || pool.detach_group("/srv/x")));

@@ -1,0 +1,57 @@
+//! A process is given its last session (`max_requests`) while others need its place (erratum E36).
+//!
+//! Guards that `State::open_session` detaches the process, and that its callers grant the place that this frees.
+//! Without that, a get waits until the last session ends, and an event stream may never end. Asserted: the get is
+//! served while the session is open, and the minimum is refilled (PROP-LAST-SESSION, PROP-MINIMUM-REFILLED).
+
+use crate::models::rig::*;
+
+#[test]
+fn last_session_x_get() {
+    explore("last_session_x_get", &["beside the session", "after the session"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        let once = app("a").with_max_requests(1);
+        let session = rig.session(&once);
+        assert_eq!(rig.counts(), (0, 0), "it drains");
+        let pool = rig.pool.clone();
+        let getter = spawn(move || {
+            let session = pool.get(&once).expect("a session");
+            (session.pid(), pool.counts().draining)
+        });
+        drop(session);
+        let (pid, draining) = getter.join().expect("no panic");
+        assert_eq!(pid, 2);
+        outcomes.note(if draining == 2 { "beside the session" } else { "after the session" });
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}
+
+/// The session is still open when the get comes, and stays open until the get is served.
+#[test]
+fn endless_session_x_get() {
+    explore("endless_session_x_get", &[""], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let once = app("a").with_max_requests(1);
+        let endless = rig.session(&once);
+        let pid = rig.pool.get(&once).expect("a session").pid();
+        assert_eq!(pid, 2);
+        drop(endless);
+        outcomes.note("");
+        assert_eq!(rig.end(), [1, 2]);
+    });
+}
+
+/// A get that does not wait is given the last session of an idle process.
+#[test]
+fn last_session_x_minimum() {
+    explore("last_session_x_minimum", &["at work", "refilled"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        let spawned = rig.bell(Call::Spawn);
+        let twice = app("a").with_max_requests(2).with_min_processes(1);
+        rig.idle(&twice);
+        let last = rig.pool.try_get(&twice).expect("an idle process");
+        outcomes.note(if rig.pool.counts().spawning > 0 { "at work" } else { "refilled" });
+        spawned.wait(2);
+        drop(last);
+    });
+}
