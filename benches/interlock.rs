@@ -32,9 +32,6 @@ fn after<'a>(
     Case { name, before: Box::new(before), call: Box::new(call) }
 }
 
-fn enter_and_leave(interlock: &Interlock) {
-    drop(black_box(interlock.enter()));
-}
 fn run(interlock: &Interlock) {
     let _ = interlock.run(|r| {
         black_box(r);
@@ -83,7 +80,6 @@ fn measure(rounds: usize, each: u32) {
                 *black_box(&lock).lock() += 1;
             }
         }),
-        case("enter and leave", || enter_and_leave(&interlock)),
         case("run", || run(&interlock)),
         after("run, after a permit block", || permit(&interlock), || run(&interlock)),
         case("run with a permit block", || permit(&interlock)),
@@ -92,7 +88,7 @@ fn measure(rounds: usize, each: u32) {
         case("executor without an interlock, wrap", || wrap(&plain)),
         case("no interlock", || {
             if let Some(interlock) = black_box(&absent) {
-                enter_and_leave(interlock);
+                run(interlock);
             }
         }),
     ];
