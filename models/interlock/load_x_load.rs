@@ -1,4 +1,4 @@
-//! Two executions that both have a share want to load, and meet afterwards.
+//! Owners that have a share want to load, and meet afterwards.
 //!
 //! Guards the drain in `State::release`: an owner that has loaded first lets the other load, which gave its share up
 //! for that. Without it, the first runs on and waits for the second, which waits for its share. Asserted: both load,
@@ -10,17 +10,17 @@ use crate::models::interlock::rig::*;
 fn interlock_load_x_load() {
     explore("interlock_load_x_load", &["a, b", "b, a"], |outcomes| {
         let (interlock, world) = (Interlock::new(), World::new());
-        let (mut a, mut b) = (interlock.enter(), interlock.enter());
+        let (mut a, mut b) = (owner(&interlock), owner(&interlock));
         let (a_has, b_has) = (Bell::new(), Bell::new());
         let theirs = (world.clone(), a_has.clone(), b_has.clone());
         let thread = spawn(move || {
             let (world, a_has, b_has) = theirs;
-            b.load(|_| world.alone("b")).expect("no deadlock");
+            b.load(|_| world.alone("b")).expect("no limit");
             world.runs();
             b_has.ring();
             a_has.wait(1);
         });
-        a.load(|_| world.alone("a")).expect("no deadlock");
+        a.load(|_| world.alone("a")).expect("no limit");
         world.runs();
         a_has.ring();
         b_has.wait(1);
