@@ -6,6 +6,7 @@
 use super::interlock::OwnerId;
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::thread::ThreadId;
 
 /// What an execution of an interlock does inside a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,17 @@ crate::sync::thread::thread_local! {
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
     static STACK: RefCell<Stack> = RefCell::new(Stack::default());
+}
+
+std::thread_local! {
+    /// Cached, because `std::thread::current` counts a reference.
+    static THREAD: ThreadId = std::thread::current().id();
+}
+
+/// Returns the identifier of this thread.
+#[inline]
+pub(crate) fn thread() -> ThreadId {
+    THREAD.with(|thread| *thread)
 }
 
 /// Keeps this thread in a frame until it is dropped. Guards may be dropped in any order.

@@ -16,8 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How changes are found.
 pub(crate) enum Check {
-    /// Only on request.
-    OnRequest,
+    Never,
     /// By a closure.
     Ask(UserValue<Box<dyn Fn() -> bool + Send + Sync>>),
     /// By comparing with what was loaded.
@@ -40,14 +39,14 @@ impl Changes {
     pub(crate) fn are_pending(&self) -> bool {
         self.pending.load(SeqCst)
     }
-    /// Notes a change, or the request of a reload.
+    /// Notes a change, or a reload that is left to the next execution.
     pub(crate) fn note(&self) {
         self.pending.store(true, SeqCst);
     }
     /// Checks, and notes a new change.
     pub(crate) fn look(&self) -> Result<(), Failure> {
         let changed = match &self.check {
-            Check::OnRequest => false,
+            Check::Never => false,
             Check::Ask(check) => {
                 let says = stage(Checking, || Ok(check()))?;
                 if !says {

@@ -9,7 +9,7 @@ use super::ambient::{Frame, Within};
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{Caller, Held, Interlock, Purpose, Running};
+use super::interlock::{Caller, Held, Purpose, Running};
 use super::reloading::{Reloading, When, reload_failed};
 use super::scoped::scoped;
 use crate::section::now;
@@ -68,14 +68,6 @@ pub struct Execution<'scope> {
     failures: Vec<Failure>,
 }
 
-/// Whether an execution of a reloader reloads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reload {
-    IfDue,
-    /// A reload was requested.
-    Anyway,
-}
-
 /// How a body has ended.
 enum Ended<R> {
     Value(R),
@@ -85,83 +77,114 @@ enum Ended<R> {
 }
 
 impl Execution<'static> {
-    /// Returns an execution that has entered, reloaded if that was due, and run its hooks.
-    pub(crate) async fn start(
-        executor: Executor,
-        reloading: Option<(Arc<Reloading>, Reload)>,
-        caller: Caller,
-    ) -> Result<Self, ExecutionError> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let (reloading, reload) = reloading.unzip();
-        let mut execution = Execution {
+    /// Returns an execution that has not begun.
+    #[inline]
+    fn new(executor: Executor, reloading: Option<Arc<Reloading>>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // Without hooks, no value belongs to the execution.
+        let has_hooks = !executor.hooks().is_empty() || reloading.is_some();
+        Execution {
             nested: executor.is_active(),
+            id: if has_hooks { NEXT.fetch_add(1, Relaxed) } else { 0 },
             executor,
-            id: NEXT.fetch_add(1, Relaxed),
             reloading,
             reloads_last: false,
             reload_completers: Completers::default(),
             completers: Completers::default(),
             running: None,
             failures: Vec::new(),
-        };
-        if let Err(failure) = execution.begin(reload, caller).await {
-            execution.failures.push(failure);
-            execution.end();
-            return Err(execution.report().expect_err("it has failed"));
         }
+    }
+    /// Returns an execution that has entered, reloaded if that was due, and run its hooks.
+    pub(crate) async fn start(
+        executor: Executor,
+        reloading: Option<Arc<Reloading>>,
+        caller: Caller,
+    ) -> Result<Self, ExecutionError> {
+        let mut execution = Execution::new(executor, reloading);
+        execution.begin(caller).await?;
         Ok(execution)
     }
-    async fn begin(&mut self, reload: Option<Reload>, caller: Caller) -> Result<(), Failure> {
-        if let Some(interlock) = self.executor.interlock() {
-            let running = interlock.enter_by(caller).await;
-            let running = running.map_err(|error| Failure::new(Stage::Enter, error))?;
-            // A reload runs executions in its own steps.
-            let may_run = running.is_view() || self.reloading.is_some();
-            self.running = Some(running);
-            if let Some(refused) = reload_failed(interlock).filter(|_| !may_run) {
-                return Err(Failure::new(Stage::Enter, refused));
-            }
+    /// Runs the body in an execution of its own. That is never moved, which would cost more than all the rest.
+    pub(crate) async fn wrap<R, F>(
+        executor: Executor,
+        reloading: Option<Arc<Reloading>>,
+        body: F,
+        caller: Caller,
+    ) -> Result<R, ExecutionError>
+    where
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
+    {
+        let mut execution = Execution::new(executor, reloading);
+        execution.begin(caller).await?;
+        execution.carry(body, caller).await
+    }
+
+    /// Enters, runs the hooks, and reloads if that is due. After a failure, completes the hooks that have run.
+    #[inline]
+    async fn begin(&mut self, caller: Caller) -> Result<(), ExecutionError> {
+        if let Err(failure) = self.enter(caller).await {
+            return self.fail(failure);
         }
         if self.nested {
             return Ok(());
         }
-        self.inside(|this| this.executor.hooks().run(&mut this.completers))?;
-        let Some(reloading) = self.reloading.clone() else { return Ok(()) };
-        let mut is_due = self.inside(|_| {
-            if reload == Some(Reload::Anyway) && reloading.when == When::OnChange {
-                reloading.changes.note();
+        if !self.executor.hooks().is_empty() {
+            let run = self.inside(|this| this.executor.hooks().run(&mut this.completers));
+            if let Err(failure) = run {
+                return self.fail(failure);
             }
-            reloading.is_due()
-        })?;
+        }
+        let Some(reloading) = self.reloading.clone() else { return Ok(()) };
+        match self.begin_reloading(&reloading, caller).await {
+            Ok(()) => Ok(()),
+            Err(failure) => self.fail(failure),
+        }
+    }
+    /// Ends an execution that cannot begin.
+    #[cold]
+    fn fail(&mut self, failure: Failure) -> Result<(), ExecutionError> {
+        self.failures.push(failure);
+        self.end();
+        self.report()
+    }
+    #[inline]
+    async fn enter(&mut self, caller: Caller) -> Result<(), Failure> {
+        let Some(interlock) = self.executor.interlock() else { return Ok(()) };
+        let running = interlock.enter_by(caller).await;
+        let running = running.map_err(|error| Failure::new(Stage::Enter, error))?;
+        // A reload runs executions in its own steps.
+        let may_run = running.is_view() || self.reloading.is_some();
+        self.running = Some(running);
+        match reload_failed(interlock).filter(|_| !may_run) {
+            Some(refused) => Err(Failure::new(Stage::Enter, refused)),
+            None => Ok(()),
+        }
+    }
+    /// Reloads if that is due.
+    async fn begin_reloading(
+        &mut self,
+        reloading: &Reloading,
+        caller: Caller,
+    ) -> Result<(), Failure> {
+        let mut is_due = self.inside(|_| reloading.is_due())?;
         while is_due {
-            self.reload_first(&reloading, caller).await?;
+            self.reload(reloading, false, caller).await?;
             // After an unload, others that wait to unload have their turn, and may have failed.
             is_due = reloading.is_retry_due()?;
         }
         match reloading.when {
-            When::Always => self.prepare(&reloading, caller).await,
+            When::Always => self.prepare(reloading, caller).await,
             When::OnChange | When::Never => Ok(()),
         }
-    }
-    async fn reload_first(&mut self, reloading: &Reloading, caller: Caller) -> Result<(), Failure> {
-        let scope = self.scope();
-        let mut held = hold(&self.executor, &mut self.running, caller).await?;
-        let reloaded = {
-            let _here = (scope.enter(), held.frame().enter());
-            // After a failure, the drop releases the interlock, and waits for no other owner's turn.
-            reloading.reload(&mut held.unloading(), &mut self.reload_completers)?
-        };
-        held.finish(reloaded, caller).await.map_err(|error| Failure::new(Stage::Unload, error))
     }
     /// Begins an execution that reloads after its body: runs the reloader's hooks, and prepares.
     async fn prepare(&mut self, reloading: &Reloading, caller: Caller) -> Result<(), Failure> {
         self.reloads_last = true;
         self.inside(|this| reloading.steps.hooks.run(&mut this.reload_completers))?;
         let scope = self.scope();
-        match &mut self.running {
-            Some(running) => reloading.prepare_by(running, scope, caller).await,
-            None => Ok(()),
-        }
+        let running = self.running.as_mut().expect("a reloader's executor has an interlock");
+        reloading.prepare_by(running, scope, caller).await
     }
 }
 
@@ -171,15 +194,15 @@ async fn hold<'e>(
     running: &'e mut Option<Running<'_>>,
     caller: Caller,
 ) -> Result<Held<'e>, Failure> {
-    // Its own frames are not on the stack here.
-    let inside = executor.interlock().is_none_or(Interlock::is_inside);
-    match running.as_mut().filter(|running| !inside && !running.is_view()) {
-        Some(running) => {
-            let held = running.hold(Purpose::Unload, caller).await;
-            held.map_err(|error| Failure::new(Stage::Unload, error))
-        }
-        None => Err(Failure::new(Stage::Unload, Refused::InsideExecution)),
-    }
+    let may = |running: &&mut Running<'_>| {
+        // Its own frames are not on the stack here. A user may have swapped its share for one of another interlock.
+        let interlock = executor.interlock().filter(|interlock| !interlock.is_inside());
+        !running.is_view() && interlock.is_some_and(|interlock| running.is_of(interlock))
+    };
+    let refused = || Failure::new(Stage::Unload, Refused::InsideExecution);
+    let running = running.as_mut().filter(may).ok_or_else(refused)?;
+    let held = running.hold(Purpose::Unload, caller).await;
+    held.map_err(|error| Failure::new(Stage::Unload, error))
 }
 
 /// The frames of an execution on a thread's stack.
@@ -229,16 +252,13 @@ impl<'scope> Execution<'scope> {
     /// Completes every hook in reverse order, even if one fails.
     ///
     /// # Errors
-    /// The first failure, with the others attached. It was reported before.
+    /// The failures, which were reported before.
     #[track_caller]
     pub fn complete(self) -> Result<(), ExecutionError> {
         let caller = self.executor.thread();
         now(self.complete_by(caller))
     }
-    /// [`complete`](Self::complete) for a task: waiting to unload does not block the thread.
-    ///
-    /// # Errors
-    /// Those of `complete`.
+    /// [`complete`](Self::complete) as a future.
     ///
     /// # Cancel safety
     /// Dropping the future drops the execution. Its hooks are still completed, and failures go to the reporter only.
@@ -255,13 +275,13 @@ impl<'scope> Execution<'scope> {
     }
 
     /// Runs the body, and ends the execution.
-    pub(crate) async fn carry<R, F>(mut self, body: F, caller: Caller) -> Result<R, ExecutionError>
+    async fn carry<R, F>(&mut self, body: F, caller: Caller) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         if self.nested {
             let result = self.within_async(body).await;
-            return result.map_err(|cause| ExecutionError::only(Failure::new(Stage::Body, cause)));
+            return result.map_err(|cause| Failure::new(Stage::Body, cause).into());
         }
         let result = {
             let mut body = pin!(self.within_async(body));
@@ -273,11 +293,11 @@ impl<'scope> Execution<'scope> {
             .await
         };
         let ended = self.note(result);
-        self.reload_last(caller).await;
+        if self.reloads_last {
+            self.reload_last(caller).await;
+        }
         self.end();
-        let reported = self.report();
-        drop(self);
-        match (ended, reported) {
+        match (ended, self.report()) {
             (Ended::Value(value), Ok(())) => Ok(value),
             (Ended::Value(value), Err(error)) => {
                 drop_contained(value);
@@ -301,28 +321,35 @@ impl<'scope> Execution<'scope> {
         ended
     }
 
-    /// Makes the reload after the body, if one is due, and completes the reloader's hooks meanwhile.
+    /// Makes the reload after the body, if one is due.
     async fn reload_last(&mut self, caller: Caller) {
         let Some(reloading) = self.reloading.clone().filter(|_| self.reloads_last) else { return };
         // From here on, a dropped future leaves the reload to the next execution.
         self.note_last();
+        let place = self.failures.len();
+        if let Err(failure) = self.reload(&reloading, true, caller).await {
+            self.failures.insert(place, failure);
+        }
+    }
+    /// Reloads while no other owner runs. After the body, completes the reloader's hooks meanwhile.
+    async fn reload(
+        &mut self,
+        reloading: &Reloading,
+        is_last: bool,
+        caller: Caller,
+    ) -> Result<(), Failure> {
         let scope = self.scope();
-        let ended = match hold(&self.executor, &mut self.running, caller).await {
-            Err(failure) => Err(failure),
-            Ok(mut held) => {
-                let reloaded = {
-                    let _here = (scope.enter(), held.frame().enter());
-                    let completers = &mut self.reload_completers;
-                    let reloaded = reloading.reload(&mut held.unloading(), completers);
-                    let reloaded = reloaded.map_err(|failure| self.failures.push(failure));
-                    completers.complete(&mut self.failures);
-                    reloaded.unwrap_or(true)
-                };
-                let finished = held.finish(reloaded, caller).await;
-                finished.map_err(|error| Failure::new(Stage::Unload, error))
+        let mut held = hold(&self.executor, &mut self.running, caller).await?;
+        let reloaded = {
+            let _here = (scope.enter(), held.frame().enter());
+            let reloaded = reloading.reload(&mut held.unloading(), &mut self.reload_completers);
+            if is_last {
+                self.reload_completers.complete(&mut self.failures);
             }
+            // After a failure, the drop releases the interlock, and waits for no other owner's turn.
+            reloaded?
         };
-        self.failures.extend(ended.err());
+        held.finish(reloaded, caller).await.map_err(|error| Failure::new(Stage::Unload, error))
     }
     /// Notes the reload that is due after the body, for this or the next execution.
     fn note_last(&mut self) {
@@ -342,10 +369,10 @@ impl<'scope> Execution<'scope> {
     }
     /// Returns the failures, after reporting them.
     fn report(&mut self) -> Result<(), ExecutionError> {
-        match ExecutionError::of(take(&mut self.failures)) {
-            None => Ok(()),
-            Some(error) => Err(self.executor.report(error, false)),
+        if self.failures.is_empty() {
+            return Ok(());
         }
+        Err(self.executor.report(take(&mut self.failures), false))
     }
 
     /// Calls `f` inside the execution.
@@ -370,8 +397,8 @@ impl Drop for Execution<'_> {
             return;
         }
         self.end();
-        if let Some(error) = ExecutionError::of(take(&mut self.failures)) {
-            drop_contained(self.executor.report(error, true));
+        if !self.failures.is_empty() {
+            drop_contained(self.executor.report(take(&mut self.failures), true));
         }
     }
 }

@@ -20,15 +20,15 @@ use std::fmt;
 /// ```
 #[must_use = "dropping an execution completes it"]
 pub struct ExecutionGuard {
-    // Completed first, while the executor is still active.
-    execution: Execution<'static>,
+    /// Dropped first: the reporter is called outside the execution.
     here: (Option<Within>, Option<Within>),
+    execution: Execution<'static>,
 }
 
 impl ExecutionGuard {
     pub(crate) fn new(execution: Execution<'static>) -> Self {
         let here = execution.scope().enter();
-        ExecutionGuard { execution, here }
+        ExecutionGuard { here, execution }
     }
     /// Returns the execution's share of the interlock, as [`Execution::running`] does.
     pub fn running(&mut self) -> Option<&mut Running<'static>> {
@@ -41,11 +41,10 @@ impl ExecutionGuard {
     /// Completes every hook in reverse order, even if one fails.
     ///
     /// # Errors
-    /// The first failure, with the others attached. It was reported before.
+    /// The failures, which were reported before.
     #[track_caller]
     pub fn complete(self) -> Result<(), ExecutionError> {
-        let ExecutionGuard { execution, here } = self;
-        // The reporter is called outside the execution.
+        let ExecutionGuard { here, execution } = self;
         drop(here);
         execution.complete()
     }

@@ -1,15 +1,13 @@
 //! The executor: hooks around each piece of application code that a framework calls.
 
 use super::ambient;
-use super::error::{BoxError, ExecutionError, Stage};
+use super::error::{BoxError, ExecutionError, Failure};
 use super::execution::Execution;
 use super::execution_guard::ExecutionGuard;
 use super::hooks::{Hook, Hooks};
 use super::interlock::{Caller, Interlock};
-use super::report::{Report, Reporter, Severity};
 use crate::section::now;
 use crate::user_code::{UserValue, contain};
-use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -22,7 +20,7 @@ use std::time::Duration;
 ///
 /// let executor = Executor::builder()
 ///     .hook((|| Ok("connection 7"), |connection| Ok(println!("{connection} is given back"))))
-///     .reporter(|report| eprintln!("{}: {}", report.source(), report.error()))
+///     .reporter(|error| eprintln!("{error}"))
 ///     .build();
 ///
 /// let answer = executor.wrap(|_| Ok(6 * 7))?;
@@ -40,15 +38,17 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
-    source: Cow<'static, str>,
     acquire_timeout: Option<Duration>,
 }
 
 struct Inner {
     hooks: Hooks,
-    reporter: Option<UserValue<Reporter>>,
+    reporter: Option<Reporter>,
     interlock: Option<Interlock>,
 }
+
+/// Called with the error of each execution that fails.
+type Reporter = UserValue<Box<dyn Fn(&ExecutionError) + Send + Sync>>;
 
 impl Executor {
     /// Returns a builder of an executor.
@@ -56,10 +56,6 @@ impl Executor {
         ExecutorBuilder::default()
     }
 
-    /// Returns the same executor, with a name for its reports; the default is `"cabrank"`.
-    pub fn with_source(&self, source: impl Into<Cow<'static, str>>) -> Self {
-        Executor { source: source.into(), ..self.clone() }
-    }
     /// Returns the same executor with another time limit, unless that is `None`.
     pub(crate) fn with_acquire_timeout(&self, timeout: Option<Duration>) -> Self {
         Executor { acquire_timeout: timeout.or(self.acquire_timeout), ..self.clone() }
@@ -89,10 +85,9 @@ impl Executor {
     ) -> Result<R, ExecutionError> {
         let caller = self.thread();
         let body = async |execution: &mut Execution<'_>| body(execution);
-        now(async { Execution::start(self.clone(), None, caller).await?.carry(body, caller).await })
+        now(Execution::wrap(self.clone(), None, body, caller))
     }
-    /// [`wrap`](Self::wrap) for a future, on any runtime. The executor is active whenever the body is polled, on any
-    /// thread.
+    /// [`wrap`](Self::wrap) as a future, for any runtime. The executor is active whenever the body is polled.
     ///
     /// ```
     /// # use cabrank::execution::Executor;
@@ -101,12 +96,6 @@ impl Executor {
     /// # Ok(()) }
     /// # async fn read() -> std::io::Result<String> { Ok(String::new()) }
     /// ```
-    ///
-    /// # Errors
-    /// Those of [`wrap`](Self::wrap).
-    ///
-    /// # Panics
-    /// As [`wrap`](Self::wrap).
     ///
     /// # Cancel safety
     /// Dropping the future drops the body, completes the hooks on the dropping thread, and leaves. The drop never
@@ -117,7 +106,7 @@ impl Executor {
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let caller = self.task();
-        async move { Execution::start(self.clone(), None, caller).await?.carry(body, caller).await }
+        Execution::wrap(self.clone(), None, body, caller)
     }
 
     /// Runs the hooks, and returns a guard that completes them. For bodies that are not a closure.
@@ -140,14 +129,10 @@ impl Executor {
     pub fn run(&self) -> Result<ExecutionGuard, ExecutionError> {
         now(Execution::start(self.clone(), None, self.thread())).map(ExecutionGuard::new)
     }
-    /// Runs the hooks, and returns an execution that may move between threads: for a layer whose body outlives its
-    /// call, such as a streamed response. Waiting to enter does not block the thread.
+    /// [`run`](Self::run) as a future, for an execution that may move between threads: a streamed response, for
+    /// example, outlives the call that began it.
     ///
-    /// The executor is active only inside [`Execution::within`] and [`within_async`](Execution::within_async). End the
-    /// execution by [`complete_async`](Execution::complete_async), or drop it.
-    ///
-    /// # Errors
-    /// Those of [`run`](Self::run).
+    /// The executor is active only inside [`Execution::within`] and [`within_async`](Execution::within_async).
     ///
     /// # Cancel safety
     /// Dropping the future completes the hooks that have run. Dropped before it has entered, it has run no hook.
@@ -158,22 +143,12 @@ impl Executor {
         Execution::start(self.clone(), None, self.task())
     }
 
-    /// Calls the reporter. No lock is held, and the execution has left.
-    pub(crate) fn report(&self, error: ExecutionError, handled: bool) -> ExecutionError {
+    /// Returns the failures as one error, after reporting it. No lock is held, and the execution has left.
+    pub(crate) fn report(&self, failures: Vec<Failure>, was_dropped: bool) -> ExecutionError {
+        let error = ExecutionError::new(failures, was_dropped);
         if let Some(reporter) = &self.inner.reporter {
-            let severity = match error.stage() {
-                Stage::Complete => Severity::Warning,
-                _ => Severity::Error,
-            };
-            let report = Report {
-                error: error.cause(),
-                attached: error.attached(),
-                handled,
-                severity,
-                source: &self.source,
-            };
             // A panic of the reporter has no receiver.
-            let _ = contain(|| reporter(&report));
+            let _ = contain(|| reporter(&error));
         }
         error
     }
@@ -205,7 +180,7 @@ impl Executor {
 
 impl fmt::Debug for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Executor").field("source", &self.source).finish_non_exhaustive()
+        f.debug_struct("Executor").field("id", &self.id()).finish_non_exhaustive()
     }
 }
 
@@ -214,7 +189,7 @@ impl fmt::Debug for Executor {
 #[must_use]
 pub struct ExecutorBuilder {
     hooks: Hooks,
-    reporter: Option<UserValue<Reporter>>,
+    reporter: Option<Reporter>,
     interlock: Option<Interlock>,
     acquire_timeout: Option<Duration>,
 }
@@ -223,29 +198,24 @@ pub struct ExecutorBuilder {
 impl ExecutorBuilder {
     /// Adds a hook inside the others: it runs after them, and is completed before them.
     pub fn hook(mut self, hook: impl Hook) -> Self {
-        self.hooks.push(hook);
-        self
-    }
-    /// Adds a hook outside the others: it runs before them, and is completed after them.
-    pub fn outer_hook(mut self, hook: impl Hook) -> Self {
-        self.hooks.push_outer(hook);
+        self.hooks.push(hook, false);
         self
     }
     /// Adds a hook with a run half only.
     pub fn to_run(self, run: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
         self.hook((run, |()| Ok(())))
     }
-    /// Adds a hook with a complete half only. It is called at its place among the hooks, even if a run has failed.
+    /// Adds a hook with a complete half only. It is also called if a run has failed.
     pub fn to_complete(
         mut self,
         complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.push_complete(complete);
+        self.hooks.push((|| Ok(()), move |()| complete()), true);
         self
     }
     /// Sets the reporter. It is called once for each execution that fails, when the execution has left, without any
     /// lock. Its panics are contained.
-    pub fn reporter(mut self, reporter: impl Fn(&Report<'_>) + Send + Sync + 'static) -> Self {
+    pub fn reporter(mut self, reporter: impl Fn(&ExecutionError) + Send + Sync + 'static) -> Self {
         self.reporter = Some(UserValue::new(Box::new(reporter)));
         self
     }
@@ -267,8 +237,7 @@ impl ExecutorBuilder {
     /// Returns the executor.
     pub fn build(self) -> Executor {
         let ExecutorBuilder { hooks, reporter, interlock, acquire_timeout } = self;
-        let inner = Arc::new(Inner { hooks, reporter, interlock });
-        Executor { inner, source: Cow::Borrowed("cabrank"), acquire_timeout }
+        Executor { inner: Arc::new(Inner { hooks, reporter, interlock }), acquire_timeout }
     }
 }
 

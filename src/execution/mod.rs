@@ -53,7 +53,6 @@ mod per_execution;
 mod reloader;
 mod reloader_builder;
 mod reloading;
-mod report;
 mod scoped;
 mod watch_files;
 
@@ -66,4 +65,3 @@ pub use interlock::Interlock;
 pub use per_execution::PerExecution;
 pub use reloader::Reloader;
 pub use reloader_builder::{ReloaderBuilder, ReloaderError};
-pub use report::{Report, Severity};

@@ -9,6 +9,7 @@ use super::hooks::Hook;
 use crate::user_code::UserValue;
 use std::collections::HashMap;
 use std::fmt;
+use std::mem::replace;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A value of each execution: made at its first use there, and dropped at the execution's end. Cheap to clone: all
@@ -36,8 +37,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// let executor = Executor::builder().hook(connection.clone()).build();
 ///
 /// executor.wrap(|_| {
-///     connection.with(|connection| println!("first use of {connection:?}"))?;
-///     connection.with(|connection| println!("second use of {connection:?}"))
+///     connection.with(|connection| println!("the first use of {connection:?}"))?;
+///     connection.with(|connection| println!("the second use of {connection:?}"))
 /// })?;
 /// assert_eq!(pool.num_active(), 0); // it was given back
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -46,10 +47,10 @@ pub struct PerExecution<T>(Arc<Inner<T>>);
 
 struct Inner<T> {
     make: Box<dyn Fn() -> Result<T, BoxError> + Send + Sync>,
+    /// By the number of the execution.
     values: Mutex<HashMap<u64, Slot<T>>>,
 }
 
-/// The value of an execution.
 enum Slot<T> {
     /// Not made yet.
     Empty,
@@ -71,26 +72,18 @@ impl<T: Send + 'static> PerExecution<T> {
     /// - This thread is in no execution of an executor with this hook.
     /// - Another call of the execution uses the value, because `f` calls this again.
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Result<R, BoxError> {
-        let (execution, slot) = self.take().ok_or("there is no execution with this value here")?;
-        let mut taken = Taken { home: &self.0, execution, slot: Some(slot) };
-        if matches!(taken.slot, Some(Slot::Empty)) {
-            taken.slot = Some(Slot::Present(UserValue::new((self.0.make)()?)));
+        let found = ambient::executions(|execution| {
+            let slot = replace(self.0.values().get_mut(&execution)?, Slot::Taken);
+            Some(Taken { home: &self.0, execution, slot })
+        });
+        let mut taken = found.ok_or("there is no execution with this value here")?;
+        if let Slot::Empty = taken.slot {
+            taken.slot = Slot::Present(UserValue::new((self.0.make)()?));
         }
         match &mut taken.slot {
-            Some(Slot::Present(value)) => Ok(f(value)),
-            _ => {
-                taken.slot = None;
-                Err("the execution already uses its value".into())
-            }
+            Slot::Present(value) => Ok(f(value)),
+            _ => Err("the execution already uses its value".into()),
         }
-    }
-    /// Takes the value of the innermost execution that has one.
-    fn take(&self) -> Option<(u64, Slot<T>)> {
-        let mut values = self.0.values();
-        ambient::executions(|execution| {
-            let slot = values.get_mut(&execution)?;
-            Some((execution, std::mem::replace(slot, Slot::Taken)))
-        })
     }
 }
 
@@ -104,18 +97,17 @@ impl<T> Inner<T> {
 struct Taken<'a, T> {
     home: &'a Inner<T>,
     execution: u64,
-    slot: Option<Slot<T>>,
+    slot: Slot<T>,
 }
 
 impl<T> Drop for Taken<'_, T> {
     fn drop(&mut self) {
-        let Some(slot) = self.slot.take() else { return };
-        // If the execution has ended meanwhile, its value is dropped here, without the lock.
-        let rest = match self.home.values().get_mut(&self.execution) {
-            Some(place) => Some(std::mem::replace(place, slot)),
-            None => Some(slot),
-        };
-        drop(rest);
+        // If the execution has ended meanwhile, its value is dropped with `self`, without the lock.
+        if let Some(place) = self.home.values().get_mut(&self.execution) {
+            if !matches!(self.slot, Slot::Taken) {
+                *place = replace(&mut self.slot, Slot::Taken);
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::ambient;
 use super::changes::Check;
 use super::error::{BoxError, ExecutionError, Failure, Refused, Stage};
-use super::execution::{Execution, Reload, Scope};
+use super::execution::{Execution, Scope};
 use super::execution_guard::ExecutionGuard;
 use super::executor::Executor;
 use super::interlock::{Caller, Loading};
@@ -52,13 +52,12 @@ use std::sync::Arc;
 /// ```
 ///
 /// # A reload that fails
-/// Its execution fails without running its body, and the failure is reported. The loaded code is then neither old nor
-/// new. Until a reload succeeds, no execution of the interlock's executors begins: it fails with
-/// [`Refused::ReloadFailed`].
+/// Its execution fails without running its body. The loaded code is then neither old nor new. Until a reload succeeds,
+/// no execution of the interlock's executors begins: it fails with [`Refused::ReloadFailed`].
 ///
-/// The next execution of the reloader tries again at once if the check reports a new change. A check by closure
-/// reports a new change when it has returned false since the failure. Otherwise the reloader tries again after a
-/// pause. The pause is 100 ms, and doubles up to 5 s while the same source fails.
+/// The next execution of the reloader tries again at once if the check reports a new change. A closure reports a new
+/// change when it has returned false since the failure. Otherwise the reloader tries again after a pause of 100 ms,
+/// which doubles up to 5 s while the same source fails.
 ///
 /// An interlock has one reloader at a time. Another may be built once all clones of the first are dropped and its
 /// executions have ended. After a failed reload, it reloads first, by its own steps.
@@ -73,7 +72,7 @@ impl Reloader {
     pub fn builder(executor: Executor) -> ReloaderBuilder {
         ReloaderBuilder {
             executor,
-            check: Check::OnRequest,
+            check: Check::Never,
             steps: Steps::default(),
             when: When::OnChange,
             acquire_timeout: None,
@@ -93,12 +92,11 @@ impl Reloader {
     /// Inside an execution of this reloader, on the same thread or in the same future, it only calls its body.
     ///
     /// # Errors
-    /// - Those of [`Executor::wrap`].
-    /// - Those of the reload; the body was then not run.
-    /// - [`Refused::InsideExecution`] inside another execution, if a reload is due.
+    /// Those of [`Executor::wrap`] and of the reload. [`Refused::InsideExecution`] inside another execution, if a
+    /// reload is due.
     ///
     /// # Panics
-    /// If the body does: see [`Executor::wrap`].
+    /// As [`Executor::wrap`].
     #[track_caller]
     pub fn wrap<R>(
         &self,
@@ -106,17 +104,9 @@ impl Reloader {
     ) -> Result<R, ExecutionError> {
         let caller = self.executor.thread();
         let body = async |execution: &mut Execution<'_>| body(execution);
-        now(async { self.start(Reload::IfDue, caller).await?.carry(body, caller).await })
+        now(self.wrap_by(body, caller))
     }
-    /// [`wrap`](Self::wrap) for a future.
-    ///
-    /// The polling thread calls the hooks and the reload's steps; waiting does not block it.
-    ///
-    /// # Errors
-    /// Those of [`wrap`](Self::wrap).
-    ///
-    /// # Panics
-    /// As [`wrap`](Self::wrap).
+    /// [`wrap`](Self::wrap) as a future. The polling thread calls the hooks and the reload's steps.
     ///
     /// # Cancel safety
     /// As [`Executor::wrap_async`]. Failures are reported. The next execution makes a missed reload.
@@ -126,7 +116,7 @@ impl Reloader {
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let caller = self.executor.task();
-        async move { self.start(Reload::IfDue, caller).await?.carry(body, caller).await }
+        self.wrap_by(body, caller)
     }
 
     /// Reloads if that is due, runs the hooks, and returns a guard that completes them, as [`Executor::run`] does.
@@ -138,50 +128,28 @@ impl Reloader {
     /// Those of [`wrap`](Self::wrap) before the body.
     #[track_caller]
     pub fn run(&self) -> Result<ExecutionGuard, ExecutionError> {
-        now(self.start(Reload::IfDue, self.executor.thread())).map(ExecutionGuard::new)
+        now(self.start(self.executor.thread())).map(ExecutionGuard::new)
     }
-    /// Reloads if that is due, runs the hooks, and returns an execution that may move between threads, as
-    /// [`Executor::run_async`] does.
-    ///
-    /// # Errors
-    /// Those of [`run`](Self::run).
+    /// [`run`](Self::run) as a future, for an execution that may move between threads: see [`Executor::run_async`].
     ///
     /// # Cancel safety
     /// Dropping the future completes the hooks that have run, and reports the failures so far. The next execution
     /// makes a missed reload.
     #[track_caller]
     pub fn run_async(&self) -> impl Future<Output = Result<Execution<'static>, ExecutionError>> {
-        self.start(Reload::IfDue, self.executor.task())
-    }
-
-    /// Reloads in an execution of its own, whether there is a change or not, and prepares once more.
-    ///
-    /// # Errors
-    /// - Those of [`wrap`](Self::wrap) and [`prepare`](Self::prepare).
-    /// - [`Refused`] inside an execution, and if reloading is disabled.
-    #[track_caller]
-    pub fn reload_now(&self) -> Result<(), ExecutionError> {
-        if self.reloading.when == When::Never {
-            return Err(refused(Refused::Disabled));
-        }
-        if self.executor.is_active() {
-            return Err(refused(Refused::InsideExecution));
-        }
-        let caller = self.executor.thread();
-        now(async { self.start(Reload::Anyway, caller).await?.complete_by(caller).await })?;
-        self.prepare()
+        self.start(self.executor.task())
     }
 
     /// Prepares without reloading: once, when the program starts. No other execution runs meanwhile.
     ///
     /// # Errors
-    /// - The first failure; later preparations were not called. It was reported before.
-    /// - [`Refused::ReloadFailed`] after a failed reload; no preparation was called.
+    /// The first failure, which was reported before; later preparations were not called. [`Refused::ReloadFailed`]
+    /// after a failed reload.
     #[track_caller]
     pub fn prepare(&self) -> Result<(), ExecutionError> {
         let caller = self.executor.thread();
         let prepared = now(self.prepare_alone(caller));
-        prepared.map_err(|failure| self.executor.report(ExecutionError::only(failure), false))
+        prepared.map_err(|failure| self.executor.report(vec![failure], false))
     }
     async fn prepare_alone(&self, caller: Caller) -> Result<(), Failure> {
         let Some(interlock) = self.executor.interlock() else {
@@ -196,27 +164,28 @@ impl Reloader {
         self.reloading.prepare_by(&mut running, scope, caller).await
     }
 
-    async fn start(
-        &self,
-        reload: Reload,
-        caller: Caller,
-    ) -> Result<Execution<'static>, ExecutionError> {
-        // An execution inside one of this reloader never reloads.
-        if ambient::executor(self.executor.id()) == Some(false) {
-            match self.reloading.is_due() {
-                Ok(false) => {}
-                Ok(true) => return Err(refused(Refused::InsideExecution)),
-                Err(failure) => return Err(ExecutionError::only(failure)),
-            }
-        }
-        let is_enabled = self.reloading.when != When::Never;
-        let reloading = is_enabled.then(|| (self.reloading.clone(), reload));
-        Execution::start(self.executor.clone(), reloading, caller).await
+    async fn wrap_by<R, F>(&self, body: F, caller: Caller) -> Result<R, ExecutionError>
+    where
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
+    {
+        let reloading = self.reloading()?;
+        Execution::wrap(self.executor.clone(), reloading, body, caller).await
     }
-}
-
-fn refused(why: Refused) -> ExecutionError {
-    ExecutionError::only(Failure::new(Stage::Unload, why))
+    async fn start(&self, caller: Caller) -> Result<Execution<'static>, ExecutionError> {
+        Execution::start(self.executor.clone(), self.reloading()?, caller).await
+    }
+    /// Returns the reloader's part in an execution that begins here, unless reloading is disabled.
+    ///
+    /// # Errors
+    /// The execution is nested, and a reload is due: it would wait for itself.
+    fn reloading(&self) -> Result<Option<Arc<Reloading>>, Failure> {
+        // An execution inside one of this reloader never reloads.
+        let is_nested = ambient::executor(self.executor.id()) == Some(false);
+        if is_nested && self.reloading.is_due()? {
+            return Err(Failure::new(Stage::Unload, Refused::InsideExecution));
+        }
+        Ok(Some(self.reloading.clone()).filter(|reloading| reloading.when != When::Never))
+    }
 }
 
 impl fmt::Debug for Reloader {

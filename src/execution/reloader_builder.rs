@@ -30,9 +30,8 @@ impl ReloaderBuilder {
     /// Sets the check for changes, which is made before each body. The last of `check`, [`watch`](Self::watch) and
     /// [`watch_files`](Self::watch_files) counts.
     ///
-    /// A result of `true` is kept until a reload takes it up. The check may therefore return it only once, like an
-    /// event that is consumed. If it returns `true` until something ends that, the reload itself must end it:
-    /// otherwise every execution reloads.
+    /// A result of `true` is kept until a reload takes it up, so the check may return it only once. If it goes on
+    /// returning `true`, every execution reloads.
     pub fn check(mut self, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.check = Check::Ask(UserValue::new(Box::new(check)));
         self
@@ -40,8 +39,7 @@ impl ReloaderBuilder {
     /// Sets a version to compare, for example a checksum, or a counter. There is a change if it differs from the
     /// version before the last reload (or when this was called). For files, use [`watch_files`](Self::watch_files).
     ///
-    /// A panic of `version` fails the check of the execution that called it. If it panics within this call, the first
-    /// execution reloads.
+    /// A panic of `version` fails the execution that called it. If it panics in this call, the first execution reloads.
     pub fn watch<V: PartialEq + Send + Sync + 'static>(
         mut self,
         version: impl Fn() -> V + Send + Sync + 'static,
@@ -49,13 +47,12 @@ impl ReloaderBuilder {
         self.check = Check::Watch(UserValue::new(Box::new(Watched::new(version))));
         self
     }
-    /// Watches files, and the files in these directories and below them. There is a change if a file is added,
-    /// removed, or edited since the last reload (or since this was called).
+    /// Watches these files, and the files below these directories. There is a change if a file was added, removed or
+    /// edited since the last reload (or since this was called).
     ///
-    /// A file was edited if its times, its length or its identity differ. As long as a file's time is younger than
-    /// 2 seconds, the coarsest granule of such times, its contents count as well. So no edit is lost, unless the
-    /// system's clock is set back. The cost of a check is one look-up in the file system for each file, and a read of
-    /// each file that was edited within the last seconds.
+    /// An edit changes a file's times, length or identity. While a file is younger than 2 seconds, the coarsest
+    /// granule of such times, its contents count as well. So no edit is lost, unless the system's clock is set back.
+    /// Each check looks each file up, and reads the files that were edited within the last seconds.
     pub fn watch_files<P: Into<PathBuf>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         let files = Files::new(paths.into_iter().map(Into::into).collect());
         self.check = Check::Watch(UserValue::new(Box::new(files)));
@@ -67,7 +64,7 @@ impl ReloaderBuilder {
         self.when = When::Always;
         self
     }
-    /// With `false`, disables reloading: every execution is an ordinary one of the executor, at no further cost.
+    /// With `false`, disables reloading: every execution is an ordinary one of the executor.
     pub fn enabled(mut self, enabled: bool) -> Self {
         if !enabled {
             self.when = When::Never;
@@ -108,20 +105,19 @@ impl ReloaderBuilder {
     }
     /// Adds a hook of executions that reload, inside the executor's hooks.
     pub fn hook(mut self, hook: impl Hook) -> Self {
-        self.steps.hooks.push(hook);
+        self.steps.hooks.push(hook, false);
         self
     }
     /// Adds a hook with a run half only.
     pub fn to_run(self, run: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
         self.hook((run, |()| Ok(())))
     }
-    /// Adds a hook with a complete half only. It is called at the end of each execution that reloads, even if a run
-    /// has failed.
+    /// Adds a hook with a complete half only. It is also called if a run has failed.
     pub fn to_complete(
         mut self,
         complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.steps.hooks.push_complete(complete);
+        self.steps.hooks.push((|| Ok(()), move |()| complete()), true);
         self
     }
     /// Adds a preparation, after the others: it loads. It is called after unloading, while no other owner runs, and by
@@ -133,20 +129,10 @@ impl ReloaderBuilder {
         self.steps.prepare.push(UserValue::new(Box::new(prepare)));
         self
     }
-    /// Adds a preparation, before the others.
-    pub fn to_prepare_first(
-        mut self,
-        prepare: impl Fn(&mut Loading<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
-    ) -> Self {
-        self.steps.prepare.insert(0, UserValue::new(Box::new(prepare)));
-        self
-    }
-
     /// Returns the reloader.
     ///
     /// # Errors
-    /// The executor has no interlock, or another reloader of that interlock has a clone or an execution left. A
-    /// disabled reloader needs neither.
+    /// [`ReloaderError`], unless reloading is disabled.
     pub fn build(self) -> Result<Reloader, ReloaderError> {
         let ReloaderBuilder { executor, check, steps, when, acquire_timeout } = self;
         let right = match (when, executor.interlock()) {
@@ -175,7 +161,7 @@ pub enum ReloaderError {
     NoInterlock,
     /// The executor's interlock has a reloader already: executions could not tell their failed reloads apart.
     ///
-    /// Another reloader may be built once all clones of the first are dropped and its executions have ended.
+    /// See [`Reloader`].
     SecondReloader,
 }
 

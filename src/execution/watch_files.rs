@@ -4,7 +4,7 @@
 //! time, and perhaps the same length. A file whose time is younger than a granule is therefore *unsettled*: a hash of
 //! its contents counts as well.
 //!
-//! An unsettled file settles at a look that finds it older than a granule, with the time and the contents of the last
+//! An unsettled file settles at a look that finds it older than a granule, with the stamp and the contents of the last
 //! load. Any later edit gets a later time. So no edit is lost, unless the clock is set back.
 
 use super::changes::Watch;
@@ -13,7 +13,7 @@ use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// The coarsest granule of a file's time (FAT).
@@ -25,21 +25,14 @@ pub(crate) struct Files {
     loaded: Mutex<Arc<Look>>,
 }
 
-/// The files that were there, by path.
-type Look = BTreeMap<PathBuf, Seen>;
-
-#[derive(Clone, Debug, PartialEq)]
-struct Seen {
-    stamp: Stamp,
-    /// The hash of an unsettled file's contents.
-    contents: Option<u64>,
-}
+/// The stamp of each file, and the hash of an unsettled file's contents.
+type Look = BTreeMap<PathBuf, (Stamp, Option<u64>)>;
 
 /// Changes with each edit, if the edits are at least a granule apart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Stamp {
     modified: Option<SystemTime>,
-    /// The time of the last change of the file or of its attributes.
+    /// When the file or its attributes last changed, if the system knows.
     changed: Option<SystemTime>,
     length: u64,
     /// The numbers of the device and the file.
@@ -70,82 +63,54 @@ impl Stamp {
 
 impl Files {
     pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
-        let loaded = Mutex::new(Arc::new(look(&paths)));
+        let loaded = Mutex::new(Arc::new(look(&paths, SystemTime::now())));
         Files { paths, loaded }
     }
-    fn loaded(&self) -> MutexGuard<'_, Arc<Look>> {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The time `now` comes first, then the stamps, then the contents. So a file that settles had its stamp for longer
+    /// than a granule when its contents were compared.
+    fn has_changed_at(&self, now: SystemTime) -> bool {
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let present = stamps(&self.paths);
+        let stamped = loaded.iter().map(|(path, (stamp, _))| (path, stamp));
+        if !stamped.eq(&present) {
+            return true;
+        }
+        let unsettled =
+            || loaded.iter().filter_map(|(path, (stamp, hash))| Some((path, stamp, (*hash)?)));
+        if unsettled().any(|(path, _, loaded)| hash(path) != loaded) {
+            return true;
+        }
+        if unsettled().any(|(_, stamp, _)| stamp.is_settled(now)) {
+            let mut settled = Look::clone(&loaded);
+            for (stamp, hash) in settled.values_mut() {
+                *hash = hash.filter(|_| !stamp.is_settled(now));
+            }
+            let mut place = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            // A reload may have looked meanwhile.
+            if Arc::ptr_eq(&place, &loaded) {
+                *place = Arc::new(settled);
+            }
+        }
+        false
     }
 }
 
 impl Watch for Files {
     fn has_changed(&self) -> bool {
-        let loaded = self.loaded().clone();
-        // The time comes first, then the stamps, then the contents: see `compare`.
-        let now = SystemTime::now();
-        match compare(&loaded, &stamps(&self.paths), now, hash) {
-            Compared::Changed => true,
-            Compared::Same => false,
-            Compared::Settled(settled) => {
-                let mut present = self.loaded();
-                // A reload may have looked meanwhile.
-                if Arc::ptr_eq(&present, &loaded) {
-                    *present = Arc::new(settled);
-                }
-                false
-            }
-        }
+        self.has_changed_at(SystemTime::now())
     }
     fn take_up(&self) {
-        let present = Arc::new(look(&self.paths));
-        *self.loaded() = present;
+        let present = Arc::new(look(&self.paths, SystemTime::now()));
+        *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = present;
     }
 }
 
-/// Returns the files as they are now.
-fn look(paths: &[PathBuf]) -> Look {
-    let now = SystemTime::now();
+fn look(paths: &[PathBuf], now: SystemTime) -> Look {
     let seen = |(path, stamp): (PathBuf, Stamp)| {
         let contents = (!stamp.is_settled(now)).then(|| hash(&path));
-        (path, Seen { stamp, contents })
+        (path, (stamp, contents))
     };
     stamps(paths).into_iter().map(seen).collect()
-}
-
-enum Compared {
-    Same,
-    /// The same, and some files have settled.
-    Settled(Look),
-    Changed,
-}
-
-/// Compares the files that were loaded with the present ones.
-///
-/// `now` was read before the stamps, and the contents are read after them. A file that settles here had its stamp for
-/// longer than a granule when its contents were compared, so a later edit gets another stamp.
-fn compare(
-    loaded: &Look,
-    present: &BTreeMap<PathBuf, Stamp>,
-    now: SystemTime,
-    hash: impl Fn(&Path) -> u64,
-) -> Compared {
-    let same = loaded.len() == present.len()
-        && loaded.iter().zip(present).all(|((a, seen), (b, stamp))| a == b && seen.stamp == *stamp);
-    if !same {
-        return Compared::Changed;
-    }
-    let unsettled = || loaded.iter().filter(|(_, seen)| seen.contents.is_some());
-    if unsettled().any(|(path, seen)| seen.contents != Some(hash(path))) {
-        return Compared::Changed;
-    }
-    if !unsettled().any(|(_, seen)| seen.stamp.is_settled(now)) {
-        return Compared::Same;
-    }
-    let mut settled = loaded.clone();
-    for seen in settled.values_mut().filter(|seen| seen.stamp.is_settled(now)) {
-        seen.contents = None;
-    }
-    Compared::Settled(settled)
 }
 
 /// Returns the stamps of the files at these paths and below them. A file that is not there has none.
@@ -185,40 +150,31 @@ fn hash(path: &Path) -> u64 {
 mod tests {
     use super::*;
 
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn stamped(at: SystemTime) -> Stamp {
-        Stamp { modified: Some(at), changed: Some(at), length: 5, id: [1, 2] }
-    }
-
-    /// The edit leaves time, length and identity as they are.
+    /// The stamp is the same as before the edit: a system with fine times does not do that by itself.
     #[test]
-    fn an_edit_in_the_granule_of_the_load_is_found_by_its_contents() {
-        let written = SystemTime::UNIX_EPOCH + 100 * SECOND;
-        let path = PathBuf::from("a");
-        let present = BTreeMap::from([(path.clone(), stamped(written))]);
-        let loaded = Look::from([(path, Seen { stamp: stamped(written), contents: Some(7) })]);
-        let at = |now, hash| compare(&loaded, &present, now, |_| hash);
-        for now in [written, written + SECOND, written - SECOND, written + 60 * SECOND] {
-            assert!(matches!(at(now, 8), Compared::Changed), "the contents differ");
+    fn contents_count_until_the_file_has_settled() {
+        let path = std::env::temp_dir().join(format!("cabrank-settles-{}", std::process::id()));
+        fs::write(&path, "one").expect("it is writable");
+        let files = Files::new(vec![path.clone()]);
+        let before = files.loaded.lock().expect("no panic").clone();
+        fs::write(&path, "two").expect("it is writable");
+        let (now, later) = (SystemTime::now(), SystemTime::now() + 2 * GRANULE);
+        let (_, contents) = before[&path];
+        let edited = |contents| {
+            let stamp = stamps(&files.paths)[&path].clone();
+            *files.loaded.lock().expect("no panic") =
+                Arc::new(Look::from([(path.clone(), (stamp, contents))]));
+        };
+        for look in [now, later, now - GRANULE] {
+            edited(contents);
+            assert!(files.has_changed_at(look), "the contents differ");
         }
-        assert!(matches!(at(written + SECOND, 7), Compared::Same));
-        assert!(matches!(at(written - SECOND, 7), Compared::Same), "a time in the future");
-        let Compared::Settled(settled) = at(written + 3 * SECOND, 7) else { panic!("it is old") };
-        let reads = |_: &Path| panic!("a settled file is not read");
-        let later = compare(&settled, &present, written + 9 * SECOND, reads);
-        assert!(matches!(later, Compared::Same));
-    }
-
-    #[test]
-    fn a_file_is_settled_when_both_its_times_are_old() {
-        let now = SystemTime::UNIX_EPOCH + 100 * SECOND;
-        let old = stamped(now - 3 * SECOND);
-        assert!(old.is_settled(now));
-        assert!(!old.is_settled(now - SECOND), "it is exactly a granule old");
-        let touched = Stamp { changed: Some(now), ..old.clone() };
-        assert!(!touched.is_settled(now), "its time was set back");
-        assert!(!Stamp { modified: None, ..old.clone() }.is_settled(now));
-        assert!(Stamp { changed: None, ..old }.is_settled(now), "the system has one time only");
+        for (look, unsettled) in [(now, true), (now - GRANULE, true), (later, false)] {
+            edited(Some(hash(&path)));
+            assert!(!files.has_changed_at(look));
+            let (_, contents) = files.loaded.lock().expect("no panic")[&path];
+            assert_eq!(contents.is_some(), unsettled);
+        }
+        let _ = fs::remove_file(path);
     }
 }

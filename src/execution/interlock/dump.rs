@@ -3,12 +3,13 @@
 //! A [`Picture`] is a plain copy taken under the lock. [`develop`](Picture::develop) works out the rest without the
 //! lock. Both take O(n): owners that are blocked by the same others refer to one list of them.
 
-use super::modes::{Mode, Origin, Owner, Purpose, Waiter};
+use super::modes::{Mode, Owner, Purpose, Waiter};
 use super::owner_id::OwnerId;
 use super::state::{Holder, State};
 use crate::clock::Time;
 use std::panic::Location;
 use std::sync::Arc;
+use std::thread::Thread;
 use std::time::Duration;
 
 /// The interlock at one moment. Its `Display` is a table.
@@ -118,7 +119,9 @@ struct Seen {
     id: OwnerId,
     mode: Mode,
     name: Option<Arc<str>>,
-    origin: Origin,
+    thread: Option<Thread>,
+    at: &'static Location<'static>,
+    since: Time,
     permits: u32,
     views: u32,
     wait: Option<SeenWait>,
@@ -134,7 +137,7 @@ struct SeenWait {
 
 impl Picture {
     pub(super) fn of(state: &State) -> Picture {
-        let owners = state.owners.iter().map(|(_, owner)| Seen::of(owner)).collect();
+        let owners = state.all().map(Seen::of).collect();
         Picture { generation: state.generation, holder: state.holder, owners }
     }
     pub(super) fn develop(self, now: Time) -> Dump {
@@ -161,7 +164,9 @@ impl Seen {
             id: owner.id,
             mode: owner.mode,
             name: owner.name.clone(),
-            origin: owner.origin.clone(),
+            thread: owner.thread.clone(),
+            at: owner.at,
+            since: owner.since,
             permits: owner.permits,
             views: owner.views,
             // A call that was granted, and has not gone on yet, does not wait.
@@ -174,12 +179,12 @@ impl Seen {
             id: self.id,
             name: self.name.as_deref().map(str::to_owned),
             state: self.state(around.holder),
-            thread: self.origin.thread.as_ref().map(|thread| {
+            thread: self.thread.as_ref().map(|thread| {
                 let name = thread.name().unwrap_or("unnamed");
                 format!("{name} ({:?})", thread.id())
             }),
-            entered_at: self.origin.at,
-            age: now.since(self.origin.since),
+            entered_at: self.at,
+            age: now.since(self.since),
             permits: self.permits,
             views: self.views,
             wait: wait.map(|(wait, blocked_by)| wait.develop(blocked_by, now)),
@@ -188,7 +193,7 @@ impl Seen {
     fn state(&self, holder: Option<Purpose>) -> OwnerState {
         match self.mode {
             Mode::Entering => OwnerState::Entering,
-            Mode::Running => OwnerState::Running,
+            Mode::Out | Mode::Running => OwnerState::Running,
             Mode::Yielded => OwnerState::Permitting,
             Mode::Waiting(Purpose::Load) => OwnerState::WaitingToLoad,
             Mode::Waiting(Purpose::Unload) => OwnerState::WaitingToUnload,
@@ -201,7 +206,7 @@ impl Seen {
     /// Answers why the guard of its mode does not hold.
     fn blocked_by(&self, around: &Around) -> Option<BlockedBy> {
         let by = match self.mode {
-            Mode::Running | Mode::Yielded | Mode::Holding => return None,
+            Mode::Out | Mode::Running | Mode::Yielded | Mode::Holding => return None,
             _ if around.holder.is_some() => BlockedBy::Holder,
             Mode::Resuming => BlockedBy::Holder,
             Mode::Entering | Mode::Draining(_) if around.loads => BlockedBy::Loads,

@@ -8,12 +8,21 @@ use super::owner_id::OwnerId;
 use super::running::Running;
 use super::transitions::Aim;
 use crate::execution::ambient::{self, Kind, Within};
-use crate::section::Guarded;
+use crate::section::{Guarded, now};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 const HOLDS: &str = "this thread or task holds the interlock, and would wait for itself";
+
+/// How an execution begins.
+enum Begun {
+    Entered(Running<'static>),
+    /// A newcomer waits.
+    Enters(OwnerId),
+    /// A view waits for the share of its owner.
+    Regains(Running<'static>),
+}
 
 impl Inner {
     /// Begins an execution.
@@ -26,32 +35,80 @@ impl Inner {
         self: &Arc<Self>,
         caller: Caller,
     ) -> Result<Running<'static>, AcquireError> {
+        match self.begin(caller)? {
+            Begun::Entered(running) => Ok(running),
+            waits => self.wait_to_begin(waits, caller).await,
+        }
+    }
+    /// [`enter`](Self::enter) by a thread. An uncontended one needs no future.
+    #[inline]
+    pub(super) fn enter_now(
+        self: &Arc<Self>,
+        caller: Caller,
+    ) -> Result<Running<'static>, AcquireError> {
+        match self.begin(caller)? {
+            Begun::Entered(running) => Ok(running),
+            waits => now(self.wait_to_begin(waits, caller)),
+        }
+    }
+    #[inline]
+    fn begin(self: &Arc<Self>, caller: Caller) -> Result<Begun, AcquireError> {
         let around = ambient::innermost(self.address());
-        if let Some((id, kind)) = around.filter(|(_, kind)| *kind != Kind::Permit) {
-            if let Some((view, step)) = self.view(id, kind, caller) {
-                if step == Step::Wait {
-                    self.regain(id, caller).await?;
-                }
-                return Ok(view);
+        if around.is_some() {
+            if let Some(begun) = self.begin_inside(around, caller)? {
+                return Ok(begun);
             }
         }
-        if around.is_some() {
-            self.refuse_under_holder(None, caller)?;
-        }
-        let thread = (!caller.is_task).then(std::thread::current);
+        let thread = (!caller.is_task).then(ambient::thread);
         let origin = Origin { thread, at: caller.at, since: self.state.clock().now() };
         let (id, step) = self.critical(|state, _| {
             let (id, step) = state.enter(origin, around.is_some());
             if step == Step::Wait {
-                let since = state.owner(id).origin.since;
-                state.await_owner(id, caller, since);
+                state.await_owner(id, caller, origin.since);
             }
             (id, step)
         });
-        if step == Step::Wait {
-            self.wait(id, Aim::Enter, caller).await?;
+        match step {
+            Step::Done => {
+                Ok(Begun::Entered(Running::new(self, id, Kind::Run, false, caller.limit)))
+            }
+            Step::Wait => Ok(Begun::Enters(id)),
         }
-        Ok(Running::new(self, id, Kind::Run, false, caller.limit))
+    }
+    /// Returns a view, or `None` in a permit block.
+    #[cold]
+    fn begin_inside(
+        self: &Arc<Self>,
+        around: Option<(OwnerId, Kind)>,
+        caller: Caller,
+    ) -> Result<Option<Begun>, AcquireError> {
+        if let Some((id, kind)) = around.filter(|(_, kind)| *kind != Kind::Permit) {
+            if let Some((view, step)) = self.view(id, kind, caller) {
+                return Ok(Some(match step {
+                    Step::Done => Begun::Entered(view),
+                    Step::Wait => Begun::Regains(view),
+                }));
+            }
+        }
+        self.refuse_under_holder(None, caller).map(|()| None)
+    }
+    #[cold]
+    async fn wait_to_begin(
+        self: &Arc<Self>,
+        begun: Begun,
+        caller: Caller,
+    ) -> Result<Running<'static>, AcquireError> {
+        match begun {
+            Begun::Entered(running) => Ok(running),
+            Begun::Regains(view) => {
+                self.regain(view.id(), caller).await?;
+                Ok(view)
+            }
+            Begun::Enters(id) => {
+                self.wait(id, Aim::Enter, caller).await?;
+                Ok(Running::new(self, id, Kind::Run, false, caller.limit))
+            }
+        }
     }
     /// Returns one more view of this owner, unless its execution has ended: a frame may have been leaked.
     fn view(

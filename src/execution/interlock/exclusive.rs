@@ -135,7 +135,7 @@ impl Running<'_> {
         }
         self.regain(caller).await?;
         let (id, in_section) = (self.id, self.is_in_section());
-        let thread = std::thread::current().id();
+        let thread = ambient::thread();
         let step = self.home.step(id, Aim::Hold, caller, |state, _| {
             state.belongs_to(id, thread)?;
             state.acquire(id, purpose, in_section)

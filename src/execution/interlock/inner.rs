@@ -36,16 +36,16 @@ pub(crate) struct Inner {
     pub(super) timer: OnceLock<PeriodicExecutor>,
 }
 
-/// The effects of one section: user code, and drops of user values.
-#[derive(Default)]
-pub(crate) struct After {
-    pub(super) wakes: Vec<Wake>,
-    pub(super) dropped: Vec<Waker>,
+/// An effect of a section: user code.
+pub(crate) enum Effect {
+    Wake(Wake),
+    Drop(Waker),
 }
+pub(crate) type Effects = Vec<Effect>;
 
 impl Guarded for Inner {
     type State = State;
-    type Effects = After;
+    type Effects = Effects;
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<State>] = super::invariants::ALL;
 
@@ -54,11 +54,11 @@ impl Guarded for Inner {
         &self.state
     }
     #[inline]
-    fn effects(&self) -> After {
-        After::default()
+    fn effects(&self) -> Effects {
+        Vec::new()
     }
     #[inline]
-    fn settle(&self, state: &mut State, fx: &mut After) {
+    fn settle(&self, state: &mut State, fx: &mut Effects) {
         state.settle(fx);
         let quiet = state.is_quiet();
         if self.quiet.load(Relaxed) != quiet {
@@ -66,15 +66,17 @@ impl Guarded for Inner {
         }
     }
     #[inline]
-    fn run(&self, fx: &mut After) {
-        if fx.wakes.is_empty() && fx.dropped.is_empty() {
+    fn run(&self, fx: &mut Effects) {
+        if fx.is_empty() {
             return;
         }
-        for wake in take(&mut fx.wakes) {
-            // A waker that panics must not stop the other wake-ups.
-            let _ = contain(|| wake.wake());
+        for effect in take(fx) {
+            match effect {
+                // A waker that panics must not stop the other wake-ups.
+                Effect::Wake(wake) => drop(contain(|| wake.wake())),
+                Effect::Drop(waker) => drop_contained(waker),
+            }
         }
-        take(&mut fx.dropped).into_iter().for_each(drop_contained);
     }
 }
 
@@ -89,7 +91,7 @@ impl Wait<Inner> for Queued {
     type Outcome = Result<(), Picture>;
     type GivenUp = Picture;
 
-    fn take(&mut self, state: &mut State, fx: &mut After) -> Option<Self::Outcome> {
+    fn take(&mut self, state: &mut State, fx: &mut Effects) -> Option<Self::Outcome> {
         let waiter = state.owner(self.id).waiter.as_ref().expect("the call waits");
         if waiter.granted {
             state.end_wait(self.id, fx);
@@ -100,7 +102,7 @@ impl Wait<Inner> for Queued {
     fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
         &mut state.owner_mut(self.id).waiter.as_mut().expect("the call waits").wake
     }
-    fn give_up(&mut self, state: &mut State, fx: &mut After) -> Picture {
+    fn give_up(&mut self, state: &mut State, fx: &mut Effects) -> Picture {
         let picture = Picture::of(state);
         state.give_up(self.id, self.aim, fx);
         picture
@@ -117,7 +119,7 @@ impl Inner {
         id: OwnerId,
         aim: Aim,
         caller: Caller,
-        step: impl FnOnce(&mut State, &mut After) -> Result<Step, Refused>,
+        step: impl FnOnce(&mut State, &mut Effects) -> Result<Step, Refused>,
     ) -> Result<(), AcquireError> {
         let stepped = self.critical(|state, fx| {
             let stepped = step(state, fx);

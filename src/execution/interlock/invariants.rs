@@ -26,9 +26,6 @@ pub(super) const ALL: &[Invariant<State>] = invariants! {
 };
 
 impl State {
-    fn all(&self) -> impl Iterator<Item = &Owner> {
-        self.owners.iter().map(|(_, owner)| owner)
-    }
     fn count(&self, wanted: impl Fn(&Owner) -> bool) -> usize {
         self.all().filter(|owner| wanted(owner)).count()
     }
@@ -83,7 +80,7 @@ fn shares(s: &State) -> bool {
         Mode::Running | Mode::Resuming => owner.permits == 0,
         Mode::Entering => owner.permits == 0 && owner.views == 1,
         Mode::Yielded => owner.permits > 0,
-        Mode::Waiting(_) | Mode::Holding | Mode::Draining(_) => true,
+        Mode::Out | Mode::Waiting(_) | Mode::Holding | Mode::Draining(_) => true,
     } && owner.views > 0)
 }
 
@@ -100,7 +97,7 @@ fn queued(s: &State) -> bool {
     };
     let listed: usize = s.queues().iter().map(|(queue, _)| queue.len()).sum();
     s.queues().iter().all(is_right)
-        && listed == s.count(|owner| owner.links.is_linked())
+        && listed == s.owners.iter().filter(|(_, owner)| owner.links.is_linked()).count()
         && listed == s.count(|owner| owner.mode.is_queued())
 }
 
@@ -110,12 +107,13 @@ fn exact_wake_up(s: &State) -> bool {
         Mode::Waiting(purpose) => !s.may_hold(purpose),
         Mode::Draining(purpose) => s.holder.is_some() || s.has_turns(purpose),
         Mode::Resuming => s.holder.is_some(),
-        Mode::Running | Mode::Holding | Mode::Yielded => true,
+        Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded => true,
     })
 }
 
 fn tally(s: &State) -> bool {
     s.running == s.count(|owner| owner.mode == Mode::Running)
+        && s.entered == s.count(|_| true)
         && s.permitting == s.count(|owner| owner.permits > 0)
 }
 

@@ -34,7 +34,7 @@ fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
     let broken_now = |state: &State| broken(ALL, state).collect::<Vec<_>>();
     let reported = interlock.inner().state.break_state(|state| {
         assert_eq!(broken_now(state), Vec::<String>::new(), "before the break");
-        assert_eq!((state.running, state.permitting, state.owners.len()), (1, 1, 3));
+        assert_eq!((state.running, state.permitting, state.entered), (1, 1, 3));
         spoil(state);
         broken_now(state)
     });
@@ -45,8 +45,8 @@ fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
 }
 
 fn owner_in(s: &State, mode: Mode) -> OwnerId {
-    let found = s.owners.iter().find(|(_, owner)| owner.mode == mode);
-    found.expect("an owner in this mode").1.id
+    let found = s.all().find(|owner| owner.mode == mode);
+    found.expect("an owner in this mode").id
 }
 fn runs(s: &State) -> OwnerId {
     owner_in(s, Mode::Running)
@@ -132,6 +132,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("INV-ILK-TALLY", |s| s.running += 1),
         ("INV-ILK-TALLY", |s| s.permitting = 0),
+        ("INV-ILK-TALLY", |s| s.entered = 0),
         ("INV-ILK-DEADLINES", |s| {
             let id = waits(s);
             s.owner_mut(id).waiter.as_mut().expect("it waits").deadline = Some(Time::END);

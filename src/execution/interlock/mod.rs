@@ -140,7 +140,7 @@ impl Interlock {
     #[track_caller]
     #[inline]
     pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> Result<R, AcquireError> {
-        let mut running = now(self.0.enter(Caller::thread(self.0.acquire_timeout)))?;
+        let mut running = self.0.enter_now(Caller::thread(self.0.acquire_timeout))?;
         let _within = running.frame().enter();
         Ok(f(&mut running))
     }
@@ -189,7 +189,7 @@ impl Interlock {
     #[track_caller]
     #[inline]
     pub fn enter(&self) -> Result<Entered, AcquireError> {
-        now(self.0.enter(Caller::thread(self.0.acquire_timeout))).map(Entered::new)
+        self.0.enter_now(Caller::thread(self.0.acquire_timeout)).map(Entered::new)
     }
 
     /// Calls `f` once no other execution runs, loads, waits to load, or is in a permit block.

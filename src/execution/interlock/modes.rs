@@ -9,7 +9,7 @@ use crate::collections::slab_list::{Links, List, linked};
 use crate::collections::wait_queue::Wake;
 use std::panic::Location;
 use std::sync::Arc;
-use std::thread::Thread;
+use std::thread::{Thread, ThreadId};
 
 /// The purpose of an exclusive section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,7 @@ pub enum Purpose {
 
 /// | mode | share | who may go before it |
 /// |---|---|---|
+/// | `Out` | no: its place is free | |
 /// | `Entering` | not yet | loads, unloads and draining owners |
 /// | `Running` | yes | |
 /// | `Yielded` | given up, in a permit block | loads and newcomers |
@@ -32,6 +33,7 @@ pub enum Purpose {
 /// | `Resuming` | not yet again | the holder |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
+    Out,
     Entering,
     Running,
     Yielded,
@@ -47,7 +49,7 @@ impl Mode {
     pub(super) fn is_queued(self) -> bool {
         match self {
             Mode::Entering | Mode::Waiting(_) | Mode::Draining(_) | Mode::Resuming => true,
-            Mode::Running | Mode::Yielded | Mode::Holding => false,
+            Mode::Out | Mode::Running | Mode::Yielded | Mode::Holding => false,
         }
     }
 }
@@ -79,7 +81,11 @@ pub(super) struct Owner {
     pub(super) sees: Option<u64>,
     /// The one call that waits for this owner, or has not picked up its grant.
     pub(super) waiter: Option<Box<Waiter>>,
-    pub(super) origin: Origin,
+    /// Absent for a task, which belongs to no thread. A former owner's stays for the next use of the place.
+    pub(super) thread: Option<Thread>,
+    /// Where and when it began.
+    pub(super) at: &'static Location<'static>,
+    pub(super) since: Time,
     pub(super) name: Option<Arc<str>>,
     pub(super) links: Links,
 }
@@ -88,11 +94,11 @@ linked!(/// The queue that an owner's mode names.
 
 pub(super) type Queue = List<InQueue>;
 
-/// Where an execution began.
-#[derive(Clone, Debug)]
+/// Where an execution begins.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
-    /// Absent for a task, which belongs to no thread.
-    pub(super) thread: Option<Thread>,
+    /// Absent for a task.
+    pub(super) thread: Option<ThreadId>,
     pub(super) at: &'static Location<'static>,
     pub(super) since: Time,
 }

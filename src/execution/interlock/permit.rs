@@ -7,7 +7,7 @@ use super::modes::Step;
 use super::owner_id::OwnerId;
 use super::running::Running;
 use super::transitions::Aim;
-use crate::execution::ambient::Kind;
+use crate::execution::ambient::{self, Kind};
 use crate::execution::scoped::scoped;
 use crate::section::{Guarded, now};
 use crate::sync::has_failed;
@@ -77,7 +77,7 @@ impl Running<'_> {
         f: impl AsyncFnOnce() -> R,
     ) -> Result<R, AcquireError> {
         self.regain(caller).await?;
-        let (id, thread) = (self.id, std::thread::current().id());
+        let (id, thread) = (self.id, ambient::thread());
         let step = self.home.step(id, Aim::Share, caller, |state, _| {
             state.belongs_to(id, thread)?;
             state.permit(id).map(|()| Step::Done)

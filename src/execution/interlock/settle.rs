@@ -19,7 +19,7 @@
 //! Steps 2 and 3 only give shares, which can only delay steps 1 and 4. They empty the queues that step 5 looks at. A
 //! grant to hold ends the pass.
 
-use super::inner::After;
+use super::inner::Effects;
 use super::modes::{Mode, Purpose};
 use super::owner_id::OwnerId;
 use super::state::State;
@@ -27,12 +27,12 @@ use std::mem::take;
 
 impl State {
     #[inline]
-    pub(super) fn settle(&mut self, fx: &mut After) {
+    pub(super) fn settle(&mut self, fx: &mut Effects) {
         if !self.is_quiet() && self.holder.is_none() {
             self.grant_turns(fx);
         }
     }
-    fn grant_turns(&mut self, fx: &mut After) {
+    fn grant_turns(&mut self, fx: &mut Effects) {
         use Purpose::{Load, Unload};
         if self.grant_hold(Load, fx) {
             return;
@@ -51,7 +51,7 @@ impl State {
         }
     }
     /// Lets the oldest request hold, if it may. Returns whether one does.
-    fn grant_hold(&mut self, purpose: Purpose, fx: &mut After) -> bool {
+    fn grant_hold(&mut self, purpose: Purpose, fx: &mut Effects) -> bool {
         let mode = Mode::Waiting(purpose);
         let Some(key) = self.queue(mode).front() else { return false };
         let id = self.owners[key.index()].id;
@@ -64,7 +64,7 @@ impl State {
         true
     }
     /// Lets all owners of a queue go on.
-    fn admit(&mut self, mode: Mode, fx: &mut After) {
+    fn admit(&mut self, mode: Mode, fx: &mut Effects) {
         let mut queue = take(self.queue(mode));
         while let Some(key) = queue.pop_front(&mut self.owners) {
             let id: OwnerId = self.owners[key.index()].id;

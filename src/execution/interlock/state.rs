@@ -4,7 +4,7 @@
 //! [`settle`](super::settle) the grants.
 
 use super::caller::Caller;
-use super::inner::After;
+use super::inner::{Effect, Effects};
 use super::modes::{Mode, Origin, Owner, Purpose, Queue, Waiter};
 use super::owner_id::OwnerId;
 use crate::clock::Time;
@@ -14,7 +14,9 @@ use crate::sync::Condvar;
 use slab::Slab;
 use std::collections::BTreeSet;
 use std::mem::take;
+use std::panic::Location;
 use std::sync::Arc;
+use std::thread::Thread;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
@@ -27,9 +29,15 @@ pub(super) struct Holder {
 pub(crate) struct State {
     pub(super) holder: Option<Holder>,
     pub(super) generation: u64,
+    /// The owners, and the places of former ones. A place is used again as it is, so that an execution that begins
+    /// neither allocates nor copies.
     pub(super) owners: Slab<Owner>,
+    /// The places of former owners.
+    free: Vec<Key>,
     /// Numbers the executions, for their identifiers.
     uses: u64,
+    /// How many owners there are.
+    pub(super) entered: usize,
     /// How many owners have a share.
     pub(super) running: usize,
     /// How many owners are in a permit block.
@@ -51,11 +59,15 @@ impl State {
     /// Returns whether each owner runs: no owner holds, waits or permits.
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
-        self.running == self.owners.len()
+        self.running == self.entered
+    }
+    pub(super) fn all(&self) -> impl Iterator<Item = &Owner> {
+        self.owners.iter().map(|(_, owner)| owner).filter(|owner| owner.mode != Mode::Out)
     }
     /// Returns the owner, unless its execution has ended.
     pub(super) fn find(&self, id: OwnerId) -> Option<&Owner> {
-        self.owners.get(id.key().index()).filter(|owner| owner.id == id)
+        let found = self.owners.get(id.key().index());
+        found.filter(|owner| owner.id == id && owner.mode != Mode::Out)
     }
     /// Returns the owner of an execution that has not ended: its caller has a view.
     pub(super) fn owner(&self, id: OwnerId) -> &Owner {
@@ -71,29 +83,50 @@ impl State {
     #[inline]
     pub(super) fn add(&mut self, origin: Origin, inside: bool) -> OwnerId {
         self.uses += 1;
+        let key = self.free.pop().unwrap_or_else(|| self.new_place());
+        let id = OwnerId::new(key, self.uses);
+        let owner = &mut self.owners[key.index()];
+        (owner.id, owner.mode, owner.views) = (id, Mode::Running, 1);
+        (owner.inside, owner.sees) = (inside, Some(self.generation));
+        (owner.at, owner.since) = (origin.at, origin.since);
+        if owner.thread.as_ref().map(Thread::id) != origin.thread {
+            owner.thread = origin.thread.map(|_| std::thread::current());
+        }
+        self.entered += 1;
+        self.running += 1;
+        id
+    }
+    #[cold]
+    fn new_place(&mut self) -> Key {
         let place = self.owners.vacant_entry();
-        let id = OwnerId::new(Key::new(place.key()), self.uses);
+        let key = Key::new(place.key());
         place.insert(Owner {
-            id,
-            mode: Mode::Running,
+            id: OwnerId::new(key, 0),
+            mode: Mode::Out,
             permits: 0,
-            views: 1,
-            inside,
-            sees: Some(self.generation),
+            views: 0,
+            inside: false,
+            sees: None,
             waiter: None,
-            origin,
+            thread: None,
+            at: Location::caller(),
+            since: Time::default(),
             name: None,
             links: Links::default(),
         });
-        self.running += 1;
-        id
+        key
     }
     /// Removes an owner, which is in no queue and has no waiter.
     #[inline]
     pub(super) fn remove(&mut self, id: OwnerId) {
-        let owner = self.owners.remove(id.key().index());
-        self.running -= usize::from(owner.mode == Mode::Running);
-        self.permitting -= usize::from(owner.permits > 0);
+        let owner = self.owner_mut(id);
+        owner.name = None;
+        let (mode, permits) = (owner.mode, std::mem::take(&mut owner.permits));
+        owner.mode = Mode::Out;
+        self.entered -= 1;
+        self.running -= usize::from(mode == Mode::Running);
+        self.permitting -= usize::from(permits > 0);
+        self.free.push(id.key());
     }
 
     pub(super) fn set_mode(&mut self, id: OwnerId, mode: Mode) {
@@ -122,7 +155,7 @@ impl State {
             Mode::Resuming => &mut self.resuming,
             Mode::Waiting(purpose) => &mut self.waiting[purpose as usize],
             Mode::Draining(purpose) => &mut self.draining[purpose as usize],
-            Mode::Running | Mode::Yielded | Mode::Holding => {
+            Mode::Out | Mode::Running | Mode::Yielded | Mode::Holding => {
                 unreachable!("{mode:?} is not a queued mode")
             }
         }
@@ -161,7 +194,7 @@ impl State {
         self.owner_mut(id).waiter = Some(Box::new(waiter));
     }
     /// Ends the wait of a call. Returns whether it was granted.
-    pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut After) -> bool {
+    pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut Effects) -> bool {
         let waiter = self.owner_mut(id).waiter.take().expect("the call waits");
         if let Some(deadline) = waiter.deadline {
             self.deadlines.remove(&(deadline, id));
@@ -169,24 +202,24 @@ impl State {
         match waiter.wake {
             Wake::Thread(condvar) => self.spare.push(condvar),
             // A waker is user code: it is dropped after the lock.
-            Wake::Task(waker) => fx.dropped.extend(waker),
+            Wake::Task(waker) => fx.extend(waker.map(Effect::Drop)),
         }
         waiter.granted
     }
     /// Wakes the call that waits for this owner, if there is one.
-    pub(super) fn grant(&mut self, id: OwnerId, fx: &mut After) {
+    pub(super) fn grant(&mut self, id: OwnerId, fx: &mut Effects) {
         if let Some(waiter) = &mut self.owner_mut(id).waiter {
             waiter.granted = true;
-            fx.wakes.push(match &mut waiter.wake {
+            fx.push(Effect::Wake(match &mut waiter.wake {
                 Wake::Thread(condvar) => Wake::Thread(condvar.clone()),
                 Wake::Task(waker) => Wake::Task(waker.take()),
-            });
+            }));
         }
     }
 
     /// Returns the condition variables of all waiting threads.
     pub(super) fn threads(&self) -> Vec<Arc<Condvar>> {
-        let waiters = self.owners.iter().filter_map(|(_, owner)| owner.waiter.as_ref());
+        let waiters = self.all().filter_map(|owner| owner.waiter.as_ref());
         waiters.filter_map(|waiter| waiter.wake.thread()).cloned().collect()
     }
 }

@@ -3,7 +3,7 @@
 //! A runtime-independent future cannot sleep, so this thread wakes a task whose limit has passed. The task then gives
 //! its wait up in a section of its own, unless it was granted meanwhile. A waiting thread needs no timer.
 
-use super::inner::Inner;
+use super::inner::{Effect, Inner};
 use super::owner_id::OwnerId;
 use crate::collections::wait_queue::Wake;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
@@ -54,7 +54,7 @@ impl Inner {
                 let waiter = state.owner_mut(id).waiter.as_mut().expect("its deadline is listed");
                 (waiter.deadline, waiter.expired) = (None, true);
                 if let Wake::Task(waker) = &mut waiter.wake {
-                    fx.wakes.push(Wake::Task(waker.take()));
+                    fx.push(Effect::Wake(Wake::Task(waker.take())));
                 }
             }
             state.timer_sleeps_until = state.deadlines.first().map(|(due, _)| *due);

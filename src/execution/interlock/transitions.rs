@@ -3,7 +3,7 @@
 //! A guard compares counters and queue lengths, so each step is O(1). The grants to waiting owners follow in
 //! [`settle`](super::settle), at the end of the same critical section.
 
-use super::inner::After;
+use super::inner::Effects;
 use super::modes::{Mode, Origin, Purpose, Refused, Step};
 use super::owner_id::OwnerId;
 use super::state::{Holder, State};
@@ -74,7 +74,7 @@ impl State {
     }
     /// A view of this owner ends. The last one takes the owner out.
     #[inline]
-    pub(super) fn leave(&mut self, id: OwnerId, fx: &mut After) {
+    pub(super) fn leave(&mut self, id: OwnerId, fx: &mut Effects) {
         let owner = self.owner_mut(id);
         owner.views -= 1;
         if owner.views > 0 {
@@ -87,7 +87,7 @@ impl State {
     }
     /// The execution of an owner ends although a guard or a future of it was leaked.
     #[cold]
-    fn abandon(&mut self, id: OwnerId, fx: &mut After) {
+    fn abandon(&mut self, id: OwnerId, fx: &mut Effects) {
         if self.owner(id).is_awaited() {
             self.end_wait(id, fx);
         }
@@ -99,7 +99,7 @@ impl State {
 
     /// Refuses a request of a thread's execution on another thread, such as a future that has moved.
     pub(super) fn belongs_to(&self, id: OwnerId, thread: ThreadId) -> Result<(), Refused> {
-        let owner = self.owner(id).origin.thread.as_ref();
+        let owner = self.owner(id).thread.as_ref();
         let is_here = owner.is_none_or(|owner| owner.id() == thread);
         if is_here { Ok(()) } else { Err(OTHER_THREAD) }
     }
@@ -216,7 +216,7 @@ impl State {
     ///
     /// One rule: the owner gets its share back, at once or, while another owner holds, once it releases. A newcomer
     /// is taken out. A hold that was granted meanwhile is released.
-    pub(super) fn give_up(&mut self, id: OwnerId, aim: Aim, fx: &mut After) {
+    pub(super) fn give_up(&mut self, id: OwnerId, aim: Aim, fx: &mut Effects) {
         let granted = self.end_wait(id, fx);
         match (aim, granted) {
             (Aim::Enter, true) => self.leave(id, fx),

@@ -32,7 +32,7 @@ fn a_future_is_wrapped_and_its_executor_active_whenever_it_is_polled() {
     // Poll the second time on another thread.
     let error = thread::spawn(move || task.finish()).join().expect("no panic");
     assert_eq!(error, "the body failed: on purpose");
-    assert_eq!(log.take(), ["nested", "complete a", "Error of cabrank: on purpose"]);
+    assert_eq!(log.take(), ["nested", "complete a", "report: on purpose"]);
 }
 
 /// Regression: values of the body were dropped outside its execution. A wrap in such a drop did not nest, and
@@ -98,7 +98,7 @@ fn a_future_dropped_beside_a_holder_completes_at_once() {
     assert!(interlock.dump().owners.iter().any(|owner| owner.state == OwnerState::Loading));
     assert_eq!(log.take(), ["run a"]);
     drop(task);
-    assert_eq!(log.take(), ["complete a", "handled Warning of cabrank: on purpose"]);
+    assert_eq!(log.take(), ["complete a", "report of a dropped one: on purpose"]);
     assert_eq!(interlock.dump().owners.len(), 1);
     door.open();
     sharer.join().expect("no panic").expect("no deadlock");
@@ -123,7 +123,7 @@ fn a_run_that_is_dropped_before_it_has_entered_has_not_begun() {
 fn a_failure_at_the_end_of_a_task_is_returned() {
     let failing = Executor::builder().to_complete(|| Err(OnPurpose.into())).build();
     let execution = block_on(failing.run_async()).expect("it runs");
-    assert_eq!(failed(block_on(execution.complete_async())).stage(), Stage::Complete);
+    assert_eq!(failed(block_on(execution.complete_async())).first().stage(), Stage::Complete);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_panicking_future_is_completed_reported_once_and_goes_on() {
         block_on(executor.wrap_async(async |_| -> Result<(), BoxError> { panic!("on purpose") }))
     }));
     assert!(panic.is_err());
-    let reported = "Error of cabrank: it panicked: on purpose";
+    let reported = "report: it panicked: on purpose";
     assert_eq!(log.take(), ["run a", "complete a", reported]);
 }
 

@@ -87,7 +87,7 @@ fn each_form_of_an_inner_execution_loads() {
     for (_, outer) in FORMS {
         let (interlock, word) = (Interlock::new(), Loaded::new());
         let one = Executor::builder().interlock(interlock.clone()).build();
-        let two = one.with_source("two");
+        let two = one.clone();
         outer(&one, &mut || {
             let loaded = two.wrap(|execution| {
                 assert!(execution.is_nested());
@@ -203,7 +203,7 @@ fn an_inner_executor_reports_and_a_nested_execution_does_not() {
     let error = failed(one.wrap(|_| {
         let nested = failed(one.wrap(|_| Err::<(), _>("nested".into())));
         assert!(log.take().is_empty());
-        Ok(two.wrap(|_| Err::<(), _>(nested.into_cause()))?)
+        Ok(two.wrap(|_| Err::<(), _>(nested.into()))?)
     }));
     assert_eq!(log.take().len(), 1);
     assert!(error.to_string().contains("nested"), "{error}");

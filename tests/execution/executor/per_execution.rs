@@ -138,7 +138,7 @@ fn a_panic_of_the_values_drop_is_a_failed_complete() {
     let value = PerExecution::new(|| Ok(Panics));
     let executor = Executor::builder().hook(value.clone()).build();
     let error = failed(executor.wrap(|_| value.with(|_| ())));
-    assert_eq!(error.stage(), Stage::Complete);
+    assert_eq!(error.first().stage(), Stage::Complete);
 }
 
 struct Connections;

@@ -16,8 +16,10 @@ fn on(time: &ManualClock) -> Interlock {
 #[track_caller]
 fn timed_out<T>(result: Result<T, ExecutionError>) -> (Stage, usize) {
     let error = failed(result);
-    match error.cause().downcast_ref() {
-        Some(AcquireError::TimedOut(blocked)) => (error.stage(), blocked.dump().owners.len()),
+    match error.first().cause().downcast_ref() {
+        Some(AcquireError::TimedOut(blocked)) => {
+            (error.first().stage(), blocked.dump().owners.len())
+        }
         _ => panic!("{error}"),
     }
 }
@@ -108,7 +110,7 @@ fn a_load_in_a_thread_that_the_execution_joins_ends_by_the_limit() {
         Ok(loads.join().expect("no panic"))
     });
     let error = failed(joined.expect("it goes on"));
-    let Some(AcquireError::TimedOut(blocked)) = error.cause().downcast_ref() else {
+    let Some(AcquireError::TimedOut(blocked)) = error.first().cause().downcast_ref() else {
         panic!("{error}")
     };
     let dump = blocked.dump().to_string();

@@ -5,10 +5,10 @@ use crate::common::log::{Log, failed, reporting};
 use crate::reloader::noting::{on, once, preparing, unloading};
 use cabrank::ManualClock;
 use cabrank::execution::{
-    Executor, Interlock, Panicked, Refused, Reloader, ReloaderBuilder, Severity, Stage,
+    Executor, Interlock, Panicked, Refused, Reloader, ReloaderBuilder, Stage,
 };
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 
 /// A reloader whose stage of this name fails while the switch is set.
 fn breaking(
@@ -54,16 +54,19 @@ fn a_failed_reload_is_reported_and_retried_before_any_body_runs() {
         // The check's result no longer matters: it has reported a change once.
         for _ in 0..2 {
             let error = failed(reloader.wrap(|_| log.noted("body")));
-            assert_eq!((error.stage(), error.cause().to_string()), (stage, name.to_owned()));
+            assert_eq!(
+                (error.first().stage(), error.first().cause().to_string()),
+                (stage, name.to_owned())
+            );
             let completed = if at >= 3 { &["complete"][..] } else { &[] };
-            let reported = format!("Error of cabrank: {name}");
+            let reported = format!("report: {name}");
             assert_eq!(log.take(), [&done[..], completed, &[&reported]].concat());
             // No other execution runs on half loaded code.
             let error = failed(reloader.executor().wrap(|_| log.noted("body")));
             let refused = Refused::ReloadFailed(format!("{stage} failed: {name}"));
-            assert_eq!(error.cause().downcast_ref(), Some(&refused));
-            assert_eq!(error.stage(), Stage::Enter);
-            assert_eq!(log.take(), [format!("Error of cabrank: {refused}")]);
+            assert_eq!(error.first().cause().downcast_ref(), Some(&refused));
+            assert_eq!(error.first().stage(), Stage::Enter);
+            assert_eq!(log.take(), [format!("report: {refused}")]);
             time.advance(SECOND);
         }
         broken.store(false, SeqCst);
@@ -83,12 +86,12 @@ fn a_failed_reload_after_a_body_is_retried_before_the_next() {
     let builder = breaking(&log, "unload", &broken, &time).always();
     let reloader = builder.build().expect("valid");
     let error = failed(reloader.wrap(|_| log.noted("body")));
-    assert_eq!(error.stage(), Stage::Unload);
-    let reported = "Error of cabrank: unload";
+    assert_eq!(error.first().stage(), Stage::Unload);
+    let reported = "report: unload";
     assert_eq!(log.take(), ["run", "prepare", "body", "before", "unload", "complete", reported]);
     time.advance(SECOND);
     let error = failed(reloader.wrap(|_| log.noted("body")));
-    assert_eq!(error.stage(), Stage::Unload);
+    assert_eq!(error.first().stage(), Stage::Unload);
     assert_eq!(log.take(), ["before", "unload", reported]);
     broken.store(false, SeqCst);
     time.advance(SECOND);
@@ -111,8 +114,11 @@ fn a_panic_in_a_reload_is_its_failure() {
         .build()
         .expect("valid");
     let error = failed(reloader.wrap(|_| Ok(())));
-    assert_eq!((error.stage(), error.cause().is::<Panicked>()), (Stage::Unload, true));
-    assert_eq!(log.take(), ["Error of cabrank: it panicked: on purpose"]);
+    assert_eq!(
+        (error.first().stage(), error.first().cause().is::<Panicked>()),
+        (Stage::Unload, true)
+    );
+    assert_eq!(log.take(), ["report: it panicked: on purpose"]);
     time.advance(SECOND);
     reloader.wrap(|_| log.noted("body")).expect("it succeeds");
     assert_eq!(log.take(), ["body"]);
@@ -124,7 +130,7 @@ fn a_panicking_check_is_an_error_and_leaves_the_world_whole() {
     let check = move || if panics.swap(false, SeqCst) { panic!("on purpose") } else { false };
     let executor = Executor::builder().interlock(Interlock::new()).build();
     let reloader = Reloader::builder(executor).check(check).build().expect("valid");
-    assert_eq!(failed(reloader.wrap(|_| Ok(()))).stage(), Stage::Check);
+    assert_eq!(failed(reloader.wrap(|_| Ok(()))).first().stage(), Stage::Check);
     reloader.executor().wrap(|_| Ok(())).expect("it succeeds");
     reloader.wrap(|_| Ok(())).expect("it succeeds");
 }
@@ -146,8 +152,11 @@ fn a_panic_of_a_version_is_a_failed_check_at_any_time() {
         .expect("valid");
     let fails = |why: &str| {
         let error = failed(reloader.wrap(|_| log.noted("body")));
-        assert_eq!((error.stage(), error.cause().is::<Panicked>()), (Stage::Check, true));
-        assert_eq!(log.take(), [format!("Error of cabrank: it panicked: {why}")]);
+        assert_eq!(
+            (error.first().stage(), error.first().cause().is::<Panicked>()),
+            (Stage::Check, true)
+        );
+        assert_eq!(log.take(), [format!("report: it panicked: {why}")]);
         reloader.executor().wrap(|_| Ok(())).expect("it is not half reloaded");
     };
     let runs = |done: &[&str]| {
@@ -163,12 +172,7 @@ fn a_panic_of_a_version_is_a_failed_check_at_any_time() {
 #[test]
 fn the_bodys_error_comes_before_that_of_the_reload_after_it() {
     let (log, broken) = (Log::default(), Arc::new(AtomicBool::new(true)));
-    let severities = Arc::new(Mutex::new(Vec::new()));
-    let noted = severities.clone();
-    let executor = Executor::builder()
-        .interlock(Interlock::new())
-        .reporter(move |report| noted.lock().expect("no panic").push(report.severity()))
-        .build();
+    let executor = reporting(&log).interlock(Interlock::new()).build();
     let unload = log.failing("unload");
     let reloader = Reloader::builder(executor)
         .always()
@@ -176,7 +180,7 @@ fn the_bodys_error_comes_before_that_of_the_reload_after_it() {
         .build()
         .expect("valid");
     let error = failed(reloader.wrap(|_| Err::<(), _>("on purpose".into())));
-    assert_eq!((error.stage(), error.attached().len()), (Stage::Body, 1));
-    assert_eq!(error.attached()[0].stage(), Stage::Unload);
-    assert_eq!(*severities.lock().expect("no panic"), [Severity::Error]);
+    let stages: Vec<_> = error.failures().iter().map(|failure| failure.stage()).collect();
+    assert_eq!(stages, [Stage::Body, Stage::Unload]);
+    assert_eq!(log.take(), ["unload", "report: on purpose"]);
 }

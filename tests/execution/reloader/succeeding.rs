@@ -2,15 +2,15 @@
 
 use crate::common::log::{Log, failed};
 use crate::common::task::{Task, block_on};
-use crate::reloader::noting::{noting, once};
+use crate::reloader::noting::once;
 use cabrank::execution::{Executor, Interlock, Refused, Reloader, ReloaderError, Stage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 fn is_half_reloaded<T>(result: Result<T, cabrank::execution::ExecutionError>) -> bool {
     let error = failed(result);
-    let refused = matches!(error.cause().downcast_ref(), Some(Refused::ReloadFailed(_)));
-    refused && error.stage() == Stage::Enter
+    let refused = matches!(error.first().cause().downcast_ref(), Some(Refused::ReloadFailed(_)));
+    refused && error.first().stage() == Stage::Enter
 }
 
 /// Regression: the first reloader's exclusive right was never given back, so no execution could run again.
@@ -18,10 +18,10 @@ fn is_half_reloaded<T>(result: Result<T, cabrank::execution::ExecutionError>) ->
 fn the_next_reloader_reloads_a_half_reloaded_world() {
     let (log, interlock) = (Log::default(), Interlock::new());
     let executor = Executor::builder().interlock(interlock.clone()).build();
-    let fails = Reloader::builder(executor.clone()).to_prepare(|_| Err("on purpose".into()));
-    let reloader = fails.build().expect("the first");
+    let fails = Reloader::builder(executor.clone()).check(|| true);
+    let reloader = fails.to_prepare(|_| Err("on purpose".into())).build().expect("the first");
     let clone = reloader.clone();
-    assert_eq!(failed(reloader.reload_now()).stage(), Stage::Prepare);
+    assert_eq!(failed(reloader.wrap(|_| Ok(()))).first().stage(), Stage::Prepare);
     drop(reloader);
     let another = || Reloader::builder(executor.clone()).build();
     assert_eq!(another().expect_err("there is a clone"), ReloaderError::SecondReloader);
@@ -48,17 +48,20 @@ fn only_the_reload_runs_on_half_reloaded_code() {
         inside.wrap(|_| Ok(nested.wrap(|_| Ok(()))?))?;
         if fails.load(SeqCst) { Err("on purpose".into()) } else { Ok(()) }
     };
-    let reloader = Reloader::builder(executor.clone()).to_prepare(move |_| prepare()).build();
-    let reloader = reloader.expect("valid");
+    let changed = Arc::new(AtomicBool::new(true));
+    let builder = Reloader::builder(executor.clone()).check(once(&changed));
+    let reloader = builder.to_prepare(move |_| prepare()).build().expect("valid");
     let disabled = Reloader::builder(other.clone()).enabled(false).build().expect("valid");
-    failed(reloader.reload_now());
+    failed(reloader.wrap(|_| Ok(())));
     assert!(is_half_reloaded(executor.wrap(|_| Ok(()))));
     assert!(is_half_reloaded(block_on(other.run_async())));
     assert!(is_half_reloaded(disabled.run()));
     assert!(is_half_reloaded(disabled.prepare()));
     assert!(is_half_reloaded(reloader.prepare()));
+    assert!(is_half_reloaded(reloader.wrap(|_| Ok(()))));
     broken.store(false, SeqCst);
-    reloader.reload_now().expect("it succeeds");
+    changed.store(true, SeqCst);
+    reloader.wrap(|_| Ok(())).expect("it succeeds");
     other.wrap(|_| Ok(())).expect("it is whole");
 }
 

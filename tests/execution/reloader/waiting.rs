@@ -5,7 +5,7 @@ use crate::common::task::{Task, block_on};
 use crate::common::{before_long, soon};
 use crate::polling::yield_once;
 use crate::reloader::noting::{ALWAYS, ENDS, RELOAD, noting, once};
-use cabrank::execution::{Execution, Executor, Interlock, Reloader};
+use cabrank::execution::Execution;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
@@ -108,7 +108,7 @@ fn a_bodys_error_is_reported_although_its_future_is_dropped_while_it_waits_to_re
     assert!(task.poll().is_none(), "it waits to unload");
     log.take();
     drop(task);
-    let told = ["complete", "executor complete", "handled Error of cabrank: on purpose"];
+    let told = ["complete", "executor complete", "report of a dropped one: on purpose"];
     assert_eq!(log.take(), told);
     drop(other);
 }
