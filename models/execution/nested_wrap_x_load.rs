@@ -1,0 +1,63 @@
+//! An executor wraps a body inside an execution whose load was dropped, while another owner loads.
+//!
+//! Guards `Inner::view`: a nested execution waits for the share of its owner. Without that wait, its body runs beside
+//! the load (INV-ILK-ALONE, PROP-ILK-USE-UNDER-SHARE). Asserted: the body runs with a share, before or after the load.
+
+use crate::execution::Executor;
+use crate::models::interlock::rig::*;
+use std::pin::pin;
+
+fn executor(interlock: &Interlock) -> Executor {
+    Executor::builder().interlock(interlock.clone()).build()
+}
+
+#[test]
+fn nested_wrap_x_load() {
+    let orders = ["load, nested", "nested, load"];
+    explore("nested_wrap_x_load", &orders, |outcomes| {
+        let (interlock, world) = (Interlock::new(), World::new());
+        let (outer, inner) = (executor(&interlock), executor(&interlock));
+        let mut other = owner(&interlock);
+        let theirs = world.clone();
+        let ended = outer.wrap(|execution| {
+            let thread = {
+                let running = execution.running().expect("there is an interlock");
+                let mut load = pin!(running.load_async(async |_| ()));
+                assert!(poll_once(load.as_mut()).is_pending());
+                spawn(move || other.load(|_| theirs.alone("load")).expect("no limit"))
+            };
+            inner.wrap(|_| {
+                world.note("nested");
+                world.runs();
+                Ok(())
+            })?;
+            Ok(thread)
+        });
+        ended.expect("it runs").join().expect("no panic");
+        outcomes.note(world.story());
+    });
+}
+
+/// A nested execution outlives the one around it, and is dropped on another thread.
+///
+/// Guards the count of views (`State::leave`): the last view takes the owner out, on any thread. Asserted: an unload
+/// waits for it, and comes after its hook.
+#[test]
+fn nested_execution_x_unload() {
+    explore("nested_execution_x_unload", &["hook, unload"], |outcomes| {
+        let (interlock, world) = (Interlock::new(), World::new());
+        let completed = world.clone();
+        let complete = move || {
+            completed.note("hook");
+            completed.runs();
+            Ok(())
+        };
+        let inner = Executor::builder().interlock(interlock.clone()).to_complete(complete).build();
+        let outer = executor(&interlock);
+        let nested = outer.wrap(|_| Ok(block_on(inner.run_async())?)).expect("it runs");
+        let thread = spawn(move || drop(nested));
+        interlock.unload(|_| world.alone("unload")).expect("no limit");
+        thread.join().expect("no panic");
+        outcomes.note(world.story());
+    });
+}
