@@ -22,8 +22,8 @@ struct State {
     fails_in: AtomicUsize,
     /// The next unload calls this.
     amid: std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    /// Makes each access a step, so that other threads come between.
-    steps: Mutex<()>,
+    /// Makes each access a step, so that other threads come between, and user code call the interlock.
+    steps: Option<Mutex<()>>,
     clock: ManualClock,
     interlock: Interlock,
 }
@@ -34,6 +34,13 @@ impl World {
     /// Each execution has a hook that looks at the world when it completes. Each access is a step, and calls the
     /// interlock.
     pub(super) fn new(version: u32) -> (World, ReloaderBuilder) {
+        World::of(Some(Mutex::new(())), version)
+    }
+    /// Returns the same without these steps, for models of which loom cannot afford them.
+    pub(super) fn without_steps(version: u32) -> (World, ReloaderBuilder) {
+        World::of(None, version)
+    }
+    fn of(steps: Option<Mutex<()>>, version: u32) -> (World, ReloaderBuilder) {
         let clock = ManualClock::new();
         let world = World(Arc::new(State {
             source: AtomicU32::new(1),
@@ -43,7 +50,7 @@ impl World {
             broken: AtomicBool::new(false),
             fails_in: AtomicUsize::new(0),
             amid: std::sync::Mutex::new(None),
-            steps: Mutex::new(()),
+            steps,
             interlock: Interlock::builder().clock(clock.clock()).build(),
             clock,
         }));
@@ -93,11 +100,13 @@ impl World {
         Ok(())
     }
     fn step(&self) {
-        drop(self.0.steps.lock());
+        if let Some(steps) = &self.0.steps {
+            drop(steps.lock());
+        }
         self.re_enter();
     }
     fn re_enter(&self) {
-        if !crate::sync::has_failed() {
+        if self.0.steps.is_some() && !crate::sync::has_failed() {
             self.0.interlock.generation();
         }
     }

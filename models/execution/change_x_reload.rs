@@ -33,7 +33,7 @@ fn change_x_reload() {
 #[test]
 fn change_x_two_executions() {
     explore("change_x_two_executions", &["one reload"], |outcomes| {
-        let (world, builder) = World::new(2);
+        let (world, builder) = World::without_steps(2);
         let reloader = builder.build().expect("valid");
         let (theirs, seen) = (reloader.clone(), world.clone());
         let other = spawn(move || execute(&theirs, &seen).expect("it succeeds"));

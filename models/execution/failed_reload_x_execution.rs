@@ -55,7 +55,7 @@ fn failed_reload_x_execution() {
 fn failed_reload_x_second_execution() {
     let ways = ["the first fails", "the second fails"];
     explore("failed_reload_x_second_execution", &ways, move |outcomes| {
-        let (world, builder) = World::new(2);
+        let (world, builder) = World::without_steps(2);
         let reloader = builder.build().expect("valid");
         world.fail(1);
         let (theirs, seen) = (reloader.clone(), world.clone());
