@@ -120,16 +120,26 @@ pub(crate) fn innermost(interlock: usize) -> Option<(OwnerId, Kind)> {
     })
 }
 
-/// Returns an owner of this interlock, other than `owner`, whose innermost frame is one of `kinds`.
+/// Returns whether an owner of this interlock other than `owner` has an innermost frame of one of `kinds`.
 ///
-/// That owner's frame lies on this thread's stack: while the thread waits, the owner cannot go on.
-pub(crate) fn other(interlock: usize, owner: Option<OwnerId>, kinds: &[Kind]) -> Option<OwnerId> {
-    let mut seen: Vec<OwnerId> = owner.into_iter().collect();
-    find(|frame| match *frame {
-        Frame::Interlock { of, owner, kind } if of == interlock && !seen.contains(&owner) => {
-            seen.push(owner);
-            kinds.contains(&kind).then_some(owner)
-        }
-        _ => None,
-    })
+/// That frame lies on this thread's stack: while the thread waits, its owner cannot go on.
+pub(crate) fn has_other(interlock: usize, owner: OwnerId, kinds: &[Kind]) -> bool {
+    let found = STACK.try_with(|stack| {
+        let frames = &stack.borrow().frames;
+        let of = |frame: &Frame| match *frame {
+            Frame::Interlock { of, owner, kind } if of == interlock => Some((owner, kind)),
+            _ => None,
+        };
+        frames.iter().enumerate().any(|(at, (_, frame))| {
+            let is_innermost = |other| {
+                !frames[at + 1..]
+                    .iter()
+                    .any(|(_, inner)| of(inner).is_some_and(|(id, _)| id == other))
+            };
+            of(frame).is_some_and(|(other, kind)| {
+                other != owner && kinds.contains(&kind) && is_innermost(other)
+            })
+        })
+    });
+    found.unwrap_or(false)
 }

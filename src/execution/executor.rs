@@ -230,8 +230,8 @@ impl ExecutorBuilder {
     ///
     /// The execution then fails with [`AcquireError::TimedOut`](super::interlock::AcquireError::TimedOut), which
     /// carries the dump of the interlock.
-    pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
-        self.acquire_timeout = Some(timeout);
+    pub fn acquire_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.acquire_timeout = timeout.into();
         self
     }
     /// Returns the executor.

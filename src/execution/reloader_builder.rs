@@ -74,8 +74,8 @@ impl ReloaderBuilder {
     /// Limits each wait of an execution of this reloader, as [`ExecutorBuilder::acquire_timeout`] does.
     ///
     /// [`ExecutorBuilder::acquire_timeout`]: super::ExecutorBuilder::acquire_timeout
-    pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
-        self.acquire_timeout = Some(timeout);
+    pub fn acquire_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.acquire_timeout = timeout.into();
         self
     }
 

@@ -91,10 +91,15 @@ impl fmt::Display for Dump {
         let (number, generation) = (self.owners.len(), self.generation);
         writeln!(f, "load interlock: {number} executions, generation {generation}")?;
         for owner in &self.owners {
-            let thread = owner.thread.as_deref();
-            let (kind, thread) = thread.map_or(("a task", ""), |name| ("thread ", name));
-            write!(f, "  {} {}: {kind}{thread}, ", Title(owner), owner.state.text())?;
-            write!(f, "entered {} ago at {}", Age(owner.age), owner.entered_at)?;
+            write!(f, "  {} {}: ", Title(owner), owner.state.text())?;
+            match &owner.thread {
+                Some(thread) => {
+                    let name = thread.name().unwrap_or("without a name");
+                    write!(f, "thread {name} ({:?})", thread.id())?;
+                }
+                None => f.write_str("a task")?,
+            }
+            write!(f, ", entered {} ago at {}", Age(owner.age), owner.entered_at)?;
             if owner.permits > 0 && owner.state != OwnerState::Permitting {
                 write!(f, ", {} permit blocks", owner.permits)?;
             }
@@ -104,8 +109,8 @@ impl fmt::Display for Dump {
             if let Some(wait) = &owner.wait {
                 write!(f, "\n      waits since {} at {}", Age(wait.since), wait.at)?;
                 write!(f, ", blocked by {}", wait.blocked_by.text())?;
-                for line in wait.backtrace.iter().flat_map(|text| text.lines()) {
-                    write!(f, "\n      {line}")?;
+                if let Some(backtrace) = &wait.backtrace {
+                    write!(f, "\n{backtrace}")?;
                 }
             }
             writeln!(f)?;

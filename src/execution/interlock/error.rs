@@ -86,36 +86,3 @@ impl fmt::Display for Blocked {
 }
 
 impl Error for Blocked {}
-
-/// The error of [`get_or_load`](super::Loaded::get_or_load).
-#[derive(Debug)]
-pub enum LoadError<E> {
-    /// The load could not begin, or waited too long.
-    Acquire(AcquireError),
-    /// Loading failed. The next caller tries again.
-    Load(E),
-}
-
-impl<E> From<AcquireError> for LoadError<E> {
-    fn from(error: AcquireError) -> Self {
-        LoadError::Acquire(error)
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for LoadError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LoadError::Acquire(error) => error.fmt(f),
-            LoadError::Load(error) => error.fmt(f),
-        }
-    }
-}
-
-impl<E: Error + 'static> Error for LoadError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            LoadError::Acquire(error) => error.source(),
-            LoadError::Load(error) => Some(error),
-        }
-    }
-}

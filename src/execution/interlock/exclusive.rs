@@ -7,7 +7,6 @@ use super::modes::Purpose;
 use super::owner_id::OwnerId;
 use super::running::Running;
 use super::sections::{Loading, Unloading};
-use super::transitions::Aim;
 use crate::execution::ambient::{self, Frame, Kind};
 use crate::execution::scoped::scoped;
 use crate::section::{Guarded, now};
@@ -38,18 +37,6 @@ impl Running<'_> {
     }
     /// [`load`](Self::load) as a future, for any runtime.
     ///
-    /// ```
-    /// use cabrank::execution::interlock::{AcquireError, Interlock, Loaded, Running};
-    ///
-    /// async fn refresh(user: &Loaded<String>, r: &mut Running<'_>) -> Result<(), AcquireError> {
-    ///     r.load_async(async |loading| user.set(read().await, loading)).await
-    /// }
-    /// # async fn read() -> String { String::new() }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of `load`.
-    ///
     /// # Cancel safety
     /// A dropped future ends the section or the wait. The share comes back at once, or once the present holder
     /// releases. Until then this execution has [no share](Self::has_share), and its next operation waits for it.
@@ -61,41 +48,6 @@ impl Running<'_> {
         let caller = Caller::task(self.limit);
         self.load_by(caller, f)
     }
-    /// Calls `f` once no other execution runs, loads, waits to load, or is in a permit block.
-    ///
-    /// Only the outermost execution of a thread or task may unload, because the executions around it see the
-    /// generation that they began in.
-    ///
-    /// # Errors
-    /// Those of [`load`](Self::load). [`AcquireError::Deadlock`], too, in a nested execution, in one that began inside
-    /// a permit block, and inside a load.
-    ///
-    /// # Panics
-    /// As `load`.
-    #[track_caller]
-    pub fn unload<R>(
-        &mut self,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let caller = Caller::thread(self.limit);
-        now(self.unload_by(caller, async move |unloading: &mut Unloading<'_>| f(unloading)))
-    }
-    /// [`unload`](Self::unload) as a future, for any runtime.
-    ///
-    /// # Errors
-    /// Those of `unload`.
-    ///
-    /// # Cancel safety
-    /// As for [`load_async`](Self::load_async).
-    #[track_caller]
-    pub fn unload_async<R, F>(&mut self, f: F) -> impl Future<Output = Result<R, AcquireError>>
-    where
-        F: AsyncFnOnce(&mut Unloading<'_>) -> R,
-    {
-        let caller = Caller::task(self.limit);
-        self.unload_by(caller, f)
-    }
-
     pub(crate) async fn load_by<R>(
         &mut self,
         caller: Caller,
@@ -108,17 +60,6 @@ impl Running<'_> {
         held.finish(true, caller).await?;
         Ok(result)
     }
-    async fn unload_by<R>(
-        &mut self,
-        caller: Caller,
-        f: impl AsyncFnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let held = self.hold(Purpose::Unload, caller).await?;
-        let (result, held) = held.unload(f).await;
-        held.finish(true, caller).await?;
-        Ok(result)
-    }
-
     /// Waits until this owner holds.
     pub(crate) async fn hold(
         &mut self,
@@ -129,27 +70,27 @@ impl Running<'_> {
             // A thread that blocks stops all executions that it is in. In a permit block they let others load.
             let kinds = [Kind::Run, Kind::Load, Kind::Unload, Kind::Permit];
             let kinds = if purpose == Purpose::Load { &kinds[..3] } else { &kinds[..] };
-            if ambient::other(self.home.address(), Some(self.id), kinds).is_some() {
+            if ambient::has_other(self.home.address(), self.id, kinds) {
                 return Err(self.home.deadlock(self.id, HERE, caller.at));
             }
         }
         self.regain(caller).await?;
         let (id, in_section) = (self.id, self.is_in_section());
         let thread = ambient::thread();
-        let step = self.home.step(id, Aim::Hold, caller, |state, _| {
+        let step = self.home.step(id, caller, |state, _| {
             state.belongs_to(id, thread)?;
             state.acquire(id, purpose, in_section)
         });
         step.await?;
-        let generation = self.generation();
-        Ok(Held { home: &self.home, id, purpose, generation, is_open: true })
+        Ok(Held { home: &self.home, id, purpose, is_open: true })
     }
     /// Waits for the share, if an earlier wait was given up while another owner held.
     pub(super) async fn regain(&self, caller: Caller) -> Result<(), AcquireError> {
         if self.home.quiet.load(Relaxed) {
             return Ok(());
         }
-        self.home.regain(self.id, caller).await
+        self.home.refuse_under_holder(self.id, caller)?;
+        self.home.step(self.id, caller, |state, _| Ok(state.regain(self.id))).await
     }
 }
 
@@ -161,7 +102,6 @@ pub(crate) struct Held<'r> {
     home: &'r Arc<Inner>,
     id: OwnerId,
     purpose: Purpose,
-    generation: u64,
     is_open: bool,
 }
 
@@ -172,10 +112,10 @@ impl Held<'_> {
         Frame::Interlock { of: self.home.address(), owner: self.id, kind }
     }
     pub(crate) fn loading(&mut self) -> Loading<'_> {
-        Loading::new(self.home, self.generation)
+        Loading { home: Some(self.home) }
     }
     pub(crate) fn unloading(&mut self) -> Unloading<'_> {
-        Unloading::new(self.home, self.generation)
+        Unloading { home: self.home }
     }
     /// Calls `f` in the section.
     pub(super) async fn unload<R>(
@@ -191,7 +131,7 @@ impl Held<'_> {
     pub(crate) async fn finish(mut self, done: bool, caller: Caller) -> Result<(), AcquireError> {
         self.is_open = false;
         let (home, id) = (self.home, self.id);
-        home.step(id, Aim::Share, caller, |state, _| Ok(state.release(id, done, true))).await
+        home.step(id, caller, |state, _| Ok(state.release(id, done, true))).await
     }
 }
 

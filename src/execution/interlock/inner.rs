@@ -1,14 +1,13 @@
 //! The part that all clones of an interlock share, with its critical sections and waits.
 
 use super::caller::Caller;
-use super::dump::Picture;
+use super::dump::Dump;
 use super::error::{AcquireError, Blocked};
 use super::modes::{Refused, Step};
 use super::owner_id::OwnerId;
 use super::reload_state::ReloadState;
 use super::state::State;
-use super::transitions::Aim;
-use crate::clock::{ClockListener, Deadline};
+use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::wait_queue::Wake;
 use crate::periodic_executor::PeriodicExecutor;
 #[cfg(any(test, debug_assertions))]
@@ -81,15 +80,15 @@ impl Guarded for Inner {
 }
 
 /// The wait of a call for its owner.
-struct Queued {
+struct Queued<'a> {
     id: OwnerId,
-    aim: Aim,
+    clock: &'a Clock,
 }
 
-impl Wait<Inner> for Queued {
+impl Wait<Inner> for Queued<'_> {
     /// Fails if the time limit has passed.
-    type Outcome = Result<(), Picture>;
-    type GivenUp = Picture;
+    type Outcome = Result<(), Dump>;
+    type GivenUp = Dump;
 
     fn take(&mut self, state: &mut State, fx: &mut Effects) -> Option<Self::Outcome> {
         let waiter = state.owner(self.id).waiter.as_ref().expect("the call waits");
@@ -102,13 +101,13 @@ impl Wait<Inner> for Queued {
     fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
         &mut state.owner_mut(self.id).waiter.as_mut().expect("the call waits").wake
     }
-    fn give_up(&mut self, state: &mut State, fx: &mut Effects) -> Picture {
-        let picture = Picture::of(state);
-        state.give_up(self.id, self.aim, fx);
-        picture
+    fn give_up(&mut self, state: &mut State, fx: &mut Effects) -> Dump {
+        let dump = Dump::of(state, self.clock.now());
+        state.give_up(self.id, fx);
+        dump
     }
     fn cancel(self, owner: &Inner) {
-        owner.critical(|state, fx| state.give_up(self.id, self.aim, fx));
+        owner.critical(|state, fx| state.give_up(self.id, fx));
     }
 }
 
@@ -117,7 +116,6 @@ impl Inner {
     pub(super) async fn step(
         self: &Arc<Self>,
         id: OwnerId,
-        aim: Aim,
         caller: Caller,
         step: impl FnOnce(&mut State, &mut Effects) -> Result<Step, Refused>,
     ) -> Result<(), AcquireError> {
@@ -130,7 +128,7 @@ impl Inner {
         });
         match stepped {
             Ok(Step::Done) => Ok(()),
-            Ok(Step::Wait) => self.wait(id, aim, caller).await,
+            Ok(Step::Wait) => self.wait(id, caller).await,
             Err(why) => Err(self.deadlock(id, why, caller.at)),
         }
     }
@@ -139,7 +137,6 @@ impl Inner {
     pub(super) async fn wait(
         self: &Arc<Self>,
         id: OwnerId,
-        aim: Aim,
         caller: Caller,
     ) -> Result<(), AcquireError> {
         let clock = self.state.clock();
@@ -151,7 +148,7 @@ impl Inner {
             }
         };
         // From here on a drop of the future gives the wait up.
-        let turn = self.turn(Queued { id, aim }, patience);
+        let turn = self.turn(Queued { id, clock }, patience);
         if let Some(limit) = caller.limit.filter(|_| caller.is_task) {
             self.limit_task(id, limit);
         }
@@ -159,9 +156,8 @@ impl Inner {
         self.note_backtrace(id);
         match turn.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(picture)) | Err(picture) => {
-                let blocked = Blocked::new(id, "", caller.at, picture.develop(clock.now()));
-                Err(AcquireError::TimedOut(Box::new(blocked)))
+            Ok(Err(dump)) | Err(dump) => {
+                Err(AcquireError::TimedOut(Box::new(Blocked::new(id, "", caller.at, dump))))
             }
         }
     }
@@ -173,8 +169,7 @@ impl Inner {
         why: Refused,
         at: &'static Location<'static>,
     ) -> AcquireError {
-        let dump = self.state.look(Picture::of).develop(self.state.clock().now());
-        AcquireError::Deadlock(Box::new(Blocked::new(victim, why, at, dump)))
+        AcquireError::Deadlock(Box::new(Blocked::new(victim, why, at, self.dump())))
     }
 
     /// Captures without the lock, because that takes long, and shows it in dumps while the call waits.

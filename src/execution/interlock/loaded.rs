@@ -1,92 +1,72 @@
 //! Values that are loaded under the interlock, and handles to them.
 
 use super::caller::Caller;
-use super::error::LoadError;
+use super::error::AcquireError;
+use super::inner::Inner;
 use super::running::Running;
-use super::sections::{Home, Loading, Unloading};
+use super::sections::{Loading, Unloading};
 use super::transitions::BRANCH;
 use crate::section::now;
 use crate::user_code::UserValue;
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 /// A value that is loaded on first use, and unloaded as a whole.
 ///
 /// A [`Handle`] borrows from a [`Running`]. While it lives, the value may be loaded again, but not unloaded. The
-/// compiler refuses a handle that is used in a permit block, lives across a load or an unload, or outlives the
-/// execution:
+/// compiler refuses a handle that is used in a permit block, lives across a load, or outlives the execution:
 ///
 /// ```compile_fail,E0502
-/// use cabrank::execution::interlock::{Loaded, Running};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.permit_loads(|| name.len()).expect("no deadlock")
-/// }
+/// # use cabrank::execution::interlock::{Loaded, Running};
+/// # fn handle(user: &Loaded<String>, r: &mut Running) {
+/// let name = user.get(r).expect("it is loaded");
+/// r.permit_loads(|| name.len());
+/// # }
 /// ```
 /// ```compile_fail,E0502
-/// use cabrank::execution::interlock::{Loaded, Running};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.load(|_| ()).expect("no deadlock");
-///     name.len()
-/// }
-/// ```
-/// ```compile_fail,E0502
-/// use cabrank::execution::interlock::{Loaded, Running};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> bool {
-///     let name = user.get(r).expect("it is loaded");
-///     r.unload(|unloading| user.clear(unloading)).expect("no deadlock");
-///     name.is_empty()
-/// }
+/// # use cabrank::execution::interlock::{Loaded, Running};
+/// # fn handle(user: &Loaded<String>, r: &mut Running) {
+/// let name = user.get(r).expect("it is loaded");
+/// r.load(|_| ());
+/// name.len();
+/// # }
 /// ```
 /// ```compile_fail
-/// use cabrank::{Interlock, execution::interlock::Loaded};
-///
-/// fn length(user: &Loaded<String>, interlock: &Interlock) -> usize {
-///     interlock.run(|r| user.get(r).expect("it is loaded")).expect("no limit").len()
-/// }
+/// # fn handle(interlock: &cabrank::Interlock, user: &cabrank::execution::interlock::Loaded<String>) {
+/// interlock.run(|r| user.get(r)).unwrap().unwrap().len();
+/// # }
 /// ```
 ///
 /// This compiles, because the handle is used before and looked up again after:
 ///
 /// ```
-/// use cabrank::{Interlock, execution::interlock::{AcquireError, Loaded, Running}};
-///
+/// # use cabrank::execution::interlock::{AcquireError, Loaded, Running};
 /// fn handle(user: &Loaded<String>, r: &mut Running) -> Result<bool, AcquireError> {
 ///     let length = user.get(r).expect("it is loaded").len();
 ///     r.permit_loads(|| length)?;
-///     r.load(|_| length)?;
-///     r.unload(|unloading| user.clear(unloading))?;
 ///     Ok(user.get(r).is_none())
-/// }
-/// fn length(user: &Loaded<String>, interlock: &Interlock) -> Result<usize, AcquireError> {
-///     interlock.run(|r| user.get(r).expect("it is loaded").len())
 /// }
 /// ```
 pub struct Loaded<T> {
     /// Locked only to copy or swap a reference.
     value: RwLock<Option<Arc<UserValue<T>>>>,
     /// The first interlock under which it was loaded or unloaded.
-    home: OnceLock<Home>,
+    home: OnceLock<Weak<Inner>>,
 }
 
 /// A reference to a loaded value, at most as long as the share that it was obtained with.
 ///
 /// ```
-/// use cabrank::{Interlock, execution::interlock::Loaded};
+/// use cabrank::execution::interlock::{AcquireError, Interlock, Loaded};
+///
 /// let (interlock, user) = (Interlock::new(), Loaded::new());
 /// interlock.run(|r| {
-///     user.get_or_load(r, || Ok::<_, ()>("Ann".to_owned())).expect("it can be loaded");
-///     let name = user.get(r).expect("it is loaded");
-///     assert_eq!(name.len(), 3);
-/// })?;
-/// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
+///     let name = user.get_or_load(r, || Ok::<_, AcquireError>("Ann".to_owned()))?;
+///     Ok::<_, AcquireError>(assert_eq!(name.len(), 3))
+/// })??;
+/// # Ok::<(), AcquireError>(())
 /// ```
 pub struct Handle<'r, T> {
     value: Arc<UserValue<T>>,
@@ -104,7 +84,7 @@ impl<T> Loaded<T> {
     /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its share would
     /// not prevent an unload.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
-        let is_at_home = || self.home.get().is_some_and(|home| home.is_of(&running.home));
+        let is_at_home = || self.home.get().is_some_and(|home| is(home, &running.home));
         let value = self.current().filter(|_| running.has_share() && is_at_home())?;
         Some(Handle { value, running: PhantomData })
     }
@@ -114,48 +94,42 @@ impl<T> Loaded<T> {
     /// The handle borrows `running` exclusively; [`get`](Self::get) returns any number of handles.
     ///
     /// # Errors
-    /// Those of [`Running::load`], and that of `load`: then the next call tries again.
+    /// That of `load`: then the next call tries again. That of [`Running::load`], as a value of the same type.
     ///
     /// # Panics
     /// Under another interlock than the first [`set`](Self::set) or `clear`.
     #[track_caller]
-    pub fn get_or_load<'r, E>(
+    pub fn get_or_load<'r, E: From<AcquireError>>(
         &self,
         running: &'r mut Running<'_>,
         load: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Handle<'r, T>, LoadError<E>> {
+    ) -> Result<Handle<'r, T>, E> {
         let caller = Caller::thread(running.limit);
         now(self.get_or_load_by(running, caller, async move || load()))
     }
     /// [`get_or_load`](Self::get_or_load) as a future, for any runtime.
     ///
-    /// # Errors
-    /// Those of `get_or_load`.
-    ///
     /// # Cancel safety
     /// As for [`Running::load_async`].
-    ///
-    /// # Panics
-    /// As `get_or_load`.
     #[track_caller]
-    pub fn get_or_load_async<'r, E, F>(
+    pub fn get_or_load_async<'r, E: From<AcquireError>, F>(
         &self,
         running: &'r mut Running<'_>,
         load: F,
-    ) -> impl Future<Output = Result<Handle<'r, T>, LoadError<E>>>
+    ) -> impl Future<Output = Result<Handle<'r, T>, E>>
     where
         F: AsyncFnOnce() -> Result<T, E>,
     {
         let caller = Caller::task(running.limit);
         self.get_or_load_by(running, caller, load)
     }
-    async fn get_or_load_by<'r, E>(
+    async fn get_or_load_by<'r, E: From<AcquireError>>(
         &self,
         running: &'r mut Running<'_>,
         caller: Caller,
         load: impl AsyncFnOnce() -> Result<T, E>,
-    ) -> Result<Handle<'r, T>, LoadError<E>> {
-        self.may_belong_to(&Home::of(&running.home));
+    ) -> Result<Handle<'r, T>, E> {
+        self.may_belong_to(&running.home);
         if self.current().is_none() || !running.has_share() {
             let loaded = running
                 .load_by(caller, async |loading: &mut Loading<'_>| match self.current() {
@@ -164,10 +138,10 @@ impl<T> Loaded<T> {
                     None => load().await.map(|value| self.set(value, loading)),
                 })
                 .await?;
-            loaded.map_err(LoadError::Load)?;
+            loaded?;
         }
         // Loaded, but perhaps under another interlock.
-        self.may_belong_to(&Home::of(&running.home));
+        self.may_belong_to(&running.home);
         let running: &'r Running<'_> = running;
         // No unload can have come since. But a concurrent branch may permit loads, so that there is no share.
         let missing = || running.home.deadlock(running.id(), BRANCH, caller.at).into();
@@ -190,18 +164,18 @@ impl<T> Loaded<T> {
     /// # Panics
     /// Under another interlock, as [`set`](Self::set).
     pub fn clear(&self, unloading: &mut Unloading<'_>) {
-        self.belongs_to(&unloading.home);
+        self.belongs_to(unloading.home);
         let former = self.swap(None);
         drop(former);
     }
 
     /// Binds it to this interlock, unless it is bound.
-    fn belongs_to(&self, home: &Home) {
-        let _ = self.home.set(home.clone());
+    fn belongs_to(&self, home: &Arc<Inner>) {
+        let _ = self.home.set(Arc::downgrade(home));
         self.may_belong_to(home);
     }
-    fn may_belong_to(&self, home: &Home) {
-        let may = self.home.get().is_none_or(|first| first.is(home));
+    fn may_belong_to(&self, home: &Arc<Inner>) {
+        let may = self.home.get().is_none_or(|first| is(first, home));
         assert!(may, "the value belongs to another interlock");
     }
     fn current(&self) -> Option<Arc<UserValue<T>>> {
@@ -211,6 +185,11 @@ impl<T> Loaded<T> {
         let mut slot = self.value.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *slot, value)
     }
+}
+
+/// Compares the addresses. That of the first stays unique while the reference to it lives.
+fn is(first: &Weak<Inner>, home: &Arc<Inner>) -> bool {
+    std::ptr::eq(first.as_ptr(), Arc::as_ptr(home))
 }
 
 impl<T> Default for Loaded<T> {
@@ -223,17 +202,5 @@ impl<T> Deref for Handle<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.value
-    }
-}
-
-impl<T> fmt::Debug for Loaded<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loaded").field("loaded", &self.current().is_some()).finish()
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Handle<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

@@ -7,16 +7,17 @@
 //!
 //! ```
 //! use cabrank::Interlock;
-//! use cabrank::execution::interlock::{LoadError, Loaded};
+//! use cabrank::execution::BoxError;
+//! use cabrank::execution::interlock::Loaded;
 //!
 //! let interlock = Interlock::new();
 //! let greeting = Loaded::new();
 //! let length = interlock.run(|r| {
-//!     let text = greeting.get_or_load(r, || std::str::from_utf8(b"hello"))?;
-//!     Ok::<_, LoadError<_>>(text.len())
+//!     let text = greeting.get_or_load(r, || Ok::<_, BoxError>(std::str::from_utf8(b"hello")?))?;
+//!     Ok::<_, BoxError>(text.len())
 //! })?;
 //! assert_eq!(length?, 5);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), BoxError>(())
 //! ```
 //!
 //! # Nesting
@@ -82,8 +83,7 @@ mod transitions;
 pub use builder::InterlockBuilder;
 pub(crate) use caller::Caller;
 pub use dump::{BlockedBy, Dump, OwnerDump, OwnerState, WaitDump};
-pub use enter::Entered;
-pub use error::{AcquireError, Blocked, LoadError};
+pub use error::{AcquireError, Blocked};
 pub(crate) use exclusive::Held;
 pub use loaded::{Handle, Loaded};
 pub use modes::Purpose;
@@ -96,7 +96,6 @@ use super::ambient;
 use super::scoped::scoped;
 use crate::clock::Clock;
 use crate::section::now;
-use dump::Picture;
 use inner::Inner;
 use std::fmt;
 use std::future::Future;
@@ -158,9 +157,6 @@ impl Interlock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// # Errors
-    /// Those of `run`.
-    ///
     /// # Cancel safety
     /// A dropped future ends the execution.
     #[track_caller]
@@ -175,37 +171,16 @@ impl Interlock {
             Ok(scoped(|| frame.enter(), async { f(&mut running).await }).await)
         }
     }
-    /// Begins an execution that ends when the guard is dropped. Calls on this thread nest in it.
-    ///
-    /// ```
-    /// let interlock = cabrank::Interlock::new();
-    /// let mut running = interlock.enter()?;
-    /// running.load(|_| ())?;
-    /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Those of [`run`](Self::run).
-    #[track_caller]
-    #[inline]
-    pub fn enter(&self) -> Result<Entered, AcquireError> {
-        self.0.enter_now(Caller::thread(self.0.acquire_timeout)).map(Entered::new)
-    }
-
     /// Calls `f` once no other execution runs, loads, waits to load, or is in a permit block.
     ///
     /// # Errors
-    /// [`AcquireError::TimedOut`]. [`AcquireError::Deadlock`] inside an execution on this thread: use
-    /// [`Running::unload`] there.
+    /// [`AcquireError::TimedOut`]. [`AcquireError::Deadlock`] inside an execution or a permit block on this thread.
     #[track_caller]
     pub fn unload<R>(&self, f: impl FnOnce(&mut Unloading<'_>) -> R) -> Result<R, AcquireError> {
         let caller = Caller::thread(self.0.acquire_timeout);
         now(self.unload_by(caller, async move |unloading: &mut Unloading<'_>| f(unloading)))
     }
     /// [`unload`](Self::unload) as a future, for any runtime.
-    ///
-    /// # Errors
-    /// Those of `unload`.
     ///
     /// # Cancel safety
     /// A dropped future ends the wait or the section.
@@ -242,7 +217,7 @@ impl Interlock {
     /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
     /// ```
     pub fn dump(&self) -> Dump {
-        self.0.state.look(Picture::of).develop(self.0.state.clock().now())
+        self.0.dump()
     }
     /// Returns how many unloads there were.
     pub fn generation(&self) -> u64 {

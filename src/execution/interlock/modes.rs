@@ -7,13 +7,13 @@ use super::owner_id::OwnerId;
 use crate::clock::Time;
 use crate::collections::slab_list::{Links, List, linked};
 use crate::collections::wait_queue::Wake;
+use std::backtrace::Backtrace;
 use std::panic::Location;
 use std::sync::Arc;
 use std::thread::{Thread, ThreadId};
 
 /// The purpose of an exclusive section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Purpose {
     /// To load something. Waiting loads let each other go first.
     Load,
@@ -113,8 +113,8 @@ pub(super) struct Waiter {
     pub(super) deadline: Option<Time>,
     pub(super) at: &'static Location<'static>,
     pub(super) since: Time,
-    #[cfg(feature = "backtrace")]
-    pub(super) backtrace: Option<Arc<std::backtrace::Backtrace>>,
+    /// With the feature `backtrace`.
+    pub(super) backtrace: Option<Arc<Backtrace>>,
 }
 
 impl Owner {

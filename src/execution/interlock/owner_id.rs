@@ -24,10 +24,3 @@ impl fmt::Display for OwnerId {
         write!(f, "{}.{}", self.place, self.uses)
     }
 }
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for OwnerId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}

@@ -6,7 +6,6 @@ use super::inner::Inner;
 use super::modes::Step;
 use super::owner_id::OwnerId;
 use super::running::Running;
-use super::transitions::Aim;
 use crate::execution::ambient::{self, Kind};
 use crate::execution::scoped::scoped;
 use crate::section::{Guarded, now};
@@ -32,11 +31,8 @@ impl Running<'_> {
     ///     });
     ///     // Without the permit, the child's load would wait for this execution, which waits for the child.
     ///     let seven = r.permit_loads(|| child.join()).expect("no deadlock").expect("no panic");
-    ///     assert_eq!(seven??, 7);
-    ///     Ok(())
-    /// })?
-    /// # as Result<(), cabrank::execution::interlock::AcquireError>
-    /// # ;
+    ///     assert_eq!(seven.expect("no time limit").expect("no deadlock"), 7);
+    /// })?;
     /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
     /// ```
     ///
@@ -57,9 +53,6 @@ impl Running<'_> {
     ///
     /// Branches of one task share one execution: while one branch permits loads, all do.
     ///
-    /// # Errors
-    /// Those of `permit_loads`.
-    ///
     /// # Cancel safety
     /// As for [`load_async`](Self::load_async).
     #[track_caller]
@@ -78,7 +71,7 @@ impl Running<'_> {
     ) -> Result<R, AcquireError> {
         self.regain(caller).await?;
         let (id, thread) = (self.id, ambient::thread());
-        let step = self.home.step(id, Aim::Share, caller, |state, _| {
+        let step = self.home.step(id, caller, |state, _| {
             state.belongs_to(id, thread)?;
             state.permit(id).map(|()| Step::Done)
         });
@@ -102,7 +95,7 @@ impl Block<'_> {
     async fn end(mut self, caller: Caller) -> Result<(), AcquireError> {
         self.is_open = false;
         let (home, id) = (self.home, self.id);
-        home.step(id, Aim::Share, caller, |state, _| Ok(state.end_permit(id))).await
+        home.step(id, caller, |state, _| Ok(state.end_permit(id))).await
     }
 }
 

@@ -72,10 +72,6 @@ impl Running<'_> {
         let name = Arc::from(name);
         self.home.state.amend(|state| state.owner_mut(self.id).name = Some(name));
     }
-    /// Returns how many unloads came before.
-    pub fn generation(&self) -> u64 {
-        self.home.state.look(|state| state.generation)
-    }
 
     /// Returns whether the execution has its share, or holds around this call.
     ///

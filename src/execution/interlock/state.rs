@@ -188,13 +188,12 @@ impl State {
             deadline: None,
             at: caller.at,
             since: now,
-            #[cfg(feature = "backtrace")]
             backtrace: None,
         };
         self.owner_mut(id).waiter = Some(Box::new(waiter));
     }
-    /// Ends the wait of a call. Returns whether it was granted.
-    pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut Effects) -> bool {
+    /// Ends the wait of a call.
+    pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut Effects) {
         let waiter = self.owner_mut(id).waiter.take().expect("the call waits");
         if let Some(deadline) = waiter.deadline {
             self.deadlines.remove(&(deadline, id));
@@ -204,7 +203,6 @@ impl State {
             // A waker is user code: it is dropped after the lock.
             Wake::Task(waker) => fx.extend(waker.map(Effect::Drop)),
         }
-        waiter.granted
     }
     /// Wakes the call that waits for this owner, if there is one.
     pub(super) fn grant(&mut self, id: OwnerId, fx: &mut Effects) {

@@ -9,15 +9,6 @@ use super::owner_id::OwnerId;
 use super::state::{Holder, State};
 use std::thread::ThreadId;
 
-/// A wait's aim, which says what giving it up undoes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Aim {
-    Enter,
-    Hold,
-    /// To have the share again.
-    Share,
-}
-
 pub(super) const BRANCH: Refused =
     "a concurrent branch of the same execution waits, holds or permits";
 pub(super) const IN_LOAD: Refused = "an unload inside a load or another unload never begins";
@@ -85,7 +76,7 @@ impl State {
         }
         self.remove(id);
     }
-    /// The execution of an owner ends although a guard or a future of it was leaked.
+    /// The execution of an owner ends while it waits to enter, or although a guard or a future of it was leaked.
     #[cold]
     fn abandon(&mut self, id: OwnerId, fx: &mut Effects) {
         if self.owner(id).is_awaited() {
@@ -214,26 +205,20 @@ impl State {
 
     /// Ends a wait that was dropped, or whose time limit has passed.
     ///
-    /// One rule: the owner gets its share back, at once or, while another owner holds, once it releases. A newcomer
-    /// is taken out. A hold that was granted meanwhile is released.
-    pub(super) fn give_up(&mut self, id: OwnerId, aim: Aim, fx: &mut Effects) {
-        let granted = self.end_wait(id, fx);
-        match (aim, granted) {
-            (Aim::Enter, true) => self.leave(id, fx),
-            (Aim::Enter, false) => {
-                self.unlink(id);
-                self.remove(id);
-            }
-            (Aim::Hold, true) => {
+    /// One rule: the owner gets its share back, at once or, while another owner holds, once it releases. A hold that
+    /// was granted meanwhile is released: no other branch can have begun it beside a call that waits. A newcomer
+    /// [leaves](Self::leave) next.
+    pub(super) fn give_up(&mut self, id: OwnerId, fx: &mut Effects) {
+        self.end_wait(id, fx);
+        match self.owner(id).mode {
+            Mode::Holding => {
                 let _ = self.release(id, false, false);
             }
-            (Aim::Share, true) => {}
-            (Aim::Hold | Aim::Share, false) => {
-                if self.owner(id).mode != Mode::Resuming {
-                    self.unlink(id);
-                    let _ = self.take_back(id);
-                }
+            Mode::Waiting(_) | Mode::Draining(_) => {
+                self.unlink(id);
+                let _ = self.take_back(id);
             }
+            _ => {}
         }
     }
 }
