@@ -9,7 +9,7 @@
 //! nested execution of the reloader, which looks and is refused.
 
 use crate::execution::Refused;
-use crate::models::interlock::rig::owner;
+use crate::models::interlock::rig::{owner, unload};
 use crate::models::rig::*;
 use crate::models::world::World;
 use crate::sync::thread::JoinHandle;
@@ -29,12 +29,12 @@ fn begin_x_failing_reload() {
                 let mut execution = reloader.executor().run_async().await.expect("it is whole");
                 {
                     let running = execution.running().expect("there is an interlock");
-                    let mut unload = Box::pin(running.unload_async(async |_| ()));
+                    let mut waits = Box::pin(unload(running, || ()));
                     let mut polled = false;
                     poll_fn(|_| match std::mem::replace(&mut polled, true) {
                         true => Poll::Ready(()),
                         false => {
-                            assert!(poll_once(unload.as_mut()).is_pending(), "others run");
+                            assert!(poll_once(waits.as_mut()).is_pending(), "others run");
                             Poll::Pending
                         }
                     })

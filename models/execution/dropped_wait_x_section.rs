@@ -10,7 +10,10 @@ use crate::models::interlock::rig::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-fn dropped_beside(waits: impl AsyncFnOnce(&mut Running<'_>), section: fn(&mut Running<'_>, &World)) -> String {
+fn dropped_beside(
+    waits: impl AsyncFnOnce(&mut Running<'_>),
+    section: fn(&mut Running<'_>, &World),
+) -> String {
     let (interlock, world) = (Interlock::new(), World::new());
     let completed = Arc::new(AtomicUsize::new(0));
     let (ilk, there, counted) = (interlock.clone(), world.clone(), completed.clone());
@@ -55,8 +58,8 @@ fn dropped_wrap_async_x_unload() {
     let orders = ["hook, unload", "unload, hook"];
     explore("dropped_wrap_async_x_unload", &orders, |outcomes| {
         outcomes.note(dropped_beside(
-            async |running| running.unload_async(async |_| ()).await.expect("it is dropped"),
-            |other, world| other.unload(|_| world.alone("unload")).expect("no limit"),
+            async |running| unload(running, || ()).await,
+            |other, world| block_on(unload(other, || world.alone("unload"))),
         ));
     });
 }

@@ -31,8 +31,7 @@ fn per_execution_x_end() {
         let (ilk, counted) = (interlock.clone(), dropped.clone());
         let make = move || Ok(Value { uses: 0, interlock: ilk.clone(), dropped: counted.clone() });
         let value = PerExecution::new(make);
-        let executor =
-            Executor::builder().interlock(interlock.clone()).hook(value.clone()).build();
+        let executor = Executor::builder().interlock(interlock.clone()).hook(value.clone()).build();
         let used = || {
             value.with(|value| {
                 value.uses += 1;

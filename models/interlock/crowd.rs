@@ -35,31 +35,32 @@ fn interlock_crowd() {
 
 fn one_thing(interlock: &Interlock, world: &World, what: u32) -> Result<(), AcquireError> {
     let load = |r: &mut Running<'_>| r.load(|_| world.alone("load"));
-    let mut running = match what {
-        0 => return interlock.unload(|_| world.alone("unload")),
-        _ => interlock.enter()?,
-    };
-    let before = running.generation();
     match what {
-        1 => return running.unload(|_| world.alone("unload")),
-        2 => load(&mut running)?,
-        3 => running.load(|_| interlock.run(|r| r.load(|_| world.alone("nested"))))???,
-        4 => running.permit_loads(|| interlock.run(load))???,
-        5 => {
-            let (theirs, there) = (interlock.clone(), world.clone());
-            let thread = spawn(move || theirs.run(|r| r.load(|_| there.alone("joined"))));
-            running.permit_loads(|| thread.join().expect("no panic"))???;
-        }
-        6 => {
-            let mut waits = Box::pin(running.load_async(async |_| world.alone("given up")));
-            let _ = poll_once(waits.as_mut());
-            drop(waits);
-            interlock.run(|_| world.runs())?;
-            load(&mut running)?;
-        }
-        _ => interlock.run(|_| world.runs())?,
+        0 => interlock.unload(|_| world.alone("unload")),
+        1 => interlock.run(|r| block_on(unload(r, || world.alone("unload")))),
+        _ => interlock.run(|running| {
+            let before = interlock.generation();
+            match what {
+                2 => load(running)?,
+                3 => running.load(|_| interlock.run(|r| r.load(|_| world.note("nested"))))???,
+                4 => running.permit_loads(|| interlock.run(load))???,
+                5 => {
+                    let (theirs, there) = (interlock.clone(), world.clone());
+                    let thread = spawn(move || theirs.run(|r| r.load(|_| there.alone("joined"))));
+                    running.permit_loads(|| thread.join().expect("no panic"))???;
+                }
+                6 => {
+                    let mut waits = Box::pin(running.load_async(async |_| world.alone("load")));
+                    let _ = poll_once(waits.as_mut());
+                    drop(waits);
+                    load(running)?;
+                }
+                _ => interlock.run(|_| world.runs())?,
+            }
+            world.runs();
+            let after = interlock.generation();
+            assert_eq!(before, after, "unloaded under a share, or in a permit block");
+            Ok(())
+        })?,
     }
-    world.runs();
-    assert_eq!(running.generation(), before, "unloaded under a share, or in a permit block");
-    Ok(())
 }

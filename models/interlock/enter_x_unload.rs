@@ -62,7 +62,9 @@ fn interlock_newcomer_x_load() {
     let expected = ["after the request", "before the request"];
     explore("interlock_newcomer_x_load", &expected, |outcomes| {
         outcomes.note(newcomer_x_request(OwnerState::WaitingToLoad, |asks, world| {
-            Box::pin(async { asks.load_async(async |_| world.alone("request")).await.expect("no limit") })
+            Box::pin(async {
+                asks.load_async(async |_| world.alone("request")).await.expect("no limit")
+            })
         }));
     });
 }
@@ -72,7 +74,7 @@ fn interlock_newcomer_x_unload() {
     let expected = ["after the request", "before the request"];
     explore("interlock_newcomer_x_unload", &expected, |outcomes| {
         outcomes.note(newcomer_x_request(OwnerState::WaitingToUnload, |asks, world| {
-            Box::pin(async { asks.unload_async(async |_| world.alone("request")).await.expect("no limit") })
+            Box::pin(unload(asks, || world.alone("request")))
         }));
     });
 }

@@ -4,7 +4,7 @@ pub(in crate::models) use crate::execution::interlock::{AcquireError, OwnerState
 pub(in crate::models) use crate::models::rig::{Bell, Door, block_on, explore, poll_once, spawn};
 pub(in crate::models) use crate::{Interlock, ManualClock};
 
-use crate::execution::interlock::Caller;
+use crate::execution::interlock::{Caller, Purpose};
 use crate::section::now;
 use crate::sync::Flag;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -70,6 +70,14 @@ pub(in crate::models) fn limited_owner(
     limit: Option<Duration>,
 ) -> Running<'static> {
     now(interlock.enter_by(Caller::task(limit))).expect("no other owner is in its way")
+}
+
+/// Unloads by an execution's share, as a reload does.
+pub(in crate::models) async fn unload(running: &mut Running<'_>, f: impl FnOnce()) {
+    let caller = Caller::task(None);
+    let held = running.hold(Purpose::Unload, caller).await.expect("no limit");
+    f();
+    held.finish(true, caller).await.expect("no limit");
 }
 
 /// Returns the door of wakers that call the interlock when they wake, and when they are dropped.

@@ -16,12 +16,12 @@ fn interlock_upgrade_x_upgrade() {
         let theirs = (world.clone(), a_has.clone(), b_has.clone());
         let thread = spawn(move || {
             let (world, a_has, b_has) = theirs;
-            b.unload(|_| world.alone("b")).expect("no limit");
+            block_on(unload(&mut b, || world.alone("b")));
             world.runs();
             b_has.ring();
             a_has.wait(1);
         });
-        a.unload(|_| world.alone("a")).expect("no limit");
+        block_on(unload(&mut a, || world.alone("a")));
         world.runs();
         a_has.ring();
         b_has.wait(1);

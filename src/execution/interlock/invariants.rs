@@ -18,7 +18,7 @@ pub(super) const ALL: &[Invariant<State>] = invariants! {
     "INV-ILK-NO-PERMIT-IN-UNLOAD" "during an unload no permit block is open" no_permit_in_unload;
     "INV-ILK-SEES-ONE-WORLD" "an execution sees one generation, except for unloads by itself or while it waits to unload" sees_one_world;
     "INV-ILK-SHARES" "an owner that runs is in no permit block, and an owner that permits is in one" shares;
-    "INV-ILK-ENTRY" "an owner that waits to enter, to hold or for others' turns has a waiter without a grant; only a share may come back without a waiter" entry;
+    "INV-ILK-ENTRY" "an owner that waits to hold or for others' turns has a waiter without a grant, as each waiter in a queue" entry;
     "INV-ILK-QUEUED" "a waiting owner is in the queue of its mode, and in no other" queued;
     "INV-ILK-EXACT-WAKE-UP" "no owner waits whose guard holds" exact_wake_up;
     "INV-ILK-TALLY" "the counters are the sums over the owners" tally;
@@ -87,7 +87,8 @@ fn shares(s: &State) -> bool {
 fn entry(s: &State) -> bool {
     s.all().all(|owner| match (&owner.waiter, owner.mode) {
         (Some(waiter), mode) => waiter.granted != mode.is_queued(),
-        (None, mode) => !mode.is_queued() || mode == Mode::Resuming,
+        // A share may come back without a waiter, and a newcomer that gave up leaves next.
+        (None, mode) => !mode.is_queued() || matches!(mode, Mode::Resuming | Mode::Entering),
     })
 }
 
