@@ -5,8 +5,7 @@
 //! `Drop` would run during a reload.
 //!
 //! Asserted: all code sees a whole world that stays the same, a body's drop and a hook's completion, too. An
-//! execution that has begun is completed once, the other never, and the other execution reloads. User code does not
-//! re-enter the interlock: loom would need more than five minutes.
+//! execution that has begun is completed once, the other never, and the other execution reloads.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};
