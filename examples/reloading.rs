@@ -51,7 +51,7 @@ fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-fn load(file: &Path) -> Result<String, std::io::Error> {
+fn load(file: &Path) -> Result<String, BoxError> {
     println!("         loading the template");
-    fs::read_to_string(file)
+    Ok(fs::read_to_string(file)?)
 }

@@ -137,17 +137,7 @@ impl Error for ExecutionError {
 
 /// A contained panic, with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Panicked(String);
-
-impl Panicked {
-    pub(crate) fn new(message: String) -> Self {
-        Panicked(message)
-    }
-    /// Returns the panic message.
-    pub fn message(&self) -> &str {
-        &self.0
-    }
-}
+pub struct Panicked(pub String);
 
 impl fmt::Display for Panicked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,26 +147,33 @@ impl fmt::Display for Panicked {
 
 impl Error for Panicked {}
 
-/// Why an execution or a reload is refused.
+/// Why an execution, a reload or a reloader is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// A reload is due inside an execution. It would wait for that execution, which waits for it.
-    /// The next outermost execution reloads the change.
+    /// A reload is due inside an execution, and would wait for its end. The next outermost execution reloads.
     InsideExecution,
     /// The last reload has failed, so the loaded code is neither old nor new. No execution of the interlock begins
     /// until a reload succeeds. The text is that failure's.
     ReloadFailed(String),
+    /// The executor of a reloader has no interlock, so its executions could run during an unload.
+    NoInterlock,
+    /// The interlock has a reloader already: see [`Reloader`](super::Reloader).
+    SecondReloader,
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        f.write_str(match self {
             Refused::InsideExecution => {
-                f.write_str("no reload inside an execution: it would wait for its own end")
+                "no reload inside an execution: it would wait for its own end"
             }
-            Refused::ReloadFailed(failure) => write!(f, "the last reload has failed: {failure}"),
-        }
+            Refused::ReloadFailed(failure) => {
+                return write!(f, "the last reload has failed: {failure}");
+            }
+            Refused::NoInterlock => "the executor has no interlock: see ExecutorBuilder::interlock",
+            Refused::SecondReloader => "the executor's interlock has a reloader already",
+        })
     }
 }
 

@@ -9,13 +9,12 @@ use super::ambient::{Frame, Within};
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{Caller, Held, Purpose, Running};
+use super::interlock::{Caller, Handle, Held, Loaded, Purpose, Running};
 use super::reloading::{Reloading, When, reload_failed};
 use super::scoped::scoped;
 use crate::section::now;
 use crate::sync::has_failed;
 use crate::user_code::{catch, drop_contained, panic_message};
-use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::mem::take;
@@ -24,6 +23,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
+use std::thread;
 
 /// A running execution: its hooks have run, and will be completed.
 ///
@@ -66,14 +66,6 @@ pub struct Execution<'scope> {
     running: Option<Running<'scope>>,
     /// Not reported yet.
     failures: Vec<Failure>,
-}
-
-/// How a body has ended.
-enum Ended<R> {
-    Value(R),
-    /// The failure is stored.
-    Failed,
-    Panicked(Box<dyn Any + Send>),
 }
 
 impl Execution<'static> {
@@ -124,7 +116,7 @@ impl Execution<'static> {
     #[inline]
     async fn begin(&mut self, caller: Caller) -> Result<(), ExecutionError> {
         if let Err(failure) = self.enter(caller).await {
-            return self.fail(failure);
+            return self.abort(failure);
         }
         if self.nested {
             return Ok(());
@@ -132,18 +124,18 @@ impl Execution<'static> {
         if !self.executor.hooks().is_empty() {
             let run = self.inside(|this| this.executor.hooks().run(&mut this.completers));
             if let Err(failure) = run {
-                return self.fail(failure);
+                return self.abort(failure);
             }
         }
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
         match self.begin_reloading(&reloading, caller).await {
             Ok(()) => Ok(()),
-            Err(failure) => self.fail(failure),
+            Err(failure) => self.abort(failure),
         }
     }
     /// Ends an execution that cannot begin.
     #[cold]
-    fn fail(&mut self, failure: Failure) -> Result<(), ExecutionError> {
+    fn abort(&mut self, failure: Failure) -> Result<(), ExecutionError> {
         self.failures.push(failure);
         self.end();
         self.report()
@@ -230,6 +222,17 @@ impl<'scope> Execution<'scope> {
     pub fn running(&mut self) -> Option<&mut Running<'scope>> {
         self.running.as_mut()
     }
+    /// Returns a loaded value: [`Loaded::get`] with the execution's share.
+    pub fn get<'r, T>(&'r self, loaded: &Loaded<T>) -> Option<Handle<'r, T>> {
+        loaded.get(self.running.as_ref()?)
+    }
+    /// Notes the failure of a body that is no closure, so that the reporter gets it at the end. A nested execution
+    /// leaves the failure to the outer one.
+    pub fn fail(&mut self, cause: impl Into<BoxError>) {
+        if !self.nested {
+            self.failures.push(Failure::new(Stage::Body, cause));
+        }
+    }
     /// Whether this is inside another execution of the same executor. It has then run no hooks.
     pub fn is_nested(&self) -> bool {
         self.nested
@@ -298,24 +301,23 @@ impl<'scope> Execution<'scope> {
         }
         self.end();
         match (ended, self.report()) {
-            (Ended::Value(value), Ok(())) => Ok(value),
-            (Ended::Value(value), Err(error)) => {
+            (Ok(Some(value)), Ok(())) => Ok(value),
+            (Ok(value), reported) => {
                 drop_contained(value);
-                Err(error)
+                Err(reported.expect_err("it has failed"))
             }
-            (Ended::Failed, reported) => Err(reported.expect_err("it has failed")),
-            (Ended::Panicked(panic), reported) => {
+            (Err(panic), reported) => {
                 drop_contained(reported);
                 resume_unwind(panic)
             }
         }
     }
     /// Stores a failure of the body, because the future may be dropped before the failure is reported.
-    fn note<R>(&mut self, result: std::thread::Result<Result<R, BoxError>>) -> Ended<R> {
-        let (cause, ended) = match result {
-            Ok(Ok(value)) => return Ended::Value(value),
-            Ok(Err(cause)) => (cause, Ended::Failed),
-            Err(panic) => (Panicked::new(panic_message(&*panic)).into(), Ended::Panicked(panic)),
+    fn note<R>(&mut self, ended: thread::Result<Result<R, BoxError>>) -> thread::Result<Option<R>> {
+        let (cause, ended) = match ended {
+            Ok(Ok(value)) => return Ok(Some(value)),
+            Ok(Err(cause)) => (cause, Ok(None)),
+            Err(panic) => (Panicked(panic_message(&*panic)).into(), Err(panic)),
         };
         self.failures.push(Failure::new(Stage::Body, cause));
         ended

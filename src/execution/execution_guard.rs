@@ -8,16 +8,8 @@ use std::fmt;
 
 /// A running execution, and its executor is active on this thread. [`Executor::run`](super::Executor::run) returns it.
 ///
-/// Dropping it completes the hooks, too; failures then go to the reporter only. Guards may be dropped in any order.
-///
-/// The executor is active on the thread of the guard, so the guard cannot leave it:
-///
-/// ```compile_fail,E0277
-/// use cabrank::execution::Executor;
-///
-/// let execution = Executor::builder().build().run().unwrap();
-/// std::thread::spawn(move || drop(execution));
-/// ```
+/// Dropping it completes the hooks, too; failures then go to the reporter only. Guards may be dropped in any order, but
+/// stay on their thread.
 #[must_use = "dropping an execution completes it"]
 pub struct ExecutionGuard {
     /// Dropped first: the reporter is called outside the execution.
@@ -33,10 +25,6 @@ impl ExecutionGuard {
     /// Returns the execution's share of the interlock, as [`Execution::running`] does.
     pub fn running(&mut self) -> Option<&mut Running<'static>> {
         self.execution.running()
-    }
-    /// Whether this is inside another execution of the same executor. It has then run no hooks.
-    pub fn is_nested(&self) -> bool {
-        self.execution.is_nested()
     }
     /// Completes every hook in reverse order, even if one fails.
     ///

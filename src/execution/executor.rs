@@ -70,11 +70,9 @@ impl Executor {
     /// Runs the hooks and the body, and completes the hooks in reverse order.
     ///
     /// # Errors
-    /// - The first failure: entering the interlock or a hook's run (the body was then not run), else the body, else a
-    ///   hook's complete. Later failures are attached. The error was reported before. If a hook cannot be completed,
-    ///   the value of a successful body is lost.
-    /// - [`Refused::ReloadFailed`](super::Refused) after a failed reload of the interlock.
-    /// - Nested: the body's own error, which is not reported.
+    /// All failures, after they were reported. The first is of entering the interlock or of a hook's run (the body was
+    /// then not run), else of the body, else of a hook's complete (the body's value is then lost). Nested: only the
+    /// body's own error, which is not reported.
     ///
     /// # Panics
     /// Only if the body does, after the hooks were completed and the panic was reported.
@@ -167,7 +165,8 @@ impl Executor {
         self.acquire_timeout.or_else(|| self.interlock()?.acquire_timeout())
     }
 
-    pub(crate) fn interlock(&self) -> Option<&Interlock> {
+    /// Returns the interlock that executions enter.
+    pub fn interlock(&self) -> Option<&Interlock> {
         self.inner.interlock.as_ref()
     }
     pub(crate) fn hooks(&self) -> &Hooks {
@@ -220,7 +219,6 @@ impl ExecutorBuilder {
         self
     }
     /// Sets the interlock. Each execution enters it before its first hook runs, and leaves it once all are completed.
-    /// Without one, executions enter no interlock.
     pub fn interlock(mut self, interlock: Interlock) -> Self {
         self.interlock = Some(interlock);
         self

@@ -13,26 +13,11 @@ use std::sync::Arc;
 /// A pair of closures is a hook, too: the second gets the value that the first returned.
 ///
 /// ```
-/// use cabrank::execution::{BoxError, Executor, Hook};
+/// use cabrank::execution::Executor;
 /// use std::time::Instant;
 ///
-/// struct Timed;
-///
-/// impl Hook for Timed {
-///     type State = Instant;
-///     fn run(&self) -> Result<Instant, BoxError> {
-///         Ok(Instant::now())
-///     }
-///     fn complete(&self, begun: Instant) -> Result<(), BoxError> {
-///         Ok(println!("{:?}", begun.elapsed()))
-///     }
-/// }
-///
-/// let executor = Executor::builder()
-///     .hook(Timed)
-///     .hook((|| Ok("a connection"), |connection| Ok(println!("{connection} is given back"))))
-///     .build();
-/// executor.wrap(|_| Ok(()))?;
+/// let timed = (|| Ok(Instant::now()), |begun: Instant| Ok(println!("{:?}", begun.elapsed())));
+/// Executor::builder().hook(timed).build().wrap(|_| Ok(()))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Hook: Send + Sync + 'static {
@@ -135,6 +120,6 @@ pub(crate) fn stage<T>(
 ) -> Result<T, Failure> {
     match contain(user_code) {
         Ok(result) => result.map_err(|cause| Failure::new(stage, cause)),
-        Err(message) => Err(Failure::new(stage, Panicked::new(message))),
+        Err(message) => Err(Failure::new(stage, Panicked(message))),
     }
 }

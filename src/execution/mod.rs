@@ -64,4 +64,4 @@ pub use hooks::Hook;
 pub use interlock::Interlock;
 pub use per_execution::PerExecution;
 pub use reloader::Reloader;
-pub use reloader_builder::{ReloaderBuilder, ReloaderError};
+pub use reloader_builder::ReloaderBuilder;

@@ -36,12 +36,7 @@ use std::sync::Arc;
 ///     .unload(move |unloading| Ok(unloaded.clear(unloading)))
 ///     .to_prepare(move |loading| Ok(prepared.set(fs::read_to_string(&path)?, loading)))
 ///     .build()?;
-/// let read = || {
-///     reloader.wrap(|execution| {
-///         let running = execution.running().ok_or("the executor has no interlock")?;
-///         Ok(page.get(running).ok_or("it is not prepared")?.clone())
-///     })
-/// };
+/// let read = || reloader.wrap(|execution| Ok(execution.get(&page).ok_or("it is not prepared")?.clone()));
 ///
 /// reloader.prepare()?; // when the program starts; afterwards each reload does it
 /// assert_eq!(read()?, "the first text");

@@ -1,7 +1,7 @@
 //! Configures what a reloader reloads, and when.
 
 use super::changes::{Changes, Check, Watched};
-use super::error::BoxError;
+use super::error::{BoxError, Refused};
 use super::executor::Executor;
 use super::hooks::Hook;
 use super::interlock::{Loading, Unloading};
@@ -9,7 +9,6 @@ use super::reloader::Reloader;
 use super::reloading::{Reloading, Right, Steps, When};
 use super::watch_files::Files;
 use crate::user_code::UserValue;
-use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -132,15 +131,13 @@ impl ReloaderBuilder {
     /// Returns the reloader.
     ///
     /// # Errors
-    /// [`ReloaderError`], unless reloading is disabled.
-    pub fn build(self) -> Result<Reloader, ReloaderError> {
+    /// [`Refused::NoInterlock`] or [`Refused::SecondReloader`], unless reloading is disabled.
+    pub fn build(self) -> Result<Reloader, Refused> {
         let ReloaderBuilder { executor, check, steps, when, acquire_timeout } = self;
         let right = match (when, executor.interlock()) {
             (When::Never, _) => None,
-            (_, None) => return Err(ReloaderError::NoInterlock),
-            (_, Some(interlock)) => {
-                Some(Right::take(interlock).ok_or(ReloaderError::SecondReloader)?)
-            }
+            (_, None) => return Err(Refused::NoInterlock),
+            (_, Some(interlock)) => Some(Right::take(interlock).ok_or(Refused::SecondReloader)?),
         };
         let reloading = Reloading { when, changes: Changes::new(check), steps, right };
         Ok(Reloader::new(executor.with_acquire_timeout(acquire_timeout), Arc::new(reloading)))
@@ -152,30 +149,3 @@ impl fmt::Debug for ReloaderBuilder {
         f.debug_struct("ReloaderBuilder").field("when", &self.when).finish_non_exhaustive()
     }
 }
-
-/// Why a reloader could not be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReloaderError {
-    /// The executor has no interlock, so its executions could run during an unload.
-    NoInterlock,
-    /// The executor's interlock has a reloader already: executions could not tell their failed reloads apart.
-    ///
-    /// See [`Reloader`].
-    SecondReloader,
-}
-
-impl fmt::Display for ReloaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ReloaderError::NoInterlock => {
-                "the executor has no interlock: give it one with ExecutorBuilder::interlock"
-            }
-            ReloaderError::SecondReloader => {
-                "the executor's interlock has a reloader already: clone that, or make another interlock"
-            }
-        })
-    }
-}
-
-impl Error for ReloaderError {}

@@ -4,7 +4,7 @@ use super::Interlock;
 use super::inner::Inner;
 use super::reload_state::ReloadState;
 use super::state::State;
-use crate::clock::{Clock, ClockListener};
+use crate::clock::Clock;
 use crate::section::Lock;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
@@ -49,12 +49,8 @@ impl InterlockBuilder {
             reload: ReloadState::default(),
             timer: OnceLock::new(),
         });
-        let clock = inner.state.clock();
-        if clock.is_manual() {
-            let listener: Weak<dyn ClockListener> =
-                Arc::downgrade(&inner) as Weak<dyn ClockListener>;
-            clock.add_listener(listener);
-        }
+        let listener: Weak<Inner> = Arc::downgrade(&inner);
+        inner.state.clock().add_listener(listener);
         Interlock(inner)
     }
 }

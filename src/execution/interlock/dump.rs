@@ -4,7 +4,7 @@
 //! is written without the lock (`dump_text.rs`).
 
 use super::inner::Inner;
-use super::modes::{Mode, Owner, Purpose, Waiter};
+use super::modes::{Mode, Owner, Purpose};
 use super::owner_id::OwnerId;
 use super::state::State;
 use crate::clock::Time;
@@ -109,18 +109,14 @@ impl Inner {
     }
 }
 
-impl Dump {
-    pub(super) fn of(state: &State, now: Time) -> Dump {
-        let owners = state.all().map(|owner| OwnerDump::of(owner, state, now)).collect();
-        Dump { generation: state.generation, owners }
-    }
-}
-
 impl OwnerDump {
     fn of(owner: &Owner, state: &State, now: Time) -> OwnerDump {
         // A call that was granted, and has not gone on yet, does not wait.
         let waiter = owner.waiter.as_deref().filter(|waiter| !waiter.granted);
-        let wait = waiter.zip(BlockedBy::of(owner.mode, state));
+        let wait = waiter.zip(BlockedBy::of(owner.mode, state)).map(|(waiter, blocked_by)| {
+            let (at, since) = (waiter.at, now.since(waiter.since));
+            WaitDump { at, since, blocked_by, backtrace: waiter.backtrace.clone() }
+        });
         OwnerDump {
             id: owner.id,
             name: owner.name.clone(),
@@ -130,15 +126,8 @@ impl OwnerDump {
             age: now.since(owner.since),
             permits: owner.permits,
             views: owner.views,
-            wait: wait.map(|(waiter, blocked_by)| WaitDump::of(waiter, blocked_by, now)),
+            wait,
         }
-    }
-}
-
-impl WaitDump {
-    fn of(waiter: &Waiter, blocked_by: BlockedBy, now: Time) -> WaitDump {
-        let (at, since) = (waiter.at, now.since(waiter.since));
-        WaitDump { at, since, blocked_by, backtrace: waiter.backtrace.clone() }
     }
 }
 
@@ -179,6 +168,10 @@ impl BlockedBy {
 }
 
 impl Dump {
+    pub(super) fn of(state: &State, now: Time) -> Dump {
+        let owners = state.all().map(|owner| OwnerDump::of(owner, state, now)).collect();
+        Dump { generation: state.generation, owners }
+    }
     /// Returns the execution with this identifier.
     pub fn owner(&self, id: OwnerId) -> Option<&OwnerDump> {
         self.owners.iter().find(|owner| owner.id == id)

@@ -3,21 +3,9 @@
 use super::dump::{BlockedBy, Dump, OwnerDump, OwnerState};
 use super::owner_id::OwnerId;
 use std::fmt::{self, Formatter};
-use std::time::Duration;
 
 /// How many executions a list names at most.
 const SHOWN: usize = 8;
-
-struct Age(Duration);
-
-impl fmt::Display for Age {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.0.as_secs() {
-            0 => write!(f, "{} ms", self.0.as_millis()),
-            _ => write!(f, "{:.1} s", self.0.as_secs_f64()),
-        }
-    }
-}
 
 struct Title<'a>(&'a OwnerDump);
 
@@ -47,13 +35,6 @@ impl OwnerState {
 }
 
 impl BlockedBy {
-    const ALL: [BlockedBy; 5] = [
-        BlockedBy::Holder,
-        BlockedBy::Running,
-        BlockedBy::Permits,
-        BlockedBy::Loads,
-        BlockedBy::Unloads,
-    ];
     fn text(self) -> &'static str {
         match self {
             BlockedBy::Holder => "the one that holds",
@@ -99,15 +80,9 @@ impl fmt::Display for Dump {
                 }
                 None => f.write_str("a task")?,
             }
-            write!(f, ", entered {} ago at {}", Age(owner.age), owner.entered_at)?;
-            if owner.permits > 0 && owner.state != OwnerState::Permitting {
-                write!(f, ", {} permit blocks", owner.permits)?;
-            }
-            if owner.views > 1 {
-                write!(f, ", {} nested", owner.views - 1)?;
-            }
+            write!(f, ", entered {:.1?} ago at {}", owner.age, owner.entered_at)?;
             if let Some(wait) = &owner.wait {
-                write!(f, "\n      waits since {} at {}", Age(wait.since), wait.at)?;
+                write!(f, "\n      waits since {:.1?} at {}", wait.since, wait.at)?;
                 write!(f, ", blocked by {}", wait.blocked_by.text())?;
                 if let Some(backtrace) = &wait.backtrace {
                     write!(f, "\n{backtrace}")?;
@@ -116,14 +91,14 @@ impl fmt::Display for Dump {
             writeln!(f)?;
         }
         // Each list of blockers stands here once, however many wait for it.
-        let mut waits = [false; BlockedBy::ALL.len()];
-        for wait in self.owners.iter().filter_map(|owner| owner.wait.as_ref()) {
-            waits[wait.blocked_by as usize] = true;
-        }
-        for by in BlockedBy::ALL.into_iter().filter(|by| waits[*by as usize]) {
-            write!(f, "  {}: ", by.text())?;
-            self.write_blockers(by, f)?;
-            writeln!(f)?;
+        use BlockedBy::{Holder, Loads, Permits, Running, Unloads};
+        for by in [Holder, Running, Permits, Loads, Unloads] {
+            let mut waits = self.owners.iter().filter_map(|owner| owner.wait.as_ref());
+            if waits.any(|wait| wait.blocked_by == by) {
+                write!(f, "  {}: ", by.text())?;
+                self.write_blockers(by, f)?;
+                writeln!(f)?;
+            }
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use super::owner_id::OwnerId;
 use super::running::Running;
 use crate::execution::ambient::{self, Kind};
 use crate::section::{Guarded, now};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 const HOLDS: &str = "this thread or task holds the interlock, and would wait for itself";
@@ -60,7 +61,7 @@ impl Inner {
             }
             (id, step)
         });
-        Ok((Running::new(self, id, Kind::Run, false, caller.limit), step))
+        Ok((self.share(id, Kind::Run, false, caller), step))
     }
     /// Returns one more view of this owner.
     ///
@@ -81,7 +82,19 @@ impl Inner {
             }
             Some(step)
         })?;
-        Some((Running::new(self, id, kind, true, caller.limit), step))
+        Some((self.share(id, kind, true, caller), step))
+    }
+    /// The caller has counted one more view of this owner.
+    #[inline]
+    fn share(
+        self: &Arc<Self>,
+        id: OwnerId,
+        kind: Kind,
+        is_view: bool,
+        caller: Caller,
+    ) -> Running<'static> {
+        let (home, limit, scope) = (self.clone(), caller.limit, PhantomData);
+        Running { home, id, kind, is_view, limit, scope }
     }
     /// Refuses a wait for another owner that holds in a section around this call.
     pub(super) fn refuse_under_holder(

@@ -29,14 +29,13 @@ impl AcquireError {
 
 impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, Blocked { victim, why, at, dump }) = match self {
-            AcquireError::TimedOut(blocked) => ("timed out", &**blocked),
-            AcquireError::Deadlock(blocked) => ("deadlock", &**blocked),
-        };
-        write!(f, "{what} at {at}: ")?;
+        let Blocked { victim, at, why, dump } = self.blocked();
         match self {
-            AcquireError::TimedOut(_) => dump.write_wait(*victim, f),
-            AcquireError::Deadlock(_) => f.write_str(why),
+            AcquireError::TimedOut(_) => {
+                write!(f, "timed out at {at}: ")?;
+                dump.write_wait(*victim, f)
+            }
+            AcquireError::Deadlock(_) => write!(f, "deadlock at {at}: {why}"),
         }
     }
 }
@@ -48,35 +47,17 @@ impl Error for AcquireError {
 }
 
 /// A blocked execution, and all executions at that moment. It prints as the [`Dump`].
-#[derive(Clone, Debug)]
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct Blocked {
-    victim: OwnerId,
-    why: &'static str,
-    at: &'static Location<'static>,
-    dump: Dump,
-}
-
-impl Blocked {
-    pub(super) fn new(
-        victim: OwnerId,
-        why: &'static str,
-        at: &'static Location<'static>,
-        dump: Dump,
-    ) -> Self {
-        Blocked { victim, why, at, dump }
-    }
-    /// Returns the execution that was blocked.
-    pub fn victim(&self) -> OwnerId {
-        self.victim
-    }
-    /// Returns where in the source the call stands.
-    pub fn location(&self) -> &'static Location<'static> {
-        self.at
-    }
-    /// Returns all executions as they were when the call failed.
-    pub fn dump(&self) -> &Dump {
-        &self.dump
-    }
+    /// The execution that was blocked.
+    pub victim: OwnerId,
+    /// Where in the source the call stands.
+    pub at: &'static Location<'static>,
+    /// Why the call would never have ended. Empty if it has timed out.
+    pub why: &'static str,
+    /// All executions as they were when the call failed.
+    pub dump: Dump,
 }
 
 impl fmt::Display for Blocked {

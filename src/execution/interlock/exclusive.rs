@@ -3,10 +3,11 @@
 use super::caller::Caller;
 use super::error::AcquireError;
 use super::inner::Inner;
-use super::modes::Purpose;
+use super::modes::{Purpose, Refused, Step};
 use super::owner_id::OwnerId;
 use super::running::Running;
 use super::sections::{Loading, Unloading};
+use super::state::State;
 use crate::execution::ambient::{self, Frame, Kind};
 use crate::execution::scoped::scoped;
 use crate::section::{Guarded, now};
@@ -75,14 +76,21 @@ impl Running<'_> {
             }
         }
         self.regain(caller).await?;
-        let (id, in_section) = (self.id, self.is_in_section());
-        let thread = ambient::thread();
-        let step = self.home.step(id, caller, |state, _| {
-            state.belongs_to(id, thread)?;
-            state.acquire(id, purpose, in_section)
-        });
-        step.await?;
-        Ok(Held { home: &self.home, id, purpose, is_open: true })
+        let (id, in_section) = (self.id, self.kind != Kind::Run);
+        let acquire = |state: &mut State| state.acquire(id, purpose, in_section);
+        self.step(caller, acquire).await?;
+        let kind = if purpose == Purpose::Load { Kind::Load } else { Kind::Unload };
+        Ok(Held { home: &self.home, id, kind, is_open: true })
+    }
+    /// Takes a step that only the owner's own thread may take.
+    pub(super) async fn step(
+        &self,
+        caller: Caller,
+        step: impl FnOnce(&mut State) -> Result<Step, Refused>,
+    ) -> Result<(), AcquireError> {
+        let (id, thread) = (self.id, ambient::thread());
+        let step = |state: &mut State| state.belongs_to(id, thread).and_then(|()| step(state));
+        self.home.step(id, caller, step).await
     }
     /// Waits for the share, if an earlier wait was given up while another owner held.
     pub(super) async fn regain(&self, caller: Caller) -> Result<(), AcquireError> {
@@ -90,26 +98,25 @@ impl Running<'_> {
             return Ok(());
         }
         self.home.refuse_under_holder(self.id, caller)?;
-        self.home.step(self.id, caller, |state, _| Ok(state.regain(self.id))).await
+        self.home.step(self.id, caller, |state| Ok(state.regain(self.id))).await
     }
 }
 
-/// The holder's guard.
+/// The guard of a section or a permit block.
 ///
-/// A drop releases without a turn for others, so it never waits. It counts as a section that has loaded or unloaded
+/// Its drop waits neither for others' turns nor for the share. A section then counts as one that has loaded or unloaded
 /// something.
 pub(crate) struct Held<'r> {
-    home: &'r Arc<Inner>,
-    id: OwnerId,
-    purpose: Purpose,
-    is_open: bool,
+    pub(super) home: &'r Arc<Inner>,
+    pub(super) id: OwnerId,
+    pub(super) kind: Kind,
+    pub(super) is_open: bool,
 }
 
 impl Held<'_> {
-    /// Returns the frame of code that runs in the section.
+    /// Returns the frame of code that runs inside.
     pub(crate) fn frame(&self) -> Frame {
-        let kind = if self.purpose == Purpose::Load { Kind::Load } else { Kind::Unload };
-        Frame::Interlock { of: self.home.address(), owner: self.id, kind }
+        Frame::Interlock { of: self.home.address(), owner: self.id, kind: self.kind }
     }
     pub(crate) fn loading(&mut self) -> Loading<'_> {
         Loading { home: Some(self.home) }
@@ -117,21 +124,18 @@ impl Held<'_> {
     pub(crate) fn unloading(&mut self) -> Unloading<'_> {
         Unloading { home: self.home }
     }
-    /// Calls `f` in the section.
-    pub(super) async fn unload<R>(
-        mut self,
-        f: impl AsyncFnOnce(&mut Unloading<'_>) -> R,
-    ) -> (R, Self) {
-        let frame = self.frame();
-        let mut unloading = self.unloading();
-        let result = scoped(|| frame.enter(), async { f(&mut unloading).await }).await;
-        (result, self)
-    }
-    /// Releases, and waits until others of its kind have had their turn. `done`: something was loaded or unloaded.
+    /// Ends it. Waits until others of its kind have had their turn, and until the share is back.
+    ///
+    /// `done`: something was loaded or unloaded.
     pub(crate) async fn finish(mut self, done: bool, caller: Caller) -> Result<(), AcquireError> {
         self.is_open = false;
-        let (home, id) = (self.home, self.id);
-        home.step(id, caller, |state, _| Ok(state.release(id, done, true))).await
+        self.home.step(self.id, caller, |state| Ok(self.close(state, done, true))).await
+    }
+    fn close(&self, state: &mut State, done: bool, drains: bool) -> Step {
+        match self.kind {
+            Kind::Permit => state.end_permit(self.id),
+            _ => state.release(self.id, done, drains),
+        }
     }
 }
 
@@ -139,7 +143,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         if self.is_open && !has_failed() {
             self.home.critical(|state, _| {
-                let _ = state.release(self.id, true, false);
+                let _ = self.close(state, true, false);
             });
         }
     }

@@ -117,10 +117,10 @@ impl Inner {
         self: &Arc<Self>,
         id: OwnerId,
         caller: Caller,
-        step: impl FnOnce(&mut State, &mut Effects) -> Result<Step, Refused>,
+        step: impl FnOnce(&mut State) -> Result<Step, Refused>,
     ) -> Result<(), AcquireError> {
-        let stepped = self.critical(|state, fx| {
-            let stepped = step(state, fx);
+        let stepped = self.critical(|state, _| {
+            let stepped = step(state);
             if stepped == Ok(Step::Wait) {
                 state.await_owner(id, caller, self.state.clock().now());
             }
@@ -140,12 +140,10 @@ impl Inner {
         caller: Caller,
     ) -> Result<(), AcquireError> {
         let clock = self.state.clock();
-        let patience = match caller.is_task {
-            true => Patience::Task,
-            false => {
-                let deadline = caller.limit.map(|limit| clock.deadline(limit));
-                Patience::Thread(deadline.unwrap_or(Deadline::Never))
-            }
+        let patience = match caller.limit {
+            _ if caller.is_task => Patience::Task,
+            Some(limit) => Patience::Thread(clock.deadline(limit)),
+            None => Patience::Thread(Deadline::Never),
         };
         // From here on a drop of the future gives the wait up.
         let turn = self.turn(Queued { id, clock }, patience);
@@ -157,7 +155,8 @@ impl Inner {
         match turn.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(dump)) | Err(dump) => {
-                Err(AcquireError::TimedOut(Box::new(Blocked::new(id, "", caller.at, dump))))
+                let blocked = Blocked { victim: id, at: caller.at, why: "", dump };
+                Err(AcquireError::TimedOut(Box::new(blocked)))
             }
         }
     }
@@ -169,7 +168,7 @@ impl Inner {
         why: Refused,
         at: &'static Location<'static>,
     ) -> AcquireError {
-        AcquireError::Deadlock(Box::new(Blocked::new(victim, why, at, self.dump())))
+        AcquireError::Deadlock(Box::new(Blocked { victim, at, why, dump: self.dump() }))
     }
 
     /// Captures without the lock, because that takes long, and shows it in dumps while the call waits.

@@ -44,17 +44,17 @@
 //! # The state
 //! One mutex guards a state machine: its `transitions` are functions, whose guards compare counters. At the end of
 //! each critical section `settle` grants every wait that can end. Only those waiters are woken, after the lock. No
-//! wake-up is lost: a waiter is queued before the lock is released, and each change that makes its guard true ends
-//! in `settle`. Builds with debug assertions check this against every owner (`invariants`).
+//! wake-up is lost (PROP-ILK-NO-LOST-WAKE-UP): a waiter is queued before the lock is released, and each change that
+//! makes its guard true ends in `settle`. Builds with debug assertions check this against every owner (`invariants`).
 //!
 //! A critical section looks only at the owners that it lets go on. A dump and an error copy all owners.
 //!
-//! # Without a reloader
-//! Where no interlock is needed, keep an `Option<Interlock>`: entering is then free.
-//!
 //! # Origin
-//! Rails' load interlock. There a circle of waits hangs (`rails-upgrade-deadlock`), and a leaked execution keeps its
-//! share without a word (`rails-leaked-share`). `spec/` defines these and its other defects.
+//! Rails' load interlock, with these differences; `spec/` defines its defects:
+//! - There a circle of waits hangs (`rails-upgrade-deadlock`), and a leaked execution keeps its share without a word
+//!   (`rails-leaked-share`). Here time limits end the waits, so programs end (PROP-ILK-PROGRAMS-END).
+//! - There newcomers overtake an unload from outside an execution for ever (`rails-starved-request`). Here it enters
+//!   first, and then keeps newcomers out.
 
 mod builder;
 mod caller;
@@ -86,7 +86,7 @@ pub use dump::{BlockedBy, Dump, OwnerDump, OwnerState, WaitDump};
 pub use error::{AcquireError, Blocked};
 pub(crate) use exclusive::Held;
 pub use loaded::{Handle, Loaded};
-pub use modes::Purpose;
+pub(crate) use modes::Purpose;
 pub use owner_id::OwnerId;
 pub(crate) use reload_state::Reloads;
 pub use running::Running;
@@ -201,9 +201,11 @@ impl Interlock {
             return Err(self.0.deadlock(around, transitions::NESTED, caller.at));
         }
         let mut running = self.0.enter(caller).await?;
-        let held = running.hold(Purpose::Unload, caller).await?;
+        let mut held = running.hold(Purpose::Unload, caller).await?;
+        let frame = held.frame();
+        let mut unloading = held.unloading();
         // The execution ends with the section, so it needs no turn after others.
-        Ok(held.unload(f).await.0)
+        Ok(scoped(|| frame.enter(), async { f(&mut unloading).await }).await)
     }
 
     /// Returns all executions at one moment: their threads, their waits, and what blocks them.
@@ -240,11 +242,6 @@ impl Interlock {
     /// Returns whether this thread is in an execution or a permit block of this interlock.
     pub(crate) fn is_inside(&self) -> bool {
         ambient::innermost(self.0.address()).is_some()
-    }
-
-    #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.0
     }
 }
 

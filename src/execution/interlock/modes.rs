@@ -14,7 +14,7 @@ use std::thread::{Thread, ThreadId};
 
 /// The purpose of an exclusive section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// To load something. Waiting loads let each other go first.
     Load,
     /// To unload. Waits for loads and for the end of permit blocks.

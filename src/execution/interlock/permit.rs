@@ -2,16 +2,13 @@
 
 use super::caller::Caller;
 use super::error::AcquireError;
-use super::inner::Inner;
+use super::exclusive::Held;
 use super::modes::Step;
-use super::owner_id::OwnerId;
 use super::running::Running;
-use crate::execution::ambient::{self, Kind};
+use crate::execution::ambient::Kind;
 use crate::execution::scoped::scoped;
-use crate::section::{Guarded, now};
-use crate::sync::has_failed;
+use crate::section::now;
 use std::future::Future;
-use std::sync::Arc;
 
 impl Running<'_> {
     /// Calls `f` without a share, so that others may load meanwhile, but not unload.
@@ -64,47 +61,18 @@ impl Running<'_> {
         self.permit_by(caller, async move || future.await)
     }
 
-    pub(crate) async fn permit_by<R>(
+    async fn permit_by<R>(
         &mut self,
         caller: Caller,
         f: impl AsyncFnOnce() -> R,
     ) -> Result<R, AcquireError> {
         self.regain(caller).await?;
-        let (id, thread) = (self.id, ambient::thread());
-        let step = self.home.step(id, caller, |state, _| {
-            state.belongs_to(id, thread)?;
-            state.permit(id).map(|()| Step::Done)
-        });
-        step.await?;
-        let block = Block { home: &self.home, id, is_open: true };
-        let frame = self.frame_as(Kind::Permit);
+        let id = self.id;
+        self.step(caller, |state| state.permit(id).map(|()| Step::Done)).await?;
+        let block = Held { home: &self.home, id, kind: Kind::Permit, is_open: true };
+        let frame = block.frame();
         let result = scoped(|| frame.enter(), async { f().await }).await;
-        block.end(caller).await?;
+        block.finish(true, caller).await?;
         Ok(result)
-    }
-}
-
-/// An open permit block. Its drop does not wait for the share.
-struct Block<'r> {
-    home: &'r Arc<Inner>,
-    id: OwnerId,
-    is_open: bool,
-}
-
-impl Block<'_> {
-    async fn end(mut self, caller: Caller) -> Result<(), AcquireError> {
-        self.is_open = false;
-        let (home, id) = (self.home, self.id);
-        home.step(id, caller, |state, _| Ok(state.end_permit(id))).await
-    }
-}
-
-impl Drop for Block<'_> {
-    fn drop(&mut self) {
-        if self.is_open && !has_failed() {
-            self.home.critical(|state, _| {
-                let _ = state.end_permit(self.id);
-            });
-        }
     }
 }

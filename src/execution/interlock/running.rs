@@ -35,25 +35,13 @@ pub struct Running<'scope> {
     pub(super) id: OwnerId,
     /// The kind of its frames: it begins in a section of its owner, or outside.
     pub(super) kind: Kind,
-    is_view: bool,
+    pub(super) is_view: bool,
     /// The time limit of its waits.
     pub(super) limit: Option<Duration>,
-    scope: PhantomData<fn(&'scope ()) -> &'scope ()>,
+    pub(super) scope: PhantomData<fn(&'scope ()) -> &'scope ()>,
 }
 
 impl Running<'_> {
-    /// The caller has counted one more view of this owner.
-    #[inline]
-    pub(super) fn new(
-        home: &Arc<Inner>,
-        id: OwnerId,
-        kind: Kind,
-        is_view: bool,
-        limit: Option<Duration>,
-    ) -> Self {
-        Running { home: home.clone(), id, kind, is_view, limit, scope: PhantomData }
-    }
-
     /// Returns the execution's identifier in dumps.
     pub fn id(&self) -> OwnerId {
         self.id
@@ -83,14 +71,8 @@ impl Running<'_> {
     }
     #[cold]
     fn has_share_among_others(&self) -> bool {
-        match self.home.state.look(|state| state.owner(self.id).mode) {
-            Mode::Running => true,
-            Mode::Holding => self.is_in_section(),
-            _ => false,
-        }
-    }
-    pub(super) fn is_in_section(&self) -> bool {
-        self.kind != Kind::Run
+        let mode = self.home.state.look(|state| state.owner(self.id).mode);
+        mode == Mode::Running || mode == Mode::Holding && self.kind != Kind::Run
     }
 
     pub(crate) fn is_of(&self, interlock: &Interlock) -> bool {
@@ -104,11 +86,7 @@ impl Running<'_> {
     /// Returns the frame that a thread enters while the execution's body runs or is polled.
     #[inline]
     pub(crate) fn frame(&self) -> Frame {
-        self.frame_as(self.kind)
-    }
-    #[inline]
-    pub(super) fn frame_as(&self, kind: Kind) -> Frame {
-        Frame::Interlock { of: self.home.address(), owner: self.id, kind }
+        Frame::Interlock { of: self.home.address(), owner: self.id, kind: self.kind }
     }
 }
 

@@ -2,18 +2,18 @@
 //!
 //! The guards compare counters, so `settle` looks at each queue once and touches only the owners that go on, in this
 //! order:
-//! 1. loads, one after the other, before all owners resume together;
-//! 2. owners that wait only for the holder: they resume;
+//! 1. loads, one after the other, before all owners resume together (PROP-ILK-LOADS-FIRST);
+//! 2. owners that wait only for the holder: they resume (PROP-ILK-RESUMES);
 //! 3. draining owners: after a load once no load waits, after an unload once neither a load nor an unload that may
 //!    go waits;
 //! 4. unloads;
-//! 5. newcomers.
+//! 5. newcomers (PROP-ILK-NEWCOMERS-WAIT).
 //!
 //! # Every waiter has its turn
 //! - A draining owner makes no request, and newcomers wait for steps 1 to 3. So the owners that have a share now bound
-//!   the loads that go before the others.
+//!   the loads that go before the others (PROP-ILK-REQUESTS-END, PROP-ILK-ENTERS).
 //! - An unload keeps newcomers out, unless a permit block is open. It begins after the present executions and permit
-//!   blocks, unless permit blocks overlap for ever: see the module's limits.
+//!   blocks, unless permit blocks overlap for ever: see the module's limits (PROP-ILK-UNLOADS-END).
 //!
 //! # One pass is enough
 //! Steps 2 and 3 only give shares, which can only delay steps 1 and 4. They empty the queues that step 5 looks at. A

@@ -126,6 +126,22 @@ fn a_failure_at_the_end_of_a_task_is_returned() {
     assert_eq!(failed(block_on(execution.complete_async())).first().stage(), Stage::Complete);
 }
 
+/// For a layer: the body is not a closure, and its failure passes by.
+#[test]
+fn a_noted_failure_is_reported_at_the_end_as_the_bodys() {
+    let log = Log::default();
+    let executor = reporting(&log).hook(log.hook("a")).build();
+    let mut execution = block_on(executor.run_async()).expect("it runs");
+    execution.within(|execution| {
+        execution.fail(OnPurpose);
+        let mut nested = block_on(executor.run_async()).expect("it runs");
+        nested.fail("the outer execution has it");
+    });
+    let error = failed(block_on(execution.complete_async()));
+    assert_eq!((error.first().stage(), error.failures().len()), (Stage::Body, 1));
+    assert_eq!(log.take(), ["run a", "complete a", "report: on purpose"]);
+}
+
 #[test]
 fn a_panicking_future_is_completed_reported_once_and_goes_on() {
     let log = Log::default();

@@ -161,7 +161,7 @@ fn every_hook_completes_despite_failures_and_the_bodys_error_comes_first() {
     let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
     assert_eq!(error.first().cause().downcast_ref(), Some(&OnPurpose));
     let panicked = error.failures()[1].cause().downcast_ref::<Panicked>();
-    assert_eq!(panicked.map(Panicked::message), Some("c panics"));
+    assert_eq!(panicked.map(|p| &*p.0), Some("c panics"));
     assert_eq!(error.failures()[2].cause().to_string(), "b fails");
     let all = "the body failed: on purpose; \
         then a hook's complete failed: it panicked: c panics; then a hook's complete failed: b fails";

@@ -4,7 +4,7 @@ use crate::common::log::{Log, failed};
 use crate::common::soon;
 use crate::reloader::noting::{ALWAYS, noting, preparing, unloading};
 use cabrank::execution::interlock::OwnerState;
-use cabrank::execution::{Executor, Interlock, Reloader, ReloaderError};
+use cabrank::execution::{Executor, Interlock, Refused, Reloader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -178,10 +178,10 @@ fn a_disabled_reloader_is_the_executor() {
 #[test]
 fn a_reloader_needs_an_interlock_and_an_executor_of_its_own() {
     let bare = Reloader::builder(Executor::builder().build()).build();
-    assert_eq!(bare.err(), Some(ReloaderError::NoInterlock));
+    assert_eq!(bare.err(), Some(Refused::NoInterlock));
     let executor = Executor::builder().interlock(Interlock::new()).build();
     let first = Reloader::builder(executor.clone()).build();
     assert!(first.is_ok());
     let second = Reloader::builder(executor).build();
-    assert_eq!(second.err(), Some(ReloaderError::SecondReloader));
+    assert_eq!(second.err(), Some(Refused::SecondReloader));
 }

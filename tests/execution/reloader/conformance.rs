@@ -3,7 +3,7 @@
 use crate::common::log::{Log, failed};
 use crate::reloader::noting::{ALWAYS, ENDS, RELOAD, noting, once, unloading};
 use cabrank::execution::interlock::Loaded;
-use cabrank::execution::{Executor, Interlock, Reloader, Stage};
+use cabrank::execution::{BoxError, Executor, Interlock, Reloader, Stage};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
@@ -97,7 +97,7 @@ fn a_value_loaded_after_a_reload_is_new() {
     let read = || {
         let loaded = reloader.wrap(|execution| {
             let running = execution.running().ok_or("no interlock")?;
-            let load = || Ok::<_, std::io::Error>(*source.lock().expect("no panic"));
+            let load = || Ok::<_, BoxError>(*source.lock().expect("no panic"));
             Ok(*template.get_or_load(running, load)?)
         });
         loaded.expect("it succeeds")

@@ -3,7 +3,7 @@
 use crate::common::log::{Log, failed};
 use crate::common::task::{Task, block_on};
 use crate::reloader::noting::once;
-use cabrank::execution::{Executor, Interlock, Refused, Reloader, ReloaderError, Stage};
+use cabrank::execution::{Executor, Interlock, Refused, Reloader, Stage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -24,7 +24,7 @@ fn the_next_reloader_reloads_a_half_reloaded_world() {
     assert_eq!(failed(reloader.wrap(|_| Ok(()))).first().stage(), Stage::Prepare);
     drop(reloader);
     let another = || Reloader::builder(executor.clone()).build();
-    assert_eq!(another().expect_err("there is a clone"), ReloaderError::SecondReloader);
+    assert_eq!(another().expect_err("there is a clone"), Refused::SecondReloader);
     drop(clone);
     let unload = log.noting("unload");
     let next = Reloader::builder(executor.clone()).unload(move |_| unload()).build();
