@@ -9,7 +9,7 @@
 //! nested execution of the reloader, which looks and is refused.
 
 use crate::execution::Refused;
-use crate::models::interlock::rig::{owner, unload};
+use crate::models::interlock::rig::{owner, unload_async};
 use crate::models::rig::*;
 use crate::models::world::World;
 use crate::sync::thread::JoinHandle;
@@ -29,7 +29,7 @@ fn begin_x_failing_reload() {
                 let mut execution = reloader.executor().run_async().await.expect("it is whole");
                 {
                     let running = execution.running().expect("there is an interlock");
-                    let mut waits = Box::pin(unload(running, || ()));
+                    let mut waits = Box::pin(unload_async(running, || ()));
                     let mut polled = false;
                     poll_fn(|_| match std::mem::replace(&mut polled, true) {
                         true => Poll::Ready(()),

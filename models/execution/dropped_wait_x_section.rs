@@ -58,8 +58,8 @@ fn dropped_wrap_async_x_unload() {
     let orders = ["hook, unload", "unload, hook"];
     explore("dropped_wrap_async_x_unload", &orders, |outcomes| {
         outcomes.note(dropped_beside(
-            async |running| unload(running, || ()).await,
-            |other, world| block_on(unload(other, || world.alone("unload"))),
+            async |running| unload_async(running, || ()).await,
+            |other, world| unload(other, || world.alone("unload")),
         ));
     });
 }

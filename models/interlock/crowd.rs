@@ -37,7 +37,7 @@ fn one_thing(interlock: &Interlock, world: &World, what: u32) -> Result<(), Acqu
     let load = |r: &mut Running<'_>| r.load(|_| world.alone("load"));
     match what {
         0 => interlock.unload(|_| world.alone("unload")),
-        1 => interlock.run(|r| block_on(unload(r, || world.alone("unload")))),
+        1 => interlock.run(|r| unload(r, || world.alone("unload"))),
         _ => interlock.run(|running| {
             let before = interlock.generation();
             match what {

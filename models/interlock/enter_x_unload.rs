@@ -74,7 +74,7 @@ fn interlock_newcomer_x_unload() {
     let expected = ["after the request", "before the request"];
     explore("interlock_newcomer_x_unload", &expected, |outcomes| {
         outcomes.note(newcomer_x_request(OwnerState::WaitingToUnload, |asks, world| {
-            Box::pin(unload(asks, || world.alone("request")))
+            Box::pin(unload_async(asks, || world.alone("request")))
         }));
     });
 }

@@ -16,7 +16,7 @@ fn interlock_load_x_unload() {
         let (mut a, mut b) = (owner(&interlock), owner(&interlock));
         let theirs = world.clone();
         let thread = spawn(move || {
-            block_on(unload(&mut b, || theirs.alone("unload")));
+            unload(&mut b, || theirs.alone("unload"));
             theirs.runs();
         });
         {

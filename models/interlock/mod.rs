@@ -4,7 +4,6 @@
 mod crowd;
 mod dropped_wait_x_grant;
 mod enter_x_unload;
-mod load_x_load;
 mod load_x_unload;
 mod permit_x_load;
 mod permit_x_unload_x_newcomer;

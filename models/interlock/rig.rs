@@ -73,8 +73,17 @@ pub(in crate::models) fn limited_owner(
 }
 
 /// Unloads by an execution's share, as a reload does.
-pub(in crate::models) async fn unload(running: &mut Running<'_>, f: impl FnOnce()) {
-    let caller = Caller::task(None);
+pub(in crate::models) fn unload(running: &mut Running<'_>, f: impl FnOnce()) {
+    now(unload_by(running, Caller::thread(None), f));
+}
+/// Returns the same as a future.
+pub(in crate::models) fn unload_async(
+    running: &mut Running<'_>,
+    f: impl FnOnce(),
+) -> impl Future<Output = ()> {
+    unload_by(running, Caller::task(None), f)
+}
+async fn unload_by(running: &mut Running<'_>, caller: Caller, f: impl FnOnce()) {
     let held = running.hold(Purpose::Unload, caller).await.expect("no limit");
     f();
     held.finish(true, caller).await.expect("no limit");
