@@ -1,5 +1,5 @@
-//! The cost of an execution without a concurrent load, in nanoseconds and as a ratio to two uncontended lock pairs in
-//! the same run: one to enter and one to leave.
+//! The cost of an execution without a concurrent load, in nanoseconds. The ratio is to two lock pairs, because an
+//! execution enters by one critical section and leaves by another.
 //!
 //! `cargo bench -p cabrank-benches --bench interlock` prints medians over interleaved rounds, because machines are
 //! shared and noisy. Each case runs on one thread, on two and on eight.

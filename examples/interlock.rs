@@ -48,7 +48,7 @@ fn main() -> Result<(), BoxError> {
     match greeting {
         Ok(greeting) => println!("{greeting}"),
         Err(error) => match error.first().cause().downcast_ref() {
-            Some(AcquireError::TimedOut(blocked)) => println!("{error}\n\n{}", blocked.dump()),
+            Some(AcquireError::TimedOut(blocked)) => println!("{error}\n\n{}", blocked.dump),
             _ => return Err(error.into()),
         },
     }

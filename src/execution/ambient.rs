@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::thread::ThreadId;
 
-/// What an execution of an interlock does inside a frame.
+/// The state of an execution of an interlock inside a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It runs.

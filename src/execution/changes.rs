@@ -66,7 +66,10 @@ impl Changes {
     /// The watch looks again, so that an edit from here on is another change.
     pub(crate) fn take_up(&self) -> Result<(), Failure> {
         if let Check::Watch(watch) = &self.check {
-            stage(Checking, || Ok(watch.take_up()))?;
+            stage(Checking, || {
+                watch.take_up();
+                Ok(())
+            })?;
         }
         self.pending.store(false, SeqCst);
         Ok(())

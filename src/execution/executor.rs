@@ -70,9 +70,9 @@ impl Executor {
     /// Runs the hooks and the body, and completes the hooks in reverse order.
     ///
     /// # Errors
-    /// All failures, after they were reported. The first is of entering the interlock or of a hook's run (the body was
-    /// then not run), else of the body, else of a hook's complete (the body's value is then lost). Nested: only the
-    /// body's own error, which is not reported.
+    /// All failures, in order, after they were reported. If the interlock or a hook's run fails, the body is not run.
+    /// If only a hook's complete fails, the body's value is lost. A nested execution returns the body's own error, and
+    /// does not report it.
     ///
     /// # Panics
     /// Only if the body does, after the hooks were completed and the panic was reported.

@@ -17,13 +17,13 @@
 //!   it keeps its share. If the awaited one waits for the interlock, both wait for ever: without a [permit
 //!   block](interlock::Running::permit_loads), only a time limit ends that. Set one by
 //!   [`ExecutorBuilder::acquire_timeout`]; its error carries the [dump](interlock::Interlock::dump).
-//! - The same holds for an [`Execution`] that a blocked task keeps, and for a guard or a future that was leaked: it
-//!   keeps its share for ever, and every load and reload waits for it.
+//! - The same holds for an [`Execution`] that a blocked task keeps. A guard or a future that was leaked keeps its share
+//!   for ever, and every load and reload waits for it.
 //! - A blocking call does not poll the futures of its own thread. It may wait for a load that such a future was
 //!   granted. Next to futures, wait in a future, too.
-//! - A reload waits until all permit blocks have ended, and new ones may begin meanwhile. So it waits as long as they
-//!   overlap without a gap.
-//! - Concurrent branches of one task share one execution: while one branch loads or permits loads, all branches have
+//! - While a permit block is open, other executions begin although a reload waits. So a reload waits as long as
+//!   executions with permit blocks overlap without a gap.
+//! - Concurrent branches of one task share one execution. While one branch loads or permits loads, all branches have
 //!   given their share up, and [`interlock::Loaded::get`] returns `None` there.
 //! - A hook needs no share: the execution may have lost it by a dropped future. So a hook that uses a loaded value
 //!   must expect that [`interlock::Loaded::get`] returns `None`.

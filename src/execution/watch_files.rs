@@ -113,7 +113,7 @@ fn look(paths: &[PathBuf], now: SystemTime) -> Look {
     stamps(paths).into_iter().map(seen).collect()
 }
 
-/// Returns the stamps of the files at these paths and below them. A file that is not there has none.
+/// Returns the stamps of the files at these paths and below them. A missing file has no stamp.
 fn stamps(paths: &[PathBuf]) -> BTreeMap<PathBuf, Stamp> {
     let mut found = BTreeMap::new();
     let mut left = paths.to_vec();

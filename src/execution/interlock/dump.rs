@@ -94,11 +94,11 @@ pub enum BlockedBy {
     Holder,
     /// All that run.
     Running,
-    /// Those in permit blocks.
+    /// All in permit blocks.
     Permits,
-    /// Those that wait to load, and those that have loaded and let others load first.
+    /// All that wait to load, and all that have loaded and let others load first.
     Loads,
-    /// Those that wait to unload.
+    /// All that wait to unload.
     Unloads,
 }
 
@@ -151,8 +151,8 @@ impl OwnerState {
 impl BlockedBy {
     /// Answers why the guard of this mode does not hold.
     fn of(mode: Mode, state: &State) -> Option<BlockedBy> {
-        let load = Purpose::Load as usize;
-        let loads = !state.waiting[load].is_empty() || !state.draining[load].is_empty();
+        let loads =
+            state.any(Mode::Waiting(Purpose::Load)) || state.any(Mode::Draining(Purpose::Load));
         let by = match mode {
             Mode::Out | Mode::Running | Mode::Yielded | Mode::Holding => return None,
             Mode::Resuming => BlockedBy::Holder,

@@ -39,9 +39,9 @@ impl BlockedBy {
         match self {
             BlockedBy::Holder => "the one that holds",
             BlockedBy::Running => "all that run",
-            BlockedBy::Permits => "those in permit blocks",
-            BlockedBy::Loads => "those that load first",
-            BlockedBy::Unloads => "those that wait to unload",
+            BlockedBy::Permits => "all in permit blocks",
+            BlockedBy::Loads => "all that load first",
+            BlockedBy::Unloads => "all that wait to unload",
         }
     }
 }

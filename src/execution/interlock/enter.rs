@@ -16,8 +16,7 @@ const HOLDS: &str = "this thread or task holds the interlock, and would wait for
 impl Inner {
     /// Begins an execution.
     ///
-    /// - Inside an execution of the same thread or task it is a view of that one, and waits only for a share that
-    ///   is missing.
+    /// - Inside an execution of the same thread or task it is a view of that one. It waits only for a missing share.
     /// - Inside a permit block it is a new owner: the block gave the share up.
     #[inline]
     pub(super) async fn enter(

@@ -112,7 +112,7 @@ impl Wait<Inner> for Queued<'_> {
 }
 
 impl Inner {
-    /// Takes a step of an owner, and waits if it has to. A refused step changes nothing.
+    /// Takes a step of an owner, and waits if it has to. After a refusal the state is as before.
     pub(super) async fn step(
         self: &Arc<Self>,
         id: OwnerId,
@@ -142,7 +142,11 @@ impl Inner {
         let clock = self.state.clock();
         let patience = match caller.limit {
             _ if caller.is_task => Patience::Task,
-            Some(limit) => Patience::Thread(clock.deadline(limit)),
+            Some(limit) => {
+                // The limit counts from the section that queued the owner, as the dump's times do.
+                let since = self.state.look(|state| state.since(id));
+                Patience::Thread(clock.deadline_at(since.plus(limit)))
+            }
             None => Patience::Thread(Deadline::Never),
         };
         // From here on a drop of the future gives the wait up.

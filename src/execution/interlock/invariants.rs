@@ -18,7 +18,7 @@ pub(super) const ALL: &[Invariant<State>] = invariants! {
     "INV-ILK-NO-PERMIT-IN-UNLOAD" "during an unload no permit block is open" no_permit_in_unload;
     "INV-ILK-SEES-ONE-WORLD" "an execution sees one generation, except for unloads by itself or while it waits to unload" sees_one_world;
     "INV-ILK-SHARES" "an owner that runs is in no permit block, and an owner that permits is in one" shares;
-    "INV-ILK-ENTRY" "an owner that waits to hold or for others' turns has a waiter without a grant, as each waiter in a queue" entry;
+    "INV-ILK-ENTRY" "an owner that waits to hold or for others' turns has a waiter without a grant; a share may come back without a waiter, and a newcomer without one is about to leave" entry;
     "INV-ILK-QUEUED" "a waiting owner is in the queue of its mode, and in no other" queued;
     "INV-ILK-EXACT-WAKE-UP" "no owner waits whose guard holds" exact_wake_up;
     "INV-ILK-TALLY" "the counters are the sums over the owners" tally;
@@ -28,18 +28,6 @@ pub(super) const ALL: &[Invariant<State>] = invariants! {
 impl State {
     fn count(&self, wanted: impl Fn(&Owner) -> bool) -> usize {
         self.all().filter(|owner| wanted(owner)).count()
-    }
-    /// Each queue, with the mode of its owners.
-    fn queues(&self) -> [(&Queue, Mode); 6] {
-        use Purpose::{Load, Unload};
-        [
-            (&self.newcomers, Mode::Entering),
-            (&self.resuming, Mode::Resuming),
-            (&self.waiting[0], Mode::Waiting(Load)),
-            (&self.waiting[1], Mode::Waiting(Unload)),
-            (&self.draining[0], Mode::Draining(Load)),
-            (&self.draining[1], Mode::Draining(Unload)),
-        ]
     }
 }
 
@@ -86,20 +74,20 @@ fn shares(s: &State) -> bool {
 
 fn entry(s: &State) -> bool {
     s.all().all(|owner| match (&owner.waiter, owner.mode) {
-        (Some(waiter), mode) => waiter.granted != mode.is_queued(),
+        (Some(waiter), mode) => waiter.granted != mode.queue().is_some(),
         // A share may come back without a waiter, and a newcomer that gave up leaves next.
-        (None, mode) => !mode.is_queued() || matches!(mode, Mode::Resuming | Mode::Entering),
+        (None, mode) => mode.queue().is_none() || matches!(mode, Mode::Resuming | Mode::Entering),
     })
 }
 
 fn queued(s: &State) -> bool {
-    let is_right = |(queue, mode): &(&Queue, Mode)| {
-        queue.iter(&s.owners).all(|key| s.owners[key.index()].mode == *mode)
+    let is_right = |(at, queue): (usize, &Queue)| {
+        queue.iter(&s.owners).all(|key| s.owners[key.index()].mode.queue() == Some(at))
     };
-    let listed: usize = s.queues().iter().map(|(queue, _)| queue.len()).sum();
-    s.queues().iter().all(is_right)
+    let listed: usize = s.queues.iter().map(|queue| queue.len()).sum();
+    s.queues.iter().enumerate().all(is_right)
         && listed == s.owners.iter().filter(|(_, owner)| owner.links.is_linked()).count()
-        && listed == s.count(|owner| owner.mode.is_queued())
+        && listed == s.count(|owner| owner.mode.queue().is_some())
 }
 
 fn exact_wake_up(s: &State) -> bool {

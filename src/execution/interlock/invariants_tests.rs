@@ -57,8 +57,10 @@ fn waiter(s: &mut State) -> &mut Waiter {
     s.owner_mut(id).waiter.as_mut().expect("it waits")
 }
 
+type Break = fn(&mut State);
+
 /// Every invariant with each way to break it.
-const BREAKS: &[(&str, fn(&mut State))] = &[
+const BREAKS: &[(&str, Break)] = &[
     ("INV-ILK-ONE-HOLDER", |s| s.set_mode(permits(s), Mode::Holding)),
     ("INV-ILK-ONE-HOLDER", |s| {
         s.holder = Some(Holder { owner: permits(s), purpose: Load, depth: 1 });

@@ -57,17 +57,6 @@ pub struct Loaded<T> {
 }
 
 /// A reference to a loaded value, at most as long as the share that it was obtained with.
-///
-/// ```
-/// use cabrank::execution::interlock::{AcquireError, Interlock, Loaded};
-///
-/// let (interlock, user) = (Interlock::new(), Loaded::new());
-/// interlock.run(|r| {
-///     let name = user.get_or_load(r, || Ok::<_, AcquireError>("Ann".to_owned()))?;
-///     Ok::<_, AcquireError>(assert_eq!(name.len(), 3))
-/// })??;
-/// # Ok::<(), AcquireError>(())
-/// ```
 pub struct Handle<'r, T> {
     value: Arc<UserValue<T>>,
     running: PhantomData<&'r ()>,
@@ -94,7 +83,7 @@ impl<T> Loaded<T> {
     /// The handle borrows `running` exclusively; [`get`](Self::get) returns any number of handles.
     ///
     /// # Errors
-    /// That of `load`: then the next call tries again. That of [`Running::load`], as a value of the same type.
+    /// The error of `load`, after which the next call tries again. The error of [`Running::load`], converted.
     ///
     /// # Panics
     /// Under another interlock than the first [`set`](Self::set) or `clear`.
@@ -187,7 +176,7 @@ impl<T> Loaded<T> {
     }
 }
 
-/// Compares the addresses. That of the first stays unique while the reference to it lives.
+/// Compares the addresses. The address of the first stays unique while the reference to it lives.
 fn is(first: &Weak<Inner>, home: &Arc<Inner>) -> bool {
     std::ptr::eq(first.as_ptr(), Arc::as_ptr(home))
 }

@@ -30,12 +30,12 @@
 //! A call that would wait for itself fails at once, with [`AcquireError::Deadlock`].
 //!
 //! # Limits
-//! - A wait inside a body is unknown to the interlock: a join, a channel, another lock, or a task that is not polled
-//!   while its thread blocks. If it waits for an execution that waits for this one, only a [time
-//!   limit](InterlockBuilder::acquire_timeout) ends the wait. Put such a wait into a [permit
+//! - The interlock sees only its own waits. A body may also wait by a join, a channel or another lock, or block the
+//!   thread of a task that has to be polled. If it so waits for an execution that waits for this one, only a [time
+//!   limit](InterlockBuilder::acquire_timeout) ends that. Put such a wait into a [permit
 //!   block](Running::permit_loads).
-//! - An unload waits as long as permit blocks overlap without a gap: while one is open, newcomers pass the unload,
-//!   because the block may wait for them.
+//! - An unload waits as long as executions with permit blocks overlap without a gap. While a block is open, newcomers
+//!   pass the unload, because the block may wait for them. A newcomer's own block lets the next ones pass.
 //! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
 //!   [dump](Interlock::dump) names the owner.
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of

@@ -21,6 +21,8 @@ pub(crate) enum Purpose {
     Unload,
 }
 
+/// The modes of an owner.
+///
 /// | mode | share | who may go before it |
 /// |---|---|---|
 /// | `Out` | no: its place is free | |
@@ -45,11 +47,14 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Returns whether the owner is in a queue.
-    pub(super) fn is_queued(self) -> bool {
+    /// Returns the number of the queue that an owner in this mode is in.
+    pub(super) fn queue(self) -> Option<usize> {
         match self {
-            Mode::Entering | Mode::Waiting(_) | Mode::Draining(_) | Mode::Resuming => true,
-            Mode::Out | Mode::Running | Mode::Yielded | Mode::Holding => false,
+            Mode::Entering => Some(0),
+            Mode::Resuming => Some(1),
+            Mode::Waiting(purpose) => Some(2 + purpose as usize),
+            Mode::Draining(purpose) => Some(4 + purpose as usize),
+            Mode::Out | Mode::Running | Mode::Yielded | Mode::Holding => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an interlock knows of reloads: whether it has a reloader, and whether the last reload failed.
+//! Whether an interlock has a reloader, and whether its last reload failed.
 //!
 //! All executors of one interlock see the same state. After a failed reload no execution begins, because the code is
 //! half unloaded. The writer holds to unload, or writes before any execution begins. A reader has a share. So a reader

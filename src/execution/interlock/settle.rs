@@ -13,17 +13,16 @@
 //! - A draining owner makes no request, and newcomers wait for steps 1 to 3. So the owners that have a share now bound
 //!   the loads that go before the others (PROP-ILK-REQUESTS-END, PROP-ILK-ENTERS).
 //! - An unload keeps newcomers out, unless a permit block is open. It begins after the present executions and permit
-//!   blocks, unless permit blocks overlap for ever: see the module's limits (PROP-ILK-UNLOADS-END).
+//!   blocks, unless executions with permit blocks overlap for ever: see the module's limits (PROP-ILK-UNLOADS-END).
 //!
 //! # One pass is enough
 //! Steps 2 and 3 only give shares, which can only delay steps 1 and 4. They empty the queues that step 5 looks at. A
 //! grant to hold ends the pass.
 
 use super::inner::Effects;
-use super::modes::{Mode, Purpose};
-use super::owner_id::OwnerId;
+use super::modes::Mode;
+use super::modes::Purpose::{self, Load, Unload};
 use super::state::State;
-use std::mem::take;
 
 impl State {
     #[inline]
@@ -33,7 +32,6 @@ impl State {
         }
     }
     fn grant_turns(&mut self, fx: &mut Effects) {
-        use Purpose::{Load, Unload};
         if self.grant_hold(Load, fx) {
             return;
         }
@@ -52,12 +50,11 @@ impl State {
     }
     /// Lets the oldest request hold, if it may. Returns whether one does.
     fn grant_hold(&mut self, purpose: Purpose, fx: &mut Effects) -> bool {
-        let mode = Mode::Waiting(purpose);
-        let Some(key) = self.queue(mode).front() else { return false };
-        let id = self.owners[key.index()].id;
-        if !self.may_hold(purpose) {
+        let queue = Mode::Waiting(purpose).queue().expect("the mode of a queue");
+        let Some(key) = self.queues[queue].front().filter(|_| self.may_hold(purpose)) else {
             return false;
-        }
+        };
+        let id = self.owners[key.index()].id;
         self.unlink(id);
         self.hold(id, purpose);
         self.grant(id, fx);
@@ -65,9 +62,9 @@ impl State {
     }
     /// Lets all owners of a queue go on.
     fn admit(&mut self, mode: Mode, fx: &mut Effects) {
-        let mut queue = take(self.queue(mode));
-        while let Some(key) = queue.pop_front(&mut self.owners) {
-            let id: OwnerId = self.owners[key.index()].id;
+        let queue = mode.queue().expect("the mode of a queue");
+        while let Some(key) = self.queues[queue].pop_front(&mut self.owners) {
+            let id = self.owners[key.index()].id;
             self.rest(id);
             self.grant(id, fx);
         }

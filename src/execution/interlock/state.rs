@@ -13,7 +13,6 @@ use crate::collections::wait_queue::Wake;
 use crate::sync::Condvar;
 use slab::Slab;
 use std::collections::BTreeSet;
-use std::mem::take;
 use std::panic::Location;
 use std::sync::Arc;
 use std::thread::Thread;
@@ -42,11 +41,8 @@ pub(crate) struct State {
     pub(super) running: usize,
     /// How many owners are in a permit block.
     pub(super) permitting: usize,
-    /// Each queue holds the owners of one mode, in order of arrival. Arrays are indexed by purpose.
-    pub(super) newcomers: Queue,
-    pub(super) resuming: Queue,
-    pub(super) waiting: [Queue; 2],
-    pub(super) draining: [Queue; 2],
+    /// Each holds the owners of one mode, in order of arrival: see [`Mode::queue`].
+    pub(super) queues: [Queue; 6],
     /// The ends of the tasks' waits that have a time limit.
     pub(super) deadlines: BTreeSet<(Time, OwnerId)>,
     /// When the timer looks at the deadlines next. Empty while it sleeps without limit.
@@ -149,29 +145,18 @@ impl State {
         self.permitting -= usize::from(former > 0);
     }
 
-    pub(super) fn queue(&mut self, mode: Mode) -> &mut Queue {
-        match mode {
-            Mode::Entering => &mut self.newcomers,
-            Mode::Resuming => &mut self.resuming,
-            Mode::Waiting(purpose) => &mut self.waiting[purpose as usize],
-            Mode::Draining(purpose) => &mut self.draining[purpose as usize],
-            Mode::Out | Mode::Running | Mode::Yielded | Mode::Holding => {
-                unreachable!("{mode:?} is not a queued mode")
-            }
-        }
+    /// Returns whether any owner is in this mode, which is one of a queue.
+    pub(super) fn any(&self, mode: Mode) -> bool {
+        mode.queue().is_some_and(|queue| !self.queues[queue].is_empty())
     }
     pub(super) fn enqueue(&mut self, id: OwnerId, mode: Mode) {
         self.set_mode(id, mode);
-        let mut queue = take(self.queue(mode));
-        queue.push_back(&mut self.owners, id.key());
-        *self.queue(mode) = queue;
+        let queue = mode.queue().expect("the mode of a queue");
+        self.queues[queue].push_back(&mut self.owners, id.key());
     }
     pub(super) fn unlink(&mut self, id: OwnerId) {
-        let mode = self.owner(id).mode;
-        if mode.is_queued() {
-            let mut queue = take(self.queue(mode));
-            queue.remove(&mut self.owners, id.key());
-            *self.queue(mode) = queue;
+        if let Some(queue) = self.owner(id).mode.queue() {
+            self.queues[queue].remove(&mut self.owners, id.key());
         }
     }
 
@@ -191,6 +176,10 @@ impl State {
             backtrace: None,
         };
         self.owner_mut(id).waiter = Some(Box::new(waiter));
+    }
+    /// Returns when the wait of a call for this owner began.
+    pub(super) fn since(&self, id: OwnerId) -> Time {
+        self.owner(id).waiter.as_ref().expect("the call waits").since
     }
     /// Ends the wait of a call.
     pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut Effects) {

@@ -14,8 +14,8 @@ use std::time::Duration;
 impl Inner {
     /// Limits the wait of a task that begins now.
     pub(super) fn limit_task(self: &Arc<Self>, id: OwnerId, limit: Duration) {
-        let due = self.state.clock().now().plus(limit);
         let is_earlier = self.state.amend(|state| {
+            let due = state.since(id).plus(limit);
             let waiter = state.owner_mut(id).waiter.as_mut().expect("the task waits");
             waiter.deadline = Some(due);
             state.deadlines.insert((due, id));

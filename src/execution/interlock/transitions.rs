@@ -4,7 +4,8 @@
 //! [`settle`](super::settle), at the end of the same critical section.
 
 use super::inner::Effects;
-use super::modes::{Mode, Origin, Purpose, Refused, Step};
+use super::modes::Purpose::{self, Load, Unload};
+use super::modes::{Mode, Origin, Refused, Step};
 use super::owner_id::OwnerId;
 use super::state::{Holder, State};
 use std::thread::ThreadId;
@@ -23,32 +24,28 @@ impl State {
     /// While a permit block is open no unload can begin, and the block may wait for the newcomer. So the newcomer
     /// then passes the unloads that wait. In Rails it does not (`rails-child-behind-unload`).
     pub(super) fn may_enter(&self) -> bool {
-        self.is_quiet() || self.may_enter_among_others()
-    }
-    fn may_enter_among_others(&self) -> bool {
-        let [loads, unloads] = &self.waiting;
-        self.holder.is_none()
-            && loads.is_empty()
-            && self.draining.iter().all(|queue| queue.is_empty())
-            && (unloads.is_empty() || self.permitting > 0)
+        self.is_quiet()
+            || self.holder.is_none()
+                && !self.any(Mode::Waiting(Load))
+                && !self.any(Mode::Draining(Load))
+                && !self.any(Mode::Draining(Unload))
+                && (!self.any(Mode::Waiting(Unload)) || self.permitting > 0)
     }
     /// Guard of a load or an unload. An owner that waits or permits has given its share up.
     pub(super) fn may_hold(&self, purpose: Purpose) -> bool {
         let alone = self.holder.is_none() && self.running == 0;
-        alone && (purpose == Purpose::Load || !self.keeps_unloads_out())
+        alone && (purpose == Load || !self.keeps_unloads_out())
     }
     /// Returns whether an owner that sees this generation will go on after a wait.
     ///
     /// An owner that resumes counts, too, but needs no mention: it waits only while another owner holds.
     pub(super) fn keeps_unloads_out(&self) -> bool {
-        let load = Purpose::Load as usize;
-        self.permitting > 0 || !self.waiting[load].is_empty() || !self.draining[load].is_empty()
+        self.permitting > 0 || self.any(Mode::Waiting(Load)) || self.any(Mode::Draining(Load))
     }
     /// Returns whether an owner waits that goes before those who drain after this purpose.
     pub(super) fn has_turns(&self, after: Purpose) -> bool {
-        let [loads, unloads] = &self.waiting;
-        !loads.is_empty()
-            || after == Purpose::Unload && !unloads.is_empty() && !self.keeps_unloads_out()
+        let unloads = self.any(Mode::Waiting(Unload)) && !self.keeps_unloads_out();
+        self.any(Mode::Waiting(Load)) || after == Unload && unloads
     }
 
     /// → Running or Entering: a new owner.
@@ -110,13 +107,13 @@ impl State {
         }
         let is_nested = owner.views > 1 || owner.permits > 0 || owner.inside;
         match (owner.mode, &mut self.holder) {
-            (Mode::Holding, Some(_)) if purpose == Purpose::Unload => Err(IN_LOAD),
+            (Mode::Holding, Some(_)) if purpose == Unload => Err(IN_LOAD),
             (Mode::Holding, Some(holder)) if inside_section => {
                 holder.depth += 1;
                 Ok(Step::Done)
             }
             (Mode::Running | Mode::Yielded, _) => {
-                if purpose == Purpose::Unload && is_nested {
+                if purpose == Unload && is_nested {
                     return Err(NESTED);
                 }
                 self.set_mode(id, Mode::Waiting(purpose));
@@ -154,7 +151,7 @@ impl State {
         Step::Done
     }
     fn let_go(&mut self, done: bool) {
-        if self.holder.take().is_some_and(|holder| done && holder.purpose == Purpose::Unload) {
+        if self.holder.take().is_some_and(|holder| done && holder.purpose == Unload) {
             self.generation += 1;
         }
     }

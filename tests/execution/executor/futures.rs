@@ -165,7 +165,8 @@ fn the_futures_are_send() {
     let shared = Arc::new(Mutex::new(()));
     let body = async |_: &mut Execution<'_>| {
         yield_once().await;
-        Ok(drop(shared.lock()))
+        drop(shared.lock());
+        Ok(())
     };
     block_on(send(executor.wrap_async(body))).expect("it runs");
     let execution = block_on(send(executor.run_async())).expect("it runs");

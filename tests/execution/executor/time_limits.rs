@@ -18,7 +18,7 @@ fn timed_out<T>(result: Result<T, ExecutionError>) -> (Stage, usize) {
     let error = failed(result);
     match error.first().cause().downcast_ref() {
         Some(AcquireError::TimedOut(blocked)) => {
-            (error.first().stage(), blocked.dump().owners.len())
+            (error.first().stage(), blocked.dump.owners.len())
         }
         _ => panic!("{error}"),
     }
@@ -113,7 +113,7 @@ fn a_load_in_a_thread_that_the_execution_joins_ends_by_the_limit() {
     let Some(AcquireError::TimedOut(blocked)) = error.first().cause().downcast_ref() else {
         panic!("{error}")
     };
-    let dump = blocked.dump().to_string();
+    let dump = blocked.dump.to_string();
     assert!(dump.contains("time_limits.rs"), "it names the places of both: {dump}");
     assert!(interlock.dump().owners.is_empty());
 }

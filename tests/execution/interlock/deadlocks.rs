@@ -255,10 +255,10 @@ fn the_error_of_the_guides_deadlock_names_both() -> Result<(), ExecutionError> {
         crate::common::before_long(|| rig.interlock.dump().owners.iter().any(waits));
         clock.advance(SECOND);
         let blocked = timed_out(child.done());
-        let victim = blocked.dump().owner(blocked.victim()).expect("it waited");
+        let victim = blocked.dump.owner(blocked.victim).expect("it waited");
         let wait = victim.wait.as_ref().expect("it waited");
         assert!(wait.at.file().ends_with("deadlocks.rs"));
-        let parent: Vec<_> = blocked.dump().blockers(wait.blocked_by).collect();
+        let parent: Vec<_> = blocked.dump.blockers(wait.blocked_by).collect();
         let here = thread::current().id();
         assert!(parent.len() == 1 && parent[0].thread.as_ref().is_some_and(|it| it.id() == here));
         deadlock(rig.unload());

@@ -90,9 +90,9 @@ fn a_leaked_share_is_named_at_the_time_limit() {
     let unloads = start_unload(&interlock, |_| ());
     clock.advance(SECOND);
     let blocked = timed_out(unloads.done());
-    let owner = blocked.dump().owner(blocked.victim()).expect("it waited");
+    let owner = blocked.dump.owner(blocked.victim).expect("it waited");
     let by = owner.wait.as_ref().expect("it waited").blocked_by;
-    let leaked: Vec<_> = blocked.dump().blockers(by).collect();
+    let leaked: Vec<_> = blocked.dump.blockers(by).collect();
     assert_eq!(leaked.len(), 1);
     assert!(leaked[0].entered_at.file().ends_with("defects.rs"));
 }

@@ -31,13 +31,13 @@ fn the_dump_says_where_each_waits_since_when_and_for_which_others() {
     let [first, second, third] = [0, 1, 2].map(|at| &dump.owners[at]);
     let expected = format!(
         "load interlock: 3 executions, generation 0\n  \
-        0.1 “GET /users” runs: thread {}, entered 3.0 s ago at {}\n  \
-        1.2 waits to unload: thread {}, entered 2.0 s ago at {}\n      \
-        waits since 2.0 s at {}, blocked by all that run\n  \
-        2.3 waits to enter: a task, entered 1.0 s ago at {}\n      \
-        waits since 1.0 s at {}, blocked by those that wait to unload\n  \
+        0.1 “GET /users” runs: thread {}, entered 3.0s ago at {}\n  \
+        1.2 waits to unload: thread {}, entered 2.0s ago at {}\n      \
+        waits since 2.0s at {}, blocked by all that run\n  \
+        2.3 waits to enter: a task, entered 1.0s ago at {}\n      \
+        waits since 1.0s at {}, blocked by all that wait to unload\n  \
         all that run: 0.1 “GET /users”\n  \
-        those that wait to unload: 1.2\n",
+        all that wait to unload: 1.2\n",
         thread(first),
         first.entered_at,
         thread(second),
@@ -69,14 +69,14 @@ fn an_error_names_the_wait_and_its_source_is_the_dump() {
     assert!(text.ends_with(blocked_by), "{text}");
     let source = late.source().expect("the dump").to_string();
     assert!(source.starts_with("load interlock: 2 executions"), "{source}");
-    assert_eq!(timed_out::<()>(Err(late)).victim(), waits.id);
+    assert_eq!(timed_out::<()>(Err(late)).victim, waits.id);
 
     let refused = sharer.order({
         let interlock = interlock.clone();
         move |_| interlock.unload(|_| ())
     });
     let blocked = deadlock(refused.done());
-    assert_eq!((blocked.victim(), blocked.location().file()), (sharer.id, file));
+    assert_eq!((blocked.victim, blocked.at.file()), (sharer.id, file));
 }
 
 /// A name belongs to the execution, not to the owner's slot.

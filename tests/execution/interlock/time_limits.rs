@@ -44,7 +44,7 @@ fn entering_ends_at_its_limit() {
     clock.advance(SECOND);
     for late in [enters.done(), runs.done(), unloads.done(), task.finish()] {
         let blocked = timed_out(late);
-        let victim = blocked.dump().owner(blocked.victim()).expect("it waited");
+        let victim = blocked.dump.owner(blocked.victim).expect("it waited");
         assert_eq!(victim.state, Entering);
     }
     assert_eq!(count(&interlock, Entering), 0);

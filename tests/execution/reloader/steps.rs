@@ -55,7 +55,8 @@ fn a_prepare_step_may_load() {
             })
             .to_prepare(move |loading| {
                 let number = count.fetch_add(1, SeqCst);
-                Ok(prepared.set(number, loading))
+                prepared.set(number, loading);
+                Ok(())
             });
         let builder = if always { builder.always() } else { builder.check(|| true) };
         let reloader = builder.build().expect("valid");
@@ -84,7 +85,8 @@ fn a_task_that_prepares_does_not_block_its_thread() {
         .always()
         .to_prepare(move |loading| {
             let number = count.fetch_add(1, SeqCst);
-            Ok(prepared.set(number, loading))
+            prepared.set(number, loading);
+            Ok(())
         })
         .build()
         .expect("valid");
@@ -113,7 +115,10 @@ fn a_preparation_inside_an_execution_loads() {
     let prepared = settings.clone();
     let executor = Executor::builder().interlock(Interlock::new()).build();
     let reloader = Reloader::builder(executor)
-        .to_prepare(move |loading| Ok(prepared.set("loaded", loading)))
+        .to_prepare(move |loading| {
+            prepared.set("loaded", loading);
+            Ok(())
+        })
         .build()
         .expect("valid");
     let seen = reloader.executor().wrap(|execution| {
@@ -133,7 +138,8 @@ fn a_disabled_reloader_prepares_without_an_interlock() {
         .enabled(false)
         .to_prepare(move |loading| {
             count.fetch_add(1, SeqCst);
-            Ok(Loaded::new().set("a value", loading))
+            Loaded::new().set("a value", loading);
+            Ok(())
         })
         .build()
         .expect("valid");
