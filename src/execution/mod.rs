@@ -27,8 +27,6 @@
 //!   given their share up, and [`interlock::Loaded::get`] returns `None` there.
 //! - A hook needs no share: the execution may have lost it by a dropped future. So a hook that uses a loaded value
 //!   must expect that [`interlock::Loaded::get`] returns `None`.
-//! - A body that [unloads](interlock::Running::unload) by itself lets a waiting reload go first. If that reload fails,
-//!   the body goes on with the code that is left.
 //!
 //! # Origin
 //! Rails' executor and reloader, with these differences:

@@ -17,9 +17,7 @@ fn on(time: &ManualClock) -> Interlock {
 fn timed_out<T>(result: Result<T, ExecutionError>) -> (Stage, usize) {
     let error = failed(result);
     match error.first().cause().downcast_ref() {
-        Some(AcquireError::TimedOut(blocked)) => {
-            (error.first().stage(), blocked.dump.owners.len())
-        }
+        Some(AcquireError::TimedOut(blocked)) => (error.first().stage(), blocked.dump.owners.len()),
         _ => panic!("{error}"),
     }
 }
