@@ -6,11 +6,12 @@
 use super::ambient;
 use super::error::BoxError;
 use super::hooks::Hook;
+use crate::sync::Mutex;
 use crate::user_code::UserValue;
 use std::collections::HashMap;
 use std::fmt;
 use std::mem::replace;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A value of each execution: made at its first use there, and dropped at the execution's end. Cheap to clone: all
 /// clones are the same.
@@ -62,7 +63,7 @@ enum Slot<T> {
 impl<T: Send + 'static> PerExecution<T> {
     /// Returns a hook whose executions each have a value that `make` returns.
     pub fn new(make: impl Fn() -> Result<T, BoxError> + Send + Sync + 'static) -> Self {
-        PerExecution(Arc::new(Inner { make: Box::new(make), values: Mutex::default() }))
+        PerExecution(Arc::new(Inner { make: Box::new(make), values: Mutex::new(HashMap::new()) }))
     }
 
     /// Calls `f` with the value of the execution that this thread is in. At the first call there, makes the value.
@@ -73,7 +74,7 @@ impl<T: Send + 'static> PerExecution<T> {
     /// - Another call of the execution uses the value, because `f` calls this again.
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Result<R, BoxError> {
         let found = ambient::executions(|execution| {
-            let slot = replace(self.0.values().get_mut(&execution)?, Slot::Taken);
+            let slot = replace(self.0.values.lock().get_mut(&execution)?, Slot::Taken);
             Some(Taken { home: &self.0, execution, slot })
         });
         let mut taken = found.ok_or("there is no execution with this value here")?;
@@ -87,12 +88,6 @@ impl<T: Send + 'static> PerExecution<T> {
     }
 }
 
-impl<T> Inner<T> {
-    fn values(&self) -> MutexGuard<'_, HashMap<u64, Slot<T>>> {
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Puts the value back, also after a panic.
 struct Taken<'a, T> {
     home: &'a Inner<T>,
@@ -103,7 +98,7 @@ struct Taken<'a, T> {
 impl<T> Drop for Taken<'_, T> {
     fn drop(&mut self) {
         // If the execution has ended meanwhile, its value is dropped with `self`, without the lock.
-        if let Some(place) = self.home.values().get_mut(&self.execution) {
+        if let Some(place) = self.home.values.lock().get_mut(&self.execution) {
             if !matches!(self.slot, Slot::Taken) {
                 *place = replace(&mut self.slot, Slot::Taken);
             }
@@ -115,11 +110,11 @@ impl<T: Send + 'static> Hook for PerExecution<T> {
     type State = u64;
     fn run(&self) -> Result<u64, BoxError> {
         let execution = ambient::executions(Some).ok_or("a hook runs inside its execution")?;
-        self.0.values().insert(execution, Slot::Empty);
+        self.0.values.lock().insert(execution, Slot::Empty);
         Ok(execution)
     }
     fn complete(&self, execution: u64) -> Result<(), BoxError> {
-        let slot = self.0.values().remove(&execution);
+        let slot = self.0.values.lock().remove(&execution);
         if let Some(Slot::Present(value)) = slot {
             drop(value.into_inner()); // a panic is this hook's failure
         }
