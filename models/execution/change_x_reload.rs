@@ -29,7 +29,7 @@ fn change_x_reload() {
 
 /// Guards that the reload takes up the change that caused it. An execution that found the same change, and waited,
 /// then has no reload left to make. Otherwise both reload, the second under the first one's body. Asserted: one
-/// reload (PROP-ILK-RELOAD-ONCE), and both bodies run on the new world, which stays the same.
+/// reload, and both bodies run on the new world, which stays the same.
 #[test]
 fn change_x_two_executions() {
     explore("change_x_two_executions", &["one reload"], |outcomes| {
