@@ -1,6 +1,6 @@
 //! A world for the models of executions: it is loaded from a source, in two halves, and reloaded.
 
-use crate::execution::{ExecutionError, Executor, Reloader, ReloaderBuilder};
+use crate::execution::{BoxError, ExecutionError, Executor, Reloader, ReloaderBuilder};
 use crate::sync::Mutex;
 use crate::{Interlock, ManualClock};
 use std::sync::Arc;
@@ -67,8 +67,8 @@ impl World {
             .reporter(move |_| reported.re_enter())
             .build();
         let builder = Reloader::builder(executor)
-            .before_unload(move || Ok(before.re_enter()))
-            .after_unload(move |_| Ok(after.re_enter()))
+            .before_unload(move || before.re_entered())
+            .after_unload(move |_| after.re_entered())
             .watch(move || {
                 watched.step();
                 watched.0.source.load(SeqCst)
@@ -83,7 +83,11 @@ impl World {
         world.0.source.store(version, SeqCst);
         (world, builder)
     }
-    fn unload(&self) -> Result<(), crate::execution::BoxError> {
+    fn re_entered(&self) -> Result<(), BoxError> {
+        self.re_enter();
+        Ok(())
+    }
+    fn unload(&self) -> Result<(), BoxError> {
         let state = &self.0;
         self.step();
         state.halves[0].store(state.source.load(SeqCst), SeqCst);

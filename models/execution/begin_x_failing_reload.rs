@@ -5,8 +5,8 @@
 //! Asserted: the second reload fails, and the first body does not begin.
 //!
 //! The second reload is due because of a later change. Only an execution that accepts unloads can find that change
-//! between the two. Here it wants to unload by itself, gives that up in the middle of the first reload, and begins a
-//! nested execution of the reloader, which looks and is refused.
+//! between the two. Here it wants to unload by itself, and gives that up in the middle of the first reload. Then
+//! it begins a nested execution of the reloader, which looks and is refused.
 
 use crate::execution::Refused;
 use crate::models::interlock::rig::{owner, unload_async};

@@ -1,7 +1,7 @@
 //! A future is dropped while it waits, while it is granted, or inside its section.
 //!
-//! Guards `State::give_up` and the drop of `Held`: a hold that was granted and never picked up is released, a waiter
-//! leaves its queue, and an open section ends. Without them, no owner ever enters again. The wakers call the
+//! Guards `State::give_up` and the drop of `Held`: a hold that was granted and never picked up is released. A
+//! waiter leaves its queue, and an open section ends. Without them, no owner ever enters again. The wakers call the
 //! interlock, which would deadlock if one was woken or dropped under the lock. Asserted: each way is reached, and
 //! afterwards no owner is left.
 

@@ -1,6 +1,6 @@
 //! One execution loads and another unloads.
 //!
-//! Guards which requests an owner lets go first: a waiting unload lets loads go first, but a waiting load lets no
+//! Guards which requests an owner lets go first. A waiting unload lets loads go first, but a waiting load lets no
 //! unload go first (PROP-ILK-LOADS-FIRST, INV-ILK-SEES-ONE-WORLD). If a waiting unload let no load go first, both
 //! would wait for each other. Asserted: both end, each alone. While both have a share the load comes first,
 //! whichever asked first.

@@ -1,6 +1,6 @@
 //! Two executions that have a share both want to load, or both to unload, and meet afterwards.
 //!
-//! Guards that `State::acquire` gives the share up: if an owner kept its share while it waits, each would wait for the
+//! Guards that `State::acquire` gives the share up. If an owner kept its share while it waits, each would wait for the
 //! other (defect `rails-upgrade-deadlock` of Rails). Guards the drain in `State::release`: the first to hold lets the
 //! other go, which gave its share up for that. Without it, the first runs on and waits for the second. Asserted: both
 //! hold, each alone, in either order, and both get to the meeting (PROP-ILK-PROGRAMS-END).
