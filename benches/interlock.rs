@@ -1,47 +1,65 @@
-//! The cost of an execution without a concurrent load: to enter and to leave, as a ratio to an uncontended read
-//! lock of parking_lot in the same run, on one thread and on two.
+//! The cost of an execution without a concurrent load, in nanoseconds. The ratio is to two lock pairs, because an
+//! execution enters by one critical section and leaves by another.
 //!
-//! `cargo bench -p cabrank-benches --bench interlock` runs each case and prints the ratios of medians in the end. The cases
-//! are interleaved in short rounds, because machines are shared and noisy.
+//! `cargo bench -p cabrank-benches --bench interlock` prints medians over interleaved rounds, because machines are
+//! shared and noisy. Each case runs on one thread, on two and on eight.
 
-use cabrank::{Clock, Interlock};
-use criterion::{Criterion, criterion_group};
+use cabrank::{Executor, Interlock};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
-fn enter_and_leave(interlock: &Interlock) {
-    drop(black_box(interlock.enter()));
+/// Each in nanoseconds for each call, on each of several threads at once.
+const THREADS: [usize; 3] = [1, 2, 8];
+
+type Call<'a> = Box<dyn Fn() + Sync + 'a>;
+
+struct Case<'a> {
+    name: &'static str,
+    /// Called once on each thread before each round.
+    before: Call<'a>,
+    call: Call<'a>,
 }
+
+fn case<'a>(name: &'static str, call: impl Fn() + Sync + 'a) -> Case<'a> {
+    Case { name, before: Box::new(|| ()), call: Box::new(call) }
+}
+fn after<'a>(
+    name: &'static str,
+    before: impl Fn() + Sync + 'a,
+    call: impl Fn() + Sync + 'a,
+) -> Case<'a> {
+    Case { name, before: Box::new(before), call: Box::new(call) }
+}
+
 fn run(interlock: &Interlock) {
-    interlock.run(|r| {
+    let _ = interlock.run(|r| {
         black_box(r);
     });
 }
-fn read_and_unlock(lock: &parking_lot::RwLock<u64>) {
-    drop(black_box(black_box(lock).read()));
+fn permit(interlock: &Interlock) {
+    let _ = interlock.run(|r| {
+        let _ = r.permit_loads(|| ());
+    });
+}
+fn wrap(executor: &Executor) {
+    let _ = executor.wrap(|execution| {
+        black_box(execution);
+        Ok(())
+    });
 }
 
-fn criterion_cases(c: &mut Criterion) {
-    let (interlock, lock) = (Interlock::new(), parking_lot::RwLock::new(0));
-    c.bench_function("limit: parking_lot read and unlock", |b| b.iter(|| read_and_unlock(&lock)));
-    c.bench_function("enter and leave", |b| b.iter(|| enter_and_leave(&interlock)));
-    c.bench_function("run", |b| b.iter(|| run(&interlock)));
-}
-
-const ROUNDS: usize = 101;
-const EACH: u32 = 20_000;
-
-/// Nanoseconds for each of `EACH` calls on each of `threads` threads at once.
-fn time(threads: usize, call: &(dyn Fn() + Sync)) -> f64 {
+/// Nanoseconds for each of `each` calls.
+fn time(threads: usize, each: u32, case: &Case<'_>) -> f64 {
     let barrier = Barrier::new(threads);
     let one = || {
+        (case.before)();
         barrier.wait();
         let begun = Instant::now();
-        for _ in 0..EACH {
-            call();
+        for _ in 0..each {
+            (case.call)();
         }
-        begun.elapsed().as_secs_f64() * 1e9 / f64::from(EACH)
+        begun.elapsed().as_secs_f64() * 1e9 / f64::from(each)
     };
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
@@ -50,52 +68,52 @@ fn time(threads: usize, call: &(dyn Fn() + Sync)) -> f64 {
     })
 }
 
-/// Medians over interleaved rounds.
-fn ratios() {
-    let lock = parking_lot::RwLock::new(0);
+fn measure(rounds: usize, each: u32) {
+    let lock = parking_lot::Mutex::new(0u64);
     let interlock = Interlock::new();
-    // With a clock that is free to read, which shows the cost of the reading.
-    let hands = cabrank::ManualClock::new();
-    let still: Clock = hands.clock();
-    let timeless = Interlock::with_clock(still);
+    let executor = Executor::builder().interlock(interlock.clone()).build();
+    let plain = Executor::builder().build();
     let absent: Option<Interlock> = None;
-    let cases: [(&str, &(dyn Fn() + Sync)); 5] = [
-        ("limit: read lock and unlock", &|| read_and_unlock(&lock)),
-        ("enter and leave", &|| enter_and_leave(&interlock)),
-        ("the same, no time read", &|| enter_and_leave(&timeless)),
-        ("run", &|| run(&interlock)),
-        ("no interlock", &|| {
+    let cases = [
+        case("two lock pairs", || {
+            for _ in 0..2 {
+                *black_box(&lock).lock() += 1;
+            }
+        }),
+        case("run", || run(&interlock)),
+        after("run, after a permit block", || permit(&interlock), || run(&interlock)),
+        case("run with a permit block", || permit(&interlock)),
+        case("executor, wrap", || wrap(&executor)),
+        after("executor, wrap after a permit block", || permit(&interlock), || wrap(&executor)),
+        case("executor without an interlock, wrap", || wrap(&plain)),
+        case("no interlock", || {
             if let Some(interlock) = black_box(&absent) {
-                enter_and_leave(interlock);
+                run(interlock);
             }
         }),
     ];
-    for threads in [1, 2] {
-        let mut times = vec![Vec::with_capacity(ROUNDS); cases.len()];
-        for _ in 0..ROUNDS {
-            for (times, (_, call)) in times.iter_mut().zip(&cases) {
-                times.push(time(threads, *call));
+    for threads in THREADS {
+        let each = each / threads as u32;
+        let mut times = vec![Vec::with_capacity(rounds); cases.len()];
+        for _ in 0..rounds {
+            for (times, case) in times.iter_mut().zip(&cases) {
+                times.push(time(threads, each, case));
             }
         }
         println!("\n{threads} thread(s)");
-        println!("{:34} {:>8} {:>16}", "case", "ns", "ratio to limit");
+        println!("{:38} {:>8} {:>10}", "case", "ns", "ratio");
         let mut limit = None;
-        for ((name, _), times) in cases.iter().zip(&mut times) {
+        for (case, times) in cases.iter().zip(&mut times) {
             times.sort_by(f64::total_cmp);
             let median = times[times.len() / 2];
             let ratio = median / *limit.get_or_insert(median);
-            println!("{name:34} {median:8.1} {ratio:16.2}");
+            println!("{:38} {median:8.1} {ratio:10.2}", case.name);
         }
     }
 }
 
-criterion_group!(benches, criterion_cases);
-
 fn main() {
-    benches();
-    Criterion::default().configure_from_args().final_summary();
     // `cargo test --benches` runs each once, to see that it runs.
-    if !std::env::args().any(|arg| arg == "--test") {
-        ratios();
-    }
+    let is_test = std::env::args().any(|arg| arg == "--test");
+    if is_test { measure(1, 100) } else { measure(51, 20_000) }
 }

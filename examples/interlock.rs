@@ -1,61 +1,65 @@
-//! A deadlock of the load interlock, reported and avoided: `cargo run --example interlock`.
+//! A deadlock around the load interlock, ended by a time limit and avoided: `cargo run --example interlock`.
 //!
-//! An execution starts a thread and waits for it. The thread's execution needs `User`, which is not
-//! loaded yet. In the first program the outer execution keeps its share while it waits, so the load
-//! cannot begin: the interlock reports the deadlock. In the second program it permits loads.
+//! An execution starts a thread and waits for it. The thread's execution needs `User`, which is not loaded yet. A load
+//! waits until no other execution runs.
+//!
+//! In the first program the outer execution keeps its share while it waits for the thread. The interlock does not see
+//! that wait, so only the time limit ends the load. Its error shows each execution, and where it stands. In the second
+//! program the outer execution permits loads while it waits.
 
-use cabrank::Interlock;
-use cabrank::execution::interlock::{AcquireError, LoadError, Loaded, Running};
-use std::convert::Infallible;
+use cabrank::execution::interlock::{AcquireError, Loaded};
+use cabrank::execution::{BoxError, ExecutionError, Executor, Interlock};
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-/// The work of the inner thread, which needs `User`.
-fn greet(user: &Loaded<&'static str>, r: &mut Running) -> Result<String, LoadError<Infallible>> {
-    r.set_name("the inner thread");
-    let name = user.get_or_load(r, || {
-        println!("loading User");
-        Ok("Ann")
-    })?;
-    Ok(format!("hello, {}", *name))
+type Inner = JoinHandle<Result<String, ExecutionError>>;
+
+fn executor() -> Executor {
+    Executor::builder()
+        .interlock(Interlock::new())
+        .acquire_timeout(Duration::from_millis(200))
+        .build()
 }
 
-/// Waits for the inner thread without permitting loads.
-fn deadlock() {
-    let (interlock, user) = (Interlock::new(), Arc::new(Loaded::new()));
-    interlock.run(|r| {
-        r.set_name("the outer thread");
-        let (child, user) = (r.child(), user.clone());
-        let inner = thread::spawn(move || child.run(|r| greet(&user, r)));
-        // The outer execution keeps its share while it waits. The execution that completes the deadlock
-        // gets the error: the inner one when it begins to load, or else this one.
-        let result = r.waiting(|| inner.join().expect("the inner thread does not panic"));
-        match result.map_err(LoadError::Acquire).and_then(|greeting| greeting) {
-            Err(LoadError::Acquire(AcquireError::Deadlock(deadlock))) => {
-                println!("{deadlock}\n\n{}", deadlock.dump());
-            }
-            other => println!("{other:?}"),
-        }
-    });
+/// Starts a thread whose execution loads `User`.
+fn greet(executor: &Executor) -> Result<Inner, BoxError> {
+    let (executor, user) = (executor.clone(), Arc::new(Loaded::new()));
+    let inner = thread::Builder::new().name("inner".to_owned());
+    Ok(inner.spawn(move || {
+        executor.wrap(|execution| {
+            let running = execution.running().ok_or("the executor has an interlock")?;
+            let name = user.get_or_load(running, || {
+                println!("loading User");
+                Ok::<_, AcquireError>("Ann")
+            })?;
+            Ok(format!("hello, {}", *name))
+        })
+    })?)
 }
 
-/// Permits loads while it waits for the inner thread.
-fn permitting_loads() {
-    let (interlock, user) = (Interlock::new(), Arc::new(Loaded::new()));
-    interlock.run(|r| {
-        r.set_name("the outer thread");
-        let (child, user) = (r.child(), user.clone());
-        let inner = thread::spawn(move || child.run(|r| greet(&user, r)));
-        // `join` permits loads while it waits, like `Running::permit_loads`.
-        let greeting = r.join(inner).expect("the execution has one share");
-        let greeting = greeting.expect("the inner thread does not panic");
-        println!("{}", greeting.expect("the load succeeds"));
-    });
-}
-
-fn main() {
+fn main() -> Result<(), BoxError> {
     println!("1. The outer execution keeps its share:\n");
-    deadlock();
-    println!("2. The outer execution permits loads:\n");
-    permitting_loads();
+    let executor = executor();
+    let greeting = executor.wrap(|_| {
+        let inner = greet(&executor)?;
+        Ok(inner.join().expect("the thread does not panic"))
+    })?;
+    match greeting {
+        Ok(greeting) => println!("{greeting}"),
+        Err(error) => match error.first().cause().downcast_ref() {
+            Some(AcquireError::TimedOut(blocked)) => println!("{error}\n\n{}", blocked.dump),
+            _ => return Err(error.into()),
+        },
+    }
+
+    println!("\n2. The outer execution permits loads:\n");
+    let greeting = executor.wrap(|execution| {
+        let inner = greet(&executor)?;
+        let running = execution.running().ok_or("the executor has an interlock")?;
+        let joined = running.permit_loads(|| inner.join())?;
+        Ok(joined.expect("the thread does not panic")?)
+    })?;
+    println!("{greeting}");
+    Ok(())
 }

@@ -16,9 +16,9 @@ fn main() -> Result<(), BoxError> {
     fs::write(&file, TEXTS[0])?;
 
     let template = Arc::new(Loaded::<String>::new());
-    let (watched, unloaded) = (file.clone(), template.clone());
+    let unloaded = template.clone();
     let reloader = Reloader::builder(Executor::builder().interlock(Interlock::new()).build())
-        .watch(move || fs::read_to_string(&watched).ok())
+        .watch_files([&file])
         .unload(move |unloading| {
             println!("         unloading the template");
             unloaded.clear(unloading);
@@ -27,7 +27,9 @@ fn main() -> Result<(), BoxError> {
         .build()?;
 
     for text in TEXTS {
-        fs::write(&file, text)?; // the first text is the same: it does not cause a reload
+        if fs::read_to_string(&file)? != text {
+            fs::write(&file, text)?;
+        }
         thread::scope(|scope| {
             for name in ["Ann", "Bob"] {
                 let (reloader, template, file) = (&reloader, &template, &file);
@@ -49,7 +51,7 @@ fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-fn load(file: &Path) -> Result<String, std::io::Error> {
+fn load(file: &Path) -> Result<String, BoxError> {
     println!("         loading the template");
-    fs::read_to_string(file)
+    Ok(fs::read_to_string(file)?)
 }

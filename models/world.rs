@@ -1,8 +1,8 @@
 //! A world for the models of executions: it is loaded from a source, in two halves, and reloaded.
 
-use crate::execution::{ExecutionError, Executor, Interlock, Reloader, ReloaderBuilder, Report};
+use crate::execution::{BoxError, ExecutionError, Executor, Reloader, ReloaderBuilder};
 use crate::sync::Mutex;
-use crate::sync::thread::{JoinHandle, spawn};
+use crate::{Interlock, ManualClock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
@@ -10,93 +10,70 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 #[derive(Clone)]
 pub(super) struct World(Arc<State>);
 
-#[derive(Default)]
 struct State {
     source: AtomicU32,
     /// An unload changes the first, a preparation the second. A world in which they differ is half reloaded.
     halves: [AtomicU32; 2],
     unloads: AtomicUsize,
     completed: AtomicUsize,
-    reported: AtomicUsize,
     /// Whether the last unload has failed. A preparation does not repair that.
     broken: AtomicBool,
     /// The unload that fails, counted from the next one as 1; 0: every unload succeeds.
     fails_in: AtomicUsize,
-    /// The next unload starts this on a thread of its own.
+    /// The next unload calls this.
     amid: std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    begun: std::sync::Mutex<Option<JoinHandle<()>>>,
-    /// Makes each access a step, for models in which other threads must come between.
+    /// Makes each access a step, so that other threads come between, and user code call the interlock.
     steps: Option<Mutex<()>>,
-    /// Each access re-enters this interlock, for it runs in user code.
-    interlock: Option<Interlock>,
+    clock: ManualClock,
+    interlock: Interlock,
 }
 
 impl World {
     /// Returns a world of version 1 and the builder of its reloader. The source is at `version`.
     ///
-    /// Each execution has a hook that looks at the world when it completes.
+    /// Each execution has a hook that looks at the world when it completes. Each access is a step, and calls the
+    /// interlock.
     pub(super) fn new(version: u32) -> (World, ReloaderBuilder) {
-        World::of(State::default(), version)
+        World::of(Some(Mutex::new(())), version)
     }
-    /// Returns the same, with a step at each access.
-    pub(super) fn with_steps(version: u32) -> (World, ReloaderBuilder) {
-        World::of(State { steps: Some(Mutex::new(())), ..State::default() }, version)
+    /// Returns the same without these steps, for models of which loom cannot afford them.
+    pub(super) fn without_steps(version: u32) -> (World, ReloaderBuilder) {
+        World::of(None, version)
     }
-    /// Returns the same, with a step at each access that also re-enters the interlock.
-    pub(super) fn reentrant(version: u32) -> (World, ReloaderBuilder) {
-        let (steps, interlock) = (Some(Mutex::new(())), Some(Interlock::new()));
-        World::of(State { steps, interlock, ..State::default() }, version)
-    }
-    fn of(state: State, version: u32) -> (World, ReloaderBuilder) {
-        let interlock = state.interlock.clone().unwrap_or_default();
-        let world = World(Arc::new(state));
-        world.0.halves.iter().for_each(|half| half.store(1, SeqCst));
-        world.0.source.store(1, SeqCst);
-        let completed = world.clone();
+    fn of(steps: Option<Mutex<()>>, version: u32) -> (World, ReloaderBuilder) {
+        let clock = ManualClock::new();
+        let world = World(Arc::new(State {
+            source: AtomicU32::new(1),
+            halves: [1, 1].map(AtomicU32::new),
+            unloads: AtomicUsize::new(0),
+            completed: AtomicUsize::new(0),
+            broken: AtomicBool::new(false),
+            fails_in: AtomicUsize::new(0),
+            amid: std::sync::Mutex::new(None),
+            steps,
+            interlock: Interlock::builder().clock(clock.clock()).build(),
+            clock,
+        }));
+        let [completed, reported, before, after, watched, unloaded, prepared] =
+            [(); 7].map(|()| world.clone());
         let complete = move |()| {
             completed.stay();
             completed.0.completed.fetch_add(1, SeqCst);
             Ok(())
         };
-        let re_enter = || {
-            let world = world.clone();
-            move || {
-                world.re_enter();
-                Ok(())
-            }
-        };
-        let (reports, before, after) = (re_enter(), re_enter(), re_enter());
-        let executor = Executor::builder().interlock(interlock).hook((|| Ok(()), complete));
-        let reported = world.clone();
-        let report = move |_: &Report<'_>| {
-            _ = reports();
-            reported.0.reported.fetch_add(1, SeqCst);
-        };
-        let executor = executor.reporter(report).build();
-        let (watched, unloaded, prepared) = (world.clone(), world.clone(), world.clone());
+        let executor = Executor::builder()
+            .interlock(world.0.interlock.clone())
+            .hook((|| Ok(()), complete))
+            .reporter(move |_| reported.re_enter())
+            .build();
         let builder = Reloader::builder(executor)
-            .before_unload(before)
-            .after_unload(move |_| after())
+            .before_unload(move || before.re_entered())
+            .after_unload(move |_| after.re_entered())
             .watch(move || {
                 watched.step();
                 watched.0.source.load(SeqCst)
             })
-            .unload(move |_| {
-                let state = &unloaded.0;
-                unloaded.step();
-                state.halves[0].store(state.source.load(SeqCst), SeqCst);
-                let left = state.fails_in.load(SeqCst);
-                state.fails_in.store(left.saturating_sub(1), SeqCst);
-                state.broken.store(left == 1, SeqCst);
-                if let Some(work) = state.amid.lock().expect("no panic").take() {
-                    *state.begun.lock().expect("no panic") = Some(spawn(work));
-                }
-                if left == 1 {
-                    return Err("on purpose".into());
-                }
-                state.unloads.fetch_add(1, SeqCst);
-                Ok(())
-            })
+            .unload(move |_| unloaded.unload())
             .to_prepare(move |_| {
                 let state = &prepared.0;
                 prepared.step();
@@ -106,6 +83,26 @@ impl World {
         world.0.source.store(version, SeqCst);
         (world, builder)
     }
+    fn re_entered(&self) -> Result<(), BoxError> {
+        self.re_enter();
+        Ok(())
+    }
+    fn unload(&self) -> Result<(), BoxError> {
+        let state = &self.0;
+        self.step();
+        state.halves[0].store(state.source.load(SeqCst), SeqCst);
+        let left = state.fails_in.load(SeqCst);
+        state.fails_in.store(left.saturating_sub(1), SeqCst);
+        state.broken.store(left == 1, SeqCst);
+        if let Some(work) = state.amid.lock().expect("no panic").take() {
+            work();
+        }
+        if left == 1 {
+            return Err("on purpose".into());
+        }
+        state.unloads.fetch_add(1, SeqCst);
+        Ok(())
+    }
     fn step(&self) {
         if let Some(steps) = &self.0.steps {
             drop(steps.lock());
@@ -113,30 +110,28 @@ impl World {
         self.re_enter();
     }
     fn re_enter(&self) {
-        if let Some(interlock) = self.0.interlock.as_ref().filter(|_| !crate::sync::has_failed()) {
-            interlock.generation();
+        if self.0.steps.is_some() && !crate::sync::has_failed() {
+            self.0.interlock.generation();
         }
+    }
+
+    pub(super) fn interlock(&self) -> &Interlock {
+        &self.0.interlock
+    }
+    pub(super) fn clock(&self) -> &ManualClock {
+        &self.0.clock
     }
     pub(super) fn edit(&self, version: u32) {
         self.step();
         self.0.source.store(version, SeqCst);
     }
-    /// Makes the next reload fail in the middle.
-    pub(super) fn fail_once(&self) {
-        self.0.fails_in.store(1, SeqCst);
+    /// Makes a reload fail in the middle: the next one is 1.
+    pub(super) fn fail(&self, reload: usize) {
+        self.0.fails_in.store(reload, SeqCst);
     }
-    /// Makes the second reload from now fail in the middle.
-    pub(super) fn fail_second(&self) {
-        self.0.fails_in.store(2, SeqCst);
-    }
-    /// Starts `work` on a thread of its own in the middle of the next unload.
+    /// Calls `work` in the middle of the next unload.
     pub(super) fn amid_unload(&self, work: impl FnOnce() + Send + 'static) {
         *self.0.amid.lock().expect("no panic") = Some(Box::new(work));
-    }
-    /// Waits for the end of that thread.
-    pub(super) fn join(&self) {
-        let begun = self.0.begun.lock().expect("no panic").take();
-        begun.expect("there was an unload").join().expect("no panic");
     }
     /// Asserts that the world is whole, and returns its version.
     pub(super) fn look(&self) -> u32 {
@@ -153,20 +148,13 @@ impl World {
         assert_eq!(before, halves(), "reloaded under running code");
         before
     }
-    /// Returns whether the last unload has failed.
-    pub(super) fn is_broken(&self) -> bool {
-        self.0.broken.load(SeqCst)
-    }
+    /// Returns the number of unloads that succeeded.
     pub(super) fn unloads(&self) -> usize {
         self.0.unloads.load(SeqCst)
     }
     /// Returns the number of completed executions.
     pub(super) fn completed(&self) -> usize {
         self.0.completed.load(SeqCst)
-    }
-    /// Returns the number of errors that the reporter got.
-    pub(super) fn reported(&self) -> usize {
-        self.0.reported.load(SeqCst)
     }
 }
 

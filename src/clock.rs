@@ -20,15 +20,6 @@ impl Time {
     /// The end of a clock's time. A clock never reaches it, so what is due then never happens.
     pub(crate) const END: Time = Time(u64::MAX);
 
-    /// Returns the number of ticks, for a caller that stores it in an atomic.
-    #[inline]
-    pub(crate) const fn ticks(self) -> u64 {
-        self.0
-    }
-    #[inline]
-    pub(crate) const fn from_ticks(ticks: u64) -> Time {
-        Time(ticks)
-    }
     #[inline]
     pub(crate) fn plus_span(self, span: Span) -> Time {
         Time(self.0.saturating_add(span.0))

@@ -1,17 +1,16 @@
-//! The source changes while a reload is under way.
-//!
-//! Guards the place of `Changes::take_up`, which is before the unload: a change from then on is a new change. If the
-//! reload took it up afterwards, it would forget a change that came while it loaded the old source. Asserted: the
-//! next execution runs on the newest world, after one reload or two.
+//! The source changes while a reload is under way, or two executions meet one change.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};
 
+/// Guards the place of `Changes::take_up`, which is before the unload: a change from then on is a new change. If the
+/// reload took it up afterwards, it would forget a change that came while it loaded the old source. Asserted: the
+/// next execution runs on the newest world, after one reload or two.
 #[test]
 fn change_x_reload() {
     let ways = ["the newest at once", "the newest at once and again", "the newest by the second"];
     explore("change_x_reload", &ways, move |outcomes| {
-        let (world, builder) = World::reentrant(2);
+        let (world, builder) = World::new(2);
         let reloader = builder.build().expect("valid");
         let edited = world.clone();
         let editor = spawn(move || edited.edit(3));
@@ -25,5 +24,22 @@ fn change_x_reload() {
             (2, 2) => ways[2],
             unexpected => panic!("{unexpected:?}"),
         });
+    });
+}
+
+/// Guards that the reload takes up the change that caused it. An execution that found the same change, and waited,
+/// then has no reload left to make. Otherwise both reload, the second under the first one's body. Asserted: one
+/// reload, and both bodies run on the new world, which stays the same.
+#[test]
+fn change_x_two_executions() {
+    explore("change_x_two_executions", &["one reload"], |outcomes| {
+        let (world, builder) = World::without_steps(2);
+        let reloader = builder.build().expect("valid");
+        let (theirs, seen) = (reloader.clone(), world.clone());
+        let other = spawn(move || execute(&theirs, &seen).expect("it succeeds"));
+        assert_eq!(execute(&reloader, &world).expect("it succeeds"), 2);
+        assert_eq!(other.join().expect("no panic"), 2);
+        assert_eq!(world.unloads(), 1);
+        outcomes.note("one reload");
     });
 }

@@ -1,8 +1,8 @@
 //! Two threads race to end one execution, by completing or dropping it, while a reload waits for its end.
 //!
-//! Guards that an execution is a value with one owner, and that its drop completes it. Either way it is completed
-//! once and gives its share back once. Without the drop, a hook that has run is never completed. Asserted: each
-//! execution is completed once, this one by either thread, before the reload.
+//! Guards that an execution is a value with one owner, and that its drop completes it. Guards also the order of
+//! `Execution::end`: hooks are completed under the share, which is left last. Otherwise a hook is completed during a reload, or never.
+//! Asserted: each execution is completed once, this one by either thread, before the reload.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 #[test]
 fn complete_x_drop() {
     explore("complete_x_drop", &["completed", "dropped"], |outcomes| {
-        let (world, builder) = World::reentrant(1);
+        let (world, builder) = World::new(1);
         let reloader = builder.build().expect("valid");
-        let execution = reloader.run().expect("it runs");
+        let execution = block_on(reloader.run_async()).expect("it runs");
         world.edit(2);
         let shared = Arc::new(Mutex::new(Some(execution)));
         let theirs = shared.clone();
@@ -28,5 +28,31 @@ fn complete_x_drop() {
         let by_completer = completer.join().expect("no panic");
         assert_eq!((world.unloads(), world.completed()), (1, 2));
         outcomes.note(if by_completer { "completed" } else { "dropped" });
+    });
+}
+
+/// The execution must unload at its end, and the future that completes it is dropped while it waits for that.
+///
+/// Guards that the reload is noted before the wait (`Execution::reload_last`). Asserted: the execution is completed
+/// once, and the next one reloads.
+#[test]
+fn dropped_complete_x_unload() {
+    let expected = ["granted", "waiting"];
+    explore("dropped_complete_x_unload", &expected, move |outcomes| {
+        let (world, builder) = World::new(1);
+        let reloader = builder.always().build().expect("valid");
+        let execution = block_on(reloader.run_async()).expect("it runs");
+        let other = crate::models::interlock::rig::owner(world.interlock());
+        world.edit(2);
+        let mut completes = Box::pin(execution.complete_async());
+        assert!(poll_once(completes.as_mut()).is_pending(), "another owner runs");
+        let leaver = spawn(move || drop(other));
+        let granted = world.interlock().dump().owners.len() == 1;
+        drop(completes);
+        outcomes.note(expected[usize::from(!granted)]);
+        assert_eq!((world.unloads(), world.completed()), (0, 1));
+        leaver.join().expect("no panic");
+        assert_eq!(execute(&reloader, &world).expect("it succeeds"), 2);
+        assert_eq!((world.unloads(), world.completed()), (2, 2), "before its body, and after it");
     });
 }

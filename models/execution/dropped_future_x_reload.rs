@@ -1,12 +1,11 @@
 //! A future of `wrap_async` is dropped while another execution reloads: in its body, or before it.
 //!
-//! Guards that `Execution::carry_async` keeps the execution, and so the share, beside the body. A dropped future then
+//! Guards that `Execution::carry` keeps the execution, and so the share, beside the body. A dropped future then
 //! drops the body first, completes the hooks, and leaves the share last. If it left the share earlier, the body's
 //! `Drop` would run during a reload.
 //!
 //! Asserted: all code sees a whole world that stays the same, a body's drop and a hook's completion, too. An
-//! execution that has begun is completed once, the other never, and the other execution reloads. User code does not
-//! re-enter the interlock: loom would need more than five minutes.
+//! execution that has begun is completed once, the other never, and the other execution reloads.
 
 use crate::models::rig::*;
 use crate::models::world::{World, execute};
@@ -25,7 +24,7 @@ impl Drop for Local {
 fn dropped_future_x_reload() {
     let ways = ["in its body, before the reload", "in its body, after it", "before its body"];
     explore("dropped_future_x_reload", &ways, move |outcomes| {
-        let (world, builder) = World::with_steps(2);
+        let (world, builder) = World::new(2);
         let reloader = builder.build().expect("valid");
         let executor = reloader.executor().clone();
         let seen = world.clone();

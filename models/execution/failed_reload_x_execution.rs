@@ -1,53 +1,96 @@
-//! A reload fails in the middle, beside an execution of the executor alone, or another one of the reloader.
+//! A reload fails in the middle, beside another execution.
 //!
-//! Guards `World::half_reloaded`: the executor refuses to run on a world that is neither old nor new. The reloader's
-//! next execution reloads although the change was taken up. Asserted: one execution fails, and every body sees a
-//! whole world. In the end that is the new one, after one more reload.
+//! Guards the failure that the interlock keeps: no execution begins on a world that is neither old nor new. The
+//! reloader tries again once its pause has passed. Asserted: one reload fails, and every body sees a whole world. In
+//! the end that is the new one, after one more reload.
 
-use crate::execution::{HalfReloaded, Stage};
+use crate::execution::{ExecutionError, Refused, Reloader, Stage};
 use crate::models::rig::*;
 use crate::models::world::{World, execute};
+use std::time::Duration;
 
+const PAUSE: Duration = Duration::from_millis(100);
+
+fn is_refused(error: &ExecutionError) -> bool {
+    matches!(error.first().cause().downcast_ref(), Some(Refused::ReloadFailed(_)))
+}
+
+/// Asserts that the pause is kept, and that the next reload succeeds.
+fn end(reloader: &Reloader, world: &World) {
+    assert!(is_refused(&execute(reloader, world).expect_err("it is refused")));
+    assert_eq!(world.unloads(), 0);
+    world.clock().advance(PAUSE);
+    assert_eq!(execute(reloader, world).expect("it is tried again"), 2);
+    assert_eq!(world.unloads(), 1);
+}
+
+/// The other execution is one of the executor alone.
 #[test]
 fn failed_reload_x_execution() {
     let ways = ["on the old world", "refused"];
     explore("failed_reload_x_execution", &ways, move |outcomes| {
         let (world, builder) = World::new(2);
         let reloader = builder.build().expect("valid");
-        world.fail_once();
+        world.fail(1);
         let (executor, seen) = (reloader.executor().clone(), world.clone());
         let other = spawn(move || executor.wrap(|_| Ok(seen.look())));
         let error = execute(&reloader, &world).expect_err("it fails");
-        assert_eq!(error.stage(), Stage::Unload);
+        assert_eq!(error.first().stage(), Stage::Unload);
         outcomes.note(match other.join().expect("no panic") {
-            Ok(1) => ways[0],
-            Ok(other) => panic!("version {other}"),
+            Ok(version) => {
+                assert_eq!(version, 1);
+                ways[0]
+            }
             Err(error) => {
-                assert!(error.cause().is::<HalfReloaded>(), "{error}");
+                assert!(is_refused(&error), "{error}");
                 ways[1]
             }
         });
-        assert_eq!(execute(&reloader, &world).expect("it is retried"), 2);
-        assert_eq!(world.unloads(), 1);
+        end(&reloader, &world);
     });
 }
 
+/// The other execution is one of the reloader. It may have found the same change, and wait to unload, too.
 #[test]
 fn failed_reload_x_second_execution() {
     let ways = ["the first fails", "the second fails"];
     explore("failed_reload_x_second_execution", &ways, move |outcomes| {
+        let (world, builder) = World::without_steps(2);
+        let reloader = builder.build().expect("valid");
+        world.fail(1);
+        let (theirs, seen) = (reloader.clone(), world.clone());
+        let other = spawn(move || execute(&theirs, &seen).expect_err("it fails"));
+        let mine = execute(&reloader, &world).expect_err("it fails");
+        let other = other.join().expect("no panic");
+        assert!(is_refused(&mine) != is_refused(&other), "one reload fails: {mine}; {other}");
+        outcomes.note(ways[usize::from(is_refused(&mine))]);
+        end(&reloader, &world);
+    });
+}
+
+/// The pause passes while the next execution begins.
+#[test]
+fn failed_reload_x_pause() {
+    let ways = ["refused", "tried again"];
+    explore("failed_reload_x_pause", &ways, move |outcomes| {
         let (world, builder) = World::new(2);
         let reloader = builder.build().expect("valid");
-        world.fail_once();
-        let (theirs, seen) = (reloader.clone(), world.clone());
-        let other = spawn(move || execute(&theirs, &seen));
-        let mine = execute(&reloader, &world);
-        let other = other.join().expect("no panic");
-        assert_eq!(world.unloads(), 1);
-        outcomes.note(match (mine, other) {
-            (Err(_), Ok(2)) => ways[0],
-            (Ok(2), Err(_)) => ways[1],
-            unexpected => panic!("{unexpected:?}"),
+        world.fail(1);
+        assert!(execute(&reloader, &world).is_err());
+        let there = world.clone();
+        let clock = spawn(move || there.clock().advance(PAUSE));
+        outcomes.note(match execute(&reloader, &world) {
+            Ok(version) => {
+                assert_eq!(version, 2);
+                ways[1]
+            }
+            Err(error) => {
+                assert!(is_refused(&error), "{error}");
+                ways[0]
+            }
         });
+        clock.join().expect("no panic");
+        assert_eq!(execute(&reloader, &world).expect("the pause has passed"), 2);
+        assert_eq!(world.unloads(), 1);
     });
 }

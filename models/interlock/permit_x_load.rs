@@ -2,11 +2,14 @@
 //! loads.
 //!
 //! Guards `State::permit`, which gives the share up; settling the section then lets waiters go on. Without that last
-//! step, a load that waited already sleeps for ever. Guards `State::end_permit`, which waits for the holder. Without
+//! step, a load that waited already sleeps for ever. Guards `State::take_back`, which waits for the holder. Without
 //! that, the execution runs on while the thread loads. Asserted: the thread loads alone, whether it waited for the
 //! permit block or came during it, and the execution gets its share back.
 
 use crate::models::interlock::rig::*;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 
 #[test]
 fn interlock_permit_x_load() {
@@ -15,23 +18,63 @@ fn interlock_permit_x_load() {
         let (interlock, world) = (Interlock::new(), World::new());
         let loaded = Bell::new();
         let theirs = (interlock.clone(), world.clone(), loaded.clone());
-        let mut outer = interlock.enter();
+        let mut outer = owner(&interlock);
         let thread = spawn(move || {
             let (interlock, world, loaded) = theirs;
-            interlock.run(|r| {
+            let run = interlock.run(|r| {
                 r.load(|_| {
                     // Before the load ends: the permit block may end first.
                     loaded.ring();
                     world.alone("load");
                 })
-                .expect("no deadlock");
+                .expect("no limit");
                 world.runs();
             });
+            run.expect("no limit");
         });
         let waits = in_state(&interlock, OwnerState::WaitingToLoad) == 1;
-        outer.permit_loads(|| loaded.wait(1)).expect("the only share");
+        outer.permit_loads(|| loaded.wait(1)).expect("no limit");
+        assert!(outer.has_share());
         world.runs();
         thread.join().expect("no panic");
         outcomes.note(if waits { "load waited" } else { "load while permitted" });
     });
+}
+
+/// A permit block ends before, between or after two loads.
+///
+/// Guards the order of `State::settle`: a waiting load goes before an owner that resumes. Asserted: the block's owner has its share back before or after both loads
+/// (PROP-ILK-LOADS-FIRST), and every owner goes on.
+#[test]
+fn interlock_permit_x_two_loads() {
+    explore("interlock_permit_x_two_loads", &["after both", "before both"], |outcomes| {
+        let (interlock, world) = (Interlock::new(), World::new());
+        let (mut a, mut b) = (owner(&interlock), owner(&interlock));
+        let (mut permits, there) = (owner(&interlock), world.clone());
+        let thread = spawn(move || {
+            permits.permit_loads(|| ()).expect("no limit");
+            there.story().len()
+        });
+        let load = async |owner: &mut Running<'_>, name| {
+            owner.load_async(async |_| world.note(name)).await.expect("no limit");
+        };
+        block_on(both(load(&mut a, "a"), load(&mut b, "b")));
+        outcomes.note(match thread.join().expect("no panic") {
+            0 => "before both",
+            4 => "after both",
+            _ => panic!("between the loads: {}", world.story()),
+        });
+    });
+}
+
+/// Runs two futures to their ends, side by side.
+async fn both(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let mut ended = [false; 2];
+    poll_fn(|cx| {
+        ended[0] = ended[0] || a.as_mut().poll(cx).is_ready();
+        ended[1] = ended[1] || b.as_mut().poll(cx).is_ready();
+        if ended == [true; 2] { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }

@@ -1,12 +1,15 @@
 //! Application code for the models of the interlock, which notices whether it is alone.
 
-pub(in crate::models) use crate::execution::interlock::{AcquireError, OwnerState};
-pub(in crate::models) use crate::models::rig::{Bell, explore, poll_once, spawn};
+pub(in crate::models) use crate::execution::interlock::{AcquireError, OwnerState, Running};
+pub(in crate::models) use crate::models::rig::{Bell, Door, block_on, explore, poll_once, spawn};
 pub(in crate::models) use crate::{Interlock, ManualClock};
 
+use crate::execution::interlock::{Caller, Purpose};
+use crate::section::now;
 use crate::sync::Flag;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Application code that runs, is loaded and is unloaded.
 ///
@@ -57,7 +60,49 @@ impl World {
     }
 }
 
+/// Returns an execution that has a share, and may go to another thread. It is a task's, so no call nests in it.
+pub(in crate::models) fn owner(interlock: &Interlock) -> Running<'static> {
+    limited_owner(interlock, interlock.acquire_timeout())
+}
+/// Returns the same, with a time limit for each of its waits.
+pub(in crate::models) fn limited_owner(
+    interlock: &Interlock,
+    limit: Option<Duration>,
+) -> Running<'static> {
+    now(interlock.enter_by(Caller::task(limit))).expect("no other owner is in its way")
+}
+
+/// Unloads by an execution's share, as a reload does.
+pub(in crate::models) fn unload(running: &mut Running<'_>, f: impl FnOnce()) {
+    now(unload_by(running, Caller::thread(None), f));
+}
+/// Returns the same as a future.
+pub(in crate::models) fn unload_async(
+    running: &mut Running<'_>,
+    f: impl FnOnce(),
+) -> impl Future<Output = ()> {
+    unload_by(running, Caller::task(None), f)
+}
+async fn unload_by(running: &mut Running<'_>, caller: Caller, f: impl FnOnce()) {
+    let held = running.hold(Purpose::Unload, caller).await.expect("no limit");
+    f();
+    held.finish(true, caller).await.expect("no limit");
+}
+
+/// Returns the door of wakers that call the interlock when they wake, and when they are dropped.
+pub(in crate::models) fn door(interlock: &Interlock) -> Door {
+    let (door, interlock) = (Door::default(), interlock.clone());
+    door.open(move || _ = interlock.generation());
+    door
+}
+
 /// Returns the number of owners in this state.
 pub(in crate::models) fn in_state(interlock: &Interlock, state: OwnerState) -> usize {
     interlock.dump().owners.iter().filter(|owner| owner.state == state).count()
+}
+
+/// Asserts that no execution is left, and no share: an unload begins.
+pub(in crate::models) fn assert_free(interlock: &Interlock, world: &World) {
+    interlock.unload(|_| world.alone("end")).expect("no owner is left");
+    assert!(interlock.dump().owners.is_empty());
 }

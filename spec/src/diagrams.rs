@@ -66,10 +66,7 @@ pub fn all() -> Vec<(&'static str, String)> {
 /// Collects the transitions of an owner's modes: in all scenarios of the load interlock, and for any two
 /// of its programs.
 fn modes() -> Arrows {
-    let programs: Vec<Script> = scenarios::programs()
-        .into_iter()
-        .map(|(name, ops)| Script { name, parent: None, ops })
-        .collect();
+    let programs: Vec<Script> = scenarios::programs();
     let meetings =
         programs.iter().flat_map(|a| programs.iter().map(|b| vec![a.clone(), b.clone()]));
     let worlds = scenarios::all().into_iter().map(|scenario| scenario.scripts).chain(meetings);
@@ -93,17 +90,16 @@ fn why(step: Step) -> &'static str {
     match step {
         Step::Next(Op::Enter) => "enter",
         Step::Next(Op::Leave) => "leave",
-        Step::Next(Op::Acquire(_) | Op::Try(_) | Op::AcquireFor(_)) => "acquire",
+        Step::Next(Op::Acquire(_)) => "acquire",
         Step::Next(Op::Release) => "release",
+        Step::Next(Op::Drop) => "drop",
         Step::Next(Op::Permit) => "permit",
         Step::Next(Op::End) => "end",
+        Step::Next(Op::Die) => "panic",
         Step::Next(_) => "?",
         Step::Granted(_) => "X",
-        Step::Drained(_) => "C and not E",
-        Step::GiveUp(_) => "gives up",
-        Step::Resumed(_) => "C",
-        Step::Joined => "?",
-        Step::Forfeit => "forfeit",
+        Step::GiveUp => "gives up",
+        Step::Resumed => "C",
     }
 }
 

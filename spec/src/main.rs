@@ -49,7 +49,7 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
                 writeln!(out, "{}", errata::story(erratum))?;
             }
             for &defect in Defect::ALL {
-                writeln!(out, "{}", interlock::defects::story(defect))?;
+                writeln!(out, "{}", defect.story())?;
             }
             for &defect in resource_pool::rules::Defect::ALL {
                 writeln!(out, "{}", resource_pool::defects::story(defect))?;
@@ -99,7 +99,7 @@ fn story(name: &str) -> Option<String> {
         let status = "The machine does not carry out this ruling yet";
         Some(format!("{name}\nAs written: {written}.\nAs ruled:   {ruled}.\n\n{status}.\n"))
     };
-    let of_the_interlock = || Defect::named(name).map(interlock::defects::story);
+    let of_the_interlock = || Defect::named(name).map(Defect::story);
     let of_resources =
         || resource_pool::rules::Defect::named(name).map(resource_pool::defects::story);
     of_the_pool.or_else(open).or_else(of_the_interlock).or_else(of_resources)
@@ -152,7 +152,7 @@ fn list(out: &mut impl Write) -> io::Result<()> {
 fn list_interlock(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nThe load interlock: defects of Rails 8.0.0")?;
     for &defect in Defect::ALL {
-        let (breaks, _) = interlock::defects::shown(defect);
+        let (breaks, _) = defect.shown();
         writeln!(out, "  {:27} {:42} {}", defect.name(), format!("breaks {breaks}"), defect.is())?;
     }
     writeln!(out, "\nThe load interlock: properties")?;

@@ -1,101 +1,145 @@
-//! The executors that run on this thread, which decide whether a `wrap` is nested.
+//! The executions and executors that a thread is in: one stack for each thread.
 //!
-//! This is for reentrancy only. The values themselves own their executions, so an execution may move to another
-//! thread, and a thread may have several.
+//! The stack only decides what is nested. It owns no share: an execution is a value of its own, which may move to
+//! another thread. A future enters its frames at each poll (`scoped.rs`).
 
-use super::interlock;
+use super::interlock::OwnerId;
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::thread::ThreadId;
+
+/// The state of an execution of an interlock inside a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It runs.
+    Run,
+    /// It holds to load.
+    Load,
+    /// It holds to unload.
+    Unload,
+    /// It permits loads, and has no share.
+    Permit,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Frame {
+    /// The thread is in an execution of the interlock at this address.
+    Interlock { of: usize, owner: OwnerId, kind: Kind },
+    /// The executor at this address is active, by the execution of this number.
+    Executor { id: usize, reloads: bool, execution: u64 },
+}
+
+#[derive(Default)]
+struct Stack {
+    /// Innermost last, each with its number.
+    frames: Vec<(u64, Frame)>,
+    /// Numbers the frames. A number is never used twice, so a guard removes its own frame only.
+    entered: u64,
+}
 
 crate::sync::thread::thread_local! {
-    /// The address of each running executor, unique while it runs, and how it runs.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
-    static ACTIVE: RefCell<Vec<(usize, Runs)>> = RefCell::new(Vec::new());
+    static STACK: RefCell<Stack> = RefCell::new(Stack::default());
 }
 
-/// How an executor runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Runs {
-    ForExecutor,
-    ForReloader,
-    /// The executor counts as not running: its execution is finished, even inside another one.
-    No,
+std::thread_local! {
+    /// Cached, because `std::thread::current` counts a reference.
+    static THREAD: ThreadId = std::thread::current().id();
 }
 
-/// The executor runs on this thread until this is dropped.
-pub(crate) struct Ambient {
-    /// False if the thread is about to end and has lost its locals.
-    entered: bool,
-    /// Bound to this thread.
-    bound: PhantomData<*const ()>,
+/// Returns the identifier of this thread.
+#[inline]
+pub(crate) fn thread() -> ThreadId {
+    THREAD.with(|thread| *thread)
 }
 
-impl Ambient {
-    pub(crate) fn enter(executor: usize, runs: Runs) -> Self {
-        let entered = ACTIVE.try_with(|active| active.borrow_mut().push((executor, runs)));
-        Ambient { entered: entered.is_ok(), bound: PhantomData }
+/// Keeps this thread in a frame until it is dropped. Guards may be dropped in any order.
+#[must_use]
+pub(crate) struct Within {
+    /// Absent if the thread is about to end and has lost its locals.
+    number: Option<u64>,
+    /// Ties the guard to this thread.
+    here: PhantomData<*const ()>,
+}
+
+impl Frame {
+    pub(crate) fn enter(self) -> Within {
+        let number = STACK.try_with(|stack| {
+            let mut stack = stack.borrow_mut();
+            stack.entered += 1;
+            let number = stack.entered;
+            stack.frames.push((number, self));
+            number
+        });
+        Within { number: number.ok(), here: PhantomData }
     }
-    /// Whether the executor is running.
-    pub(crate) fn is(executor: usize) -> bool {
-        find(executor) != Runs::No
-    }
-    /// Whether the executor runs for its reloader.
-    pub(crate) fn is_reloading(executor: usize) -> bool {
-        find(executor) == Runs::ForReloader
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        let Some(number) = self.number else { return };
+        let _ = STACK.try_with(|stack| {
+            let frames = &mut stack.borrow_mut().frames;
+            if let Some(at) = frames.iter().rposition(|(entered, _)| *entered == number) {
+                frames.remove(at);
+            }
+        });
     }
 }
 
-/// The innermost entry of the executor counts.
-fn find(executor: usize) -> Runs {
-    let found = ACTIVE.try_with(|active| {
-        let active = active.borrow();
-        active.iter().rev().find(|(id, _)| *id == executor).map(|(_, runs)| *runs)
+/// Looks at the frames, innermost first. Returns the first result.
+fn find<R>(mut look: impl FnMut(&Frame) -> Option<R>) -> Option<R> {
+    // A thread whose locals are destroyed is in no execution.
+    let found = STACK
+        .try_with(|stack| stack.borrow().frames.iter().rev().find_map(|(_, frame)| look(frame)));
+    found.ok().flatten()
+}
+
+/// Returns whether this executor is active here, and then whether it runs for its reloader.
+pub(crate) fn executor(executor: usize) -> Option<bool> {
+    find(|frame| match *frame {
+        Frame::Executor { id, reloads, .. } if id == executor => Some(reloads),
+        _ => None,
+    })
+}
+
+/// Looks at the numbers of the executors' executions here, innermost first. Returns the first result.
+pub(crate) fn executions<R>(mut look: impl FnMut(u64) -> Option<R>) -> Option<R> {
+    find(|frame| match *frame {
+        Frame::Executor { execution, .. } => look(execution),
+        Frame::Interlock { .. } => None,
+    })
+}
+
+/// Returns the innermost frame of this interlock.
+pub(crate) fn innermost(interlock: usize) -> Option<(OwnerId, Kind)> {
+    find(|frame| match *frame {
+        Frame::Interlock { of, owner, kind } if of == interlock => Some((owner, kind)),
+        _ => None,
+    })
+}
+
+/// Returns whether an owner of this interlock other than `owner` has an innermost frame of one of `kinds`.
+///
+/// That frame lies on this thread's stack: while the thread waits, its owner cannot go on.
+pub(crate) fn has_other(interlock: usize, owner: OwnerId, kinds: &[Kind]) -> bool {
+    let found = STACK.try_with(|stack| {
+        let frames = &stack.borrow().frames;
+        let of = |frame: &Frame| match *frame {
+            Frame::Interlock { of, owner, kind } if of == interlock => Some((owner, kind)),
+            _ => None,
+        };
+        frames.iter().enumerate().any(|(at, (_, frame))| {
+            let is_innermost = |other| {
+                !frames[at + 1..]
+                    .iter()
+                    .any(|(_, inner)| of(inner).is_some_and(|(id, _)| id == other))
+            };
+            of(frame).is_some_and(|(other, kind)| {
+                other != owner && kinds.contains(&kind) && is_innermost(other)
+            })
+        })
     });
-    found.ok().flatten().unwrap_or(Runs::No)
-}
-
-impl Drop for Ambient {
-    fn drop(&mut self) {
-        if self.entered {
-            // This is the innermost entry: guards are dropped in reverse order.
-            let _ = ACTIVE.try_with(|active| active.borrow_mut().pop());
-        }
-    }
-}
-
-/// The scope of an execution, which a thread enters.
-#[derive(Clone)]
-pub(crate) struct Scope {
-    /// The executor and how it runs. `None` inside another execution of the same executor, which has entered it.
-    pub(crate) executor: Option<(usize, Runs)>,
-    pub(crate) share: Option<interlock::Scope>,
-}
-
-impl Scope {
-    /// This thread is in the scope until the value is dropped.
-    pub(crate) fn enter(self) -> (Option<Ambient>, Option<interlock::Within>) {
-        let ambient = self.executor.map(|(id, runs)| Ambient::enter(id, runs));
-        (ambient, self.share.map(interlock::Scope::enter))
-    }
-}
-
-/// This thread is in no execution until this is dropped: its calls belong to no execution on its stack.
-pub(crate) struct Outside {
-    active: Vec<(usize, Runs)>,
-    _shares: interlock::Outside,
-}
-
-impl Outside {
-    pub(crate) fn step() -> Self {
-        let active = ACTIVE.try_with(|active| active.take()).unwrap_or_default();
-        Outside { active, _shares: interlock::Outside::step() }
-    }
-}
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        let former = std::mem::take(&mut self.active);
-        let _ = ACTIVE.try_with(|active| active.replace(former));
-    }
+    found.unwrap_or(false)
 }

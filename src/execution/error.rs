@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// Any error of a hook or a body. `?` converts every error, and text, into it.
+/// Any error of a hook or a body. `?` converts each error, and `into` each text, to it.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
 /// The stages of an execution, in the order of a reload on change.
@@ -65,10 +65,6 @@ impl Failure {
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.cause
     }
-    /// Returns the cause by value.
-    pub fn into_cause(self) -> BoxError {
-        self.cause
-    }
 }
 
 impl fmt::Display for Failure {
@@ -83,79 +79,65 @@ impl Error for Failure {
     }
 }
 
-/// An execution's first failure, with the later ones attached.
+/// The failures of an execution, in order.
 ///
 /// ```
 /// use cabrank::execution::{Executor, Stage};
 ///
 /// let executor = Executor::builder().to_complete(|| Err("the cache is gone".into())).build();
 /// let error = executor.wrap(|_| Err::<(), _>("no such page".into())).unwrap_err();
-/// assert_eq!(error.stage(), Stage::Body);
-/// assert_eq!(error.cause().to_string(), "no such page");
-/// assert_eq!(error.attached()[0].cause().to_string(), "the cache is gone");
+/// assert_eq!(error.first().stage(), Stage::Body);
+/// assert_eq!(error.first().cause().to_string(), "no such page");
+/// assert_eq!(error.failures()[1].cause().to_string(), "the cache is gone");
 /// ```
 #[derive(Debug)]
 pub struct ExecutionError {
-    first: Failure,
-    attached: Vec<Failure>,
+    /// At least one.
+    failures: Vec<Failure>,
+    was_dropped: bool,
 }
 
 impl ExecutionError {
-    pub(crate) fn new(first: Failure, attached: Vec<Failure>) -> Self {
-        ExecutionError { first, attached }
+    /// There is at least one failure.
+    pub(crate) fn new(failures: Vec<Failure>, was_dropped: bool) -> Self {
+        ExecutionError { failures, was_dropped }
     }
-    /// Returns the first failure with the others attached, or `None` without any.
-    pub(crate) fn of(failures: Vec<Failure>) -> Option<Self> {
-        let mut failures = failures.into_iter();
-        Some(ExecutionError { first: failures.next()?, attached: failures.collect() })
+    /// Returns the first failure, which decides: if its stage is [`Stage::Complete`], the body succeeded.
+    pub fn first(&self) -> &Failure {
+        &self.failures[0]
     }
-    /// Returns the stage that failed first. If it is [`Stage::Complete`], the body succeeded.
-    pub fn stage(&self) -> Stage {
-        self.first.stage
+    /// Returns all failures, in order.
+    pub fn failures(&self) -> &[Failure] {
+        &self.failures
     }
-    /// Returns the first cause, for `downcast_ref`: the body's own error, if the body failed first.
-    pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
-        self.first.cause()
+    /// Whether the execution was dropped, so that only the reporter gets this error.
+    pub fn was_dropped(&self) -> bool {
+        self.was_dropped
     }
-    /// Returns the first cause by value.
-    pub fn into_cause(self) -> BoxError {
-        self.first.cause
-    }
-    /// Returns the later failures, in order: hooks that could not be completed.
-    pub fn attached(&self) -> &[Failure] {
-        &self.attached
+}
+
+impl From<Failure> for ExecutionError {
+    fn from(only: Failure) -> Self {
+        ExecutionError::new(vec![only], false)
     }
 }
 
 impl fmt::Display for ExecutionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.first.fmt(f)?;
-        for failure in &self.attached {
-            write!(f, "; then {failure}")?;
-        }
-        Ok(())
+        self.first().fmt(f)?;
+        self.failures[1..].iter().try_for_each(|failure| write!(f, "; then {failure}"))
     }
 }
 
 impl Error for ExecutionError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.first.source()
+        self.first().source()
     }
 }
 
 /// A contained panic, with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Panicked(String);
-
-impl Panicked {
-    pub(crate) fn new(message: String) -> Self {
-        Panicked(message)
-    }
-    /// Returns the panic message.
-    pub fn message(&self) -> &str {
-        &self.0
-    }
-}
+pub struct Panicked(pub String);
 
 impl fmt::Display for Panicked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,38 +147,34 @@ impl fmt::Display for Panicked {
 
 impl Error for Panicked {}
 
-/// Why a reload is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why an execution, a reload or a reloader is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ReloadRefused {
-    /// A reload is due, or was requested, inside an execution or a child's. It would wait for an execution that waits
-    /// for it. The next execution reloads the change.
+pub enum Refused {
+    /// A reload is due inside an execution, and would wait for its end. The next outermost execution reloads.
     InsideExecution,
-    /// Reloading is disabled.
-    Disabled,
+    /// The last reload has failed, so the loaded code is neither old nor new. No execution of the interlock begins
+    /// until a reload succeeds. The text is that failure's.
+    ReloadFailed(String),
+    /// The executor of a reloader has no interlock, so its executions could run during an unload.
+    NoInterlock,
+    /// The interlock has a reloader already: see [`Reloader`](super::Reloader).
+    SecondReloader,
 }
 
-impl fmt::Display for ReloadRefused {
+impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ReloadRefused::InsideExecution => {
+            Refused::InsideExecution => {
                 "no reload inside an execution: it would wait for its own end"
             }
-            ReloadRefused::Disabled => "reloading is disabled",
+            Refused::ReloadFailed(failure) => {
+                return write!(f, "the last reload has failed: {failure}");
+            }
+            Refused::NoInterlock => "the executor has no interlock: see ExecutorBuilder::interlock",
+            Refused::SecondReloader => "the executor's interlock has a reloader already",
         })
     }
 }
 
-impl Error for ReloadRefused {}
-
-/// The last reload failed, so the world is neither old nor new: no execution begins on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HalfReloaded;
-
-impl fmt::Display for HalfReloaded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the last reload has failed: nothing runs until one succeeds")
-    }
-}
-
-impl Error for HalfReloaded {}
+impl Error for Refused {}

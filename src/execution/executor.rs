@@ -1,16 +1,17 @@
 //! The executor: hooks around each piece of application code that a framework calls.
 
-use super::ambient::Ambient;
-use super::error::{BoxError, ExecutionError, Failure, HalfReloaded, Stage};
-use super::guard::{Entry, Execution};
+use super::ambient;
+use super::error::{BoxError, ExecutionError, Failure};
+use super::execution::Execution;
+use super::execution_guard::ExecutionGuard;
 use super::hooks::{Hook, Hooks};
-use super::interlock::Interlock;
-use super::preparing::Preparing;
-use super::report::{Report, Reporter, Severity};
+use super::interlock::{Caller, Interlock};
+use crate::section::now;
 use crate::user_code::{UserValue, contain};
-use std::borrow::Cow;
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Runs application code with hooks before and after it. Cheap to clone: all clones are the same executor.
 ///
@@ -19,7 +20,7 @@ use std::sync::Arc;
 ///
 /// let executor = Executor::builder()
 ///     .hook((|| Ok("connection 7"), |connection| Ok(println!("{connection} is given back"))))
-///     .reporter(|report| eprintln!("{}: {}", report.source(), report.error()))
+///     .reporter(|error| eprintln!("{error}"))
 ///     .build();
 ///
 /// let answer = executor.wrap(|_| Ok(6 * 7))?;
@@ -28,20 +29,26 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Reentrancy
-/// Inside a [`wrap`](Self::wrap), on the same thread or in the same future, the same executor runs no hooks. A nested
-/// `wrap` only calls its body, and the execution of a nested [`run`](Self::run) completes no hooks. Different
-/// executors nest.
+/// Inside an execution, on the same thread or in the same future, the executor is *active*. A nested
+/// [`wrap`](Self::wrap) then only calls its body, and a nested [`run`](Self::run) runs no hooks. Different executors
+/// nest with hooks of their own.
+///
+/// Executors of one interlock that nest are one owner there: the inner execution waits for no other owner, and may
+/// load. Inside a [permit block](super::interlock::Running::permit_loads) it is an owner of its own.
 #[derive(Clone)]
 pub struct Executor {
-    pub(crate) inner: Arc<Inner>,
-    source: Cow<'static, str>,
+    inner: Arc<Inner>,
+    acquire_timeout: Option<Duration>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) hooks: Hooks,
-    reporter: Option<UserValue<Reporter>>,
+struct Inner {
+    hooks: Hooks,
+    reporter: Option<Reporter>,
     interlock: Option<Interlock>,
 }
+
+/// Called with the error of each execution that fails.
+type Reporter = UserValue<Box<dyn Fn(&ExecutionError) + Send + Sync>>;
 
 impl Executor {
     /// Returns a builder of an executor.
@@ -49,91 +56,36 @@ impl Executor {
         ExecutorBuilder::default()
     }
 
-    /// Returns the same executor, with a name for its reports; the default is `"cabrank"`.
-    pub fn with_source(&self, source: impl Into<Cow<'static, str>>) -> Self {
-        Executor { inner: self.inner.clone(), source: source.into() }
+    /// Returns the same executor with another time limit, unless that is `None`.
+    pub(crate) fn with_acquire_timeout(&self, timeout: Option<Duration>) -> Self {
+        Executor { acquire_timeout: timeout.or(self.acquire_timeout), ..self.clone() }
     }
 
-    /// Whether this executor is running on this thread: inside a `wrap`, a hook, or an [`Execution::within`].
+    /// Whether this executor is active on this thread: inside a `wrap`, below a `run`, inside a hook or an
+    /// [`Execution::within`].
     pub fn is_active(&self) -> bool {
-        Ambient::is(self.id())
+        ambient::executor(self.id()).is_some()
     }
 
     /// Runs the hooks and the body, and completes the hooks in reverse order.
     ///
-    /// Inside an execution of another executor of the same interlock, this one has a share of its own, which
-    /// [`Execution::running`] does not return. Load by the outer execution. If a concurrent future or thread has
-    /// borrowed the outer share and given it up, this call waits for the current holder.
-    ///
     /// # Errors
-    /// - The first failure: a hook's run (the body was then not run), else the body, else a hook's complete. Later
-    ///   failures are attached. The error was reported before. If a hook cannot be completed, the value of a
-    ///   successful body is lost.
-    /// - Nested: the body's own error, which is not reported.
-    /// - [`AcquireError::Nested`] where the outer execution concurrently loads or unloads, or is about to. That may
-    ///   be a future of this thread, for which this call would wait for ever.
-    ///
-    /// [`AcquireError::Nested`]: super::interlock::AcquireError::Nested
+    /// All failures, in order, after they were reported. If the interlock or a hook's run fails, the body is not run.
+    /// If only a hook's complete fails, the body's value is lost. A nested execution returns the body's own error, and
+    /// does not report it.
     ///
     /// # Panics
     /// Only if the body does, after the hooks were completed and the panic was reported.
+    #[track_caller]
     pub fn wrap<R>(
         &self,
         body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
-        if self.is_active() {
-            return self.nest(body);
-        }
-        Execution::start(self.clone(), Entry::Scope, None)?.carry(body)
+        let caller = self.thread();
+        let body = async |execution: &mut Execution<'_>| body(execution);
+        now(Execution::wrap(self.clone(), None, body, caller))
     }
-
-    /// Only calls the body: the executor is active already.
-    pub(crate) fn nest<R>(
-        &self,
-        body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
-    ) -> Result<R, ExecutionError> {
-        let mut execution = Execution::nested_here(self.clone())?;
-        execution.within(body).map_err(ExecutionError::of_body)
-    }
-    pub(crate) async fn nest_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
-    where
-        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
-    {
-        let execution = Execution::nested_async(self.clone()).await?;
-        execution.nest_async(body).await.map_err(ExecutionError::of_body)
-    }
-
-    /// Runs the hooks, and returns an execution that completes them. For bodies that are not a closure.
-    ///
-    /// The thread is free meanwhile: the executor counts as running only in [`Execution::within`].
-    ///
-    /// # Errors
-    /// - The failure of a hook's run. The hooks that had run were completed, and the error was reported before.
-    /// - [`AcquireError::Nested`](super::interlock::AcquireError::Nested) where this thread, or the execution it is
-    ///   in, loads or unloads under the executor's interlock: the call would wait for itself.
-    pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
-        if self.is_active() {
-            return Ok(Execution::nested(self.clone()));
-        }
-        Execution::start(self.clone(), Entry::Guard, None)
-    }
-    /// [`run`](Self::run) for a task: waiting to enter does not block the thread. End it by
-    /// [`Execution::complete_async`].
-    ///
-    /// # Errors
-    /// Those of `run`.
-    ///
-    /// # Cancel safety
-    /// Dropped at an await, the execution has not begun: no hook has run.
-    pub async fn run_async(&self) -> Result<Execution<'static>, ExecutionError> {
-        if self.is_active() {
-            return Ok(Execution::nested(self.clone()));
-        }
-        Execution::start_async(self.clone(), Entry::Guard, None).await
-    }
-
-    /// [`wrap`](Self::wrap) for a future, on any runtime. The executor counts as running whenever the body is polled,
-    /// on any thread.
+    /// [`wrap`](Self::wrap) as a future, for any runtime. The executor is active whenever the body is polled.
     ///
     /// ```
     /// # use cabrank::execution::Executor;
@@ -143,86 +95,91 @@ impl Executor {
     /// # async fn read() -> std::io::Result<String> { Ok(String::new()) }
     /// ```
     ///
-    /// Inside another execution, it has a share of its own as a [child](Execution::child) of that one, and may
-    /// outlive it. Otherwise it nests like [`wrap`](Self::wrap).
-    ///
-    /// # Errors
-    /// Those of [`wrap`](Self::wrap). [`AcquireError::Nested`](super::interlock::AcquireError::Nested) within a load
-    /// or an unload, too: the future could be polled after it.
-    ///
-    /// # Panics
-    /// As [`wrap`](Self::wrap).
-    ///
     /// # Cancel safety
-    /// Dropping the future drops the body, then completes the hooks; the drop never waits. If it has given up its
-    /// share to load or reload, and another owner holds, the holder's thread completes the hooks after its release.
-    pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
+    /// Dropping the future drops the body, completes the hooks on the dropping thread, and leaves. The drop never
+    /// waits.
+    #[track_caller]
+    pub fn wrap_async<R, F>(&self, body: F) -> impl Future<Output = Result<R, ExecutionError>>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
-        if self.is_active() {
-            return self.nest_async(body).await;
-        }
-        Execution::start_async(self.clone(), Entry::Scope, None).await?.carry_async(body).await
+        let caller = self.task();
+        Execution::wrap(self.clone(), None, body, caller)
     }
 
-    /// Calls `call` without hooks, while no owner unloads.
-    pub(crate) fn bare(
+    /// Runs the hooks, and returns a guard that completes them. For bodies that are not a closure.
+    ///
+    /// Until the guard is completed or dropped, the executor is active on this thread, and the guard stays there. For
+    /// an execution that moves, see [`run_async`](Self::run_async).
+    ///
+    /// ```
+    /// # use cabrank::execution::Executor;
+    /// let executor = Executor::builder().to_complete(|| Ok(println!("bye"))).build();
+    /// let execution = executor.run()?;
+    /// executor.wrap(|_| Ok(println!("nested")))?;
+    /// execution.complete()?; // prints "bye"
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`wrap`](Self::wrap) before the body. The hooks that had run were completed.
+    #[track_caller]
+    pub fn run(&self) -> Result<ExecutionGuard, ExecutionError> {
+        now(Execution::start(self.clone(), None, self.thread())).map(ExecutionGuard::new)
+    }
+    /// [`run`](Self::run) as a future, for an execution that may move between threads: a streamed response, for
+    /// example, outlives the call that began it.
+    ///
+    /// The executor is active only inside [`Execution::within`] and [`within_async`](Execution::within_async).
+    ///
+    /// # Cancel safety
+    /// Dropping the future completes the hooks that have run. Dropped before it has entered, it has run no hook.
+    #[track_caller]
+    pub fn run_async(
         &self,
-        call: impl FnOnce(&mut Preparing<'_>) -> Result<(), Failure>,
-    ) -> Result<(), ExecutionError> {
-        let called = match self.interlock() {
-            Some(interlock) => {
-                let entered = interlock.run_here(|running| {
-                    if interlock.is_half_reloaded_here() {
-                        return Err(Failure::new(Stage::Enter, HalfReloaded));
-                    }
-                    call(&mut Preparing::new(Some(running)))
-                });
-                entered.unwrap_or_else(|refused| Err(Failure::new(Stage::Enter, refused)))
-            }
-            None => call(&mut Preparing::new(None)),
-        };
-        called.map_err(|failure| self.tell(ExecutionError::new(failure, Vec::new()), false))
+    ) -> impl Future<Output = Result<Execution<'static>, ExecutionError>> + use<> {
+        Execution::start(self.clone(), None, self.task())
     }
 
-    /// Calls the reporter. No lock is held, and the execution is finished, or this thread is in it.
-    pub(crate) fn tell(&self, error: ExecutionError, handled: bool) -> ExecutionError {
+    /// Returns the failures as one error, after reporting it. No lock is held, and the execution has left.
+    pub(crate) fn report(&self, failures: Vec<Failure>, was_dropped: bool) -> ExecutionError {
+        let error = ExecutionError::new(failures, was_dropped);
         if let Some(reporter) = &self.inner.reporter {
-            let severity = match error.stage() {
-                Stage::Complete => Severity::Warning,
-                _ => Severity::Error,
-            };
-            let report = Report {
-                error: error.cause(),
-                attached: error.attached(),
-                handled,
-                severity,
-                source: &self.source,
-            };
             // A panic of the reporter has no receiver.
-            let _ = contain(|| reporter(&report));
+            let _ = contain(|| reporter(&error));
         }
         error
     }
 
-    pub(crate) fn interlock(&self) -> Option<&Interlock> {
+    /// The caller waits as a thread.
+    #[track_caller]
+    pub(crate) fn thread(&self) -> Caller {
+        Caller::thread(self.limit())
+    }
+    /// The caller waits as a task.
+    #[track_caller]
+    pub(crate) fn task(&self) -> Caller {
+        Caller::task(self.limit())
+    }
+    fn limit(&self) -> Option<Duration> {
+        self.acquire_timeout.or_else(|| self.interlock()?.acquire_timeout())
+    }
+
+    /// Returns the interlock that executions enter.
+    pub fn interlock(&self) -> Option<&Interlock> {
         self.inner.interlock.as_ref()
+    }
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.inner.hooks
     }
     pub(crate) fn id(&self) -> usize {
         Arc::as_ptr(&self.inner) as usize
     }
 }
 
-impl ExecutionError {
-    fn of_body(cause: BoxError) -> Self {
-        ExecutionError::new(Failure::new(Stage::Body, cause), Vec::new())
-    }
-}
-
 impl fmt::Debug for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Executor").field("source", &self.source).finish_non_exhaustive()
+        f.debug_struct("Executor").field("id", &self.id()).finish_non_exhaustive()
     }
 }
 
@@ -231,54 +188,54 @@ impl fmt::Debug for Executor {
 #[must_use]
 pub struct ExecutorBuilder {
     hooks: Hooks,
-    reporter: Option<UserValue<Reporter>>,
+    reporter: Option<Reporter>,
     interlock: Option<Interlock>,
+    acquire_timeout: Option<Duration>,
 }
 
 #[allow(clippy::wrong_self_convention, reason = "`to_run` and `to_complete` are Rails' names")]
 impl ExecutorBuilder {
     /// Adds a hook inside the others: it runs after them, and is completed before them.
     pub fn hook(mut self, hook: impl Hook) -> Self {
-        self.hooks.push(hook);
-        self
-    }
-    /// Adds a hook outside the others: it runs before them, and is completed after them.
-    pub fn outer_hook(mut self, hook: impl Hook) -> Self {
-        self.hooks.push_outer(hook);
+        self.hooks.push(hook, false);
         self
     }
     /// Adds a hook with a run half only.
     pub fn to_run(self, run: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
         self.hook((run, |()| Ok(())))
     }
-    /// Adds a hook with a complete half only. It is called at its place among the hooks, even if a run has failed.
+    /// Adds a hook with a complete half only. It is also called if a run has failed.
     pub fn to_complete(
         mut self,
         complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.hooks.push_complete(complete);
+        self.hooks.push((|| Ok(()), move |()| complete()), true);
         self
     }
     /// Sets the reporter. It is called once for each execution that fails, when the execution has left, without any
     /// lock. Its panics are contained.
-    ///
-    /// Failures of a [reset](Execution::reset) are reported within the execution, which keeps its share. Executions
-    /// that the reporter begins then nest without waiting, but may not reload.
-    pub fn reporter(mut self, reporter: impl Fn(&Report<'_>) + Send + Sync + 'static) -> Self {
+    pub fn reporter(mut self, reporter: impl Fn(&ExecutionError) + Send + Sync + 'static) -> Self {
         self.reporter = Some(UserValue::new(Box::new(reporter)));
         self
     }
     /// Sets the interlock. Each execution enters it before its first hook runs, and leaves it once all are completed.
-    /// Without one, executions enter no interlock.
     pub fn interlock(mut self, interlock: Interlock) -> Self {
         self.interlock = Some(interlock);
         self
     }
+    /// Callers each wait of an execution for the interlock: to enter, and to reload. The default is the interlock's own
+    /// [limit](super::interlock::InterlockBuilder::acquire_timeout).
+    ///
+    /// The execution then fails with [`AcquireError::TimedOut`](super::interlock::AcquireError::TimedOut), which
+    /// carries the dump of the interlock.
+    pub fn acquire_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.acquire_timeout = timeout.into();
+        self
+    }
     /// Returns the executor.
     pub fn build(self) -> Executor {
-        let ExecutorBuilder { hooks, reporter, interlock } = self;
-        let inner = Inner { hooks, reporter, interlock };
-        Executor { inner: Arc::new(inner), source: Cow::Borrowed("cabrank") }
+        let ExecutorBuilder { hooks, reporter, interlock, acquire_timeout } = self;
+        Executor { inner: Arc::new(Inner { hooks, reporter, interlock }), acquire_timeout }
     }
 }
 

@@ -13,32 +13,11 @@ use std::sync::Arc;
 /// A pair of closures is a hook, too: the second gets the value that the first returned.
 ///
 /// ```
-/// use cabrank::execution::{BoxError, Executor, Hook};
-/// use std::sync::Mutex;
-/// use std::time::{Duration, Instant};
+/// use cabrank::execution::Executor;
+/// use std::time::Instant;
 ///
-/// #[derive(Default)]
-/// struct Slowest(Mutex<Duration>);
-///
-/// impl Hook for &'static Slowest {
-///     type State = Instant;
-///     fn run(&self) -> Result<Instant, BoxError> {
-///         Ok(Instant::now())
-///     }
-///     fn complete(&self, begun: Instant) -> Result<(), BoxError> {
-///         let mut slowest = self.0.lock().map_err(|_| "poisoned")?;
-///         *slowest = slowest.max(begun.elapsed());
-///         Ok(())
-///     }
-/// }
-///
-/// let slowest: &'static Slowest = Box::leak(Box::default());
-/// let executor = Executor::builder()
-///     .hook(slowest)
-///     .hook((|| Ok("a connection"), |connection| Ok(println!("{connection} is given back"))))
-///     .build();
-/// executor.wrap(|_| Ok(()))?;
-/// assert!(*slowest.0.lock().unwrap() > Duration::ZERO);
+/// let timed = (|| Ok(Instant::now()), |begun: Instant| Ok(println!("{:?}", begun.elapsed())));
+/// Executor::builder().hook(timed).build().wrap(|_| Ok(()))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Hook: Send + Sync + 'static {
@@ -77,14 +56,12 @@ where
 /// A hook's complete half, with its state inside.
 type Completer = Box<dyn FnOnce() -> Result<(), BoxError> + Send>;
 
-enum Entry {
-    /// Runs, and returns its complete half.
-    Paired(Box<dyn Fn() -> Result<Completer, BoxError> + Send + Sync>),
-    /// Has no run half, so it counts as run.
-    CompleteOnly(Arc<UserValue<Complete>>),
+struct Entry {
+    /// Has no run half of the user's, so it also runs after a failure.
+    completes_only: bool,
+    /// Runs the hook, and returns its complete half.
+    run: Box<dyn Fn() -> Result<Completer, BoxError> + Send + Sync>,
 }
-
-type Complete = Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>;
 
 /// A chain of hooks, outermost first.
 #[derive(Default)]
@@ -92,50 +69,31 @@ pub(crate) struct Hooks(Vec<Entry>);
 
 impl Hooks {
     /// Adds a hook inside all others.
-    pub(crate) fn push(&mut self, hook: impl Hook) {
-        self.0.push(paired(hook));
+    pub(crate) fn push(&mut self, hook: impl Hook, completes_only: bool) {
+        let hook = Arc::new(UserValue::new(hook));
+        let run = Box::new(move || {
+            let (state, hook) = (hook.run()?, hook.clone());
+            Ok(Box::new(move || hook.complete(state)) as Completer)
+        });
+        self.0.push(Entry { completes_only, run });
     }
-    /// Adds a hook outside all others.
-    pub(crate) fn push_outer(&mut self, hook: impl Hook) {
-        self.0.insert(0, paired(hook));
-    }
-    pub(crate) fn push_complete(
-        &mut self,
-        complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
-    ) {
-        self.0.push(Entry::CompleteOnly(Arc::new(UserValue::new(Box::new(complete)))));
-    }
-
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
     /// Runs the hooks until one fails, and adds a completer for each that has run.
     pub(crate) fn run(&self, completers: &mut Completers) -> Result<(), Failure> {
         let mut result = Ok(());
-        for entry in &self.0 {
-            match entry {
-                Entry::CompleteOnly(complete) => {
-                    let complete = complete.clone();
-                    completers.0.push(Box::new(move || complete()));
-                }
-                Entry::Paired(run) if result.is_ok() => match stage(Stage::Run, run) {
+        for entry in self.0.iter() {
+            if result.is_ok() || entry.completes_only {
+                match stage(Stage::Run, &entry.run) {
                     Ok(completer) => completers.0.push(completer),
                     Err(failure) => result = Err(failure),
-                },
-                Entry::Paired(_) => {}
+                }
             }
         }
         result
     }
-}
-
-fn paired(hook: impl Hook) -> Entry {
-    let hook = Arc::new(UserValue::new(hook));
-    Entry::Paired(Box::new(move || {
-        let state = hook.run()?;
-        let hook = hook.clone();
-        Ok(Box::new(move || hook.complete(state)) as Completer)
-    }))
 }
 
 /// The completions that are left, in the order of the runs.
@@ -143,6 +101,7 @@ fn paired(hook: impl Hook) -> Entry {
 pub(crate) struct Completers(Vec<Completer>);
 
 impl Completers {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -161,6 +120,6 @@ pub(crate) fn stage<T>(
 ) -> Result<T, Failure> {
     match contain(user_code) {
         Ok(result) => result.map_err(|cause| Failure::new(stage, cause)),
-        Err(message) => Err(Failure::new(stage, Panicked::new(message))),
+        Err(message) => Err(Failure::new(stage, Panicked(message))),
     }
 }

@@ -6,64 +6,60 @@
 //! - [`Executor`]: hooks around each execution, which pass a state from run to complete. Every hook that ran
 //!   is completed once, in reverse order, after any failure and on any thread.
 //! - [`Reloader`]: an executor that reloads a change once, before the next execution begins. A failed reload
-//!   is retried; no execution begins before it succeeds.
+//!   is tried again; no execution begins before one succeeds.
 //! - [`interlock`]: the load interlock. Executions share it; a load or an unload has it alone. Handles to
 //!   loaded values borrow from the share ([`Execution::running`]), so the compiler refuses one that would
 //!   survive a reload.
+//! - [`PerExecution`]: a value of each execution, such as a connection, which is dropped at its end.
 //!
 //! # Limits
-//! - Hooks have no share: they cannot use a [`interlock::Loaded`] value. The
-//!   [prepare](ReloaderBuilder::to_prepare) callbacks may load.
-//! - A nested execution may not load by its own share, only by the outer one's.
-//! - If an execution is dropped during a load, the loading thread calls its hooks, under its own locks. Do
-//!   not keep a lock that a hook takes while you load: the load waits for executions whose hooks take it.
-//! - A thread started without [`Execution::child`] counts as unrelated: its reload waits for the execution
-//!   that joins it. The interlock detects that only if the wait is [declared](interlock::Running::waiting).
-//! - A blocking call does not poll the futures of its own thread. It may wait for ever for a load that such a
-//!   future was granted, or whose guard it keeps. That concerns the end of a [permit
-//!   block](interlock::Running::permit_loads) or a section, and the begin of a separate execution
-//!   ([`Interlock::enter`], [`Executor::run`], [`wrap`](Executor::wrap), a child). Only [`Interlock::run`]
-//!   detects it. Next to such futures, wait in a future, too.
-//! - An explicit unload in a body yields to a waiting reload: before or after its own section, or by
-//!   abandoning its wait. If that reload fails, the body and its nested executions go on. Executions that
-//!   would begin then, and a [reset](Execution::reset) of this one, fail with [`HalfReloaded`].
-//! - A body whose own reset failed goes on, too, with its nested executions. But its execution has ended: no
-//!   other execution begins [within](Execution::within) it.
-//! - A leaked [`Execution`] keeps its share: see [`Interlock::forfeit`].
-//! - A permit block whose future is leaked stays open until its share is given back. No execution unloads
-//!   meanwhile. If it waits for children, the wait still counts, and a child's load may fail with a deadlock.
+//! - The interlock sees only its own waits. While an execution waits for a thread, a task, a channel or another lock,
+//!   it keeps its share. If the awaited one waits for the interlock, both wait for ever: without a [permit
+//!   block](interlock::Running::permit_loads), only a time limit ends that. Set one by
+//!   [`ExecutorBuilder::acquire_timeout`]; its error carries the [dump](interlock::Interlock::dump).
+//! - The same holds for an [`Execution`] that a blocked task keeps. A guard or a future that was leaked keeps its share
+//!   for ever, and every load and reload waits for it.
+//! - A blocking call does not poll the futures of its own thread. It may wait for a load that such a future was
+//!   granted. Next to futures, wait in a future, too.
+//! - While a permit block is open, other executions begin although a reload waits. So a reload waits as long as
+//!   executions with permit blocks overlap without a gap.
+//! - Concurrent branches of one task share one execution. While one branch loads or permits loads, all branches have
+//!   given their share up, and [`interlock::Loaded::get`] returns `None` there.
+//! - A hook needs no share: the execution may have lost it by a dropped future. So a hook that uses a loaded value
+//!   must expect that [`interlock::Loaded::get`] returns `None`.
 //!
 //! # Origin
 //! Rails' executor and reloader, with these differences:
 //! - In Rails a raising complete callback skips the others, including the interlock's, which then stays
 //!   shared for ever. Completing twice calls everything twice; completing on another thread leaves the first
-//!   one active. Here an execution is a value, which ends once, on any thread, completely.
+//!   one active. Here an execution is a value, which ends once and completely.
 //! - In Rails a change may be reloaded twice, and a failed reload is forgotten. An execution may reload code
-//!   that the one around it uses, and a child that reloads deadlocks with its parent. Here a reload inside an
-//!   execution fails with [`ReloadRefused`].
+//!   that the one around it uses. Here a reload inside an execution fails with [`Refused`].
+//! - In Rails each complete callback of a chain runs in the order of definition. Here they run in strict reverse order.
+//!   Where Rails resets an execution (`run!(reset: true)`), complete it here, and run another one.
 
 mod ambient;
 mod changes;
-mod child;
 mod error;
+#[expect(clippy::module_inception, reason = "it is the execution's own file")]
+mod execution;
+mod execution_guard;
 mod executor;
-mod guard;
 mod hooks;
 pub mod interlock;
-mod preparing;
+mod per_execution;
 mod reloader;
 mod reloader_builder;
 mod reloading;
-mod report;
 mod scoped;
+mod watch_files;
 
-pub use child::Child;
-pub use error::{BoxError, ExecutionError, Failure, HalfReloaded, Panicked, ReloadRefused, Stage};
+pub use error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
+pub use execution::Execution;
+pub use execution_guard::ExecutionGuard;
 pub use executor::{Executor, ExecutorBuilder};
-pub use guard::Execution;
 pub use hooks::Hook;
 pub use interlock::Interlock;
-pub use preparing::Preparing;
+pub use per_execution::PerExecution;
 pub use reloader::Reloader;
-pub use reloader_builder::{ReloaderBuilder, ReloaderError};
-pub use report::{Report, Severity};
+pub use reloader_builder::ReloaderBuilder;

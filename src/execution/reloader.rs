@@ -1,13 +1,17 @@
-//! The reloader: an executor whose executions first reload what has changed.
+//! The reloader: the executor, and a fresh world for each execution.
 
-use super::ambient::Ambient;
+use super::ambient;
 use super::changes::Check;
-use super::error::{BoxError, ExecutionError, Failure, ReloadRefused, Stage};
+use super::error::{BoxError, ExecutionError, Failure, Refused, Stage};
+use super::execution::{Execution, Scope};
+use super::execution_guard::ExecutionGuard;
 use super::executor::Executor;
-use super::guard::{Entry, Execution, Reload};
+use super::interlock::{Caller, Loading};
 use super::reloader_builder::ReloaderBuilder;
-use super::reloading::{Reloading, Steps, When};
+use super::reloading::{Reloading, Steps, When, reload_failed};
+use crate::section::now;
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 
 /// Runs application code on a freshly loaded world. It is for the outermost caller (a server, a worker). Nested calls
@@ -18,33 +22,40 @@ use std::sync::Arc;
 /// [`ReloaderBuilder::always`].
 ///
 /// ```
+/// use cabrank::execution::interlock::Loaded;
 /// use cabrank::execution::{Executor, Interlock, Reloader};
+/// use std::fs;
 /// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicU32, Ordering};
 ///
-/// let version = Arc::new(AtomicU32::new(1)); // of a file, say
-/// let watched = version.clone();
-/// let executor = Executor::builder().interlock(Interlock::new()).build();
-/// let reloader = Reloader::builder(executor)
-///     .watch(move || watched.load(Ordering::Relaxed))
-///     .unload(|_| Ok(println!("unloaded")))
+/// # let file = std::env::temp_dir().join(format!("cabrank-doc-{}.txt", std::process::id()));
+/// fs::write(&file, "the first text")?;
+/// let page = Arc::new(Loaded::new());
+/// let (path, unloaded, prepared) = (file.clone(), page.clone(), page.clone());
+/// let reloader = Reloader::builder(Executor::builder().interlock(Interlock::new()).build())
+///     .watch_files([&file])
+///     .unload(move |unloading| Ok(unloaded.clear(unloading)))
+///     .to_prepare(move |loading| Ok(prepared.set(fs::read_to_string(&path)?, loading)))
 ///     .build()?;
+/// let read = || reloader.wrap(|execution| Ok(execution.get(&page).ok_or("it is not prepared")?.clone()));
 ///
-/// reloader.wrap(|_| Ok(println!("the first version")))?;
-/// version.store(2, Ordering::Relaxed);
-/// reloader.wrap(|_| Ok(println!("the second")))?; // prints "unloaded" first
+/// reloader.prepare()?; // when the program starts; afterwards each reload does it
+/// assert_eq!(read()?, "the first text");
+/// fs::write(&file, "the second one")?;
+/// assert_eq!(read()?, "the second one");
+/// # fs::remove_file(file)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # A reload that fails
-/// Its execution fails without running its body, and the failure is reported. Until a reload has succeeded, no
-/// executor of the interlock begins an execution ([`HalfReloaded`](super::HalfReloaded)), and each execution of the
-/// reloader first tries again. These still run: the reload's own code, hooks that are still to be completed, and the
-/// rest of a body whose [`Execution::reset`] has failed (see [Limits](super#limits)).
+/// Its execution fails without running its body. The loaded code is then neither old nor new. Until a reload succeeds,
+/// no execution of the interlock's executors begins: it fails with [`Refused::ReloadFailed`].
+///
+/// The next execution of the reloader tries again at once if the check reports a new change. A closure reports a new
+/// change when it has returned false since the failure. Otherwise the reloader tries again after a pause of 100 ms,
+/// which doubles up to 5 s while the same source fails.
 ///
 /// An interlock has one reloader at a time. Another may be built once all clones of the first are dropped and its
-/// executions have ended. It inherits a half reloaded world and changes that were found but not reloaded: it then
-/// reloads first, by its own steps.
+/// executions have ended. After a failed reload, it reloads first, by its own steps.
 #[derive(Clone)]
 pub struct Reloader {
     executor: Executor,
@@ -56,12 +67,12 @@ impl Reloader {
     pub fn builder(executor: Executor) -> ReloaderBuilder {
         ReloaderBuilder {
             executor,
-            check: Check::OnRequest,
+            check: Check::Never,
             steps: Steps::default(),
             when: When::OnChange,
+            acquire_timeout: None,
         }
     }
-
     pub(crate) fn new(executor: Executor, reloading: Arc<Reloading>) -> Self {
         Reloader { executor, reloading }
     }
@@ -73,133 +84,103 @@ impl Reloader {
 
     /// Reloads if that is due, and runs the body as [`Executor::wrap`] does.
     ///
-    /// Inside an execution of this reloader, on the same thread, it only calls its body.
+    /// Inside an execution of this reloader, on the same thread or in the same future, it only calls its body.
     ///
     /// # Errors
-    /// - Those of [`Executor::wrap`].
-    /// - Those of the reload; the body was then not run.
-    /// - [`ReloadRefused`] inside another execution of the executor, if a reload is due.
+    /// Those of [`Executor::wrap`] and of the reload. [`Refused::InsideExecution`] inside another execution, if a
+    /// reload is due.
     ///
     /// # Panics
-    /// If the body does: see [`Executor::wrap`].
+    /// As [`Executor::wrap`].
+    #[track_caller]
     pub fn wrap<R>(
         &self,
         body: impl FnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     ) -> Result<R, ExecutionError> {
-        match self.nested()? {
-            true => self.executor.nest(body),
-            false => self.start(Entry::Scope, Reload::IfDue)?.carry(body),
-        }
+        let caller = self.executor.thread();
+        let body = async |execution: &mut Execution<'_>| body(execution);
+        now(self.wrap_by(body, caller))
+    }
+    /// [`wrap`](Self::wrap) as a future. The polling thread calls the hooks and the reload's steps.
+    ///
+    /// # Cancel safety
+    /// As [`Executor::wrap_async`]. Failures are reported. The next execution makes a missed reload.
+    #[track_caller]
+    pub fn wrap_async<R, F>(&self, body: F) -> impl Future<Output = Result<R, ExecutionError>>
+    where
+        F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
+    {
+        let caller = self.executor.task();
+        self.wrap_by(body, caller)
     }
 
-    /// Reloads if that is due, runs the hooks, and returns an execution that completes them.
+    /// Reloads if that is due, runs the hooks, and returns a guard that completes them, as [`Executor::run`] does.
     ///
-    /// An execution that is dropped instead of completed does not wait. If it must unload at its end, the next
-    /// execution does so before its body.
+    /// A guard that is dropped instead of completed does not wait. If it must unload at its end, the next execution
+    /// does so before its body.
     ///
     /// # Errors
     /// Those of [`wrap`](Self::wrap) before the body.
-    pub fn run(&self) -> Result<Execution<'static>, ExecutionError> {
-        match self.nested()? {
-            true => Ok(Execution::nested(self.executor.clone())),
-            false => self.start(Entry::Guard, Reload::IfDue),
-        }
+    #[track_caller]
+    pub fn run(&self) -> Result<ExecutionGuard, ExecutionError> {
+        now(self.start(self.executor.thread())).map(ExecutionGuard::new)
     }
-
-    /// [`run`](Self::run) for a task: waiting, to enter and to unload, does not block the thread.
-    ///
-    /// # Errors
-    /// Those of `run`.
+    /// [`run`](Self::run) as a future, for an execution that may move between threads: see [`Executor::run_async`].
     ///
     /// # Cancel safety
     /// Dropping the future completes the hooks that have run, and reports the failures so far. The next execution
     /// makes a missed reload.
-    pub async fn run_async(&self) -> Result<Execution<'static>, ExecutionError> {
-        match self.nested()? {
-            true => Ok(Execution::nested(self.executor.clone())),
-            false => self.start_async(Entry::Guard).await,
-        }
+    #[track_caller]
+    pub fn run_async(&self) -> impl Future<Output = Result<Execution<'static>, ExecutionError>> {
+        self.start(self.executor.task())
     }
 
-    /// [`wrap`](Self::wrap) for a future.
-    ///
-    /// The polling thread calls the hooks and the reload's steps; waiting does not block it.
+    /// Prepares without reloading: once, when the program starts. No other execution runs meanwhile.
     ///
     /// # Errors
-    /// Those of [`wrap`](Self::wrap).
-    ///
-    /// # Panics
-    /// As [`wrap`](Self::wrap).
-    ///
-    /// # Cancel safety
-    /// As [`Executor::wrap_async`]. Failures are reported. If it had to unload after the body and has not yet, the
-    /// next execution unloads.
-    pub async fn wrap_async<R, F>(&self, body: F) -> Result<R, ExecutionError>
+    /// The first failure, which was reported before; later preparations were not called. [`Refused::ReloadFailed`]
+    /// after a failed reload.
+    #[track_caller]
+    pub fn prepare(&self) -> Result<(), ExecutionError> {
+        let caller = self.executor.thread();
+        let prepared = now(self.prepare_alone(caller));
+        prepared.map_err(|failure| self.executor.report(vec![failure], false))
+    }
+    async fn prepare_alone(&self, caller: Caller) -> Result<(), Failure> {
+        let Some(interlock) = self.executor.interlock() else {
+            return self.reloading.prepare(&mut Loading::detached());
+        };
+        let running = interlock.enter_by(caller).await;
+        let mut running = running.map_err(|error| Failure::new(Stage::Enter, error))?;
+        if let Some(refused) = reload_failed(interlock).filter(|_| !running.is_view()) {
+            return Err(Failure::new(Stage::Enter, refused));
+        }
+        let scope = Scope::of(&running);
+        self.reloading.prepare_by(&mut running, scope, caller).await
+    }
+
+    async fn wrap_by<R, F>(&self, body: F, caller: Caller) -> Result<R, ExecutionError>
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
-        match self.nested()? {
-            true => self.executor.nest_async(body).await,
-            false => self.start_async(Entry::Scope).await?.carry_async(body).await,
-        }
+        let reloading = self.reloading()?;
+        Execution::wrap(self.executor.clone(), reloading, body, caller).await
     }
-
-    /// Reloads in an execution of its own, whether there is a change or not, and prepares once more.
+    async fn start(&self, caller: Caller) -> Result<Execution<'static>, ExecutionError> {
+        Execution::start(self.executor.clone(), self.reloading()?, caller).await
+    }
+    /// Returns the reloader's part in an execution that begins here, unless reloading is disabled.
     ///
     /// # Errors
-    /// - Those of [`wrap`](Self::wrap) and [`prepare`](Self::prepare).
-    /// - [`ReloadRefused`] inside an execution, and if reloading is disabled.
-    pub fn reload_now(&self) -> Result<(), ExecutionError> {
-        if self.reloading.when == When::Never {
-            return Err(refused(ReloadRefused::Disabled));
+    /// The execution is nested, and a reload is due: it would wait for itself.
+    fn reloading(&self) -> Result<Option<Arc<Reloading>>, Failure> {
+        // An execution inside one of this reloader never reloads.
+        let is_nested = ambient::executor(self.executor.id()) == Some(false);
+        if is_nested && self.reloading.is_due()? {
+            return Err(Failure::new(Stage::Unload, Refused::InsideExecution));
         }
-        if self.executor.is_active() {
-            return Err(refused(ReloadRefused::InsideExecution));
-        }
-        self.start(Entry::Scope, Reload::Anyway)?.carry(|_| Ok(()))?;
-        self.prepare()
+        Ok(Some(self.reloading.clone()).filter(|reloading| reloading.when != When::Never))
     }
-
-    /// Prepares without reloading: once, when the program starts. No owner unloads meanwhile.
-    ///
-    /// # Errors
-    /// - The first failure; later preparations were not called.
-    /// - [`HalfReloaded`](super::HalfReloaded); no preparation was called.
-    ///
-    /// The error was reported before.
-    pub fn prepare(&self) -> Result<(), ExecutionError> {
-        self.executor.bare(|preparing| self.reloading.prepare(preparing))
-    }
-
-    fn start(&self, entry: Entry, reload: Reload) -> Result<Execution<'static>, ExecutionError> {
-        Execution::start(self.executor.clone(), entry, Some((self.reloading.clone(), reload)))
-    }
-    async fn start_async(&self, entry: Entry) -> Result<Execution<'static>, ExecutionError> {
-        let reloading = Some(self.reloading.clone());
-        Execution::start_async(self.executor.clone(), entry, reloading).await
-    }
-
-    /// Returns whether only the body is to be called, because the executor is active.
-    ///
-    /// # Errors
-    /// A reload is due, and would wait for the execution that asks for it.
-    fn nested(&self) -> Result<bool, ExecutionError> {
-        if !self.executor.is_active() {
-            return Ok(false);
-        }
-        if Ambient::is_reloading(self.executor.id()) {
-            return Ok(true);
-        }
-        match self.reloading.is_due() {
-            Ok(false) => Ok(true),
-            Ok(true) => Err(refused(ReloadRefused::InsideExecution)),
-            Err(failure) => Err(ExecutionError::new(failure, Vec::new())),
-        }
-    }
-}
-
-fn refused(why: ReloadRefused) -> ExecutionError {
-    ExecutionError::new(Failure::new(Stage::Unload, why), Vec::new())
 }
 
 impl fmt::Debug for Reloader {

@@ -1,17 +1,18 @@
 //! Configures what a reloader reloads, and when.
 
 use super::changes::{Changes, Check, Watched};
-use super::error::BoxError;
+use super::error::{BoxError, Refused};
 use super::executor::Executor;
 use super::hooks::Hook;
-use super::interlock::{Reloads, Unloading};
-use super::preparing::Preparing;
+use super::interlock::{Loading, Unloading};
 use super::reloader::Reloader;
-use super::reloading::{Reloading, Steps, When};
+use super::reloading::{Reloading, Right, Steps, When};
+use super::watch_files::Files;
 use crate::user_code::UserValue;
-use std::error::Error;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Builds a reloader.
 #[must_use]
@@ -20,25 +21,24 @@ pub struct ReloaderBuilder {
     pub(crate) check: Check,
     pub(crate) steps: Steps,
     pub(crate) when: When,
+    pub(crate) acquire_timeout: Option<Duration>,
 }
 
 #[allow(clippy::wrong_self_convention, reason = "`to_run` and `to_complete` are Rails' names")]
 impl ReloaderBuilder {
-    /// Sets the check for changes, which is made before each body.
+    /// Sets the check for changes, which is made before each body. The last of `check`, [`watch`](Self::watch) and
+    /// [`watch_files`](Self::watch_files) counts.
     ///
-    /// A result of `true` is kept until a reload takes it up. The check may therefore return it only once, like an
-    /// event that is consumed. If it returns `true` until something ends that, the reload itself must end it:
-    /// otherwise every execution reloads.
+    /// A result of `true` is kept until a reload takes it up, so the check may return it only once. If it goes on
+    /// returning `true`, every execution reloads.
     pub fn check(mut self, check: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.check = Check::Ask(UserValue::new(Box::new(check)));
         self
     }
-    /// Sets a version to compare, for example a time, a checksum, or a list of them. There is a change if it differs
-    /// from the version before the last reload (or when this was called).
+    /// Sets a version to compare, for example a checksum, or a counter. There is a change if it differs from the
+    /// version before the last reload (or when this was called). For files, use [`watch_files`](Self::watch_files).
     ///
-    /// A panic of `version` fails the check of the execution that called it. A panic within this call fails the first
-    /// check; the next one reloads, because it has no version to compare with. A reloader that [always](Self::always)
-    /// reloads, or is disabled, never checks.
+    /// A panic of `version` fails the execution that called it. If it panics in this call, the first execution reloads.
     pub fn watch<V: PartialEq + Send + Sync + 'static>(
         mut self,
         version: impl Fn() -> V + Send + Sync + 'static,
@@ -46,16 +46,35 @@ impl ReloaderBuilder {
         self.check = Check::Watch(UserValue::new(Box::new(Watched::new(version))));
         self
     }
-    /// Reloads after each body, without a check, instead of before it.
+    /// Watches these files, and the files below these directories. There is a change if a file was added, removed or
+    /// edited since the last reload (or since this was called).
+    ///
+    /// An edit changes a file's times, length or identity. While a file is younger than 2 seconds, the coarsest
+    /// granule of such times, its contents count as well. So no edit is lost, unless the system's clock is set back.
+    /// Each check looks each file up, and reads the files that were edited within the last seconds.
+    pub fn watch_files<P: Into<PathBuf>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        let files = Files::new(paths.into_iter().map(Into::into).collect());
+        self.check = Check::Watch(UserValue::new(Box::new(files)));
+        self
+    }
+    /// Reloads after each body, without a check, instead of before it. Each execution waits for the others, first to
+    /// prepare and then to unload.
     pub fn always(mut self) -> Self {
         self.when = When::Always;
         self
     }
-    /// With `false`, disables reloading: every execution is an ordinary one of the executor, at no further cost.
+    /// With `false`, disables reloading: every execution is an ordinary one of the executor.
     pub fn enabled(mut self, enabled: bool) -> Self {
         if !enabled {
             self.when = When::Never;
         }
+        self
+    }
+    /// Limits each wait of an execution of this reloader, as [`ExecutorBuilder::acquire_timeout`] does.
+    ///
+    /// [`ExecutorBuilder::acquire_timeout`]: super::ExecutorBuilder::acquire_timeout
+    pub fn acquire_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.acquire_timeout = timeout.into();
         self
     }
 
@@ -85,61 +104,43 @@ impl ReloaderBuilder {
     }
     /// Adds a hook of executions that reload, inside the executor's hooks.
     pub fn hook(mut self, hook: impl Hook) -> Self {
-        self.steps.hooks.push(hook);
+        self.steps.hooks.push(hook, false);
         self
     }
     /// Adds a hook with a run half only.
     pub fn to_run(self, run: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static) -> Self {
         self.hook((run, |()| Ok(())))
     }
-    /// Adds a hook with a complete half only. It is called at the end of each execution that reloads, even if a run
-    /// has failed.
+    /// Adds a hook with a complete half only. It is also called if a run has failed.
     pub fn to_complete(
         mut self,
         complete: impl Fn() -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.steps.hooks.push_complete(complete);
+        self.steps.hooks.push((|| Ok(()), move |()| complete()), true);
         self
     }
-    /// Adds a preparation, after the others. It is called after unloading, and by [`Reloader::prepare`] when the
-    /// program starts. It may [load](Preparing::load).
+    /// Adds a preparation, after the others: it loads. It is called after unloading, while no other owner runs, and by
+    /// [`Reloader::prepare`] when the program starts.
     pub fn to_prepare(
         mut self,
-        prepare: impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
+        prepare: impl Fn(&mut Loading<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.steps.prepare.push(UserValue::new(Box::new(prepare)));
         self
     }
-    /// Adds a preparation, before the others.
-    pub fn to_prepare_first(
-        mut self,
-        prepare: impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync + 'static,
-    ) -> Self {
-        self.steps.prepare.insert(0, UserValue::new(Box::new(prepare)));
-        self
-    }
-
     /// Returns the reloader.
     ///
     /// # Errors
-    /// The executor has no interlock, or another reloader of that interlock has a clone or an execution left. A
-    /// disabled reloader needs neither.
-    pub fn build(self) -> Result<Reloader, ReloaderError> {
-        let ReloaderBuilder { executor, check, steps, when } = self;
-        let mut right = None;
-        if when != When::Never {
-            let Some(interlock) = executor.interlock() else {
-                return Err(ReloaderError::NoInterlock);
-            };
-            right = Some(Reloads::take(interlock).ok_or(ReloaderError::SecondReloader)?);
-        }
-        let check = match when {
-            When::OnChange => check,
-            When::Always | When::Never => Check::OnRequest,
+    /// [`Refused::NoInterlock`] or [`Refused::SecondReloader`], unless reloading is disabled.
+    pub fn build(self) -> Result<Reloader, Refused> {
+        let ReloaderBuilder { executor, check, steps, when, acquire_timeout } = self;
+        let right = match (when, executor.interlock()) {
+            (When::Never, _) => None,
+            (_, None) => return Err(Refused::NoInterlock),
+            (_, Some(interlock)) => Some(Right::take(interlock).ok_or(Refused::SecondReloader)?),
         };
-        let changes = Changes::new(check, right.as_ref().is_some_and(Reloads::take_change));
-        let reloading = Reloading { when, changes, steps, right };
-        Ok(Reloader::new(executor, Arc::new(reloading)))
+        let reloading = Reloading { when, changes: Changes::new(check), steps, right };
+        Ok(Reloader::new(executor.with_acquire_timeout(acquire_timeout), Arc::new(reloading)))
     }
 }
 
@@ -148,30 +149,3 @@ impl fmt::Debug for ReloaderBuilder {
         f.debug_struct("ReloaderBuilder").field("when", &self.when).finish_non_exhaustive()
     }
 }
-
-/// Why a reloader could not be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReloaderError {
-    /// The executor has no interlock, so its executions could run during an unload.
-    NoInterlock,
-    /// The executor's interlock has a reloader already: executions could not tell their failed reloads apart.
-    ///
-    /// Another reloader may be built once all clones of the first are dropped and its executions have ended.
-    SecondReloader,
-}
-
-impl fmt::Display for ReloaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ReloaderError::NoInterlock => {
-                "the executor has no interlock: give it one with ExecutorBuilder::interlock"
-            }
-            ReloaderError::SecondReloader => {
-                "the executor's interlock has a reloader already: clone that, or make another interlock"
-            }
-        })
-    }
-}
-
-impl Error for ReloaderError {}

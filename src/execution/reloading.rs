@@ -3,45 +3,38 @@
 //! | on change | always |
 //! |---|---|
 //! | the executor's run | the executor's run |
-//! | *to unload:* before, unload, after (in reverse), run, prepare | run, prepare |
+//! | *to unload:* before, unload, after (in reverse), run, prepare | run, *to load:* prepare |
 //! | body | body |
 //! | complete | *to unload:* before, unload, after (in reverse), complete |
 //! | the executor's complete | the executor's complete |
 //!
-//! *To unload* means: while the interlock is held to unload, so that no other owner runs.
+//! *To unload* and *to load* mean: while the interlock is held, so that no other owner runs.
 //!
 //! # One change, one reload
 //! An execution that finds a change notes it while it runs, and then waits to unload. The first to unload takes the
 //! note up; those behind it have no reload left to make. A later change is a new note, and a new reload.
 //!
-//! # No world is half reloaded in silence
-//! A reload begins by marking the world as half reloaded, and ends by clearing the mark. If a step between fails, the
-//! mark stays. The execution fails without its body. Every execution without a reloader is refused, and the next one
-//! with a reloader reloads first, whatever the check returns.
-//!
-//! The mark outlives the reloader: the next reloader of the interlock reloads before its first body, by its own
-//! steps. It also inherits a change that was noted and not taken up.
-//!
-//! After its unload, a reload lets others go first that wait to unload. Such a reload may fail before this
-//! execution's body begins. The execution therefore looks at the world once more when its share is back: from then on
-//! the world stays as it is.
-//!
-//! These marks and notes are plain atomics. An owner that holds the interlock to unload writes them, or one that runs
-//! before it could; running executions read them. The interlock orders these accesses.
+//! # A failed reload
+//! The loaded code is then neither old nor new. Each execution of the interlock is refused, until one of the reloader
+//! has reloaded with success. It tries at once after a new change, and otherwise after a pause. The interlock keeps
+//! the failure, which outlives the reloader: the next one of the interlock reloads first.
 
 use super::changes::Changes;
-use super::error::{BoxError, Failure, Stage};
+use super::error::{BoxError, Failure, Refused, Stage};
+use super::execution::Scope;
 use super::hooks::{Completers, Hooks, stage};
-use super::interlock::{Reloads, Unloading, World};
-use super::preparing::Preparing;
+use super::interlock::{Caller, Interlock, Loading, Purpose, Reloads, Running, Unloading};
+use crate::clock::Time;
 use crate::user_code::UserValue;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// One step.
 pub(crate) type Action = UserValue<Box<dyn Fn() -> Result<(), BoxError> + Send + Sync>>;
 pub(crate) type Unload =
     UserValue<Box<dyn Fn(&mut Unloading<'_>) -> Result<(), BoxError> + Send + Sync>>;
 pub(crate) type Prepare =
-    UserValue<Box<dyn Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync>>;
+    UserValue<Box<dyn Fn(&mut Loading<'_>) -> Result<(), BoxError> + Send + Sync>>;
 
 /// When a reload is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,117 +57,98 @@ pub(crate) struct Steps {
     pub(crate) prepare: Vec<Prepare>,
 }
 
+/// The pauses before a failed reload is tried again.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
 pub(crate) struct Reloading {
     pub(crate) when: When,
     pub(crate) changes: Changes,
     pub(crate) steps: Steps,
-    /// The right to reload; absent if reloading is disabled. It is given back last.
-    pub(crate) right: Option<Reloads>,
+    /// Absent if reloading is disabled.
+    pub(crate) right: Option<Right>,
 }
 
-impl Drop for Reloading {
-    fn drop(&mut self) {
-        if let Some(right) = self.right.as_ref().filter(|_| self.changes.are_pending()) {
-            right.leave_change();
-        }
+/// The right to reload what an interlock guards.
+pub(crate) struct Right {
+    interlock: Interlock,
+    /// One reloader at a time: a second one would take the failures of the first for its own.
+    _only: Reloads,
+    /// The length and the end of the pause after the last reload, if this reloader has failed.
+    pause: Mutex<Option<(Duration, Time)>>,
+}
+
+impl Right {
+    /// Returns `None` if another reloader has the right.
+    pub(crate) fn take(interlock: &Interlock) -> Option<Self> {
+        let only = Reloads::take(interlock)?;
+        Some(Right { interlock: interlock.clone(), _only: only, pause: Mutex::new(None) })
     }
+    fn may_retry(&self) -> bool {
+        let pause = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        pause.is_none_or(|(_, end)| end <= self.interlock.clock().now())
+    }
+    /// A reload has ended. The caller holds to unload. A retry without a new change doubles the pause.
+    fn ended(&self, result: &Result<(), Failure>, is_retry: bool) {
+        let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let former = pause.filter(|_| is_retry);
+        *pause = result.as_ref().err().map(|_| {
+            let length = former.map_or(FIRST_PAUSE, |(length, _)| (2 * length).min(LAST_PAUSE));
+            (length, self.interlock.clock().now().plus(length))
+        });
+        let failure =
+            result.as_ref().err().map(|failure| Arc::from(BoxError::from(failure.to_string())));
+        self.interlock.set_reload_failure(failure);
+    }
+}
+
+/// Returns the refusal of an execution, if the last reload of the interlock has failed.
+pub(crate) fn reload_failed(interlock: &Interlock) -> Option<Refused> {
+    interlock.reload_failure().map(|failure| Refused::ReloadFailed(failure.to_string()))
 }
 
 impl Reloading {
-    /// Whether an execution that begins here, and runs, reloads before its body.
-    pub(crate) fn is_due_first(&self) -> Result<bool, Failure> {
-        self.changes.look()
-    }
-    /// Whether an execution reloads after its body.
-    pub(crate) fn is_last(&self) -> bool {
-        self.when == When::Always
-    }
-    /// Whether executions reload a half reloaded world.
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.when != When::Never
-    }
-    /// Whether an execution inside another would have to reload.
+    /// Checks, and returns whether an execution reloads before its body. The caller runs.
+    ///
+    /// # Errors
+    /// The last reload has failed, and its pause has not passed; or the check fails.
     pub(crate) fn is_due(&self) -> Result<bool, Failure> {
-        match self.when {
-            When::OnChange => self.changes.look(),
-            When::Always => Ok(true),
-            When::Never => Ok(false),
-        }
-    }
-    /// Requests a reload. Called by an execution that has its share. Beside an unload, the request would cause one
-    /// more reload between the unloading owner's reload and its body.
-    pub(crate) fn ask(&self) {
         if self.when == When::OnChange {
-            self.changes.note();
+            self.changes.look()?;
         }
+        Ok(self.changes.are_pending() || self.is_retry_due()?)
     }
-    /// Leaves a reload to the next execution.
-    pub(crate) fn owe(&self) {
-        self.changes.note();
-    }
-    /// Returns the number of reloads that have begun. Called by an execution that runs.
-    pub(crate) fn reloads(&self) -> usize {
-        self.changes.taken_up()
-    }
-    /// Leaves a reload to the next execution, unless another one has begun since there were `reloads`. The caller has
-    /// loaded no code since then, so that other reload has unloaded for it, too.
-    pub(crate) fn owe_since(&self, reloads: usize) {
-        if self.reloads() == reloads {
-            self.owe();
+    /// Whether a failed reload is tried again.
+    pub(crate) fn is_retry_due(&self) -> Result<bool, Failure> {
+        let Some(right) = &self.right else { return Ok(false) };
+        match reload_failed(&right.interlock) {
+            Some(refused) if !right.may_retry() => Err(Failure::new(Stage::Enter, refused)),
+            refused => Ok(refused.is_some()),
         }
     }
 
-    /// Reloads before the body, alone. With [`When::Always`] a former execution has left this reload.
-    pub(crate) fn reload_first(
+    /// Reloads, and returns true, unless another owner has reloaded meanwhile. The caller holds to unload.
+    pub(crate) fn reload(
         &self,
         unloading: &mut Unloading<'_>,
-        world: &World,
         completers: &mut Completers,
-        _: &mut Vec<Failure>,
-    ) -> Result<(), Failure> {
-        self.reload(unloading, world, |unloading| match self.when {
-            When::OnChange => {
-                self.steps.hooks.run(completers)?;
-                self.prepare(&mut Preparing::new(Some(unloading)))
-            }
-            When::Always | When::Never => Ok(()),
-        })
-    }
-
-    /// Prepares before the body, beside others, if the reload comes after the body.
-    pub(crate) fn begin_shared(
-        &self,
-        preparing: &mut Preparing<'_>,
-        completers: &mut Completers,
-    ) -> Result<(), Failure> {
-        self.steps.hooks.run(completers)?;
-        self.prepare(preparing)
-    }
-
-    /// Reloads after the body, alone. Completes every hook, even if a step fails.
-    pub(crate) fn reload_last(
-        &self,
-        unloading: &mut Unloading<'_>,
-        world: &World,
-        completers: &mut Completers,
-        failures: &mut Vec<Failure>,
-    ) -> Result<(), Failure> {
-        let reloaded = self.reload(unloading, world, |_| Ok(()));
-        completers.complete(failures);
-        reloaded
-    }
-
-    /// Reloads, unless another owner has done so meanwhile.
-    fn reload(
-        &self,
-        unloading: &mut Unloading<'_>,
-        world: &World,
-        load: impl FnOnce(&mut Unloading<'_>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        if !self.changes.take_up(world.is_half_reloaded())? {
-            return Ok(());
+    ) -> Result<bool, Failure> {
+        let is_new = self.changes.are_pending();
+        let Some(right) = self.right.as_ref() else { return Ok(false) };
+        if !is_new && !self.is_retry_due()? {
+            return Ok(false);
         }
-        world.begin_reload();
+        self.changes.take_up()?;
+        let reloaded = self.run_steps(unloading, completers);
+        self.changes.ended(reloaded.is_ok());
+        right.ended(&reloaded, !is_new);
+        reloaded.map(|()| true)
+    }
+    fn run_steps(
+        &self,
+        unloading: &mut Unloading<'_>,
+        completers: &mut Completers,
+    ) -> Result<(), Failure> {
         for before in &self.steps.before {
             stage(Stage::BeforeUnload, &**before)?;
         }
@@ -184,32 +158,32 @@ impl Reloading {
         for after in self.steps.after.iter().rev() {
             stage(Stage::AfterUnload, || after(unloading))?;
         }
-        load(unloading)?;
-        world.end_reload();
+        if self.when == When::OnChange {
+            self.steps.hooks.run(completers)?;
+            unloading.load(|loading| self.prepare(loading))?;
+        }
         Ok(())
     }
 
-    pub(crate) fn prepare(&self, preparing: &mut Preparing<'_>) -> Result<(), Failure> {
-        self.prepare_from(&mut 0, preparing)
+    pub(crate) fn prepare(&self, loading: &mut Loading<'_>) -> Result<(), Failure> {
+        self.steps.prepare.iter().try_for_each(|prepare| stage(Stage::Prepare, || prepare(loading)))
     }
-    /// Prepares from step `next` on; afterwards `next` is the step that failed.
-    pub(crate) fn prepare_from(
+    /// Waits until no other owner runs, and prepares.
+    pub(crate) async fn prepare_by(
         &self,
-        next: &mut usize,
-        preparing: &mut Preparing<'_>,
+        running: &mut Running<'_>,
+        scope: Scope,
+        caller: Caller,
     ) -> Result<(), Failure> {
-        while self.prepare_one(next, preparing)? {}
-        Ok(())
-    }
-    /// Runs one step. Returns false after the last one.
-    pub(crate) fn prepare_one(
-        &self,
-        next: &mut usize,
-        preparing: &mut Preparing<'_>,
-    ) -> Result<bool, Failure> {
-        let Some(prepare) = self.steps.prepare.get(*next) else { return Ok(false) };
-        stage(Stage::Prepare, || prepare(preparing))?;
-        *next += 1;
-        Ok(true)
+        if self.steps.prepare.is_empty() {
+            return Ok(());
+        }
+        let refused = |error| Failure::new(Stage::Prepare, error);
+        let mut held = running.hold(Purpose::Load, caller).await.map_err(refused)?;
+        {
+            let _here = (scope.enter(), held.frame().enter());
+            self.prepare(&mut held.loading())?;
+        }
+        held.finish(true, caller).await.map_err(refused)
     }
 }

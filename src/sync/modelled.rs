@@ -5,8 +5,7 @@ use loom as rt;
 #[cfg(not(feature = "loom"))]
 use shuttle as rt;
 
-use super::orderings::{FLAG, GUESS, WORD_CHANGE};
-use super::published::{Published, Write};
+use super::orderings::FLAG;
 use super::trace::about_to;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::AcqRel;
@@ -107,47 +106,6 @@ impl Flag {
         about_to("look").done();
         // Not a load, which can end loom's search early.
         self.0.fetch_or(false, FLAG)
-    }
-}
-
-/// A number that changes without a lock, by read-modify-writes only.
-#[derive(Debug)]
-pub(crate) struct Word {
-    value: rt::sync::atomic::AtomicUsize,
-    published: Published,
-}
-
-impl Word {
-    pub(crate) fn new(value: usize) -> Self {
-        Word { value: rt::sync::atomic::AtomicUsize::new(value), published: Published::default() }
-    }
-    /// Returns a guess without a step. A wrong guess costs another try.
-    pub(crate) fn guess(&self) -> usize {
-        0
-    }
-    #[track_caller]
-    pub(crate) fn exchange(&self, current: usize, new: usize) -> Result<usize, usize> {
-        about_to("exchange").done();
-        let write = Write::before_change();
-        let before = self.value.compare_exchange(current, new, WORD_CHANGE, GUESS)?;
-        self.published.changed(write);
-        Ok(before)
-    }
-    #[track_caller]
-    pub(crate) fn fetch_or(&self, bits: usize) -> usize {
-        about_to("fetch_or").done();
-        let write = Write::before_change();
-        let before = self.value.fetch_or(bits, WORD_CHANGE);
-        self.published.changed(write);
-        before
-    }
-    #[track_caller]
-    pub(crate) fn swap(&self, new: usize) -> usize {
-        about_to("swap").done();
-        let write = Write::before_change();
-        let before = self.value.swap(new, WORD_CHANGE);
-        self.published.changed(write);
-        before
     }
 }
 

@@ -1,6 +1,6 @@
 //! The native facade: parking_lot's locks, and atomics.
 
-use super::orderings::{FLAG, GUESS, WORD_CHANGE};
+use super::orderings::FLAG;
 pub(crate) use parking_lot::{Condvar, MutexGuard};
 pub(crate) use std::sync::{Arc, Weak};
 
@@ -65,31 +65,5 @@ impl Flag {
     #[inline]
     pub(crate) fn is_raised(&self) -> bool {
         self.0.load(FLAG)
-    }
-}
-
-/// A number that changes without a lock, by read-modify-writes only.
-#[derive(Debug)]
-pub(crate) struct Word(std::sync::atomic::AtomicUsize);
-
-impl Word {
-    pub(crate) const fn new(value: usize) -> Self {
-        Word(std::sync::atomic::AtomicUsize::new(value))
-    }
-    /// Returns a guess of the value, for the first [`exchange`](Self::exchange).
-    #[inline]
-    pub(crate) fn guess(&self) -> usize {
-        self.0.load(GUESS)
-    }
-    /// Changes the value from `current` to `new`. Fails with a guess of the value if it is another one.
-    #[inline]
-    pub(crate) fn exchange(&self, current: usize, new: usize) -> Result<usize, usize> {
-        self.0.compare_exchange_weak(current, new, WORD_CHANGE, GUESS)
-    }
-    pub(crate) fn fetch_or(&self, bits: usize) -> usize {
-        self.0.fetch_or(bits, WORD_CHANGE)
-    }
-    pub(crate) fn swap(&self, new: usize) -> usize {
-        self.0.swap(new, WORD_CHANGE)
     }
 }

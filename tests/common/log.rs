@@ -69,11 +69,9 @@ impl Hook for Named {
 /// An executor whose reports are logged, too.
 pub(crate) fn reporting(log: &Log) -> ExecutorBuilder {
     let log = log.clone();
-    Executor::builder().reporter(move |report| {
-        let (error, source) = (report.error(), report.source());
-        let handled = if report.is_handled() { "handled " } else { "" };
-        let severity = report.severity();
-        log.note(format!("{handled}{severity:?} of {source}: {error}"));
+    Executor::builder().reporter(move |error| {
+        let dropped = if error.was_dropped() { " of a dropped one" } else { "" };
+        log.note(format!("report{dropped}: {}", error.first().cause()));
     })
 }
 

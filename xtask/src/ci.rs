@@ -169,6 +169,8 @@ const STEPS: &[Step] = &[
             fi
             export CARGO_TARGET_DIR=$PWD/target/tsan CABRANK_CASES=${CABRANK_CASES:-200}
             export RUSTFLAGS=-Zsanitizer=thread
+            # A forked child starts threads (tests/fork.rs).
+            export TSAN_OPTIONS=die_after_fork=0
             std=-Zbuild-std
             if ! rustup component add rust-src --toolchain nightly 2>/dev/null; then
               echo 'std itself is not instrumented: its sources are missing'

@@ -8,9 +8,10 @@
 //! one of them.
 //!
 //! # The state
-//! There is one lock, no clock and no thread: an [`Interlock`](state::Interlock) is a value. Each owner has:
+//! There is one lock, no clock and no thread: an [`Interlock`](state::Interlock) is a value. An owner is a thread or a
+//! task with its nested executions. Each owner has:
 //!
-//! * `shares`;
+//! * `shares`, one for each execution that nests in the same share;
 //! * a stack of `frames`, one for each wait and each permit block that it is in. A frame keeps what the owner
 //!   gets back at the end;
 //! * an `entry`, which lists the requests that the owner lets in meanwhile.
@@ -25,68 +26,68 @@
 //! | Holding p d | acquired the lock d times |
 //! | Yielded | given up its shares in a permit block |
 //! | Draining | released the lock; requests that it accepts go first, so that owners that load in turn resume together |
-//! | Resuming | given up its wait; it needs its shares back |
+//! | Resuming | ended its permit block or given up its wait; it needs its shares back |
 //!
 //! # The guards
 //! * X(o, p): no other owner holds or has shares, and every other entry accepts p.
-//! * N(o): no owner holds, and every other entry accepts newcomers.
+//! * N(o): no owner holds, and every other entry accepts newcomers. While a permit block is open, a waiting unload
+//!   accepts them, too: the block keeps the unload out anyway, and it may wait for the newcomer.
 //! * C(o): no other owner holds.
 //! * E(after): an owner waits for one of these purposes, and every other entry accepts it.
 //!
 //! The functions of these names are in [`guards`]. The rows of the table of transitions are in [`transitions`].
 //!
-//! # Which requests an owner accepts
-//!
-//! | while it | loads | unloads | newcomers |
+//! | an owner accepts, while it | loads | unloads | newcomers |
 //! |---|---|---|---|
 //! | waits to load, and had shares | yes | | |
-//! | waits to unload, and had shares | yes | yes | |
-//! | waits, and had no shares | yes | yes | |
+//! | waits to unload | yes | yes | while a permit block is open |
 //! | permits | yes | | yes |
 //! | drains after a load | yes | | |
 //! | drains after an unload | yes | yes | |
+//! | resumes | yes | if it had requested one | |
 //!
-//! An owner never accepts a load or an unload that an outer permit block of its own keeps out. A child of a live
-//! execution is no newcomer: it waits for the holder only.
+//! An owner never accepts a load or an unload that an outer permit block of its own keeps out. An execution inside a
+//! permit block is a newcomer.
 //!
-//! # Refusals
-//! * `Deadlock`: a request, an entry or a declared wait that would close a cycle. Each owner waits for every owner
-//!   in its way, so each cycle is a deadlock, and each deadlock is a cycle. A cycle is closed when an owner begins to
-//!   wait ([`waits_for_itself`](state::Interlock::waits_for_itself)). For each such refusal, a test explores what
-//!   would have followed.
-//! * `Holding`: an owner that holds the lock declares a wait for a child. The child might have to end a permit
-//!   block, which cannot be refused. So a holder never waits, and C eventually becomes true.
-//! * `Child`: a child requests an unload while an ancestor is in an execution.
-//! * `InsideLoad`: an unload inside a load. Permit blocks may be open during a load, but not during an unload.
+//! # Refusals and time limits
+//! * `Deadlock`, at once: a request that would wait for its own owner. That is an unload in a nested execution, in a
+//!   permit block, or inside a load or an unload; and a permit block inside a load or an unload.
+//! * `TimedOut`: an owner may give up any wait at any moment, and a dropped wait is the same. It is then Resuming: its
+//!   program goes on, up to the next statement that needs a share. An owner that leaves does not wait.
 //!
-//! The interlock does not know of an undeclared wait (`Join`), inside a permit block or outside. It cannot see
-//! a cycle through such a wait; only a time limit ends it (scenario `undeclared-through-a-permit`).
+//! The interlock does not know of a wait for another thread (`Join`). With a permit block around each such wait, every
+//! program ends, also while unloads are queued and newcomers come. Without it, or if the other thread unloads, only a
+//! time limit ends the wait. Only a time limit ends the waits of others for a leaked guard, too.
 //!
 //! # Checking it
 //! Owners run small programs ([`script`]), and [`scenarios`] combine them. [`properties`] lists what holds in
 //! every state (INV-ILK-…), and in every step and in the end (PROP-ILK-…). [`check`](crate::check) visits every
 //! interleaving. Beside the scenarios, tests explore any three of [`programs`](scenarios::programs), and any
-//! child with any parent. [`defects`] finds each defect's counterexample, and [`story`] writes it down.
+//! child with any parent. [`story`] writes the counterexample of each defect down.
 //!
 //! # What is not promised
-//! The machine has no queue. While others load or unload for ever, three kinds of owners may starve:
+//! * A newcomer may starve while others load or unload for ever: the machine has no queue. The library has one.
+//! * An unload may starve while executions that permit loads overlap for ever. Each lets the next one in, so their
+//!   permit blocks need not overlap.
 //!
-//! * a newcomer;
-//! * an owner that wants to end a permit block. Its guard comes and goes, so weak fairness does not help;
-//! * a request beside an endless stream of loads by owners outside any execution.
+//! `tests/interlock.rs` shows both. [`diagrams`](crate::diagrams) draws the life of an owner.
 //!
-//! `tests/interlock.rs` shows all three. The library has queues, and none of these starve there: the end of a permit
-//! block has its turn between two holders, and newcomers and owners outside executions are served in the
-//! order of their arrival. In this machine's terms, a request in that queue is made once the newcomers before it
-//! have entered.
+//! # Removed
+//! Earlier versions of this machine had more rules. Their properties, scenarios and faults went with them:
 //!
-//! [`diagrams`](crate::diagrams) draws the life of an owner.
+//! * children by declaration and declared waits (`child-…`, `grandchild-…`, `waiting-parent-…`, `waits-for-both`,
+//!   `circle-…`; `HolderWaits`, `ChildUnloads`, `DrainingIsNotLive`): a newcomer passes unloads instead;
+//! * the search for cycles of waits (`AllBlockedAtRequest`, `DeadlockUnreported`; requests without a purpose beside
+//!   others): only a request that waits for its own owner is refused;
+//! * shares that are given back from outside (`ForfeitWithoutWake`): a panic drops its guards;
+//! * requests that never wait (`try`), and loads outside an execution (`PendingRefuses`): the library has none;
+//! * The step property "reload once" (`NoSecondLook`): the reloader decides whether to unload, once it holds;
+//! * The unpromised end of a permit block: PROP-ILK-RESUMES includes it.
 //!
 //! # Origin
 //! Section 5 of the guide *Threading and Code Execution in Rails* describes this interlock. Rails v8.0.0 implements
 //! it, with the five defects in [`rules`].
 
-pub mod defects;
 pub mod guards;
 pub mod properties;
 pub mod rules;

@@ -5,42 +5,40 @@
 
 use crate::check::{Liveness, SUBJECTS, invariants, step_properties};
 use crate::interlock::script::{Action, Op, Step, World};
-use crate::interlock::state::{Event, Interlock, Mode, OwnerId, Purpose, Sleep};
+use crate::interlock::state::Purpose::{Load, Unload};
+use crate::interlock::state::{Event, Interlock, Mode, OwnerId, Sleep};
 
 invariants! {
     World:
     "INV-ILK-ONE-HOLDER" "at most one owner is at a place where its program has the lock"
-        |w, s| living(s).filter(|&o| open(w, s, o).locks > 0).count() <= 1;
+        |w, s| all(s).filter(|&o| open(w, s, o).locks > 0).count() <= 1;
     "INV-ILK-ALONE" "while an owner holds the lock, it alone has shares, and every entry accepts its purpose"
         |_, s| s.holder.is_none_or(|(o, p)| {
-            s.others(o).all(|(_, q)| {
-                q.shares == 0 && q.entry.is_none_or(|e| e.accepts.includes(p.into()))
-            })
+            s.others(o).all(|(_, q)| q.shares == 0 && q.accepts(p.request()))
         });
-    "INV-ILK-NO-PERMIT-IN-UNLOAD" "while an owner unloads, no other owner has a permit block open"
+    "INV-ILK-NO-PERMIT-IN-UNLOAD" "while an owner unloads, no permit block is open"
         |w, s| {
-            let unloads = |&o: &OwnerId| w.next(s, o) == Some(Op::Unload) && s.holds(o);
-            living(s)
-                .find(unloads)
-                .is_none_or(|o| living(s).all(|q| q == o || open(w, s, q).permits == 0))
+            let unloads = |o: OwnerId| w.next(s, o) == Some(Op::Unload) && s.holds(o);
+            !all(s).any(unloads) || all(s).all(|o| open(w, s, o).permits == 0)
         };
     "INV-ILK-SEES-ONE-WORLD" "the code that an execution sees is not reloaded, unless the execution requests it"
-        |_, s| (0..s.owners.len()).all(|o| {
-            let asks = s.owners[o].sleeps.is_some_and(|sleep| {
-                let (Sleep::For(p) | Sleep::Draining(p) | Sleep::GivenUp(p)) = sleep;
-                p == Purpose::Unload
-            });
-            !s.in_execution(o) || asks || s.owners[o].sees == s.generation
+        |_, s| s.owners.iter().all(|owner| {
+            let asks = owner.sleeps.is_some_and(Sleep::unloads);
+            !owner.in_execution() || asks || owner.sees == s.generation
         });
-    "INV-ILK-SHARES" "an owner that does not sleep has as many shares as its program has opened"
-        |w, s| awake(s).all(|o| s.owners[o].shares == open(w, s, o).shares);
+    "INV-ILK-SHARES" "an owner has, or gets back after its wait, as many shares as its program has opened"
+        |w, s| all(s).all(|o| {
+            let owner = &s.owners[o];
+            let given_up = owner.frames.last().filter(|_| owner.sleeps.is_some());
+            given_up.map_or(owner.shares, |frame| frame.shares) == open(w, s, o).shares
+        });
     "INV-ILK-LOCK-DEPTH" "exactly the owner that acquired the lock holds it, as often as it acquired it"
         |w, s| {
             (s.depth > 0) == s.holder.is_some()
-                && awake(s).all(|o| open(w, s, o).locks == if s.holds(o) { s.depth } else { 0 })
+                && all(s).all(|o| open(w, s, o).locks == if s.holds(o) { s.depth } else { 0 })
         };
-    "INV-ILK-ENTRY" "an owner has an entry and frames exactly while it waits, drains, or has a permit block open"
-        |w, s| living(s).all(|o| {
+    "INV-ILK-ENTRY" "an owner has an entry and frames exactly while it waits, resumes, or has a permit block open"
+        |w, s| all(s).all(|o| {
             let owner = &s.owners[o];
             let frames = open(w, s, o).permits + u8::from(owner.sleeps.is_some());
             owner.frames.len() == frames.into() && owner.entry.is_some() == (frames > 0)
@@ -55,71 +53,105 @@ step_properties! {
     "PROP-ILK-LOADS-FIRST" "no unload is granted while a load waits that gave up shares for it"
         |_, before, action, after| {
             let unloads = after.events.contains(&Event::Holds)
-                && after.holder == Some((action.owner, Purpose::Unload));
+                && after.holder == Some((action.owner, Unload));
             unloads.then(|| before.others(action.owner).all(|(_, q)| {
-                q.sleeps != Some(Sleep::For(Purpose::Load))
+                q.sleeps != Some(Sleep::For(Load))
                     || q.frames.iter().all(|f| f.shares == 0)
             }))
         };
-    "PROP-ILK-NEWCOMERS-WAIT" "no newcomer enters while an owner waits for the lock or holds it"
-        |_, before, action, after| {
+    "PROP-ILK-NEWCOMERS-WAIT" "no newcomer enters while another owner holds, waits to load, drains or resumes; it passes a waiting unload only while a permit block is open"
+        |w, before, action, after| {
             let o = action.owner;
-            let newcomer = before.mode(o) == Mode::Out && !before.has_live_ancestor(o);
-            let enters =
-                newcomer && action.step == Step::Next(Op::Enter) && after.owners[o].shares > 0;
-            let waits = |q: OwnerId| matches!(before.mode(q), Mode::Waiting | Mode::Holding);
-            enters.then(|| before.others(o).all(|(q, _)| !waits(q)))
+            let enters = action.step == Step::Next(Op::Enter)
+                && matches!(before.mode(o), Mode::Out | Mode::Yielded)
+                && after.owners[o].shares > 0;
+            let permits = || all(before).any(|q| open(w, before, q).permits > 0);
+            enters.then(|| before.others(o).all(|(q, _)| match before.mode(q) {
+                Mode::Waiting => before.owners[q].sleeps == Some(Sleep::For(Unload)) && permits(),
+                Mode::Holding | Mode::Draining | Mode::Resuming => false,
+                Mode::Out | Mode::Running | Mode::Yielded => true,
+            }))
         };
-    "PROP-ILK-RELOAD-ONCE" "an owner does not unload if another has reloaded since its request"
-        |_, before, action, after| after.events.contains(&Event::Reloaded)
-            .then(|| before.owners[action.owner].asked == before.generation);
     "PROP-ILK-NO-LOST-WAKE-UP" "a step that lets a sleeping owner go on wakes it"
         |w, before, action, after| {
-            let freed = |q: OwnerId| !w.may_go_on(before, q) && w.may_go_on(after, q);
-            let mut others = before.others(action.owner);
-            others.any(|(q, _)| w.is_in_interlock(before, q) && freed(q))
+            let may_go_on = |s: &Interlock, q| w.wait(s, q).is_none_or(|step| step.is_some());
+            let freed = |q: OwnerId| !may_go_on(before, q) && may_go_on(after, q);
+            before.others(action.owner).any(|(q, _)| freed(q))
                 .then(|| after.events.contains(&Event::Woke))
         };
 }
 
-/// A property of the end. It holds if each possible step is eventually taken, and each time limit eventually expires.
+/// A property of the end, for each owner. It holds if each possible step is eventually taken, and each time limit
+/// eventually expires.
 const fn in_the_end(
     name: &'static str,
     says: &'static str,
-    promised: bool,
     not_yet: fn(&World, &Interlock, OwnerId) -> bool,
 ) -> Liveness<World> {
     let subjects: fn(&World) -> usize = |w| w.scripts.len();
-    Liveness { name, says, assumes: "", may: 1, promised, applies: |_| true, subjects, not_yet }
+    let (assumes, applies): (_, fn(&World) -> bool) = ("", |_| true);
+    Liveness { name, says, assumes, may: 1, promised: true, applies, subjects, not_yet }
 }
 
-/// The properties of the end, for each owner.
+/// The properties of the end.
 pub const LIVENESS: &[Liveness<World>] = &[
-    in_the_end(
-        "PROP-ILK-PROGRAMS-END",
-        "every program comes to its end, if every program has one",
-        true,
-        |w, s, o| (0..s.owners.len()).all(|o| w.ends(o)) && !w.is_over(s, o),
-    ),
+    Liveness {
+        assumes: "programs without an end neither request the lock nor permit loads",
+        applies: |w| {
+            endless(w).all(|ops| !ops.iter().any(|op| matches!(op, Op::Acquire(_) | Op::Permit)))
+        },
+        ..in_the_end(
+            "PROP-ILK-PROGRAMS-END",
+            "every program that has an end comes to it, beside an endless stream of executions",
+            |w, s, o| w.ends(o) && w.next(s, o).is_some(),
+        )
+    },
     in_the_end(
         "PROP-ILK-REQUESTS-END",
-        "an owner that waits for the lock gets it or a refusal",
-        true,
-        |_, s, o| matches!(s.owners[o].sleeps, Some(Sleep::For(_))),
+        "an owner that waits to load gets the lock, or gives up",
+        |_, s, o| s.owners[o].sleeps == Some(Sleep::For(Load)),
     ),
-    in_the_end("PROP-ILK-RESUMES", "an owner that drains or gave up goes on", true, |_, s, o| {
-        matches!(s.mode(o), Mode::Draining | Mode::Resuming)
-    }),
-    in_the_end("PROP-ILK-ENTERS", "an owner that wants to enter does", false, |w, s, o| {
-        w.next(s, o) == Some(Op::Enter)
-    }),
+    Liveness {
+        assumes: "executions that permit loads do not overlap for ever, and no permit block waits for a newcomer that starves",
+        applies: |w| {
+            endless(w).filter(|ops| ops.contains(&Op::Permit)).count() <= 1
+                && (!endless(w).any(locks) || !w.scripts.iter().any(|it| awaits_newcomer(&it.ops)))
+        },
+        ..in_the_end(
+            "PROP-ILK-UNLOADS-END",
+            "an owner that waits to unload gets the lock, or gives up",
+            |_, s, o| s.owners[o].sleeps == Some(Sleep::For(Unload)),
+        )
+    },
     in_the_end(
-        "PROP-ILK-PERMIT-ENDS",
-        "an owner that wants to end its permit block does",
-        false,
-        |w, s, o| w.next(s, o) == Some(Op::End),
+        "PROP-ILK-RESUMES",
+        "an owner that drains, ended its permit block or gave up a wait gets its shares back",
+        |_, s, o| matches!(s.mode(o), Mode::Draining | Mode::Resuming),
     ),
+    Liveness {
+        promised: false,
+        ..in_the_end("PROP-ILK-ENTERS", "an owner that wants to enter does", |w, s, o| {
+            w.next(s, o) == Some(Op::Enter)
+        })
+    },
 ];
+
+/// Returns the programs without an end.
+fn endless(w: &World) -> impl Iterator<Item = &[Op]> {
+    (0..w.scripts.len()).filter(|&o| !w.ends(o)).map(|o| &w.scripts[o].ops[..])
+}
+
+fn locks(ops: &[Op]) -> bool {
+    ops.iter().any(|op| matches!(op, Op::Acquire(_)))
+}
+/// Returns whether a program begins or awaits an execution inside a permit block.
+fn awaits_newcomer(ops: &[Op]) -> bool {
+    let mut permits = 0;
+    ops.iter().any(|op| {
+        permits += i32::from(*op == Op::Permit) - i32::from(*op == Op::End);
+        permits > 0 && matches!(op, Op::Enter | Op::Join(_))
+    })
+}
 
 /// The blocks that a program has open at its current place.
 #[derive(Default)]
@@ -135,7 +167,9 @@ struct Open {
 fn open(w: &World, s: &Interlock, o: OwnerId) -> Open {
     let mut open = Open::default();
     let mut outside = vec![];
-    for op in &w.scripts[o].ops[..s.owners[o].at] {
+    // An owner that drains or resumes has passed its statement, although its program still waits there.
+    let passed = matches!(s.owners[o].sleeps, Some(Sleep::Draining(_) | Sleep::Ending));
+    for op in &w.scripts[o].ops[..s.owners[o].at + usize::from(passed)] {
         match op {
             Op::Enter => open.shares += 1,
             Op::Leave => open.shares -= 1,
@@ -147,49 +181,30 @@ fn open(w: &World, s: &Interlock, o: OwnerId) -> Open {
                 open.shares = outside.pop().unwrap_or_default();
                 open.permits -= 1;
             }
-            Op::Acquire(_) | Op::Try(_) | Op::AcquireFor(_) => open.locks += 1,
-            Op::Release | Op::ReleaseFor | Op::Drop => open.locks -= 1,
+            Op::Acquire(_) => open.locks += 1,
+            Op::Release | Op::Drop => open.locks -= 1,
+            // Its guards are dropped.
+            Op::Die => open = Open::default(),
             _ => {}
         }
+        if *op == Op::Die {
+            break;
+        }
     }
-    // An owner that drains, or has given that up, has released the lock, although its program still waits for the
-    // release to end.
-    let releases = matches!(w.next(s, o), Some(Op::Release | Op::ReleaseFor));
-    open.locks -= u8::from(releases && s.owners[o].sleeps.is_some());
     open
 }
 
-fn living(s: &Interlock) -> impl Iterator<Item = OwnerId> {
-    (0..s.owners.len()).filter(|&o| !s.owners[o].dead)
-}
-fn awake(s: &Interlock) -> impl Iterator<Item = OwnerId> {
-    living(s).filter(|&o| s.owners[o].sleeps.is_none())
+fn all(s: &Interlock) -> std::ops::Range<OwnerId> {
+    0..s.owners.len()
 }
 
-impl World {
-    /// Returns whether an owner is in the interlock, and may sleep there.
-    fn is_in_interlock(&self, s: &Interlock, o: OwnerId) -> bool {
-        let sleeps = s.owners[o].sleeps.is_some();
-        sleeps
-            || s.owners[o].waits_on.is_empty()
-                && matches!(self.next(s, o), Some(Op::Enter | Op::End))
-    }
-    /// Returns whether its guard is true.
-    fn may_go_on(&self, s: &Interlock, o: OwnerId) -> bool {
-        use crate::interlock::guards::after;
-        match s.owners[o].sleeps {
-            Some(Sleep::For(p)) => s.x(o, p),
-            Some(Sleep::Draining(p)) => s.c(o) && !s.e(after(p)),
-            Some(Sleep::GivenUp(_)) => s.c(o),
-            None if self.next(s, o) == Some(Op::Enter) => s.may_enter(o),
-            None => s.c(o),
-        }
-    }
-}
-
-/// Returns an action's kind and its fairness class. There is one kind. Each owner is a class, and its time limit is
-/// another.
-pub(crate) fn kind_and_class(_: &Interlock, action: &Action) -> (u8, u8) {
-    let limit = matches!(action.step, Step::GiveUp(_));
-    (0, action.owner as u8 + if limit { SUBJECTS as u8 } else { 0 })
+/// Returns an action's kind and its fairness class. There is one kind. Each owner's program is a class, its time limit
+/// another, and the share that comes back to it a third.
+pub(crate) fn kind_and_class(action: &Action) -> (u8, u8) {
+    let of_step = match action.step {
+        Step::Next(_) | Step::Granted(_) => 0,
+        Step::GiveUp => 1,
+        Step::Resumed => 2,
+    };
+    (0, (of_step * SUBJECTS + action.owner) as u8)
 }

@@ -6,6 +6,8 @@
 //!
 //! A [`Planted`] fault belongs to no implementation. Tests plant it to show that a property or a scenario detects it.
 
+use crate::check::defect_story;
+use crate::interlock::scenarios::{Scenario, named};
 use crate::switches::{self, slug, switches};
 
 switches! {
@@ -15,12 +17,12 @@ switches! {
        "every wait and every permit has a frame of its own, with or without a share, and restores what it found";
     StarvedRequest "a request of an owner without a share publishes no entry, so newcomers overtake it for ever"
        "it publishes an entry, which keeps newcomers out and accepts every other request";
-    UpgradeDeadlock "requests that wait for each other, or for a child that waits for them, wait for ever"
-       "the request that would close such a cycle is refused, and so is a child that wants to reload";
+    UpgradeDeadlock "requests without a purpose wait for each other, and a request may wait for its own owner"
+       "each request has a purpose, and requests take turns; one that would wait for its own owner is refused at once";
     ChildBehindUnload "a child waits behind an unload that waits for its parent, and the parent waits for the child"
-       "the child of a live execution waits for the holder only";
-    LeakedShare "the shares of an owner that died stay taken for ever"
-       "they can be given back";
+       "while a permit block is open, a newcomer passes a waiting unload";
+    LeakedShare "a thread that dies keeps its share for ever"
+       "a thread that panics drops its guards; if a program leaks a guard, only the time limit of the others ends their waits";
 }
 
 switches! {
@@ -31,6 +33,9 @@ switches! {
     XWithoutEntries "X ignores entries" "a wait or a permit block limits the requests that may enter meanwhile";
     NWithoutHolder "N ignores the holder" "a newcomer waits for the holder";
     NWithoutEntries "N ignores entries" "a newcomer waits for earlier requests";
+    PassesWithoutPermit "a newcomer passes a waiting unload although no permit block is open" "it waits";
+    NeverPasses "a newcomer never passes a waiting unload" "it passes while a permit block is open";
+    PassesLoads "a newcomer passes a waiting load while a permit block is open" "it waits";
     CWithoutHolder "C ignores the holder" "an owner that resumes waits for the holder";
     ENever "E is never true" "the owner that releases the lock lets the others of its kind go first";
     EWithoutOthers "E ignores whether the others accept the request" "a draining owner waits only for requests that can go";
@@ -38,26 +43,24 @@ switches! {
     LoadAcceptsUnload "a waiting load accepts unloads" "loads come first";
     UnloadRefusesLoad "a waiting unload accepts no load" "loads come first";
     UnloadRefusesUnload "a waiting unload accepts no other unload" "unloads take turns";
-    PendingRefuses "a request without a share accepts no other request" "it has no share to lose, and accepts all requests";
+    ResumingAcceptsUnload "an owner that resumes accepts unloads" "its execution goes on with the code that it saw";
     FrameWidens "a wait inside a permit block accepts what the block does not" "never more than the block";
     FrameLosesShares "the shares are not given back after a wait" "the owner gets back as many as before";
+    LimitLosesShares "an owner that gives up a wait loses its shares" "it gets them back when the holder releases";
+    LimitIgnoresHolder "an owner that gives up takes its shares back beside the holder" "it waits for the holder";
     WaitKeepsShares "an owner that waits for the lock keeps its shares" "it gives them up";
     ReleaseAtOnce "the first release frees the lock" "the outermost release frees it";
-    NoSecondLook "an owner that waited for an unload does not check whether another has reloaded meanwhile" "it checks";
-    GivesUpAtOnce "an owner that gives up takes its shares back beside the holder" "it waits for the holder";
-    UnloadInsideLoad "an unload inside a load is granted" "it is refused: permit blocks may be open during a load, and not during an unload";
-    ChildUnloads "the child of a live execution may request an unload" "it is refused";
-    DrainingIsNotLive "a draining owner is no live ancestor" "every owner in an execution is";
-    AllBlockedAtRequest "a deadlock is seen only when a request leaves every owner blocked" "the owner that closes a cycle sees it";
-    DeadlockUnreported "a request that would wait for itself waits" "it is refused";
-    HolderWaits "an owner that holds the lock may wait for a child" "it is refused";
+    UnloadInView "an unload in a nested execution is granted" "it is refused: the outer code sees the same world";
+    UnloadInPermit "an unload in a permit block of the same thread is granted" "it is refused";
+    UnloadInHold "an unload inside a load is granted" "it is refused: permit blocks may be open during a load, and not during an unload";
+    PermitInHold "a permit block inside a load or an unload begins" "it is refused: its own owner keeps others out";
     WaitWithoutWake "an owner that gives up its shares to wait does not wake the others" "it wakes them";
     LeaveWithoutWake "an owner that leaves does not wake the others" "it wakes them";
     ReleaseWithoutWake "an owner that releases the lock does not wake the others" "it wakes them";
-    DrainedWithoutWake "an owner that has drained does not wake the others" "it wakes them";
+    ResumedWithoutWake "an owner that has its shares again does not wake the others" "it wakes them";
     PermitWithoutWake "an owner that permits loads does not wake the others" "it wakes them";
     GivingUpWithoutWake "an owner that gives up does not wake the others" "it wakes them";
-    ForfeitWithoutWake "giving back what a dead owner had does not wake the others" "it wakes them";
+    UnwindWithoutWake "a thread that panics does not wake the others" "it wakes them";
 }
 
 impl Defect {
@@ -68,6 +71,28 @@ impl Defect {
     /// Returns the name on the command line and of the stored story, such as `rails-upgrade-deadlock`.
     pub fn name(self) -> String {
         slug("rails", self)
+    }
+
+    /// Returns the property that this defect breaks, and the scenario that shows it.
+    pub fn shown(self) -> (&'static str, Scenario) {
+        let (breaks, scenario) = match self {
+            Defect::PermitErased => ("INV-ILK-SEES-ONE-WORLD", "load-in-permit"),
+            Defect::StarvedRequest => ("PROP-ILK-UNLOADS-END", "stream-x-pending-unload"),
+            Defect::UpgradeDeadlock => ("deadlock", "two-unnamed"),
+            Defect::ChildBehindUnload => ("deadlock", "permit-x-unload-x-child"),
+            Defect::LeakedShare => ("deadlock", "dies-with-a-share"),
+        };
+        (breaks, named(scenario).expect("the scenario is in the list"))
+    }
+    /// Returns its story: the rule as in Rails and as mended, and the shortest way to the failure of a machine in
+    /// which everything else is as mended.
+    pub fn story(self) -> String {
+        let (breaks, scenario) = self.shown();
+        let rules = [
+            format!("As in Rails 8.0.0: {}", self.is()),
+            format!("As mended:         {}", self.instead()),
+        ];
+        defect_story(&scenario.world(Rules::AS_MENDED.but(self)), &self.name(), breaks, rules)
     }
 }
 

@@ -12,46 +12,37 @@ pub enum Purpose {
     Load,
     /// Unload, and load again.
     Unload,
-    /// No named purpose. Rails lets its users leave the purpose out (defect `rails-upgrade-deadlock`).
+    /// No named purpose. Rails lets its users leave it out (defect `rails-upgrade-deadlock`). As mended it is a load.
     Unnamed,
 }
 
-/// The requests that an owner accepts while it has no shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Accepts(pub u8);
+/// The requests that an owner accepts while it has no shares, one bit each.
+pub type Accepts = u8;
+/// Newcomers.
+pub const SHARE: Accepts = 1;
+/// Loads.
+pub const LOAD: Accepts = 2;
+/// Unloads.
+pub const UNLOAD: Accepts = 4;
+/// Every request to hold.
+pub const ALL: Accepts = LOAD | UNLOAD | 8;
 
-impl Accepts {
-    /// No request.
-    pub const NO_REQUEST: Accepts = Accepts(0);
-    /// Newcomers.
-    pub const SHARE: Accepts = Accepts(1);
-    /// Loads.
-    pub const LOAD: Accepts = Accepts(2);
-    /// Unloads.
-    pub const UNLOAD: Accepts = Accepts(4);
-    /// Requests of no named purpose.
-    pub const UNNAMED: Accepts = Accepts(8);
-
-    /// Returns the requests in either set.
-    pub const fn and(self, those: Accepts) -> Accepts {
-        Accepts(self.0 | those.0)
+impl Purpose {
+    /// Returns the request for this purpose.
+    pub fn request(self) -> Accepts {
+        match self {
+            Purpose::Load => LOAD,
+            Purpose::Unload => UNLOAD,
+            Purpose::Unnamed => 8,
+        }
     }
-    /// Removes the exclusive requests that `those` does not contain.
-    pub fn within(self, those: Accepts) -> Accepts {
-        Accepts(self.0 & (those.0 | Accepts::SHARE.0))
-    }
-    /// Returns whether all of `those` are accepted.
-    pub fn includes(self, those: Accepts) -> bool {
-        self.0 & those.0 == those.0
-    }
-}
-
-impl From<Purpose> for Accepts {
-    fn from(purpose: Purpose) -> Accepts {
-        match purpose {
-            Purpose::Load => Accepts::LOAD,
-            Purpose::Unload => Accepts::UNLOAD,
-            Purpose::Unnamed => Accepts::UNNAMED,
+    /// Returns the requests that an owner accepts while it waits to upgrade, and those that go first when it has
+    /// released the lock.
+    pub fn lets_go_first(self) -> Accepts {
+        match self {
+            Purpose::Load => LOAD,
+            Purpose::Unload => LOAD | UNLOAD,
+            Purpose::Unnamed => 0,
         }
     }
 }
@@ -74,36 +65,44 @@ pub struct Frame {
     pub entry: Option<Entry>,
 }
 
-/// The reason why an owner sleeps in the interlock, other than entering or ending a permit block.
+/// The reason why an owner waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sleep {
     /// It waits for the lock.
     For(Purpose),
     /// It has released the lock and lets others go first.
     Draining(Purpose),
-    /// It has given up waiting and needs its shares back.
-    GivenUp(Purpose),
+    /// It has ended its permit block and waits for its shares.
+    Ending,
+    /// It has given up its wait. Its program goes on, up to the next statement that needs a share.
+    GivenUp {
+        /// Whether it had requested an unload, and accepts those of others until it has its shares again.
+        unloads: bool,
+    },
+}
+
+impl Sleep {
+    /// Returns whether the owner has requested an unload: it gives up the generation that it saw.
+    pub fn unloads(self) -> bool {
+        match self {
+            Sleep::For(p) | Sleep::Draining(p) => p == Purpose::Unload,
+            Sleep::Ending => false,
+            Sleep::GivenUp { unloads } => unloads,
+        }
+    }
 }
 
 /// The reason of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The owner does not want to wait.
-    WouldBlock,
     /// The owner would wait for itself.
     Deadlock,
-    /// The child of a live execution wants to unload.
-    Child,
-    /// The owner holds the lock and wants to wait for a child.
-    Holding,
-    /// An unload inside a load.
-    InsideLoad,
-    /// The time limit expired.
+    /// The time limit expired, or the wait was dropped.
     TimedOut,
 }
 
 /// An owner's mode, as the table of transitions names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the table's")]
 pub enum Mode {
     Out,
@@ -118,28 +117,20 @@ pub enum Mode {
 /// One owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// Its parent, if declared.
-    pub parent: Option<OwnerId>,
     /// The number of its shares.
     pub shares: u8,
     /// Its open waits and permit blocks, innermost last.
     pub frames: Vec<Frame>,
     /// Its published entry.
     pub entry: Option<Entry>,
-    /// The reason why it sleeps.
+    /// The reason why it waits.
     pub sleeps: Option<Sleep>,
-    /// The owners whose ends it waits for, if declared.
-    pub waits_on: Vec<OwnerId>,
-    /// The generation at the time of its request.
-    pub asked: u8,
     /// The generation that its execution sees. Only INV-ILK-SEES-ONE-WORLD reads it.
     pub sees: u8,
     /// Its place in its script.
     pub at: usize,
     /// Whether it exists yet.
     pub started: bool,
-    /// Whether it died.
-    pub dead: bool,
     /// Its last refusal.
     pub refused: Option<Refusal>,
 }
@@ -152,8 +143,6 @@ pub enum Event {
     Holds,
     Drains,
     Refused(Refusal),
-    Reloaded,
-    Coalesced,
     Woke,
 }
 
@@ -181,16 +170,9 @@ impl Interlock {
     pub(crate) fn planted(&self, fault: Planted) -> bool {
         self.rules.has(fault)
     }
-    pub(crate) fn emit(&mut self, event: Event) {
-        self.events.push(event);
-    }
     /// Returns every other owner.
     pub fn others(&self, o: OwnerId) -> impl Iterator<Item = (OwnerId, &Owner)> {
         self.owners.iter().enumerate().filter(move |(q, _)| *q != o)
-    }
-    /// Returns the holder of the lock, unless it is this owner.
-    pub fn other_holder(&self, o: OwnerId) -> Option<OwnerId> {
-        self.holder.map(|(holder, _)| holder).filter(|&holder| holder != o)
     }
     /// Returns whether this owner holds the lock.
     pub fn holds(&self, o: OwnerId) -> bool {
@@ -203,31 +185,26 @@ impl Interlock {
         match owner.sleeps {
             Some(Sleep::For(_)) => Mode::Waiting,
             Some(Sleep::Draining(_)) => Mode::Draining,
-            Some(Sleep::GivenUp(_)) => Mode::Resuming,
+            Some(Sleep::Ending | Sleep::GivenUp { .. }) => Mode::Resuming,
             None if self.holds(o) => Mode::Holding,
             None if owner.shares > 0 => Mode::Running,
             None if !owner.frames.is_empty() => Mode::Yielded,
             None => Mode::Out,
         }
     }
+}
 
-    /// Returns whether an owner is in an execution: it has shares, or has given them up for a while.
-    pub fn in_execution(&self, o: OwnerId) -> bool {
-        let owner = &self.owners[o];
-        owner.shares > 0 || owner.frames.iter().any(|frame| frame.shares > 0)
+impl Owner {
+    /// Returns the number of its open permit blocks.
+    pub fn permits(&self) -> usize {
+        self.frames.len() - usize::from(self.sleeps.is_some())
     }
-
-    /// Returns whether an ancestor of this owner is in an execution.
-    pub fn has_live_ancestor(&self, o: OwnerId) -> bool {
-        let mut ancestor = self.owners[o].parent;
-        while let Some(a) = ancestor {
-            let overlooked =
-                self.planted(Planted::DrainingIsNotLive) && self.mode(a) == Mode::Draining;
-            if self.mode(a) != Mode::Out && !overlooked {
-                return true;
-            }
-            ancestor = self.owners[a].parent;
-        }
-        false
+    /// Returns whether its entry, if it has one, accepts a request.
+    pub fn accepts(&self, request: Accepts) -> bool {
+        self.entry.is_none_or(|entry| entry.accepts & request == request)
+    }
+    /// Returns whether it is in an execution: it has shares, or has given them up for a while.
+    pub fn in_execution(&self) -> bool {
+        self.shares > 0 || self.frames.iter().any(|frame| frame.shares > 0)
     }
 }

@@ -3,7 +3,9 @@
 use crate::check::{Promises, write_steps};
 use crate::checker::{Counterexample, Machine};
 use crate::interlock::script::{Action, Op, Step, World};
-use crate::interlock::state::{Accepts, Event, Interlock, Mode, OwnerId, Purpose, Refusal, Sleep};
+use crate::interlock::state::{
+    Event, Interlock, LOAD, OwnerId, Purpose, Refusal, SHARE, Sleep, UNLOAD,
+};
 use std::fmt::Write;
 
 /// Returns the story of a counterexample.
@@ -12,9 +14,8 @@ pub fn tell(world: &World, counterexample: &Counterexample<Action>) -> String {
     let width = world.scripts.iter().map(|script| script.name.len()).max().unwrap_or_default();
     for script in &world.scripts {
         let ops: Vec<_> = script.ops.iter().map(|op| statement(world, *op)).collect();
-        let of = script.parent.map(|parent| format!(" (child of {})", world.scripts[parent].name));
-        let (name, of) = (script.name, of.unwrap_or_default());
-        let _ = writeln!(story, "   {name:width$}{of}  {}", ops.join("; "));
+        let limit = if script.limited { "within a time limit: " } else { "" };
+        let _ = writeln!(story, "   {:width$}  {limit}{}", script.name, ops.join("; "));
     }
     story.push('\n');
     let mut state = world.initial();
@@ -30,26 +31,12 @@ pub fn tell(world: &World, counterexample: &Counterexample<Action>) -> String {
 fn statement(world: &World, op: Op) -> String {
     let name = |o: OwnerId| world.scripts[o].name;
     match op {
-        Op::Enter => "enter".into(),
-        Op::Leave => "leave".into(),
         Op::Acquire(p) => format!("acquire {}", purpose(p)),
-        Op::Try(p) => format!("try {}", purpose(p)),
-        Op::AcquireFor(p) => format!("acquire {} for a while", purpose(p)),
-        Op::Unload => "unload".into(),
-        Op::Release => "release".into(),
-        Op::ReleaseFor => "release, and drain for a while".into(),
         Op::Drop => "release at once".into(),
-        Op::Permit => "permit".into(),
-        Op::End => "end".into(),
-        Op::Use => "use".into(),
         Op::Spawn(o) => format!("start {}", name(o)),
         Op::Join(o) => format!("join {}", name(o)),
-        Op::Wait(o) => format!("wait for {}", name(o)),
-        Op::WaitForAll => "wait for all children".into(),
-        Op::Barrier(_) => "meet".into(),
-        Op::Request(o) => format!("until {} requests", name(o)),
-        Op::Die => "die".into(),
-        Op::Again => "again".into(),
+        Op::Request(o) => format!("until {} waits", name(o)),
+        op => format!("{op:?}").to_lowercase(),
     }
 }
 
@@ -63,53 +50,21 @@ fn purpose(p: Purpose) -> &'static str {
 
 /// Returns the sentence for a step.
 pub fn sentence(world: &World, action: &Action, after: &Interlock) -> String {
-    let name = |o: OwnerId| world.scripts[o].name;
     let did = match action.step {
-        Step::Next(op) => match op {
-            Op::Enter => "enters".into(),
-            Op::Leave => "leaves".into(),
-            Op::Acquire(p) | Op::Try(p) | Op::AcquireFor(p) => {
-                format!("requests the lock ({})", purpose(p))
-            }
-            Op::Unload if after.events.contains(&Event::Coalesced) => {
-                "finds that another owner has reloaded since its request".into()
-            }
-            Op::Unload => "unloads and loads again".into(),
-            Op::Release | Op::ReleaseFor => "releases the lock".into(),
-            Op::Drop => "releases the lock without draining".into(),
-            Op::Permit => "permits loads".into(),
-            Op::End => "ends its permit block".into(),
-            Op::Use => "uses what is loaded".into(),
-            Op::Spawn(o) => format!("starts {}", name(o)),
-            Op::Join(o) => format!("has waited for {}", name(o)),
-            Op::Wait(o) => format!("declares a wait for {}", name(o)),
-            Op::WaitForAll => "declares a wait for all its children".into(),
-            Op::Barrier(_) => "meets the others".into(),
-            Op::Request(o) => format!("has waited until {} requested", name(o)),
-            Op::Die => "dies".into(),
-            Op::Again => "restarts".into(),
-        },
+        Step::Next(op) => statement(world, op),
         Step::Granted(_) => "is granted the lock".into(),
-        Step::Drained(_) => "goes on".into(),
-        Step::GiveUp(_) => "gives up".into(),
-        Step::Resumed(_) => "has its shares again".into(),
-        Step::Joined => "has waited for its children".into(),
-        Step::Forfeit => "is dead: its shares and the lock are given back".into(),
+        Step::Resumed => "has its shares again".into(),
+        Step::GiveUp => "gives up".into(),
     };
     let then = |event: &Event| match event {
         Event::Waits => Some(", and waits"),
         Event::Drains => Some(", and drains"),
-        Event::Refused(Refusal::WouldBlock) => Some(": refused, for it would have to wait"),
         Event::Refused(Refusal::Deadlock) => Some(": refused, for it would wait for itself"),
-        Event::Refused(Refusal::Child) => Some(": refused, for it is a child"),
-        Event::Refused(Refusal::Holding) => Some(": refused while it holds the lock"),
-        Event::Refused(Refusal::InsideLoad) => Some(": refused inside a load"),
-        Event::Refused(Refusal::TimedOut) => Some(" without the lock"),
         Event::Holds if !matches!(action.step, Step::Granted(_)) => Some(", and has it"),
-        Event::Holds | Event::Reloaded | Event::Coalesced | Event::Woke => None,
+        _ => None,
     };
     let then: String = after.events.iter().filter_map(then).collect();
-    format!("{} {did}{then}.", name(action.owner))
+    format!("{}: {did}{then}.", world.scripts[action.owner].name)
 }
 
 /// Draws the owners, one in each line.
@@ -127,51 +82,32 @@ fn owner(world: &World, s: &Interlock, o: OwnerId) -> String {
     let owner = &s.owners[o];
     let mut says = match s.mode(o) {
         _ if !owner.started => "not started".into(),
-        Mode::Out if world.is_over(s, o) => "ended".into(),
-        Mode::Holding => {
-            let held = s.holder.map_or("", |(_, p)| purpose(p));
-            format!("holding ({held}), {}", count(owner.shares, "share"))
-        }
-        Mode::Running => format!("running, {}", count(owner.shares, "share")),
+        _ if world.is_over(s, o) => "ended".into(),
         mode => format!("{mode:?}").to_lowercase(),
     };
-    if let Some(Sleep::For(p) | Sleep::Draining(p) | Sleep::GivenUp(p)) = owner.sleeps {
+    let holds = s.holder.filter(|_| s.holds(o)).map(|(_, p)| p);
+    if let (Some(p), _) | (_, Some(Sleep::For(p) | Sleep::Draining(p))) = (holds, owner.sleeps) {
         let _ = write!(says, " ({})", purpose(p));
     }
     let given_up: u8 = owner.frames.iter().map(|frame| frame.shares).sum();
-    if given_up > 0 {
-        let _ = write!(says, ", {} given up", count(given_up, "share"));
+    for (shares, of) in [(owner.shares, ""), (given_up, " given up")] {
+        if shares > 0 {
+            let _ = write!(says, ", {shares} share{}{of}", if shares == 1 { "" } else { "s" });
+        }
     }
     if let Some(entry) = owner.entry {
-        let _ = write!(says, ", accepts {}", in_words(entry.accepts));
+        let unnamed = (Purpose::Unnamed.request(), "requests without a purpose");
+        let names = [(SHARE, "newcomers"), (LOAD, "loads"), (UNLOAD, "unloads"), unnamed];
+        let accepted = names.iter().filter(|(request, _)| entry.accepts & request != 0);
+        let accepted: Vec<_> = accepted.map(|(_, name)| *name).collect();
+        let _ = write!(
+            says,
+            ", accepts {}",
+            if accepted.is_empty() { "no request".into() } else { accepted.join(", ") }
+        );
     }
-    for &child in &owner.waits_on {
-        let _ = write!(says, ", waits for {}", world.scripts[child].name);
-    }
-    match world.next(s, o) {
-        Some(Op::Enter) if !s.may_enter(o) => says += ", wants to enter",
-        Some(Op::End) if !s.c(o) => says += ", wants to end its permit block",
-        _ => {}
-    }
-    if owner.dead {
-        says += ", dead";
+    if owner.sleeps.is_none() && world.wait(s, o) == Some(None) {
+        says += ", wants to enter";
     }
     says
-}
-
-fn count(n: u8, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// Returns the requests that an entry accepts.
-fn in_words(accepts: Accepts) -> String {
-    let names = [
-        (Accepts::SHARE, "shares"),
-        (Accepts::LOAD, "loads"),
-        (Accepts::UNLOAD, "unloads"),
-        (Accepts::UNNAMED, "requests without a purpose"),
-    ];
-    let accepted: Vec<_> =
-        names.iter().filter(|(a, _)| accepts.includes(*a)).map(|n| n.1).collect();
-    if accepted.is_empty() { "no request".into() } else { accepted.join(", ") }
 }

@@ -1,392 +1,150 @@
 //! Loading and unloading alone, and then back to the previous share.
 
-use super::alone::{Home, Loading, Section, Unloading};
-use super::ambient::{self, Frame, Kind, Within};
-use super::error::{AcquireError, Deadlock};
-use super::inner::{Inner, Limit, Waited};
-use super::modes::{Asker, Mode, Purpose, Step};
-use super::owner::{Lineage, Record};
+use super::caller::Caller;
+use super::error::AcquireError;
+use super::inner::Inner;
+use super::modes::{Purpose, Refused, Step};
+use super::owner_id::OwnerId;
 use super::running::Running;
-use super::vitals::{Context, OwnerId};
+use super::sections::{Loading, Unloading};
+use super::state::State;
+use crate::execution::ambient::{self, Frame, Kind};
+use crate::execution::scoped::scoped;
+use crate::section::{Guarded, now};
 use crate::sync::has_failed;
-use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
+
+const HERE: &str = "another execution that this thread is in would have to go on first";
 
 impl Running<'_> {
-    /// Gives the share up, and runs `f` once no other execution runs.
+    /// Gives the share up, and calls `f` once no other execution runs.
     ///
-    /// Then other waiting loads have their turn, and all executions go on together. Inside an exclusive
-    /// section of this execution `load` does not wait.
+    /// Then other waiting loads have their turn, and all executions go on together. Inside an exclusive section of
+    /// this execution, `load` does not wait.
     ///
     /// # Errors
-    /// [`AcquireError::Deadlock`], [`AcquireError::Nested`], [`AcquireError::Forfeited`]; `f` has not run.
+    /// - [`AcquireError::Deadlock`] at once, if the call would wait for itself: `f` has not run.
+    /// - [`AcquireError::TimedOut`] at the time limit of one of the waits. If that was the wait for the other loads,
+    ///   `f` has run. The share comes back at once, or once the present holder releases.
     ///
     /// # Panics
-    /// If `f` does. The share is there again, and other executions are not affected.
+    /// If `f` does. The section has ended then.
+    #[track_caller]
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
-        self.load_by(Limit::Forever, f)
+        let caller = Caller::thread(self.limit);
+        now(self.load_by(caller, async move |loading: &mut Loading<'_>| f(loading)))
     }
-    /// [`load`](Self::load), if no other execution runs now. It may block at its end, while other waiting
-    /// loads have their turn.
+    /// [`load`](Self::load) as a future, for any runtime.
     ///
-    /// # Errors
-    /// [`AcquireError::WouldBlock`], and those of `load`.
-    pub fn try_load<R>(
+    /// # Cancel safety
+    /// A dropped future ends the section or the wait. The share comes back at once, or once the present holder
+    /// releases. Until then this execution has [no share](Self::has_share), and its next operation waits for it.
+    #[track_caller]
+    pub fn load_async<R, F>(&mut self, f: F) -> impl Future<Output = Result<R, AcquireError>>
+    where
+        F: AsyncFnOnce(&mut Loading<'_>) -> R,
+    {
+        let caller = Caller::task(self.limit);
+        self.load_by(caller, f)
+    }
+    pub(crate) async fn load_by<R>(
         &mut self,
-        f: impl FnOnce(&mut Loading<'_>) -> R,
+        caller: Caller,
+        f: impl AsyncFnOnce(&mut Loading<'_>) -> R,
     ) -> Result<R, AcquireError> {
-        self.load_by(Limit::Never, f)
+        let mut held = self.hold(Purpose::Load, caller).await?;
+        let frame = held.frame();
+        let mut loading = held.loading();
+        let result = scoped(|| frame.enter(), async { f(&mut loading).await }).await;
+        held.finish(true, caller).await?;
+        Ok(result)
     }
-    /// [`load`](Self::load), if it can begin within `timeout`.
-    ///
-    /// After a time-out the share is there again: while another execution holds, the call waits for it. Only
-    /// the wait for a [share](Self::has_share) that was missing before, because a future was dropped, ends
-    /// with `timeout`.
-    ///
-    /// # Errors
-    /// [`AcquireError::TimedOut`], and those of `load`.
-    pub fn load_timeout<R>(
-        &mut self,
-        timeout: Duration,
-        f: impl FnOnce(&mut Loading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let limit = self.home().deadline(timeout);
-        self.load_by(limit, f)
-    }
-    fn load_by<R>(
-        &mut self,
-        limit: Limit,
-        f: impl FnOnce(&mut Loading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let hold = self.hold(Purpose::Load, limit)?;
-        Ok(hold.run(|section| f(&mut Loading::new(section))))
-    }
-
-    /// Runs `f` once no other execution runs, loads, waits to load, or is in a permit block.
-    ///
-    /// # Errors
-    /// [`AcquireError::Child`], and those of [`load`](Self::load). [`AcquireError::Nested`] also inside a
-    /// load, or in its own permit block.
-    ///
-    /// # Panics
-    /// As `load`.
-    pub fn unload<R>(
-        &mut self,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        self.unload_by(Limit::Forever, f)
-    }
-    /// [`unload`](Self::unload), if no other execution runs now. It may block at its end, as
-    /// [`try_load`](Self::try_load).
-    ///
-    /// # Errors
-    /// [`AcquireError::WouldBlock`], and those of `unload`.
-    pub fn try_unload<R>(
-        &mut self,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        self.unload_by(Limit::Never, f)
-    }
-    /// [`unload`](Self::unload), if it can begin within `timeout`; see
-    /// [`load_timeout`](Self::load_timeout).
-    ///
-    /// # Errors
-    /// [`AcquireError::TimedOut`], and those of `unload`.
-    pub fn unload_timeout<R>(
-        &mut self,
-        timeout: Duration,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let limit = self.home().deadline(timeout);
-        self.unload_by(limit, f)
-    }
-    fn unload_by<R>(
-        &mut self,
-        limit: Limit,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let hold = self.hold(Purpose::Unload, limit)?;
-        Ok(hold.run(|section| f(&mut Unloading::new(section))))
-    }
-    /// [`unload`](Self::unload), unless another execution has unloaded since `seen`: then it returns `None`.
-    /// So one change is unloaded once, even if several executions see it.
-    ///
-    /// ```
-    /// let interlock = cabrank::Interlock::new();
-    /// let seen = interlock.generation(); // before looking for changes
-    /// interlock.run(|r| r.unload(|_| ())).unwrap();
-    /// let skipped = interlock.run(|r| r.unload_once(seen, |_| unreachable!("it was unloaded since")));
-    /// assert!(skipped.unwrap().is_none());
-    /// ```
-    ///
-    /// `seen` is the generation in which the change was found.
-    ///
-    /// # Errors
-    /// Those of `unload`.
-    pub fn unload_once<R>(
-        &mut self,
-        seen: u64,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<Option<R>, AcquireError> {
-        self.unload_once_by(seen, Limit::Forever, f)
-    }
-    /// [`unload_once`](Self::unload_once), if no other execution runs now. It may block at its end, as
-    /// [`try_load`](Self::try_load).
-    ///
-    /// # Errors
-    /// [`AcquireError::WouldBlock`], and those of `unload`.
-    pub fn try_unload_once<R>(
-        &mut self,
-        seen: u64,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<Option<R>, AcquireError> {
-        self.unload_once_by(seen, Limit::Never, f)
-    }
-    /// [`unload_once`](Self::unload_once), if it can begin within `timeout`; see
-    /// [`load_timeout`](Self::load_timeout).
-    ///
-    /// # Errors
-    /// [`AcquireError::TimedOut`], and those of `unload`.
-    pub fn unload_once_timeout<R>(
-        &mut self,
-        seen: u64,
-        timeout: Duration,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<Option<R>, AcquireError> {
-        let limit = self.home().deadline(timeout);
-        self.unload_once_by(seen, limit, f)
-    }
-    fn unload_once_by<R>(
-        &mut self,
-        seen: u64,
-        limit: Limit,
-        f: impl FnOnce(&mut Unloading<'_>) -> R,
-    ) -> Result<Option<R>, AcquireError> {
-        if !self.home().is_due(seen) {
-            return Ok(None);
-        }
-        let hold = self.hold(Purpose::Unload, limit)?;
-        if hold.generation != seen {
-            hold.finish(false);
-            return Ok(None);
-        }
-        Ok(Some(hold.run(|section| f(&mut Unloading::new(section)))))
-    }
-
-    /// [`try_load`](Self::try_load) without a turn for others: it never blocks.
-    pub(crate) fn load_at_once<R>(
-        &mut self,
-        f: impl FnOnce(&mut Loading<'_>) -> R,
-    ) -> Result<R, AcquireError> {
-        let hold = self.hold(Purpose::Load, Limit::Never)?;
-        let _within = hold.within();
-        Ok(f(&mut Loading::new(hold.section())))
-    }
-    fn hold(&mut self, purpose: Purpose, limit: Limit) -> Result<Exclusive<'_>, AcquireError> {
-        let step = self.ask(purpose, limit.asker(), limit)?;
-        let record = self.record();
-        if step == Step::Wait {
-            let error = match record.home.wait(record.key(), limit.deadline()) {
-                Waited::Granted => None,
-                Waited::Forfeited => Some(AcquireError::Forfeited),
-                Waited::TimedOut(step) => {
-                    record.home.wait_for_share(record.key(), step);
-                    Some(AcquireError::TimedOut)
-                }
-            };
-            if let Some(error) = error {
-                self.sink();
-                return Err(error);
-            }
-        }
-        Ok(Exclusive::new(self))
-    }
-    /// Asks to hold, one level up. `limit` bounds the wait for a share that a dropped future gave up.
-    pub(super) fn ask(
+    /// Waits until this owner holds.
+    pub(crate) async fn hold(
         &mut self,
         purpose: Purpose,
-        asker: Asker,
-        limit: Limit,
-    ) -> Result<Step, AcquireError> {
-        if purpose == Purpose::Unload && self.lineage.as_ref().is_some_and(|line| line.is_live()) {
-            return Err(AcquireError::Child);
-        }
-        self.rise(limit)?;
-        let record = self.record();
-        // A waiting thread keeps the shares of all executions that it is in.
-        let here = if asker == Asker::Thread { ambient::beside(record) } else { Vec::new() };
-        let asked = record.home.slowly(|state| {
-            state.adopt(record.key());
-            state.ask(record.key(), purpose, asker, &here)
-        });
-        asked.inspect_err(|_| self.sink())
-    }
-}
-
-impl Inner {
-    pub(super) fn is_due(&self, seen: u64) -> bool {
-        self.state.look(|state| state.generation) == seen
-    }
-}
-
-impl super::state::State {
-    /// The part of [`Running::ask`] under the lock.
-    fn ask(
-        &mut self,
-        key: crate::collections::slab_list::Key,
-        purpose: Purpose,
-        asker: Asker,
-        here: &[OwnerId],
-    ) -> Result<Step, AcquireError> {
-        let (mode, permits) = (self.owner(key).mode, self.owner(key).permits);
-        match (mode, &mut self.holder) {
-            (Mode::Holding, Some(holder)) => {
-                if purpose == Purpose::Unload && holder.purpose == Purpose::Load {
-                    // Other executions may be in permit blocks, which tolerate a load but no unload.
-                    return Err(AcquireError::Nested);
-                }
-                holder.depth += 1;
-                Ok(Step::Done)
+        caller: Caller,
+    ) -> Result<Held<'_>, AcquireError> {
+        if !caller.is_task {
+            // A thread that blocks stops all executions that it is in. In a permit block they let others load.
+            let kinds = [Kind::Run, Kind::Load, Kind::Unload, Kind::Permit];
+            let kinds = if purpose == Purpose::Load { &kinds[..3] } else { &kinds[..] };
+            if ambient::has_other(self.home.address(), self.id, kinds) {
+                return Err(self.home.deadlock(self.id, HERE, caller.at));
             }
-            (Mode::Running, _) => {
-                if purpose == Purpose::Unload && permits > 0 {
-                    return Err(AcquireError::Nested);
-                }
-                let step = self.acquire(key, purpose, asker).ok_or(AcquireError::WouldBlock)?;
-                if step == Step::Done {
-                    return Ok(step);
-                }
-                let stuck: Vec<_> =
-                    here.iter().copied().filter(|&id| self.keeps_out(id, purpose)).collect();
-                match self.tally.blocked > 0 || !stuck.is_empty() {
-                    true => Err(self.withdraw(key, &stuck)),
-                    false => Ok(step),
-                }
-            }
-            (Mode::Forfeited, _) => Err(AcquireError::Forfeited),
-            (mode, _) => unreachable!("{mode:?} has no share to ask with"),
         }
+        self.regain(caller).await?;
+        let (id, in_section) = (self.id, self.kind != Kind::Run);
+        let acquire = |state: &mut State| state.acquire(id, purpose, in_section);
+        self.step(caller, acquire).await?;
+        let kind = if purpose == Purpose::Load { Kind::Load } else { Kind::Unload };
+        Ok(Held { home: &self.home, id, kind, is_open: true })
     }
-    /// Returns true if this execution keeps such a request waiting until it goes on.
-    fn keeps_out(&mut self, id: OwnerId, purpose: Purpose) -> bool {
-        if !self.owner(id.key()).vitals.is_live(id) {
-            return false;
+    /// Takes a step that only the owner's own thread may take.
+    pub(super) async fn step(
+        &self,
+        caller: Caller,
+        step: impl FnOnce(&mut State) -> Result<Step, Refused>,
+    ) -> Result<(), AcquireError> {
+        let (id, thread) = (self.id, ambient::thread());
+        let step = |state: &mut State| state.belongs_to(id, thread).and_then(|()| step(state));
+        self.home.step(id, caller, step).await
+    }
+    /// Waits for the share, if an earlier wait was given up while another owner held.
+    pub(super) async fn regain(&self, caller: Caller) -> Result<(), AcquireError> {
+        if self.home.quiet.load(Relaxed) {
+            return Ok(());
         }
-        self.adopt(id.key());
-        let owner = self.owner(id.key());
-        matches!(owner.mode, Mode::Running | Mode::Holding)
-            || purpose == Purpose::Unload && owner.permits > 0
-    }
-    /// Withdraws a request whose wait would not end. `stuck`: executions that cannot go on while their thread
-    /// waits.
-    fn withdraw(
-        &mut self,
-        key: crate::collections::slab_list::Key,
-        stuck: &[OwnerId],
-    ) -> AcquireError {
-        let deadlock = Deadlock::of(self, key, stuck);
-        self.unlink(key);
-        self.begin_to_run(key);
-        deadlock
+        self.home.refuse_under_holder(self.id, caller)?;
+        self.home.step(self.id, caller, |state| Ok(state.regain(self.id))).await
     }
 }
 
-/// The holder's guard. Its drop releases without a turn for others; it neither blocks nor panics.
-pub(super) struct Exclusive<'a> {
-    pub(super) record: &'a Arc<Record>,
-    level: u32,
-    lineage: Option<&'a Arc<Lineage>>,
-    pub(super) generation: u64,
-    /// It began without a share, and ends without one.
-    pending: bool,
-    open: bool,
+/// The guard of a section or a permit block.
+///
+/// Its drop waits neither for others' turns nor for the share. A section then counts as one that has loaded or unloaded
+/// something.
+pub(crate) struct Held<'r> {
+    pub(super) home: &'r Arc<Inner>,
+    pub(super) id: OwnerId,
+    pub(super) kind: Kind,
+    pub(super) is_open: bool,
 }
 
-impl<'a> Exclusive<'a> {
-    pub(super) fn new(running: &'a mut Running<'_>) -> Self {
-        let (record, lineage) = (running.record(), running.lineage.as_ref());
-        let level = running.level;
-        Exclusive { record, level, lineage, generation: 0, pending: false, open: true }.entered()
+impl Held<'_> {
+    /// Returns the frame of code that runs inside.
+    pub(crate) fn frame(&self) -> Frame {
+        Frame::Interlock { of: self.home.address(), owner: self.id, kind: self.kind }
     }
-    /// For an owner without a share, whose execution began with the grant.
-    pub(super) fn alone(record: &'a Arc<Record>) -> Self {
-        let level = Context::BASE.level;
-        Exclusive { record, level, lineage: None, generation: 0, pending: true, open: true }
-            .entered()
+    pub(crate) fn loading(&mut self) -> Loading<'_> {
+        Loading { home: Some(self.home) }
     }
-    fn entered(mut self) -> Self {
-        self.generation = self.record.home.state.look(|state| state.generation);
-        self
+    pub(crate) fn unloading(&mut self) -> Unloading<'_> {
+        Unloading { home: self.home }
     }
-    pub(super) fn level(&self) -> u32 {
-        self.level
+    /// Ends it. Waits until others of its kind have had their turn, and until the share is back.
+    ///
+    /// `done`: something was loaded or unloaded.
+    pub(crate) async fn finish(mut self, done: bool, caller: Caller) -> Result<(), AcquireError> {
+        self.is_open = false;
+        self.home.step(self.id, caller, |state| Ok(self.close(state, done, true))).await
     }
-    pub(super) fn section(&self) -> Section {
-        Section { home: Home::of(&self.record.home), generation: self.generation }
-    }
-    fn within(&self) -> Within {
-        ambient::push(self.frame())
-    }
-    pub(super) fn frame(&self) -> Frame {
-        Frame {
-            record: self.record.clone(),
-            level: self.level + 1,
-            kind: Kind::Exclusive,
-            lineage: self.lineage.cloned(),
-        }
-    }
-    pub(super) fn run<R>(self, f: impl FnOnce(Section) -> R) -> R {
-        let within = self.within();
-        let result = f(self.section());
-        drop(within);
-        self.finish(true);
-        result
-    }
-    /// Releases; other waiters of the same kind have their turn first. `done`: something was loaded or
-    /// unloaded.
-    pub(super) fn finish(mut self, done: bool) {
-        let step = self.release(done, Some(Asker::Thread));
-        self.record.home.wait_for_share(self.record.key(), step);
-        self.sink();
-    }
-    /// Releases. [`Step::Wait`]: the task drains.
-    pub(super) fn finish_as_task(mut self, done: bool) -> Step {
-        self.release(done, Some(Asker::Task))
-    }
-    fn release(&mut self, done: bool, drain: Option<Asker>) -> Step {
-        self.open = false;
-        let (record, key, pending) = (self.record, self.record.key(), self.pending);
-        record.home.slowly(|state| {
-            let step = state.release(key, done, drain);
-            if pending {
-                if state.owner(key).mode == Mode::Forfeited {
-                    state.leave(key);
-                }
-                // Under the lock that takes the owner out: `forfeit` compares both.
-                record.vitals().end();
-            }
-            step
-        })
-    }
-    fn sink(&self) {
-        if !self.pending {
-            self.record.sink(self.level);
+    fn close(&self, state: &mut State, done: bool, drains: bool) -> Step {
+        match self.kind {
+            Kind::Permit => state.end_permit(self.id),
+            _ => state.release(self.id, done, drains),
         }
     }
 }
 
-impl Drop for Exclusive<'_> {
+impl Drop for Held<'_> {
     fn drop(&mut self) {
-        if self.open && !has_failed() {
-            let _ = self.release(true, None);
-            self.sink();
+        if self.is_open && !has_failed() {
+            self.home.critical(|state, _| {
+                let _ = self.close(state, true, false);
+            });
         }
-    }
-}
-
-impl fmt::Debug for Exclusive<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exclusive").field("owner", &self.record.id()).finish_non_exhaustive()
     }
 }

@@ -1,207 +1,200 @@
 //! The part that all clones of an interlock share, with its critical sections and waits.
 
-use super::modes::{Asker, Outcome, Step};
-use super::state::{SLOW, State};
-use super::vitals::Place;
-use super::world::World;
-use crate::clock::{ClockListener, Deadline};
-use crate::collections::slab_list::Key;
+use super::caller::Caller;
+use super::dump::Dump;
+use super::error::{AcquireError, Blocked};
+use super::modes::{Refused, Step};
+use super::owner_id::OwnerId;
+use super::reload_state::ReloadState;
+use super::state::State;
+use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::wait_queue::Wake;
+use crate::periodic_executor::PeriodicExecutor;
 #[cfg(any(test, debug_assertions))]
 use crate::section::Invariant;
-use crate::section::{Guarded, Lock, Patience, Wait, now};
-use crate::sync::Word;
+use crate::section::{Guarded, Lock, Patience, Wait};
 use crate::user_code::{contain, drop_contained};
 use std::mem::take;
-use std::sync::PoisonError;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
 use std::time::Duration;
 
 pub(crate) struct Inner {
-    /// The number of running owners, or `SLOW`: then the other bits do not count.
-    pub(super) word: Word,
     pub(super) state: Lock<State>,
-    pub(super) world: World,
-    /// Unused places. The lock guards only a push or a pop.
-    pub(super) spares: std::sync::Mutex<Vec<Place>>,
+    /// Mirrors [`State::is_quiet`] for [`has_share`](super::Running::has_share).
+    ///
+    /// # Synchronization
+    /// Relaxed, because the reader only asks about its own owner. That owner's steps come before the read. While it
+    /// has no share, each section stores false here.
+    pub(super) quiet: AtomicBool,
+    pub(super) acquire_timeout: Option<Duration>,
+    pub(super) reload: ReloadState,
+    /// Ends the waits of tasks. Empty until a task first waits with a time limit.
+    pub(super) timer: OnceLock<PeriodicExecutor>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
-    Never,
-    Until(Deadline),
-    Forever,
+/// An effect of a section: user code.
+pub(crate) enum Effect {
+    Wake(Wake),
+    Drop(Waker),
 }
-
-impl Limit {
-    pub(super) fn asker(self) -> Asker {
-        match self {
-            Limit::Never => Asker::Impatient,
-            Limit::Until(_) | Limit::Forever => Asker::Thread,
-        }
-    }
-    pub(super) fn patience(self) -> Patience {
-        match self {
-            Limit::Never => Patience::None,
-            Limit::Until(deadline) => Patience::Thread(deadline),
-            Limit::Forever => Patience::Thread(Deadline::Never),
-        }
-    }
-    pub(super) fn deadline(self) -> Deadline {
-        match self {
-            Limit::Until(deadline) => deadline,
-            Limit::Never | Limit::Forever => Deadline::Never,
-        }
-    }
-}
-
-/// User code to run after the lock.
-#[derive(Default)]
-pub(crate) struct After {
-    wakes: Vec<Wake>,
-    withdrawn: Vec<Wake>,
-    late: Vec<Wake>,
-}
+pub(crate) type Effects = Vec<Effect>;
 
 impl Guarded for Inner {
     type State = State;
-    type Effects = After;
+    type Effects = Effects;
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<State>] = super::invariants::ALL;
 
+    #[inline]
     fn lock(&self) -> &Lock<State> {
         &self.state
     }
-    fn effects(&self) -> After {
-        After::default()
+    #[inline]
+    fn effects(&self) -> Effects {
+        Vec::new()
     }
-    fn settle(&self, state: &mut State, fx: &mut After) {
-        if state.slow {
-            state.settle();
-            state.speed_up(&self.word);
+    #[inline]
+    fn settle(&self, state: &mut State, fx: &mut Effects) {
+        state.settle(fx);
+        let quiet = state.is_quiet();
+        if self.quiet.load(Relaxed) != quiet {
+            self.quiet.store(quiet, Relaxed);
         }
-        fx.wakes.append(&mut state.wakes);
-        fx.withdrawn.append(&mut state.withdrawn);
-        fx.late.append(&mut state.late);
     }
-    fn run(&self, fx: &mut After) {
-        for wake in take(&mut fx.wakes) {
-            // A waker that panics must not stop the other wake-ups.
-            let _ = contain(|| wake.wake());
+    #[inline]
+    fn run(&self, fx: &mut Effects) {
+        if fx.is_empty() {
+            return;
         }
-        take(&mut fx.withdrawn).into_iter().for_each(drop_contained);
-        // These run hooks, so they come last.
-        for late in take(&mut fx.late) {
-            let _ = contain(|| late.wake());
+        for effect in take(fx) {
+            match effect {
+                // A waker that panics must not stop the other wake-ups.
+                Effect::Wake(wake) => drop(contain(|| wake.wake())),
+                Effect::Drop(waker) => drop_contained(waker),
+            }
         }
     }
 }
 
-/// A queued owner's wait for its turn. A drop has no effect here: the owner's guards see to the rest.
-pub(super) struct Queued(pub(super) Key);
+/// The wait of a call for its owner.
+struct Queued<'a> {
+    id: OwnerId,
+    clock: &'a Clock,
+}
 
-impl Wait<Inner> for Queued {
-    type Outcome = Outcome;
-    /// Whether the owner has to wait for its share.
-    type GivenUp = Step;
+impl Wait<Inner> for Queued<'_> {
+    /// Fails if the time limit has passed.
+    type Outcome = Result<(), Dump>;
+    type GivenUp = Dump;
 
-    fn take(&mut self, state: &mut State, _: &mut After) -> Option<Outcome> {
-        state.owners[self.0.index()].outcome.take()
+    fn take(&mut self, state: &mut State, fx: &mut Effects) -> Option<Self::Outcome> {
+        let waiter = state.owner(self.id).waiter.as_ref().expect("the call waits");
+        if waiter.granted {
+            state.end_wait(self.id, fx);
+            return Some(Ok(()));
+        }
+        waiter.expired.then(|| Err(self.give_up(state, fx)))
     }
     fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
-        let owner = &mut state.owners[self.0.index()];
-        owner.wake.as_mut().expect("a queued owner can be woken")
+        &mut state.owner_mut(self.id).waiter.as_mut().expect("the call waits").wake
     }
-    fn give_up(&mut self, state: &mut State, _: &mut After) -> Step {
-        state.cancel(self.0, Asker::Thread)
+    fn give_up(&mut self, state: &mut State, fx: &mut Effects) -> Dump {
+        let dump = Dump::of(state, self.clock.now());
+        state.give_up(self.id, fx);
+        dump
     }
-    fn cancel(self, _: &Inner) {}
-}
-
-pub(super) enum Waited {
-    Granted,
-    Forfeited,
-    /// The deadline passed. The owner may have to wait for its share.
-    TimedOut(Step),
+    fn cancel(self, owner: &Inner) {
+        owner.critical(|state, fx| state.give_up(self.id, fx));
+    }
 }
 
 impl Inner {
-    /// Runs a critical section in a slow period.
-    pub(super) fn slowly<R>(&self, section: impl FnOnce(&mut State) -> R) -> R {
-        self.critical(|state, _| {
-            state.slow_down(&self.word);
-            section(state)
-        })
+    /// Takes a step of an owner, and waits if it has to. After a refusal the state is as before.
+    pub(super) async fn step(
+        self: &Arc<Self>,
+        id: OwnerId,
+        caller: Caller,
+        step: impl FnOnce(&mut State) -> Result<Step, Refused>,
+    ) -> Result<(), AcquireError> {
+        let stepped = self.critical(|state, _| {
+            let stepped = step(state);
+            if stepped == Ok(Step::Wait) {
+                state.await_owner(id, caller, self.state.clock().now());
+            }
+            stepped
+        });
+        match stepped {
+            Ok(Step::Done) => Ok(()),
+            Ok(Step::Wait) => self.wait(id, caller).await,
+            Err(why) => Err(self.deadlock(id, why, caller.at)),
+        }
     }
-
-    /// Counts one more owner in the word. Returns false in a slow period.
-    #[inline]
-    pub(super) fn enter_fast(&self) -> bool {
-        let mut count = self.word.guess();
-        while count & SLOW == 0 {
-            match self.word.exchange(count, count + 1) {
-                Ok(_) => return true,
-                Err(now) => count = now,
+    /// Waits for an owner for which [`State::await_owner`] was called.
+    #[cold]
+    pub(super) async fn wait(
+        self: &Arc<Self>,
+        id: OwnerId,
+        caller: Caller,
+    ) -> Result<(), AcquireError> {
+        let clock = self.state.clock();
+        let patience = match caller.limit {
+            _ if caller.is_task => Patience::Task,
+            Some(limit) => {
+                // The limit counts from the section that queued the owner, as the dump's times do.
+                let since = self.state.look(|state| state.since(id));
+                Patience::Thread(clock.deadline_at(since.plus(limit)))
+            }
+            None => Patience::Thread(Deadline::Never),
+        };
+        // From here on a drop of the future gives the wait up.
+        let turn = self.turn(Queued { id, clock }, patience);
+        if let Some(limit) = caller.limit.filter(|_| caller.is_task) {
+            self.limit_task(id, limit);
+        }
+        #[cfg(feature = "backtrace")]
+        self.note_backtrace(id);
+        match turn.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(dump)) | Err(dump) => {
+                let blocked = Blocked { victim: id, at: caller.at, why: "", dump };
+                Err(AcquireError::TimedOut(Box::new(blocked)))
             }
         }
-        false
     }
-    #[inline]
-    pub(super) fn leave_fast(&self) -> bool {
-        // The leaving owner is in the number: it is at least 1, or `SLOW`.
-        let mut count = self.word.guess().max(1);
-        while count & SLOW == 0 {
-            match self.word.exchange(count, count - 1) {
-                Ok(_) => return true,
-                Err(now) => count = now,
+    /// Returns the error of a call that would wait for itself.
+    #[cold]
+    pub(super) fn deadlock(
+        &self,
+        victim: OwnerId,
+        why: Refused,
+        at: &'static Location<'static>,
+    ) -> AcquireError {
+        AcquireError::Deadlock(Box::new(Blocked { victim, at, why, dump: self.dump() }))
+    }
+
+    /// Captures without the lock, because that takes long, and shows it in dumps while the call waits.
+    #[cfg(feature = "backtrace")]
+    fn note_backtrace(&self, id: OwnerId) {
+        let backtrace = Arc::new(std::backtrace::Backtrace::force_capture());
+        self.state.amend(|state| {
+            if let Some(waiter) = &mut state.owner_mut(id).waiter {
+                waiter.backtrace = Some(backtrace);
             }
-        }
-        false
+        });
     }
 
-    pub(super) fn wait(&self, key: Key, deadline: Deadline) -> Waited {
-        match now(self.turn(Queued(key), Patience::Thread(deadline))) {
-            Ok(Outcome::Granted) => Waited::Granted,
-            Ok(Outcome::Forfeited) => Waited::Forfeited,
-            Err(step) => Waited::TimedOut(step),
-        }
-    }
-    pub(super) async fn turn_of_task(&self, key: Key) -> Outcome {
-        let outcome = self.turn(Queued(key), Patience::Task).await;
-        outcome.unwrap_or_else(|_| unreachable!("a task has no deadline"))
-    }
-    /// Blocks until the share is back, without a limit: the sections under way end.
-    pub(super) fn wait_for_share(&self, key: Key, step: Step) {
-        if step == Step::Wait {
-            // If it is forfeited, its next request fails.
-            self.wait(key, Deadline::Never);
-        }
-    }
-
-    pub(super) fn deadline(&self, timeout: Duration) -> Limit {
-        Limit::Until(self.state.clock().deadline(timeout))
-    }
-
-    pub(super) fn register(&self) -> Place {
-        self.critical(|state, _| state.register())
-    }
-    pub(super) fn spare(&self) -> Option<Place> {
-        self.spares.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-    pub(super) fn keep(&self, place: Place) {
-        self.spares.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+    /// Identifies the interlock on the thread's stack. Unique while the interlock lives.
+    #[inline]
+    pub(super) fn address(self: &Arc<Self>) -> usize {
+        Arc::as_ptr(self) as usize
     }
 }
 
 impl ClockListener for Inner {
     fn advanced(&self) {
-        self.state.clock_advanced(|state| {
-            let queued = state.owners.iter().filter(|(_, owner)| owner.mode.is_queued());
-            let threads = queued.flat_map(|(_, owner)| {
-                let watchers = owner.watchers.iter();
-                let watchers = watchers.filter_map(|(_, watcher)| watcher.wake.thread());
-                watchers.chain([&owner.condvar]).cloned()
-            });
-            threads.collect()
-        });
+        self.state.clock_advanced(State::threads);
     }
 }

@@ -1,130 +1,62 @@
 //! Values that are loaded under the interlock, and handles to them.
 
-use super::alone::{Home, Loading, Unloading};
-use super::error::{AcquireError, LoadError};
+use super::caller::Caller;
+use super::error::AcquireError;
+use super::inner::Inner;
 use super::running::Running;
+use super::sections::{Loading, Unloading};
+use super::transitions::BRANCH;
+use crate::section::now;
 use crate::user_code::UserValue;
-use std::fmt;
+use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 /// A value that is loaded on first use, and unloaded as a whole.
 ///
-/// A [`Handle`] borrows from a [`Running`]. While it lives, only the same execution can change the value,
-/// inside a section that it is already in. A handle obtained inside an unload may outlive a
-/// [`clear`](Self::clear) there; it then keeps the previous value.
-///
-/// This compiles, because the handle is used only before the permit block:
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     let length = name.len();
-///     r.permit_loads(|| std::thread::yield_now()).expect("the only share");
-///     length
-/// }
-/// ```
-///
-/// A handle that lives across a permit block does not compile:
+/// A [`Handle`] borrows from a [`Running`]. While it lives, the value may be loaded again, but not unloaded. The
+/// compiler refuses a handle that is used in a permit block, lives across a load, or outlives the execution:
 ///
 /// ```compile_fail,E0502
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.permit_loads(|| std::thread::yield_now()).expect("the only share");
-///     name.len()
-/// }
-/// ```
-///
-/// Nor does a handle that is used inside it:
-///
-/// ```compile_fail,E0502
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.permit_loads(|| name.len()).expect("the only share")
-/// }
-/// ```
-///
-/// Nor one that lives across a load, which may wait while others load; before it, the handle may be used:
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let length = user.get(r).expect("it is loaded").len();
-///     r.load(|_| length).expect("no deadlock")
-/// }
+/// # use cabrank::execution::interlock::{Loaded, Running};
+/// # fn handle(user: &Loaded<String>, r: &mut Running) {
+/// let name = user.get(r).expect("it is loaded");
+/// r.permit_loads(|| name.len());
+/// # }
 /// ```
 /// ```compile_fail,E0502
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> usize {
-///     let name = user.get(r).expect("it is loaded");
-///     r.load(|_| ()).expect("no deadlock");
-///     name.len()
-/// }
-/// ```
-///
-/// Nor one that lives across an unload, after which the value has to be looked up again:
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> bool {
-///     r.unload(|w| user.clear(w)).expect("no deadlock");
-///     user.get(r).is_none()
-/// }
-/// ```
-/// ```compile_fail,E0502
-/// use cabrank::{Interlock, execution::interlock::{Loaded, Running}};
-///
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> bool {
-///     let name = user.get(r).expect("it is loaded");
-///     r.unload(|w| user.clear(w)).expect("no deadlock");
-///     name.is_empty()
-/// }
-/// ```
-///
-/// Nor one that outlives the execution:
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::Loaded};
-///
-/// fn length(user: &Loaded<String>, interlock: &Interlock) -> usize {
-///     interlock.run(|r| user.get(r).expect("it is loaded").len())
-/// }
+/// # use cabrank::execution::interlock::{Loaded, Running};
+/// # fn handle(user: &Loaded<String>, r: &mut Running) {
+/// let name = user.get(r).expect("it is loaded");
+/// r.load(|_| ());
+/// name.len();
+/// # }
 /// ```
 /// ```compile_fail
-/// use cabrank::{Interlock, execution::interlock::Loaded};
+/// # fn handle(interlock: &cabrank::Interlock, user: &cabrank::execution::interlock::Loaded<String>) {
+/// interlock.run(|r| user.get(r)).unwrap().unwrap().len();
+/// # }
+/// ```
 ///
-/// fn length(user: &Loaded<String>, interlock: &Interlock) -> usize {
-///     interlock.run(|r| user.get(r).expect("it is loaded")).len()
+/// This compiles, because the handle is used before and looked up again after:
+///
+/// ```
+/// # use cabrank::execution::interlock::{AcquireError, Loaded, Running};
+/// fn handle(user: &Loaded<String>, r: &mut Running) -> Result<bool, AcquireError> {
+///     let length = user.get(r).expect("it is loaded").len();
+///     r.permit_loads(|| length)?;
+///     Ok(user.get(r).is_none())
 /// }
 /// ```
 pub struct Loaded<T> {
     /// Locked only to copy or swap a reference.
     value: RwLock<Option<Arc<UserValue<T>>>>,
     /// The first interlock under which it was loaded or unloaded.
-    home: OnceLock<Home>,
+    home: OnceLock<Weak<Inner>>,
 }
 
 /// A reference to a loaded value, at most as long as the share that it was obtained with.
-///
-/// ```
-/// use cabrank::{Interlock, execution::interlock::Loaded};
-/// let (interlock, user) = (Interlock::new(), Loaded::new());
-/// interlock.run(|r| {
-///     user.get_or_load(r, || Ok::<_, ()>("Ann".to_owned())).unwrap();
-///     let name = user.get(r).unwrap();
-///     assert_eq!(name.len(), 3);
-/// });
-/// ```
 pub struct Handle<'r, T> {
     value: Arc<UserValue<T>>,
     running: PhantomData<&'r ()>,
@@ -138,52 +70,81 @@ impl<T> Loaded<T> {
 
     /// Returns the loaded value, if there is one.
     ///
-    /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its
-    /// share would not prevent an unload.
+    /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its share would
+    /// not prevent an unload.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
-        let is_at_home = || self.home.get().is_some_and(|home| home.is_of(running.home()));
+        let is_at_home = || self.home.get().is_some_and(|home| is(home, &running.home));
         let value = self.current().filter(|_| running.has_share() && is_at_home())?;
         Some(Handle { value, running: PhantomData })
     }
 
-    /// Returns the value, or loads it by `load` while no other execution runs. Concurrent callers load it
-    /// once.
+    /// Returns the value, or loads it by `load` while no other execution runs. Concurrent callers load it once.
     ///
     /// The handle borrows `running` exclusively; [`get`](Self::get) returns any number of handles.
     ///
     /// # Errors
-    /// Those of [`Running::load`], and that of `load`: then the next call tries again.
+    /// The error of `load`, after which the next call tries again. The error of [`Running::load`], converted.
     ///
     /// # Panics
     /// Under another interlock than the first [`set`](Self::set) or `clear`.
-    pub fn get_or_load<'r, E>(
+    #[track_caller]
+    pub fn get_or_load<'r, E: From<AcquireError>>(
         &self,
         running: &'r mut Running<'_>,
         load: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Handle<'r, T>, LoadError<E>> {
-        let home = Home::of(running.home());
-        self.may_belong_to(&home);
+    ) -> Result<Handle<'r, T>, E> {
+        let caller = Caller::thread(running.limit);
+        now(self.get_or_load_by(running, caller, async move || load()))
+    }
+    /// [`get_or_load`](Self::get_or_load) as a future, for any runtime.
+    ///
+    /// # Cancel safety
+    /// As for [`Running::load_async`].
+    #[track_caller]
+    pub fn get_or_load_async<'r, E: From<AcquireError>, F>(
+        &self,
+        running: &'r mut Running<'_>,
+        load: F,
+    ) -> impl Future<Output = Result<Handle<'r, T>, E>>
+    where
+        F: AsyncFnOnce() -> Result<T, E>,
+    {
+        let caller = Caller::task(running.limit);
+        self.get_or_load_by(running, caller, load)
+    }
+    async fn get_or_load_by<'r, E: From<AcquireError>>(
+        &self,
+        running: &'r mut Running<'_>,
+        caller: Caller,
+        load: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<Handle<'r, T>, E> {
+        self.may_belong_to(&running.home);
         if self.current().is_none() || !running.has_share() {
-            running
-                .load(|loading| match self.current() {
+            let loaded = running
+                .load_by(caller, async |loading: &mut Loading<'_>| match self.current() {
                     // Another execution was first.
                     Some(_) => Ok(()),
-                    None => load().map(|value| self.set(value, loading)),
-                })?
-                .map_err(LoadError::Load)?;
+                    None => load().await.map(|value| self.set(value, loading)),
+                })
+                .await?;
+            loaded?;
         }
         // Loaded, but perhaps under another interlock.
-        self.may_belong_to(&home);
-        // No unload can have come since: the owner had a share, or an entry that accepts only loads.
-        self.get(running).ok_or(LoadError::Acquire(AcquireError::Forfeited))
+        self.may_belong_to(&running.home);
+        let running: &'r Running<'_> = running;
+        // No unload can have come since. But a concurrent branch may permit loads, so that there is no share.
+        let missing = || running.home.deadlock(running.id(), BRANCH, caller.at).into();
+        self.get(running).ok_or_else(missing)
     }
 
     /// Stores a value in place of the previous one.
     ///
     /// # Panics
     /// Under another interlock than the first `set` or `clear`: executions of that one may use the value.
-    pub fn set(&self, value: T, alone: &mut Loading<'_>) {
-        self.belongs_to(&alone.section.home);
+    pub fn set(&self, value: T, loading: &mut Loading<'_>) {
+        if let Some(home) = &loading.home {
+            self.belongs_to(home);
+        }
         let former = self.swap(Some(Arc::new(UserValue::new(value))));
         drop(former);
     }
@@ -191,19 +152,19 @@ impl<T> Loaded<T> {
     ///
     /// # Panics
     /// Under another interlock, as [`set`](Self::set).
-    pub fn clear(&self, alone: &mut Unloading<'_>) {
-        self.belongs_to(&alone.section.home);
+    pub fn clear(&self, unloading: &mut Unloading<'_>) {
+        self.belongs_to(unloading.home);
         let former = self.swap(None);
         drop(former);
     }
 
     /// Binds it to this interlock, unless it is bound.
-    fn belongs_to(&self, home: &Home) {
-        let _ = self.home.set(home.clone());
+    fn belongs_to(&self, home: &Arc<Inner>) {
+        let _ = self.home.set(Arc::downgrade(home));
         self.may_belong_to(home);
     }
-    fn may_belong_to(&self, home: &Home) {
-        let may = self.home.get().is_none_or(|first| first.is(home));
+    fn may_belong_to(&self, home: &Arc<Inner>) {
+        let may = self.home.get().is_none_or(|first| is(first, home));
         assert!(may, "the value belongs to another interlock");
     }
     fn current(&self) -> Option<Arc<UserValue<T>>> {
@@ -213,6 +174,11 @@ impl<T> Loaded<T> {
         let mut slot = self.value.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut *slot, value)
     }
+}
+
+/// Compares the addresses. The address of the first stays unique while the reference to it lives.
+fn is(first: &Weak<Inner>, home: &Arc<Inner>) -> bool {
+    std::ptr::eq(first.as_ptr(), Arc::as_ptr(home))
 }
 
 impl<T> Default for Loaded<T> {
@@ -225,17 +191,5 @@ impl<T> Deref for Handle<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.value
-    }
-}
-
-impl<T> fmt::Debug for Loaded<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loaded").field("loaded", &self.current().is_some()).finish()
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Handle<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
     }
 }

@@ -1,57 +1,65 @@
 //! The load interlock: many executions run application code; a load or an unload runs alone.
 //!
-//! An execution is an owner (not a thread), with a share from its begin to its end. To load, it gives its
-//! share up, waits until it is alone, and loads. Then other waiting loads have their turn, and it goes on
-//! with its share. An unload also waits for permit blocks to end. In a permit block an execution has no share
-//! and uses no loaded value, so it may wait for an execution that loads.
+//! An execution has a *share* from its begin to its end. To load, it gives its share up, waits until no other
+//! execution runs, and loads. Then other waiting loads have their turn, and all go on together. An unload also waits
+//! for permit blocks to end. In a permit block an execution has no share and uses no loaded value, so it may wait for
+//! an execution that loads.
 //!
 //! ```
 //! use cabrank::Interlock;
-//! use cabrank::execution::interlock::{LoadError, Loaded};
+//! use cabrank::execution::BoxError;
+//! use cabrank::execution::interlock::Loaded;
 //!
 //! let interlock = Interlock::new();
 //! let greeting = Loaded::new();
 //! let length = interlock.run(|r| {
-//!     let text = greeting.get_or_load(r, || std::str::from_utf8(b"hello"))?;
-//!     Ok::<_, LoadError<_>>(text.len())
-//! });
-//! assert_eq!(length.unwrap(), 5);
+//!     let text = greeting.get_or_load(r, || Ok::<_, BoxError>(std::str::from_utf8(b"hello")?))?;
+//!     Ok::<_, BoxError>(text.len())
+//! })?;
+//! assert_eq!(length?, 5);
+//! # Ok::<(), BoxError>(())
 //! ```
 //!
+//! # Nesting
+//! Executions nest by the thread or the task that they are in.
+//! - Inside an execution, another one is a view of it: it shares the share, and never waits. It may load and permit,
+//!   but not unload, because the code around it keeps its handles.
+//! - Inside a load or an unload, executions and further loads do not wait either.
+//! - Inside a permit block, another one is separate, and waits as a newcomer.
+//!
+//! A call that would wait for itself fails at once, with [`AcquireError::Deadlock`].
+//!
+//! # Limits
+//! - The interlock sees only its own waits. A body may also wait by a join, a channel or another lock, or block the
+//!   thread of a task that has to be polled. If it so waits for an execution that waits for this one, only a [time
+//!   limit](InterlockBuilder::acquire_timeout) ends that. Put such a wait into a [permit
+//!   block](Running::permit_loads).
+//! - An unload waits as long as executions with permit blocks overlap without a gap. While a block is open, newcomers
+//!   pass the unload, because the block may wait for them. A newcomer's own block lets the next ones pass.
+//! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
+//!   [dump](Interlock::dump) names the owner.
+//! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of
+//!   another fails with a deadlock, and handles are not available to it.
+//!
 //! # The state
-//! The mutex guards a state machine: its `transitions` are functions, whose guards compare counters. At the
-//! end of each critical section `settle` grants every wait that can end; those waiters, and only they, are
-//! woken after the lock. So no wake-up is lost: a waiter is queued before the lock is released, and every
-//! change that makes its guard true ends in `settle`. Builds with debug assertions check this against every
-//! owner (`invariants`).
+//! One mutex guards a state machine: its `transitions` are functions, whose guards compare counters. At the end of
+//! each critical section `settle` grants every wait that can end. Only those waiters are woken, after the lock. No
+//! wake-up is lost (PROP-ILK-NO-LOST-WAKE-UP): a waiter is queued before the lock is released, and each change that
+//! makes its guard true ends in `settle`. Builds with debug assertions check this against every owner (`invariants`).
 //!
-//! A critical section looks only at the owners that it lets go on, with two exceptions:
-//! - A deadlock report and a dump copy all owners.
-//! - A child's wait is counted in its parent, and further up while parents wait for children in permit blocks.
-//!   That takes as many steps as the chain is long (`State::change`).
-//!
-//! # The word
-//! While no owner holds, waits, or has an entry, the machine needs only the number of running owners. One
-//! atomic word has that number: to enter or to leave is one compare-and-exchange. A caller that needs more
-//! sets the word's top bit, `SLOW`, under the mutex. From then on every exchange fails, and the word changes
-//! only under the mutex. The number moves into the machine, and moves back once no owner holds, waits or has
-//! an entry.
-//! - No owner is missed: an exchange either came before the bit, and is in the number, or fails.
-//! - No owner is counted twice: one that entered through the word is *anonymous* in the machine, part of a
-//!   number. Its guard takes the mutex and vouches for it (`State::adopt`).
-//! - A holder sees the effects of earlier shares: both exchange the same word, or lock the same mutex.
-//!
-//! # Without a reloader
-//! Where no interlock is needed, keep an `Option<Interlock>`: entering is then free.
+//! A critical section looks only at the owners that it lets go on. A dump and an error copy all owners.
 //!
 //! # Origin
-//! Rails' load interlock. There a circle of waits hangs (`rails-upgrade-deadlock`), and a leaked execution
-//! keeps its share for ever (`rails-leaked-share`). `spec/` defines these and its other defects.
+//! Rails' load interlock, with these differences; `spec/` defines its defects:
+//! - There a circle of waits hangs (`rails-upgrade-deadlock`), and a leaked execution keeps its share without a word
+//!   (`rails-leaked-share`). Here time limits end the waits, so programs end (PROP-ILK-PROGRAMS-END).
+//! - There newcomers overtake an unload from outside an execution for ever (`rails-starved-request`). Here it enters
+//!   first, and then keeps newcomers out.
 
-mod alone;
-mod ambient;
-mod child;
+mod builder;
+mod caller;
 mod dump;
+mod dump_text;
 mod enter;
 mod error;
 mod exclusive;
@@ -62,42 +70,37 @@ mod invariants;
 mod invariants_tests;
 mod loaded;
 mod modes;
-mod outside;
-mod owner;
+mod owner_id;
 mod permit;
-mod reloads;
-mod returning;
+mod reload_state;
 mod running;
-mod scope;
+mod sections;
 mod settle;
 mod state;
-mod tasks;
+mod timer;
 mod transitions;
-mod vitals;
-mod world;
 
-pub use alone::{Loading, Unloading};
-pub use child::Child;
-pub use dump::{Dump, OwnerDump, OwnerState};
-pub use error::{AcquireError, Deadlock, LoadError};
+pub use builder::InterlockBuilder;
+pub(crate) use caller::Caller;
+pub use dump::{BlockedBy, Dump, OwnerDump, OwnerState, WaitDump};
+pub use error::{AcquireError, Blocked};
+pub(crate) use exclusive::Held;
 pub use loaded::{Handle, Loaded};
-pub use modes::{Accepts, Purpose};
-pub(crate) use reloads::Reloads;
-pub(crate) use returning::Returning;
+pub(crate) use modes::Purpose;
+pub use owner_id::OwnerId;
+pub(crate) use reload_state::Reloads;
 pub use running::Running;
-pub(crate) use scope::{Outside, Scope, Share, Within};
-pub use tasks::{LoadingGuard, UnloadingGuard};
-pub use vitals::OwnerId;
-pub(crate) use world::World;
+pub use sections::{Loading, Unloading};
 
-use crate::clock::{Clock, ClockListener};
-use crate::section::Lock;
-use crate::sync::Word;
-use inner::{Inner, Limit};
-use state::State;
+use super::ambient;
+use super::scoped::scoped;
+use crate::clock::Clock;
+use crate::section::now;
+use inner::Inner;
 use std::fmt;
-use std::sync::{Arc, Weak};
-use vitals::Context;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The load interlock. Cheap to clone: all clones are the same interlock.
 ///
@@ -109,80 +112,136 @@ use vitals::Context;
 ///         // No other execution runs here.
 ///         6 * 7
 ///     })
-/// });
-/// assert_eq!(result.unwrap(), 42);
+/// })?;
+/// assert_eq!(result?, 42);
+/// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
 /// ```
 #[derive(Clone)]
 pub struct Interlock(Arc<Inner>);
 
 impl Interlock {
-    /// Creates an interlock without executions.
+    /// Creates an interlock without a time limit.
     pub fn new() -> Self {
-        Interlock::with_clock(Clock::monotonic())
+        Interlock::builder().build()
     }
-    /// The same, with a clock for time-outs and ages.
-    pub fn with_clock(clock: Clock) -> Self {
-        let inner = Arc::new(Inner {
-            word: Word::new(0),
-            state: Lock::new(State::new(clock.clone()), clock),
-            world: World::default(),
-            spares: std::sync::Mutex::default(),
-        });
-        if inner.state.clock().is_manual() {
-            let tick: Weak<dyn ClockListener> = Arc::downgrade(&inner) as Weak<dyn ClockListener>;
-            inner.state.clock().add_listener(tick);
-        }
-        Interlock(inner)
+    /// Returns a builder of an interlock.
+    pub fn builder() -> InterlockBuilder {
+        InterlockBuilder::default()
     }
 
-    /// Returns all owners at one moment: their shares, their waits, and which owner blocks which.
+    /// Calls `f` in an execution, which begins once no other loads or unloads, or waits to.
+    ///
+    /// Inside another execution of this interlock, on the same thread, it joins that execution without waiting.
+    ///
+    /// # Errors
+    /// - [`AcquireError::TimedOut`] at the [time limit](InterlockBuilder::acquire_timeout).
+    /// - [`AcquireError::Deadlock`] in a permit block inside a load or an unload of this thread.
+    #[track_caller]
+    #[inline]
+    pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> Result<R, AcquireError> {
+        let mut running = self.0.enter_now(Caller::thread(self.0.acquire_timeout))?;
+        let _within = running.frame().enter();
+        Ok(f(&mut running))
+    }
+    /// [`run`](Self::run) for a task, on any runtime. The body is in the execution whenever it is polled, on any
+    /// thread.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # runtime.block_on(async {
+    /// let interlock = cabrank::Interlock::new();
+    /// let result = interlock.run_async(async |running| running.load_async(async |_| 6 * 7).await);
+    /// assert_eq!(result.await??, 42);
+    /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Cancel safety
+    /// A dropped future ends the execution.
+    #[track_caller]
+    pub fn run_async<R, F>(&self, f: F) -> impl Future<Output = Result<R, AcquireError>>
+    where
+        F: AsyncFnOnce(&mut Running<'_>) -> R,
+    {
+        let caller = Caller::task(self.0.acquire_timeout);
+        async move {
+            let mut running = self.0.enter(caller).await?;
+            let frame = running.frame();
+            Ok(scoped(|| frame.enter(), async { f(&mut running).await }).await)
+        }
+    }
+    /// Calls `f` once no other execution runs, loads, waits to load, or is in a permit block.
+    ///
+    /// # Errors
+    /// [`AcquireError::TimedOut`]. [`AcquireError::Deadlock`] inside an execution or a permit block on this thread.
+    #[track_caller]
+    pub fn unload<R>(&self, f: impl FnOnce(&mut Unloading<'_>) -> R) -> Result<R, AcquireError> {
+        let caller = Caller::thread(self.0.acquire_timeout);
+        now(self.unload_by(caller, async move |unloading: &mut Unloading<'_>| f(unloading)))
+    }
+    /// [`unload`](Self::unload) as a future, for any runtime.
+    ///
+    /// # Cancel safety
+    /// A dropped future ends the wait or the section.
+    #[track_caller]
+    pub fn unload_async<R, F>(&self, f: F) -> impl Future<Output = Result<R, AcquireError>>
+    where
+        F: AsyncFnOnce(&mut Unloading<'_>) -> R,
+    {
+        let caller = Caller::task(self.0.acquire_timeout);
+        self.unload_by(caller, f)
+    }
+    async fn unload_by<R>(
+        &self,
+        caller: Caller,
+        f: impl AsyncFnOnce(&mut Unloading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        if let Some((around, _)) = ambient::innermost(self.0.address()) {
+            return Err(self.0.deadlock(around, transitions::NESTED, caller.at));
+        }
+        let mut running = self.0.enter(caller).await?;
+        let mut held = running.hold(Purpose::Unload, caller).await?;
+        let frame = held.frame();
+        let mut unloading = held.unloading();
+        // The execution ends with the section, so it needs no turn after others.
+        Ok(scoped(|| frame.enter(), async { f(&mut unloading).await }).await)
+    }
+
+    /// Returns all executions at one moment: their threads, their waits, and what blocks them.
+    ///
+    /// Takes O(n), and the lock only to copy. It can be called from a helper thread while all other threads hang.
     ///
     /// ```
     /// let interlock = cabrank::Interlock::new();
-    /// interlock.run(|_| assert_eq!(interlock.dump().owners.len(), 1));
+    /// interlock.run(|_| assert_eq!(interlock.dump().owners.len(), 1))?;
     /// assert!(interlock.dump().owners.is_empty());
+    /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
     /// ```
     pub fn dump(&self) -> Dump {
-        let picture = self.0.state.look(dump::Picture::of);
-        picture.develop()
+        self.0.dump()
     }
-
     /// Returns how many unloads there were.
     pub fn generation(&self) -> u64 {
         self.0.state.look(|state| state.generation)
     }
 
-    /// Takes out an execution whose guard will not come, because it was leaked or its thread is lost. It then
-    /// counts no longer, not even as a child. Returns false if it has not entered, or already leaves.
-    ///
-    /// For an operator who sees in the [`dump`](Self::dump) which execution blocks all others. If its guard
-    /// does come, its requests fail with [`AcquireError::Forfeited`]. Until then, entering takes the mutex.
-    /// The interlock's guarantees do not cover what a forfeited execution still does.
-    ///
-    /// ```
-    /// let interlock = cabrank::Interlock::new();
-    /// std::mem::forget(interlock.enter()); // it keeps its share
-    /// let lost = interlock.dump().owners[0].id;
-    /// assert!(interlock.forfeit(lost));
-    /// interlock.run(|r| r.unload(|_| ())).unwrap();
-    /// ```
-    pub fn forfeit(&self, owner: OwnerId) -> bool {
-        self.0.slowly(|state| {
-            let found = state.owners.get(owner.key().index());
-            let Some(vitals) = found.map(|owner| owner.vitals.clone()) else { return false };
-            let context = vitals.context();
-            if !vitals.is_live(owner) || !vitals.exchange(context, Context::LOST) {
-                return false;
-            }
-            state.adopt(owner.key());
-            state.forfeit(owner.key());
-            true
-        })
+    /// Returns the time limit of a caller without one of its own.
+    pub(crate) fn acquire_timeout(&self) -> Option<Duration> {
+        self.0.acquire_timeout
     }
-
-    #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.0
+    /// Returns the clock of its waits.
+    pub(crate) fn clock(&self) -> &Clock {
+        self.0.state.clock()
+    }
+    /// Begins an execution, for an executor.
+    #[inline]
+    pub(crate) async fn enter_by(&self, caller: Caller) -> Result<Running<'static>, AcquireError> {
+        self.0.enter(caller).await
+    }
+    /// Returns whether this thread is in an execution or a permit block of this interlock.
+    pub(crate) fn is_inside(&self) -> bool {
+        ambient::innermost(self.0.address()).is_some()
     }
 }
 

@@ -1,252 +1,212 @@
 //! The state under the mutex: owners, queues, and the counters that the guards compare.
 //!
-//! [`modes`](super::modes) describes an owner, [`transitions`](super::transitions) its steps.
+//! [`modes`](super::modes) describes an owner, [`transitions`](super::transitions) its steps,
+//! [`settle`](super::settle) the grants.
 
-use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Queue, Step, Tally};
-use super::vitals::{OwnerId, Place, Vitals};
-use crate::clock::{Clock, Time};
+use super::caller::Caller;
+use super::inner::{Effect, Effects};
+use super::modes::{Mode, Origin, Owner, Purpose, Queue, Waiter};
+use super::owner_id::OwnerId;
+use crate::clock::Time;
 use crate::collections::slab_list::{Key, Links};
 use crate::collections::wait_queue::Wake;
-use crate::sync::{Condvar, Word};
+use crate::sync::Condvar;
 use slab::Slab;
+use std::collections::BTreeSet;
+use std::panic::Location;
 use std::sync::Arc;
+use std::thread::Thread;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
-    pub(super) key: Key,
+    pub(super) owner: OwnerId,
     pub(super) purpose: Purpose,
     pub(super) depth: u32,
-    /// It had a share before, and regains it.
-    pub(super) upgraded: bool,
 }
 
+#[derive(Default)]
 pub(crate) struct State {
-    /// Mirrors the word's `SLOW` bit.
-    pub(super) slow: bool,
-    /// Numbers the slow periods.
-    pub(super) epoch: u64,
-    /// Owners that entered through the word and were not adopted since.
-    pub(super) anonymous: usize,
-    /// The sum over the adopted owners.
-    pub(super) tally: Tally,
-    /// Forfeited owners whose guard has not come.
-    pub(super) forfeited: usize,
     pub(super) holder: Option<Holder>,
     pub(super) generation: u64,
+    /// The owners, and the places of former ones. A place is used again as it is, so that an execution that begins
+    /// neither allocates nor copies.
     pub(super) owners: Slab<Owner>,
-    pub(super) newcomers: Queue,
-    pub(super) returning: Queue,
-    /// Requests by purpose: `upgrading` of owners with a share, `pending` of owners without one.
-    pub(super) upgrading: [Queue; 2],
-    pub(super) pending: [Queue; 2],
-    pub(super) draining: [Queue; 2],
-    /// Counts the owners that were queued.
-    pub(super) tickets: u64,
-    /// Wakers to call after the lock.
-    pub(super) wakes: Vec<Wake>,
-    /// Wakers to drop after the lock: they are user code.
-    pub(super) withdrawn: Vec<Wake>,
-    /// Wakers to call last; see [`returning`](super::returning).
-    pub(super) late: Vec<Wake>,
-    pub(super) clock: Clock,
+    /// The places of former owners.
+    free: Vec<Key>,
+    /// Numbers the executions, for their identifiers.
+    uses: u64,
+    /// How many owners there are.
+    pub(super) entered: usize,
+    /// How many owners have a share.
+    pub(super) running: usize,
+    /// How many owners are in a permit block.
+    pub(super) permitting: usize,
+    /// Each holds the owners of one mode, in order of arrival: see [`Mode::queue`].
+    pub(super) queues: [Queue; 6],
+    /// The ends of the tasks' waits that have a time limit.
+    pub(super) deadlines: BTreeSet<(Time, OwnerId)>,
+    /// When the timer looks at the deadlines next. Empty while it sleeps without limit.
+    pub(super) timer_sleeps_until: Option<Time>,
+    /// Condition variables of former waiters. They are used again, so a wait does not allocate them.
+    spare: Vec<Arc<Condvar>>,
 }
 
-/// The bit of the word that sends every owner through the mutex.
-pub(super) const SLOW: usize = 1 << (usize::BITS - 1);
-
 impl State {
-    pub(super) fn new(clock: Clock) -> Self {
-        State {
-            slow: false,
-            epoch: 0,
-            anonymous: 0,
-            tally: Tally::default(),
-            forfeited: 0,
-            holder: None,
-            generation: 0,
-            owners: Slab::new(),
-            newcomers: Queue::new(),
-            returning: Queue::new(),
-            upgrading: Default::default(),
-            pending: Default::default(),
-            draining: Default::default(),
-            tickets: 0,
-            wakes: Vec::new(),
-            withdrawn: Vec::new(),
-            late: Vec::new(),
-            clock,
-        }
+    /// Returns whether each owner runs: no owner holds, waits or permits.
+    #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.running == self.entered
+    }
+    pub(super) fn all(&self) -> impl Iterator<Item = &Owner> {
+        self.owners.iter().map(|(_, owner)| owner).filter(|owner| owner.mode != Mode::Out)
+    }
+    /// Returns the owner, unless its execution has ended.
+    pub(super) fn find(&self, id: OwnerId) -> Option<&Owner> {
+        let found = self.owners.get(id.key().index());
+        found.filter(|owner| owner.id == id && owner.mode != Mode::Out)
+    }
+    /// Returns the owner of an execution that has not ended: its caller has a view.
+    pub(super) fn owner(&self, id: OwnerId) -> &Owner {
+        self.find(id).expect("an execution with a view has not ended")
+    }
+    pub(super) fn owner_mut(&mut self, id: OwnerId) -> &mut Owner {
+        let owner = &mut self.owners[id.key().index()];
+        debug_assert_eq!(owner.id, id, "an execution with a view has not ended");
+        owner
     }
 
-    pub(super) fn register(&mut self) -> Place {
-        let entry = self.owners.vacant_entry();
-        let key = Key::new(entry.key());
-        let vitals = Arc::new(Vitals::new(key));
-        entry.insert(Owner {
-            epoch: 0,
+    /// Adds an owner, which runs.
+    #[inline]
+    pub(super) fn add(&mut self, origin: Origin, inside: bool) -> OwnerId {
+        self.uses += 1;
+        let key = self.free.pop().unwrap_or_else(|| self.new_place());
+        let id = OwnerId::new(key, self.uses);
+        let owner = &mut self.owners[key.index()];
+        (owner.id, owner.mode, owner.views) = (id, Mode::Running, 1);
+        (owner.inside, owner.sees) = (inside, Some(self.generation));
+        (owner.at, owner.since) = (origin.at, origin.since);
+        if owner.thread.as_ref().map(Thread::id) != origin.thread {
+            owner.thread = origin.thread.map(|_| std::thread::current());
+        }
+        self.entered += 1;
+        self.running += 1;
+        id
+    }
+    #[cold]
+    fn new_place(&mut self) -> Key {
+        let place = self.owners.vacant_entry();
+        let key = Key::new(place.key());
+        place.insert(Owner {
+            id: OwnerId::new(key, 0),
             mode: Mode::Out,
-            entry: None,
-            sees: None,
             permits: 0,
-            declared: 0,
-            awaits: Vec::new(),
-            children: Children::none(vitals.id()),
+            views: 0,
+            inside: false,
+            sees: None,
+            waiter: None,
+            thread: None,
+            at: Location::caller(),
+            since: Time::default(),
             name: None,
-            parent: None,
-            queued_at: Time::default(),
-            ticket: 0,
-            outcome: None,
-            wake: None,
-            watchers: Slab::new(),
-            condvar: Arc::new(Condvar::new()),
-            vitals: vitals.clone(),
             links: Links::default(),
         });
-        Place { key, vitals }
+        key
+    }
+    /// Removes an owner, which is in no queue and has no waiter.
+    #[inline]
+    pub(super) fn remove(&mut self, id: OwnerId) {
+        let owner = self.owner_mut(id);
+        owner.name = None;
+        let (mode, permits) = (owner.mode, std::mem::take(&mut owner.permits));
+        owner.mode = Mode::Out;
+        self.entered -= 1;
+        self.running -= usize::from(mode == Mode::Running);
+        self.permitting -= usize::from(permits > 0);
+        self.free.push(id.key());
     }
 
-    /// Begins a slow period: the word's count moves into this state.
-    pub(super) fn slow_down(&mut self, word: &Word) {
-        if !self.slow {
-            let count = word.fetch_or(SLOW);
-            self.slow = true;
-            self.epoch += 1;
-            (self.anonymous, self.tally) = (count, Tally::default());
-        }
-    }
-    /// Ends the slow period if no owner holds, waits, or has an entry.
-    pub(super) fn speed_up(&mut self, word: &Word) {
-        let Tally { running: _, reject_share, reject_unload, yielded, declared, blocked: _ } =
-            self.tally;
-        let rest = reject_share + reject_unload + yielded + declared + self.forfeited;
-        if self.slow && rest == 0 && self.holder.is_none() && !self.is_any_queued() {
-            word.swap(self.running());
-            self.slow = false;
-        }
-    }
-    pub(super) fn is_any_queued(&self) -> bool {
-        let by_purpose = [&self.upgrading, &self.pending, &self.draining];
-        !self.newcomers.is_empty()
-            || !self.returning.is_empty()
-            || by_purpose.into_iter().flatten().any(|queue| !queue.is_empty())
-    }
-
-    /// Returns how many owners have a share.
-    pub(super) fn running(&self) -> usize {
-        self.anonymous + self.tally.running
-    }
-
-    /// Registers an owner that entered through the word, or in an earlier slow period. Its guard vouches for
-    /// its share.
-    pub(super) fn adopt(&mut self, key: Key) {
-        if self.owner(key).epoch != self.epoch {
-            self.anonymous -= 1;
-            self.renew(key);
-            self.begin_to_run(key);
-        }
-    }
-    /// Clears the fields of an earlier period.
-    pub(super) fn renew(&mut self, key: Key) {
-        let epoch = self.epoch;
-        let owner = &mut self.owners[key.index()];
-        owner.epoch = epoch;
-        owner.clear(Mode::Out);
-    }
-
-    pub(super) fn owner(&self, key: Key) -> &Owner {
-        &self.owners[key.index()]
-    }
-
-    /// Changes an owner: the only way to change a counter that guards compare.
-    ///
-    /// If the owner's wait for its parent begins or ends, the parent's count changes, too, and so on up the
-    /// permit blocks. A loop, because a long chain would overflow the stack.
-    pub(super) fn change(&mut self, key: Key, change: impl FnOnce(&mut Owner)) {
-        let mut up = self.change_one(key, change);
-        while let Some((parent, waits)) = up {
-            up = self.change_one(parent.key(), |owner| owner.count_child(parent, waits));
-        }
-    }
-    /// Returns the parent to count this owner in, and whether to add it.
-    fn change_one(&mut self, key: Key, change: impl FnOnce(&mut Owner)) -> Option<(OwnerId, bool)> {
-        let waited = self.owner(key).waits_for_parent();
-        self.count(key, change);
-        match (waited, self.owner(key).waits_for_parent()) {
-            (None, Some(parent)) => Some((parent, true)),
-            (Some(parent), None) => Some((parent, false)),
-            _ => None,
-        }
-    }
-    fn count(&mut self, key: Key, change: impl FnOnce(&mut Owner)) {
-        let before = self.owner(key).tally();
-        change(&mut self.owners[key.index()]);
-        let after = self.owner(key).tally();
-        self.tally = self.tally.plus(after).minus(before);
-    }
-    pub(super) fn set_mode(&mut self, key: Key, mode: Mode) {
-        self.change(key, |owner| owner.mode = mode);
-    }
-    /// Gives the owner a share: it sees the current generation.
-    pub(super) fn begin_to_run(&mut self, key: Key) {
+    pub(super) fn set_mode(&mut self, id: OwnerId, mode: Mode) {
         let generation = self.generation;
-        self.change(key, |owner| {
-            owner.mode = Mode::Running;
-            owner.restore();
-            owner.sees.get_or_insert(generation);
-        });
+        let owner = self.owner_mut(id);
+        let former = std::mem::replace(&mut owner.mode, mode);
+        match mode {
+            // It accepts unloads until it goes on.
+            Mode::Waiting(Purpose::Unload) => owner.sees = None,
+            Mode::Running => owner.sees = owner.sees.or(Some(generation)),
+            _ => {}
+        }
+        self.running += usize::from(mode == Mode::Running);
+        self.running -= usize::from(former == Mode::Running);
+    }
+    pub(super) fn set_permits(&mut self, id: OwnerId, permits: u32) {
+        let owner = self.owner_mut(id);
+        let former = std::mem::replace(&mut owner.permits, permits);
+        self.permitting += usize::from(permits > 0);
+        self.permitting -= usize::from(former > 0);
     }
 
-    pub(super) fn queue(&mut self, mode: Mode) -> &mut Queue {
-        match mode {
-            Mode::Entering => &mut self.newcomers,
-            Mode::Arriving | Mode::Resuming { .. } => &mut self.returning,
-            Mode::Waiting { purpose, upgrading: true } => &mut self.upgrading[purpose as usize],
-            Mode::Waiting { purpose, upgrading: false } => &mut self.pending[purpose as usize],
-            Mode::Draining(purpose) => &mut self.draining[purpose as usize],
-            Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => {
-                unreachable!("{mode:?} is not a queued mode")
-            }
+    /// Returns whether any owner is in this mode, which is one of a queue.
+    pub(super) fn any(&self, mode: Mode) -> bool {
+        mode.queue().is_some_and(|queue| !self.queues[queue].is_empty())
+    }
+    pub(super) fn enqueue(&mut self, id: OwnerId, mode: Mode) {
+        self.set_mode(id, mode);
+        let queue = mode.queue().expect("the mode of a queue");
+        self.queues[queue].push_back(&mut self.owners, id.key());
+    }
+    pub(super) fn unlink(&mut self, id: OwnerId) {
+        if let Some(queue) = self.owner(id).mode.queue() {
+            self.queues[queue].remove(&mut self.owners, id.key());
         }
     }
-    pub(super) fn enqueue(&mut self, key: Key, mode: Mode, asker: Asker) -> Step {
-        let now = self.clock.now();
-        self.tickets += 1;
-        let ticket = self.tickets;
-        self.withdraw_wake(key);
-        self.change(key, |owner| {
-            owner.mode = mode;
-            match mode {
-                Mode::Waiting { purpose, upgrading } => owner.publish(purpose, upgrading),
-                Mode::Draining(purpose) => owner.publish(purpose, true),
-                _ => owner.restore(),
-            }
-            (owner.queued_at, owner.ticket) = (now, ticket);
-            owner.outcome = None;
-            owner.wake = Some(match asker {
-                Asker::Thread | Asker::Impatient => Wake::Thread(owner.condvar.clone()),
-                Asker::Task => Wake::Task(None),
-            });
-        });
-        let mut queue = std::mem::take(self.queue(mode));
-        queue.push_back(&mut self.owners, key);
-        *self.queue(mode) = queue;
-        Step::Wait
+
+    /// Notes that a call waits for this owner.
+    pub(super) fn await_owner(&mut self, id: OwnerId, caller: Caller, now: Time) {
+        let wake = match caller.is_task {
+            true => Wake::Task(None),
+            false => Wake::Thread(self.spare.pop().unwrap_or_else(|| Arc::new(Condvar::new()))),
+        };
+        let waiter = Waiter {
+            wake,
+            granted: false,
+            expired: false,
+            deadline: None,
+            at: caller.at,
+            since: now,
+            backtrace: None,
+        };
+        self.owner_mut(id).waiter = Some(Box::new(waiter));
     }
-    pub(super) fn unlink(&mut self, key: Key) {
-        let mode = self.owner(key).mode;
-        if mode.is_queued() {
-            let mut queue = std::mem::take(self.queue(mode));
-            queue.remove(&mut self.owners, key);
-            *self.queue(mode) = queue;
+    /// Returns when the wait of a call for this owner began.
+    pub(super) fn since(&self, id: OwnerId) -> Time {
+        self.owner(id).waiter.as_ref().expect("the call waits").since
+    }
+    /// Ends the wait of a call.
+    pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut Effects) {
+        let waiter = self.owner_mut(id).waiter.take().expect("the call waits");
+        if let Some(deadline) = waiter.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        match waiter.wake {
+            Wake::Thread(condvar) => self.spare.push(condvar),
+            // A waker is user code: it is dropped after the lock.
+            Wake::Task(waker) => fx.extend(waker.map(Effect::Drop)),
         }
     }
-    pub(super) fn withdraw_wake(&mut self, key: Key) {
-        self.withdrawn.extend(self.owners[key.index()].wake.take());
+    /// Wakes the call that waits for this owner, if there is one.
+    pub(super) fn grant(&mut self, id: OwnerId, fx: &mut Effects) {
+        if let Some(waiter) = &mut self.owner_mut(id).waiter {
+            waiter.granted = true;
+            fx.push(Effect::Wake(match &mut waiter.wake {
+                Wake::Thread(condvar) => Wake::Thread(condvar.clone()),
+                Wake::Task(waker) => Wake::Task(waker.take()),
+            }));
+        }
     }
-    pub(super) fn resolve(&mut self, key: Key, outcome: Outcome) {
-        let owner = &mut self.owners[key.index()];
-        owner.outcome = Some(outcome);
-        self.wakes.extend(owner.wake.take());
-        self.wake_watchers(key);
+
+    /// Returns the condition variables of all waiting threads.
+    pub(super) fn threads(&self) -> Vec<Arc<Condvar>> {
+        let waiters = self.all().filter_map(|owner| owner.waiter.as_ref());
+        waiters.filter_map(|waiter| waiter.wake.thread()).cloned().collect()
     }
 }

@@ -1,273 +1,221 @@
-//! The transitions of the state machine, one function each.
+//! The steps of an owner between its modes.
 //!
-//! At the end of the critical section [`settle`](super::settle) grants the waits that can end because of
-//! them.
+//! A guard compares counters and queue lengths, so each step is O(1). The grants to waiting owners follow in
+//! [`settle`](super::settle), at the end of the same critical section.
 
-use super::modes::{Asker, Children, Mode, Outcome, Owner, Purpose, Step};
+use super::inner::Effects;
+use super::modes::Purpose::{self, Load, Unload};
+use super::modes::{Mode, Origin, Refused, Step};
+use super::owner_id::OwnerId;
 use super::state::{Holder, State};
-use super::vitals::{Context, OwnerId};
-use crate::collections::slab_list::Key;
+use std::thread::ThreadId;
+
+pub(super) const BRANCH: Refused =
+    "a concurrent branch of the same execution waits, holds or permits";
+pub(super) const IN_LOAD: Refused = "an unload inside a load or another unload never begins";
+pub(super) const NESTED: Refused = "an unload waits until the executions around it, or concurrent with it in the same task, have ended";
+pub(super) const NO_PERMIT: Refused = "an execution that loads or unloads cannot let others load";
+pub(super) const OTHER_THREAD: Refused =
+    "this execution belongs to another thread, which may wait for this one";
 
 impl State {
-    /// Guard N: no owner holds, and every entry accepts a new sharer.
-    fn may_enter(&self) -> bool {
-        self.holder.is_none() && self.tally.reject_share == 0
+    /// Guard of a newcomer.
+    ///
+    /// While a permit block is open no unload can begin, and the block may wait for the newcomer. So the newcomer
+    /// then passes the unloads that wait. In Rails it does not (`rails-child-behind-unload`).
+    pub(super) fn may_enter(&self) -> bool {
+        self.is_quiet()
+            || self.holder.is_none()
+                && !self.any(Mode::Waiting(Load))
+                && !self.any(Mode::Draining(Load))
+                && !self.any(Mode::Draining(Unload))
+                && (!self.any(Mode::Waiting(Unload)) || self.permitting > 0)
     }
-    /// Guard X, for an owner whose own share and entry do not count.
-    fn may_hold(&self, key: Key, purpose: Purpose) -> bool {
-        let own = self.owner(key).tally();
-        let others = self.running() - own.running;
-        let rejecting = self.tally.reject_unload - own.reject_unload;
-        self.holder.is_none() && others == 0 && (purpose == Purpose::Load || rejecting == 0)
+    /// Guard of a load or an unload. An owner that waits or permits has given its share up.
+    pub(super) fn may_hold(&self, purpose: Purpose) -> bool {
+        let alone = self.holder.is_none() && self.running == 0;
+        alone && (purpose == Load || !self.keeps_unloads_out())
     }
-    /// Guard E: another owner, which gave its share up, waits for its turn, and no entry stops it.
+    /// Returns whether an owner that sees this generation will go on after a wait.
+    ///
+    /// An owner that resumes counts, too, but needs no mention: it waits only while another owner holds.
+    pub(super) fn keeps_unloads_out(&self) -> bool {
+        self.permitting > 0 || self.any(Mode::Waiting(Load)) || self.any(Mode::Draining(Load))
+    }
+    /// Returns whether an owner waits that goes before those who drain after this purpose.
     pub(super) fn has_turns(&self, after: Purpose) -> bool {
-        let [loads, unloads] = &self.upgrading;
-        !loads.is_empty()
-            || after == Purpose::Unload && !unloads.is_empty() && self.tally.reject_unload == 0
+        let unloads = self.any(Mode::Waiting(Unload)) && !self.keeps_unloads_out();
+        self.any(Mode::Waiting(Load)) || after == Unload && unloads
     }
 
-    /// Out → Running. A descendant of a live execution waits only for the holder.
-    pub(super) fn enter(&mut self, key: Key, descends: bool, asker: Asker) -> Option<Step> {
-        self.renew(key);
-        let may = if descends { self.holder.is_none() } else { self.may_enter() };
+    /// → Running or Entering: a new owner.
+    #[inline]
+    pub(super) fn enter(&mut self, origin: Origin, inside: bool) -> (OwnerId, Step) {
+        let may = self.may_enter();
+        let id = self.add(origin, inside);
         if may {
-            self.begin_to_run(key);
-            return Some(Step::Done);
+            return (id, Step::Done);
         }
-        let mode = if descends { Mode::Arriving } else { Mode::Entering };
-        (asker != Asker::Impatient).then(|| self.enqueue(key, mode, asker))
+        self.owner_mut(id).sees = None;
+        self.enqueue(id, Mode::Entering);
+        (id, Step::Wait)
     }
-    /// Yielded → Running, on top of the frame.
-    pub(super) fn enter_frame(&mut self, key: Key, asker: Asker) -> Option<Step> {
-        if self.owner(key).mode == Mode::Forfeited {
-            // Without effect: its guards find out on their next request.
-            return Some(Step::Done);
+    /// A view of this owner ends. The last one takes the owner out.
+    #[inline]
+    pub(super) fn leave(&mut self, id: OwnerId, fx: &mut Effects) {
+        let owner = self.owner_mut(id);
+        owner.views -= 1;
+        if owner.views > 0 {
+            return;
         }
-        if self.holder.is_none() {
-            self.begin_to_run(key);
-            return Some(Step::Done);
+        if owner.mode != Mode::Running {
+            self.abandon(id, fx);
         }
-        (asker != Asker::Impatient).then(|| self.enqueue(key, Mode::Arriving, asker))
+        self.remove(id);
     }
-    /// Running → Yielded: gives back the share on top of the frame.
-    pub(super) fn leave_frame(&mut self, key: Key) {
-        if self.owner(key).mode == Mode::Running {
-            self.set_mode(key, Mode::Yielded);
+    /// The execution of an owner ends while it waits to enter, or although a guard or a future of it was leaked.
+    #[cold]
+    fn abandon(&mut self, id: OwnerId, fx: &mut Effects) {
+        if self.owner(id).is_awaited() {
+            self.end_wait(id, fx);
+        }
+        self.unlink(id);
+        if self.holder.is_some_and(|holder| holder.owner == id) {
+            self.let_go(true);
         }
     }
 
-    /// Out → Waiting or Holding: a request without a share.
-    pub(super) fn request(&mut self, key: Key, purpose: Purpose, asker: Asker) -> Option<Step> {
-        self.renew(key);
-        self.acquire(key, purpose, asker)
+    /// Refuses a request of a thread's execution on another thread, such as a future that has moved.
+    pub(super) fn belongs_to(&self, id: OwnerId, thread: ThreadId) -> Result<(), Refused> {
+        let owner = self.owner(id).thread.as_ref();
+        let is_here = owner.is_none_or(|owner| owner.id() == thread);
+        if is_here { Ok(()) } else { Err(OTHER_THREAD) }
     }
-    /// Running → Holding or Waiting. `None` if an impatient caller would have to wait.
-    pub(super) fn acquire(&mut self, key: Key, purpose: Purpose, asker: Asker) -> Option<Step> {
-        let upgrading = self.owner(key).mode == Mode::Running;
-        self.change(key, Owner::forget_declared);
-        if self.may_hold(key, purpose) {
-            self.hold(key, purpose, upgrading);
-            return Some(Step::Done);
+
+    /// Running or Yielded → Holding or Waiting. Inside a section of the owner, a load only counts.
+    ///
+    /// `inside_section`: the caller's code runs in the section that the owner holds.
+    pub(super) fn acquire(
+        &mut self,
+        id: OwnerId,
+        purpose: Purpose,
+        inside_section: bool,
+    ) -> Result<Step, Refused> {
+        let owner = self.owner(id);
+        if owner.is_awaited() {
+            return Err(BRANCH);
         }
-        if asker == Asker::Impatient {
-            return None;
-        }
-        Some(self.enqueue(key, Mode::Waiting { purpose, upgrading }, asker))
-    }
-    pub(super) fn hold(&mut self, key: Key, purpose: Purpose, upgraded: bool) {
-        if !upgraded {
-            // As in `resume`, it holds before its thread goes on. It has no share.
-            let above = Context::above(Context::BASE.level);
-            self.owner(key).vitals.begin_at(self.clock.now(), above);
-        }
-        self.change(key, |owner| {
-            owner.mode = Mode::Holding;
-            owner.restore();
-            if purpose == Purpose::Unload {
-                owner.sees = None;
+        let is_nested = owner.views > 1 || owner.permits > 0 || owner.inside;
+        match (owner.mode, &mut self.holder) {
+            (Mode::Holding, Some(_)) if purpose == Unload => Err(IN_LOAD),
+            (Mode::Holding, Some(holder)) if inside_section => {
+                holder.depth += 1;
+                Ok(Step::Done)
             }
-        });
-        self.holder = Some(Holder { key, purpose, depth: 1, upgraded });
+            (Mode::Running | Mode::Yielded, _) => {
+                if purpose == Unload && is_nested {
+                    return Err(NESTED);
+                }
+                self.set_mode(id, Mode::Waiting(purpose));
+                if self.may_hold(purpose) {
+                    self.hold(id, purpose);
+                    return Ok(Step::Done);
+                }
+                self.enqueue(id, Mode::Waiting(purpose));
+                Ok(Step::Wait)
+            }
+            _ => Err(BRANCH),
+        }
     }
-    /// Holding → Draining, Running or Out. `done`: something was loaded or unloaded.
-    pub(super) fn release(&mut self, key: Key, done: bool, drain: Option<Asker>) -> Step {
-        let Some(holder) = self.holder.as_mut().filter(|holder| holder.key == key) else {
-            return Step::Done; // Forfeited.
+    pub(super) fn hold(&mut self, owner: OwnerId, purpose: Purpose) {
+        self.set_mode(owner, Mode::Holding);
+        self.holder = Some(Holder { owner, purpose, depth: 1 });
+    }
+    /// Holding → Draining, Running or Yielded. `done`: something was loaded or unloaded. `drains`: others of its
+    /// kind go first.
+    pub(super) fn release(&mut self, id: OwnerId, done: bool, drains: bool) -> Step {
+        let Some(holder) = self.holder.as_mut().filter(|holder| holder.owner == id) else {
+            unreachable!("only the holder releases");
         };
         holder.depth -= 1;
         if holder.depth > 0 {
             return Step::Done;
         }
-        let Holder { purpose, upgraded, .. } = *holder;
+        let purpose = holder.purpose;
         self.let_go(done);
-        if !upgraded {
-            self.change(key, |owner| owner.clear(Mode::Out));
-        } else if let Some(asker) = drain.filter(|_| self.has_turns(purpose)) {
-            return self.enqueue(key, Mode::Draining(purpose), asker);
-        } else {
-            self.begin_to_run(key);
+        if drains && self.has_turns(purpose) {
+            self.enqueue(id, Mode::Draining(purpose));
+            return Step::Wait;
         }
+        self.rest(id);
         Step::Done
     }
     fn let_go(&mut self, done: bool) {
-        if self.holder.take().is_some_and(|holder| done && holder.purpose == Purpose::Unload) {
+        if self.holder.take().is_some_and(|holder| done && holder.purpose == Unload) {
             self.generation += 1;
         }
     }
-
-    /// Running → Yielded, in one more frame.
-    pub(super) fn permit(&mut self, key: Key) {
-        self.change(key, |owner| {
-            owner.forget_declared();
-            owner.permits += 1;
-            owner.mode = Mode::Yielded;
-            owner.restore();
-        });
+    /// → Running; or → Yielded, where a concurrent branch is in a permit block.
+    pub(super) fn rest(&mut self, id: OwnerId) {
+        let permits = self.owner(id).permits;
+        self.set_mode(id, if permits > 0 { Mode::Yielded } else { Mode::Running });
     }
-    /// Yielded → Running or Resuming: leaves the frame, with the share that it saved.
-    pub(super) fn end_permit(&mut self, key: Key, asker: Asker) -> Step {
-        if self.owner(key).mode == Mode::Forfeited {
+
+    /// Running → Yielded. In a further block it stays there.
+    pub(super) fn permit(&mut self, id: OwnerId) -> Result<(), Refused> {
+        let owner = self.owner(id);
+        let permits = owner.permits + 1;
+        match owner.mode {
+            Mode::Running | Mode::Yielded if !owner.is_awaited() => {
+                self.set_permits(id, permits);
+                self.set_mode(id, Mode::Yielded);
+                Ok(())
+            }
+            Mode::Holding => Err(NO_PERMIT),
+            _ => Err(BRANCH),
+        }
+    }
+    /// Yielded → Running or Resuming, if this was its last permit block.
+    pub(super) fn end_permit(&mut self, id: OwnerId) -> Step {
+        let owner = self.owner(id);
+        let (permits, mode) = (owner.permits - 1, owner.mode);
+        self.set_permits(id, permits);
+        if permits > 0 || mode != Mode::Yielded {
             return Step::Done;
         }
-        if self.holder.is_none() {
-            self.resume(key, true);
+        self.take_back(id)
+    }
+    /// → Running; or → Resuming, while another owner holds.
+    fn take_back(&mut self, id: OwnerId) -> Step {
+        if self.holder.is_none() || self.owner(id).permits > 0 {
+            self.rest(id);
             return Step::Done;
         }
-        // From now on it waits only for the holder.
-        self.change(key, Owner::stop_awaiting);
-        self.enqueue(key, Mode::Resuming { ends_permit: true }, asker)
+        self.enqueue(id, Mode::Resuming);
+        Step::Wait
     }
-    pub(super) fn resume(&mut self, key: Key, ends_permit: bool) {
-        let vitals = &self.owner(key).vitals;
-        if vitals.context() == Context::OUT {
-            // It counts from now on, even if its task is never polled again.
-            vitals.begin(self.clock.now());
-        }
-        if ends_permit {
-            self.change(key, Owner::leave_permit);
-        }
-        self.begin_to_run(key);
+    /// Returns whether the owner has to wait for its share, which it gave up for a wait that was given up itself.
+    pub(super) fn regain(&self, id: OwnerId) -> Step {
+        let owner = self.owner(id);
+        if owner.mode == Mode::Resuming && !owner.is_awaited() { Step::Wait } else { Step::Done }
     }
 
-    /// Withdraws a request. A share given up for it comes back; while another owner holds, the owner is
-    /// queued for it as `asker`.
-    pub(super) fn cancel(&mut self, key: Key, asker: Asker) -> Step {
-        let mode = self.owner(key).mode;
-        self.unlink(key);
-        self.withdraw_wake(key);
-        match mode {
-            Mode::Entering | Mode::Waiting { upgrading: false, .. } => {
-                self.change(key, |owner| owner.clear(Mode::Out));
+    /// Ends a wait that was dropped, or whose time limit has passed.
+    ///
+    /// One rule: the owner gets its share back, at once or, while another owner holds, once it releases. A hold that
+    /// was granted meanwhile is released: no other branch can have begun it beside a call that waits. A newcomer
+    /// [leaves](Self::leave) next.
+    pub(super) fn give_up(&mut self, id: OwnerId, fx: &mut Effects) {
+        self.end_wait(id, fx);
+        match self.owner(id).mode {
+            Mode::Holding => {
+                let _ = self.release(id, false, false);
             }
-            Mode::Arriving => {
-                let on_frame = self.owner(key).permits > 0;
-                self.set_mode(key, if on_frame { Mode::Yielded } else { Mode::Out });
+            Mode::Waiting(_) | Mode::Draining(_) => {
+                self.unlink(id);
+                let _ = self.take_back(id);
             }
-            Mode::Waiting { upgrading: true, .. } | Mode::Draining(_) => {
-                if self.holder.is_some() {
-                    return self.enqueue(key, Mode::Resuming { ends_permit: false }, asker);
-                }
-                self.resume(key, false);
-            }
-            Mode::Resuming { .. } => unreachable!("an owner cannot give up regaining its share"),
-            Mode::Out | Mode::Running | Mode::Holding | Mode::Yielded | Mode::Forfeited => {}
+            _ => {}
         }
-        Step::Done
-    }
-
-    /// Re-acquires the share after the operation that gave it up was dropped. While another owner holds, the
-    /// owner is queued as resuming, and only its watchers are woken.
-    pub(super) fn take_back(&mut self, key: Key) -> Step {
-        match self.owner(key).mode {
-            // Granted, but the dropped operation never saw it.
-            Mode::Holding => self.release(key, false, None),
-            Mode::Yielded => self.end_permit(key, Asker::Task),
-            Mode::Resuming { .. } => {
-                self.withdraw_wake(key); // It keeps its place.
-                Step::Wait
-            }
-            mode if mode.is_queued() => self.cancel(key, Asker::Task),
-            _ => Step::Done,
-        }
-    }
-
-    /// → Yielded, in the frames below: the share on top of a permit block is given back before a dropped or
-    /// leaked operation returned it.
-    pub(super) fn forgo(&mut self, key: Key) {
-        let mode = self.owner(key).mode;
-        if mode == Mode::Forfeited {
-            return;
-        }
-        self.unlink(key);
-        self.wake_watchers(key);
-        if self.holder.is_some_and(|holder| holder.key == key) {
-            self.let_go(true);
-        }
-        self.withdraw_wake(key);
-        let in_permit = matches!(mode, Mode::Yielded | Mode::Resuming { ends_permit: true });
-        self.change(key, |owner| {
-            if in_permit {
-                owner.leave_permit();
-            }
-            owner.mode = Mode::Yielded;
-            owner.restore();
-        });
-    }
-
-    /// Any mode → Out.
-    pub(super) fn leave(&mut self, key: Key) {
-        if self.owner(key).mode == Mode::Forfeited {
-            self.forfeited -= 1;
-            self.count_lost(key, false);
-        }
-        self.take_out(key, Mode::Out);
-    }
-    /// Any mode → Forfeited: it no longer counts.
-    pub(super) fn forfeit(&mut self, key: Key) {
-        if self.owner(key).mode.is_queued() {
-            self.resolve(key, Outcome::Forfeited);
-        }
-        self.take_out(key, Mode::Forfeited);
-        self.forfeited += 1;
-        self.count_lost(key, true);
-    }
-    /// Counts a forfeited child in its parent, or uncounts it.
-    fn count_lost(&mut self, key: Key, more: bool) {
-        let owner = self.owner(key);
-        let Some(parent) = owner.parent.filter(|parent| parent.of == owner.id()) else { return };
-        self.change(parent.id.key(), |owner| {
-            if owner.children.of == parent.id {
-                let lost = &mut owner.children.lost;
-                *lost = if more { *lost + 1 } else { *lost - 1 };
-            }
-        });
-    }
-    fn take_out(&mut self, key: Key, mode: Mode) {
-        self.unlink(key);
-        self.wake_watchers(key);
-        if self.holder.is_some_and(|holder| holder.key == key) {
-            self.let_go(true);
-        }
-        self.withdraw_wake(key);
-        self.change(key, |owner| owner.clear(mode));
-    }
-
-    pub(super) fn add_child(&mut self, parent: OwnerId) {
-        self.change(parent.key(), |owner| {
-            if owner.children.of != parent {
-                owner.children = Children::none(parent);
-            }
-            owner.children.alive += 1;
-        });
-    }
-    /// Uncounts a child, after its token was dropped or its execution ended.
-    pub(super) fn remove_child(&mut self, parent: OwnerId) {
-        self.change(parent.key(), |owner| {
-            // The children of an ended execution are not counted.
-            if owner.children.of == parent {
-                owner.children.alive -= 1;
-            }
-        });
     }
 }

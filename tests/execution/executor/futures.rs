@@ -5,9 +5,11 @@ use crate::common::task::{Task, block_on};
 use crate::common::{Door, before_long, soon};
 use crate::polling::yield_once;
 use cabrank::execution::interlock::OwnerState;
-use cabrank::execution::{BoxError, Execution, Executor, Interlock};
+use cabrank::execution::{BoxError, Execution, Executor, Interlock, Stage};
+use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::thread;
 
 #[test]
 fn a_future_is_wrapped_and_its_executor_active_whenever_it_is_polled() {
@@ -16,7 +18,7 @@ fn a_future_is_wrapped_and_its_executor_active_whenever_it_is_polled() {
     let (theirs, noted) = (executor.clone(), log.clone());
     let mut task = Task::new(async move {
         let nested = theirs.clone();
-        let body = async |_: &mut Execution| {
+        let body = async |_: &mut Execution<'_>| {
             assert!(nested.is_active());
             yield_once().await;
             nested.wrap_async(async |_| noted.noted("nested")).await?;
@@ -28,150 +30,116 @@ fn a_future_is_wrapped_and_its_executor_active_whenever_it_is_polled() {
     assert!(!executor.is_active(), "between polls the thread is free");
     assert_eq!(log.take(), ["run a"]);
     // Poll the second time on another thread.
-    let error = std::thread::spawn(move || task.finish()).join().expect("no panic");
+    let error = thread::spawn(move || task.finish()).join().expect("no panic");
     assert_eq!(error, "the body failed: on purpose");
-    assert_eq!(log.take(), ["nested", "complete a", "Error of cabrank: on purpose"]);
-}
-
-#[test]
-fn a_dropped_future_drops_its_body_and_then_completes() {
-    struct Noted(Log);
-    impl Drop for Noted {
-        fn drop(&mut self) {
-            self.0.note("body dropped");
-        }
-    }
-    let log = Log::default();
-    let executor = Executor::builder().hook(log.hook("a")).build();
-    let noted = log.clone();
-    let mut task = Task::new(async move {
-        let body = async |_: &mut Execution| {
-            let _noted = Noted(noted.clone());
-            std::future::pending::<Result<(), BoxError>>().await
-        };
-        executor.wrap_async(body).await
-    });
-    assert!(task.poll().is_none());
-    drop(task);
-    assert_eq!(log.take(), ["run a", "body dropped", "complete a"]);
+    assert_eq!(log.take(), ["nested", "complete a", "report: on purpose"]);
 }
 
 /// Regression: values of the body were dropped outside its execution. A wrap in such a drop did not nest, and
 /// waited for ever behind an unload that waited for the execution.
 #[test]
-fn a_dropped_body_is_dropped_inside_its_execution() {
-    struct Wraps(Executor, Arc<Mutex<Vec<bool>>>);
+fn a_dropped_body_is_dropped_inside_its_execution_before_the_hooks_complete() {
+    struct Wraps(Executor, Log);
     impl Drop for Wraps {
         fn drop(&mut self) {
             let active = self.0.is_active();
             self.0.wrap(|_| Ok(())).expect("it is nested");
-            self.1.lock().expect("no panic").push(active);
+            self.1.note(format!("dropped, active: {active}"));
         }
     }
-    let interlock = Interlock::new();
-    let executor = Executor::builder().interlock(interlock.clone()).build();
-    let (theirs, active) = (executor.clone(), Arc::new(Mutex::new(Vec::new())));
-    let seen = active.clone();
+    let (interlock, log) = (Interlock::new(), Log::default());
+    let executor = Executor::builder().interlock(interlock.clone()).hook(log.hook("a")).build();
+    let (theirs, noted) = (executor.clone(), log.clone());
     let mut task = Task::new(async move {
-        let body = async |_: &mut Execution| {
-            let _wraps = Wraps(theirs.clone(), seen.clone());
-            std::future::pending::<Result<(), BoxError>>().await
+        let body = async |_: &mut Execution<'_>| {
+            let _wraps = Wraps(theirs.clone(), noted.clone());
+            pending::<Result<(), BoxError>>().await
         };
         theirs.wrap_async(body).await
     });
     assert!(task.poll().is_none());
     let unloads = {
         let interlock = interlock.clone();
-        std::thread::spawn(move || interlock.unload(|_| ()))
+        thread::spawn(move || interlock.unload(|_| ()))
     };
     before_long(|| interlock.dump().owners.len() == 2);
     soon(move || drop(task));
-    assert_eq!(*active.lock().expect("no panic"), [true]);
+    assert_eq!(log.take(), ["run a", "dropped, active: true", "complete a"]);
     unloads.join().expect("no panic").expect("no deadlock");
 }
 
-/// PROP-ILK-USE-UNDER-SHARE. Regression: the hooks of a future that was dropped while it waited to load ran beside
-/// the holder. They now run at the end of that load, and the drop does not wait.
+/// Hooks need no share: the drop neither waits for the holder, nor leaves its hooks to it.
 #[test]
-fn a_future_dropped_beside_a_holder_is_completed_when_it_has_its_share_again() {
+fn a_future_dropped_beside_a_holder_completes_at_once() {
     let (log, interlock) = (Log::default(), Interlock::new());
     let executor = reporting(&log)
         .interlock(interlock.clone())
         .hook(log.hook("a"))
         .to_complete(|| Err(OnPurpose.into()))
         .build();
-    let mut sharer = interlock.enter();
-    let theirs = executor.clone();
+    let (door, theirs) = (Door::default(), interlock.clone());
+    let passes = door.clone();
+    let sharer = thread::spawn(move || {
+        theirs.run(|r| {
+            before_long(|| theirs.dump().owners.len() == 2);
+            r.load(|_| passes.pass()).expect("no deadlock");
+        })
+    });
+    before_long(|| interlock.dump().owners.len() == 1);
     let mut task = Task::new(async move {
-        let body = async |execution: &mut Execution| {
-            let running = execution.running().expect("there is an interlock");
-            running.load_async().await?.finish().await;
-            Ok(())
+        let body = async |execution: &mut Execution<'_>| {
+            let running = execution.running().ok_or("no interlock")?;
+            Ok(running.load_async(async |_| ()).await?)
         };
-        theirs.wrap_async(body).await
+        executor.wrap_async(body).await
     });
     assert!(task.poll().is_none());
-    let loading = block_on(sharer.load_async()).expect("no other owner has a share");
-    drop(task);
+    door.await_arrivals(1);
+    assert!(interlock.dump().owners.iter().any(|owner| owner.state == OwnerState::Loading));
     assert_eq!(log.take(), ["run a"]);
-    assert_eq!(interlock.dump().owners.len(), 2);
-    drop(loading);
-    assert_eq!(log.take(), ["complete a", "handled Warning of cabrank: on purpose"]);
+    drop(task);
+    assert_eq!(log.take(), ["complete a", "report of a dropped one: on purpose"]);
     assert_eq!(interlock.dump().owners.len(), 1);
-    sharer.unload(|_| ()).expect("no other owner is left");
+    door.open();
+    sharer.join().expect("no panic").expect("no deadlock");
 }
 
-/// The same for a body that gives up its load while another owner holds, and then ends. A thread and a task each
-/// wait for the share.
+/// A run that is dropped while it waits to enter has run no hook.
 #[test]
-fn a_body_that_has_given_up_a_load_is_completed_when_it_has_its_share_again() {
+fn a_run_that_is_dropped_before_it_has_entered_has_not_begun() {
     let (log, interlock) = (Log::default(), Interlock::new());
-    let executor = Executor::builder().interlock(interlock.clone()).hook(log.hook("a")).build();
-    let (mut sharer, holds) = (interlock.enter(), Door::default());
-    let theirs = (interlock.clone(), holds.clone());
-    let body = move |execution: &mut Execution| {
-        let running = execution.running().expect("there is an interlock");
-        let mut load = Box::pin(running.load_async());
-        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(load.as_mut().poll(&mut cx).is_pending());
-        // From here on the sharer holds, and the share is given up.
-        theirs.1.pass();
-        before_long(|| theirs.0.dump().owners.iter().any(|o| o.state == OwnerState::Loading));
-        Ok(())
-    };
-    let (first, second) = (executor.clone(), body.clone());
-    let bodies: [Box<dyn FnOnce() + Send>; 2] = [
-        Box::new(move || first.wrap(body).expect("it ends")),
-        Box::new(move || {
-            block_on(executor.wrap_async(async |e| second(e))).expect("it ends");
-        }),
-    ];
-    for (n, ends) in bodies.into_iter().enumerate() {
-        let ends = std::thread::spawn(ends);
-        holds.await_arrivals(n + 1);
-        let loaded = sharer.load(|_| {
-            holds.open();
-            before_long(|| interlock.dump().owners.iter().any(|o| o.state == OwnerState::Resuming));
-            assert_eq!(log.take(), ["run a"], "it is not completed beside a load");
-        });
-        loaded.expect("no deadlock");
-        ends.join().expect("no panic");
-        assert_eq!(log.take(), ["complete a"]);
-    }
+    let executor = reporting(&log).interlock(interlock.clone()).hook(log.hook("a")).build();
+    let held = interlock.unload(|_| {
+        let mut task = Task::new(async move { executor.run_async().await.map(drop) });
+        let polled = thread::spawn(move || task.poll().is_none());
+        assert!(polled.join().expect("no panic"));
+    });
+    held.expect("no other owner runs");
+    assert!(log.take().is_empty());
+    assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
 }
 
-/// Under one interlock, futures nest as threads do. An inner execution of its own would wait for the outer one for
-/// ever.
 #[test]
-fn futures_of_executors_that_share_an_interlock_nest() {
-    let interlock = Interlock::new();
-    let outer = Executor::builder().interlock(interlock.clone()).build();
-    let inner = Executor::builder().interlock(interlock.clone()).build();
-    let shares = block_on(outer.wrap_async(async |_| {
-        Ok(inner.wrap_async(async |execution| Ok(execution.running().is_none())).await?)
-    }));
-    assert!(shares.expect("it ends"));
-    assert!(interlock.dump().owners.is_empty());
+fn a_failure_at_the_end_of_a_task_is_returned() {
+    let failing = Executor::builder().to_complete(|| Err(OnPurpose.into())).build();
+    let execution = block_on(failing.run_async()).expect("it runs");
+    assert_eq!(failed(block_on(execution.complete_async())).first().stage(), Stage::Complete);
+}
+
+/// For a layer: the body is not a closure, and its failure passes by.
+#[test]
+fn a_noted_failure_is_reported_at_the_end_as_the_bodys() {
+    let log = Log::default();
+    let executor = reporting(&log).hook(log.hook("a")).build();
+    let mut execution = block_on(executor.run_async()).expect("it runs");
+    execution.within(|execution| {
+        execution.fail(OnPurpose);
+        let mut nested = block_on(executor.run_async()).expect("it runs");
+        nested.fail("the outer execution has it");
+    });
+    let error = failed(block_on(execution.complete_async()));
+    assert_eq!((error.first().stage(), error.failures().len()), (Stage::Body, 1));
+    assert_eq!(log.take(), ["run a", "complete a", "report: on purpose"]);
 }
 
 #[test]
@@ -182,6 +150,27 @@ fn a_panicking_future_is_completed_reported_once_and_goes_on() {
         block_on(executor.wrap_async(async |_| -> Result<(), BoxError> { panic!("on purpose") }))
     }));
     assert!(panic.is_err());
-    let reported = "Error of cabrank: it panicked: on purpose";
+    let reported = "report: it panicked: on purpose";
     assert_eq!(log.take(), ["run a", "complete a", reported]);
+}
+
+/// Runtimes move tasks between threads.
+#[test]
+fn the_futures_are_send() {
+    fn send<T: Send>(value: T) -> T {
+        value
+    }
+    let executor = Executor::builder().interlock(Interlock::new()).build();
+    let reloader = cabrank::Reloader::builder(executor.clone()).build().expect("valid");
+    let shared = Arc::new(Mutex::new(()));
+    let body = async |_: &mut Execution<'_>| {
+        yield_once().await;
+        drop(shared.lock());
+        Ok(())
+    };
+    block_on(send(executor.wrap_async(body))).expect("it runs");
+    let execution = block_on(send(executor.run_async())).expect("it runs");
+    block_on(send(send(execution).complete_async())).expect("it completes");
+    let execution = block_on(send(reloader.run_async())).expect("it runs");
+    block_on(send(execution.complete_async())).expect("it completes");
 }

@@ -1,23 +1,19 @@
 //! Hooks, bodies and reports, and every path on which an execution ends.
 
 use crate::common::log::{Log, OnPurpose, failed, reporting};
-use cabrank::execution::{BoxError, Execution, Executor, Panicked, Stage};
+use crate::common::task::block_on;
+use cabrank::execution::{BoxError, Execution, ExecutionGuard, Executor, Panicked, Stage};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn an_error_is_reported_once_with_its_source_and_returned() {
+fn an_error_is_reported_once_and_returned() {
     let log = Log::default();
     let executor = reporting(&log).build();
     let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
-    assert_eq!(error.stage(), Stage::Body);
-    assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
-    assert_eq!(log.take(), ["Error of cabrank: on purpose"]);
-
-    let worker = executor.with_source("worker");
-    let error = failed(worker.wrap(|_| Err::<(), _>(OnPurpose.into())));
-    assert!(error.into_cause().downcast::<OnPurpose>().is_ok());
-    assert_eq!(log.take(), ["Error of worker: on purpose"]);
+    assert_eq!(error.first().stage(), Stage::Body);
+    assert_eq!(error.first().cause().downcast_ref(), Some(&OnPurpose));
+    assert_eq!(log.take(), ["report: on purpose"]);
     executor.wrap(|_| Ok(())).expect("it succeeds");
     assert!(log.take().is_empty());
 }
@@ -66,22 +62,6 @@ fn the_pair_of_run_and_complete() {
 }
 
 #[test]
-fn reset_inside_wrap_completes_and_runs_again_and_completes_once_in_the_end() {
-    let log = Log::default();
-    let executor = Executor::builder().hook(log.hook("a")).build();
-    executor
-        .wrap(|execution| {
-            log.note("early");
-            execution.reset()?;
-            log.note("late");
-            assert!(executor.is_active());
-            Ok(())
-        })
-        .expect("it succeeds");
-    assert_eq!(log.take(), ["run a", "early", "complete a", "run a", "late", "complete a"]);
-}
-
-#[test]
 fn a_failing_run_skips_later_runs_and_the_body_and_completes() {
     let log = Log::default();
     let executor = reporting(&log)
@@ -93,8 +73,11 @@ fn a_failing_run_skips_later_runs_and_the_body_and_completes() {
         log.note("body");
         Ok(())
     }));
-    assert_eq!((error.stage(), error.cause().to_string()), (Stage::Run, "no database".into()));
-    assert_eq!(log.take(), ["no database", "complete", "Error of cabrank: no database"]);
+    assert_eq!(
+        (error.first().stage(), error.first().cause().to_string()),
+        (Stage::Run, "no database".into())
+    );
+    assert_eq!(log.take(), ["no database", "complete", "report: no database"]);
     assert!(!executor.is_active());
 }
 
@@ -102,29 +85,18 @@ fn a_failing_run_skips_later_runs_and_the_body_and_completes() {
 fn a_nested_wrap_only_calls_its_body() {
     let log = Log::default();
     let executor = reporting(&log).hook(log.hook("a")).build();
-    let nested = executor.clone().with_source("nested");
+    let nested = executor.clone();
     executor
         .wrap(|_| {
             let error = failed(nested.wrap(|_| Err::<(), _>(OnPurpose.into())));
-            assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
+            assert_eq!(error.first().cause().downcast_ref(), Some(&OnPurpose));
             log.note("body");
             nested.run()?.complete()?;
-            nested.run()?.reset()?;
             Ok(())
         })
         .expect("it succeeds");
     assert_eq!(log.take(), ["run a", "body", "complete a"]);
     assert!(!executor.is_active());
-}
-
-#[test]
-fn the_state_goes_from_run_to_complete() {
-    let log = Log::default();
-    let noted = log.clone();
-    let state = || Ok(String::from("a state"));
-    let executor = Executor::builder().hook((state, move |state| noted.noted(state))).build();
-    executor.wrap(|_| Ok(())).expect("it succeeds");
-    assert_eq!(log.take(), ["a state"]);
 }
 
 #[test]
@@ -153,24 +125,15 @@ fn a_hook_before_a_failing_run_is_completed() {
     assert_eq!(log.take(), ["run a", "fails", "complete a"]);
 }
 
-/// Completes run in strict reverse order, with outer hooks nested. Rails has two other orders.
+/// Rails has two other orders.
 #[test]
-fn outer_hooks_come_first_and_last_and_completes_in_reverse() {
+fn completes_run_in_strict_reverse_order() {
     let log = Log::default();
-    let executor = Executor::builder()
-        .hook(log.hook("a"))
-        .hook(log.hook("b"))
-        .outer_hook(log.hook("outer"))
-        .hook(log.hook("c"))
-        .outer_hook(log.hook("outermost"))
-        .build();
-    executor.wrap(|_| log.noted("body")).expect("it succeeds");
-    let (runs, completes): (Vec<_>, Vec<_>) =
-        log.take().into_iter().partition(|entry| entry.starts_with("run"));
-    assert_eq!(runs, ["run outermost", "run outer", "run a", "run b", "run c"]);
-    let expected =
-        ["body", "complete c", "complete b", "complete a", "complete outer", "complete outermost"];
-    assert_eq!(completes, expected);
+    let hooks = [log.hook("a"), log.hook("b"), log.hook("c")];
+    let executor = hooks.into_iter().fold(Executor::builder(), |builder, hook| builder.hook(hook));
+    executor.build().wrap(|_| log.noted("body")).expect("it succeeds");
+    let order = ["run a", "run b", "run c", "body", "complete c", "complete b", "complete a"];
+    assert_eq!(log.take(), order);
 }
 
 #[test]
@@ -196,20 +159,20 @@ fn every_hook_completes_despite_failures_and_the_bodys_error_comes_first() {
         .hook(log.hook("d"))
         .build();
     let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
-    assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
-    let panicked = error.attached()[0].cause().downcast_ref::<Panicked>();
-    assert_eq!(panicked.map(Panicked::message), Some("c panics"));
-    assert_eq!(error.attached()[1].cause().to_string(), "b fails");
+    assert_eq!(error.first().cause().downcast_ref(), Some(&OnPurpose));
+    let panicked = error.failures()[1].cause().downcast_ref::<Panicked>();
+    assert_eq!(panicked.map(|p| &*p.0), Some("c panics"));
+    assert_eq!(error.failures()[2].cause().to_string(), "b fails");
     let all = "the body failed: on purpose; \
         then a hook's complete failed: it panicked: c panics; then a hook's complete failed: b fails";
     assert_eq!(error.to_string(), all);
     let order = ["run a", "run d", "complete d", "c panics", "b fails", "complete a"];
-    assert_eq!(log.take(), [&order[..], &["Error of cabrank: on purpose"]].concat());
+    assert_eq!(log.take(), [&order[..], &["report: on purpose"]].concat());
 
     // The body succeeded, so the result is the first failure.
     let error = failed(executor.wrap(|_| Ok(())));
-    assert_eq!((error.stage(), error.attached().len()), (Stage::Complete, 1));
-    assert_eq!(log.take().last().expect("a report"), "Warning of cabrank: it panicked: c panics");
+    assert_eq!((error.first().stage(), error.failures().len()), (Stage::Complete, 2));
+    assert_eq!(log.take().last().expect("a report"), "report: it panicked: c panics");
 }
 
 #[test]
@@ -218,8 +181,8 @@ fn a_panicking_run_is_an_error() {
     let run = || -> Result<(), BoxError> { panic!("no database") };
     let executor = reporting(&log).hook(log.hook("a")).to_run(run).build();
     let error = failed(executor.wrap(|_| Ok(())));
-    assert_eq!((error.stage(), error.cause().is::<Panicked>()), (Stage::Run, true));
-    let reported = "Error of cabrank: it panicked: no database";
+    assert_eq!((error.first().stage(), error.first().cause().is::<Panicked>()), (Stage::Run, true));
+    let reported = "report: it panicked: no database";
     assert_eq!(log.take(), ["run a", "complete a", reported]);
 }
 
@@ -232,7 +195,7 @@ fn a_panicking_body_is_completed_reported_once_and_goes_on() {
         executor.wrap(|_| -> Result<(), BoxError> { panic!("on purpose") })
     }));
     assert_eq!(panic.expect_err("it goes on").downcast_ref(), Some(&"on purpose"));
-    let reported = "Error of cabrank: it panicked: on purpose";
+    let reported = "report: it panicked: on purpose";
     assert_eq!(log.take(), ["run a", "complete fails", "complete a", reported]);
     assert!(!executor.is_active());
 }
@@ -242,7 +205,7 @@ fn a_dropped_execution_completes_and_only_the_reporter_learns_its_error() {
     let log = Log::default();
     let executor = reporting(&log).hook(log.hook("a")).to_complete(log.failing("fails")).build();
     drop(executor.run().expect("it runs"));
-    assert_eq!(log.take(), ["run a", "fails", "complete a", "handled Warning of cabrank: fails"]);
+    assert_eq!(log.take(), ["run a", "fails", "complete a", "report of a dropped one: fails"]);
 }
 
 /// A connection that is upgraded has ended its execution.
@@ -262,7 +225,7 @@ fn the_first_of_two_ends_completes_once() {
     for _ in 0..50 {
         let log = Log::default();
         let executor = Executor::builder().hook(log.hook("a")).build();
-        let shared = Mutex::new(Some(executor.run().expect("it runs")));
+        let shared = Mutex::new(Some(block_on(executor.run_async()).expect("it runs")));
         let take = || shared.lock().expect("no panic").take();
         std::thread::scope(|scope| {
             scope.spawn(|| take().map(Execution::complete));
@@ -283,7 +246,7 @@ fn a_panic_in_a_hook_is_contained_while_another_panic_unwinds() {
         panic!("a first one")
     }));
     assert_eq!(panic.expect_err("it goes on").downcast_ref(), Some(&"a first one"));
-    let reported = "handled Warning of cabrank: it panicked: a second one";
+    let reported = "report of a dropped one: it panicked: a second one";
     assert_eq!(log.take(), ["run a", "complete a", reported]);
 }
 
@@ -291,26 +254,14 @@ fn a_panic_in_a_hook_is_contained_while_another_panic_unwinds() {
 fn a_panicking_reporter_is_contained() {
     let executor = Executor::builder().reporter(|_| panic!("the receiver is gone")).build();
     let error = failed(executor.wrap(|_| Err::<(), _>(OnPurpose.into())));
-    assert_eq!(error.cause().downcast_ref(), Some(&OnPurpose));
-}
-
-#[test]
-fn an_execution_may_end_on_another_thread() {
-    let log = Log::default();
-    let executor = Executor::builder().hook(log.hook("a")).build();
-    let execution = executor.run().expect("it runs");
-    assert!(!executor.is_active(), "the thread is free");
-    executor.wrap(|_| log.noted("another")).expect("it succeeds");
-    std::thread::spawn(move || drop(execution)).join().expect("no panic");
-    let order = ["run a", "run a", "another", "complete a", "complete a"];
-    assert_eq!(log.take(), order);
+    assert_eq!(error.first().cause().downcast_ref(), Some(&OnPurpose));
 }
 
 /// Runs while the thread's locals are dropped, including the executor's.
 #[test]
 fn an_execution_may_be_dropped_when_its_thread_ends() {
     std::thread_local! {
-        static KEPT: std::cell::RefCell<Option<Execution>> = const { std::cell::RefCell::new(None) };
+        static KEPT: std::cell::RefCell<Option<ExecutionGuard>> = const { std::cell::RefCell::new(None) };
     }
     let log = Log::default();
     let executor = Executor::builder().hook(log.hook("a")).build();
@@ -320,21 +271,6 @@ fn an_execution_may_be_dropped_when_its_thread_ends() {
     })
     .join()
     .expect("no panic");
-    assert_eq!(log.take(), ["run a", "complete a"]);
-}
-
-#[test]
-fn within_an_execution_the_executor_is_active() {
-    let log = Log::default();
-    let executor = Executor::builder().hook(log.hook("a")).build();
-    let mut execution = executor.run().expect("it runs");
-    let nested = execution.within(|_| {
-        assert!(executor.is_active());
-        executor.wrap(|_| Ok("nested"))
-    });
-    assert_eq!(nested.expect("it succeeds"), "nested");
-    assert!(!executor.is_active());
-    execution.complete().expect("it completes");
     assert_eq!(log.take(), ["run a", "complete a"]);
 }
 
@@ -352,25 +288,4 @@ fn a_hook_may_call_its_executor() {
     own.set(executor.clone()).expect("set once");
     executor.wrap(|_| log.noted("body")).expect("it succeeds");
     assert_eq!(log.take(), ["in run", "body", "in complete"]);
-}
-
-#[test]
-fn a_reset_whose_run_fails_leaves_nothing_to_complete() {
-    let log = Log::default();
-    let runs = Mutex::new(0);
-    let second_fails = move || {
-        let mut runs = runs.lock().map_err(|_| "poisoned")?;
-        *runs += 1;
-        if *runs == 2 { Err("no more".into()) } else { Ok(()) }
-    };
-    let executor = reporting(&log).hook(log.hook("a")).to_run(second_fails).build();
-    executor
-        .wrap(|execution| {
-            let error = failed(execution.reset());
-            assert_eq!((error.stage(), error.cause().to_string()), (Stage::Run, "no more".into()));
-            log.noted("body")
-        })
-        .expect("it succeeds");
-    let order = ["run a", "complete a", "run a", "complete a", "Error of cabrank: no more", "body"];
-    assert_eq!(log.take(), order);
 }

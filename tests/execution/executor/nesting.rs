@@ -1,182 +1,215 @@
-//! Nested executions of several executors under one interlock. Each has a share.
+//! Executions inside executions: closures, guards and futures, of one executor and of several.
 
-use crate::common::before_long;
 use crate::common::log::{Log, failed};
 use crate::common::task::{Task, block_on};
-use crate::interlock::actor::count;
-use crate::polling::{poll, yield_once};
-use cabrank::execution::interlock::OwnerState::{self, Loading};
-use cabrank::execution::interlock::{AcquireError, Loaded};
-use cabrank::execution::{BoxError, Execution, ExecutionError, Executor, Interlock, Stage};
-use std::future::pending;
-use std::pin::pin;
-use std::sync::mpsc::channel;
+use crate::common::{before_long, soon};
+use crate::polling::yield_once;
+use cabrank::execution::interlock::{Loaded, OwnerState};
+use cabrank::execution::{BoxError, Execution, Executor, Interlock};
 use std::thread;
 
-fn executors(interlock: &Interlock) -> [Executor; 2] {
-    [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build())
+fn with_hook(interlock: &Interlock, log: &Log, name: &'static str) -> Executor {
+    Executor::builder().interlock(interlock.clone()).hook(log.hook(name)).build()
 }
-#[track_caller]
-fn refused<T>(result: Result<T, ExecutionError>) {
-    let error = failed(result);
-    assert_eq!(error.stage(), Stage::Enter);
-    assert!(matches!(error.cause().downcast_ref(), Some(AcquireError::Nested)), "{error}");
+fn waits(interlock: &Interlock, state: OwnerState) -> bool {
+    interlock.dump().owners.iter().any(|owner| owner.state == state)
 }
-/// The inner execution sees loaded values, and leaves loading to the outer one.
-#[test]
-fn an_inner_execution_has_a_share_that_it_does_not_load_by() {
-    let (interlock, word) = (Interlock::new(), Loaded::new());
-    interlock.load(|loading| word.set("loaded", loading)).expect("no other owner runs");
-    let [outer, inner] = executors(&interlock);
-    let ended = outer.wrap(|_| {
-        let seen = inner.wrap(|execution| {
-            assert!(execution.running().is_none());
-            let seen = interlock.run(|r| {
-                assert!(matches!(r.load(|_| ()), Err(AcquireError::Nested)));
-                *word.get(r).expect("it has a share")
-            });
-            Ok(seen)
-        })?;
-        Ok(seen)
-    });
-    assert_eq!(ended.expect("it runs"), "loaded");
-    // The outer execution has its share again.
-    let loads = outer.wrap(|execution| {
-        inner.wrap(|_| Ok(()))?;
-        Ok(execution.running().expect("there is an interlock").load(|_| ())?)
-    });
-    loads.expect("it loads");
+/// Begins an unload on a thread of its own, which waits for the executions that run.
+fn unload_beside(interlock: &Interlock) -> thread::JoinHandle<()> {
+    let theirs = interlock.clone();
+    let thread = thread::spawn(move || theirs.unload(|_| ()).expect("no deadlock"));
+    before_long(|| waits(interlock, OwnerState::WaitingToUnload));
+    thread
 }
 
-/// Beside a permit block of the same task, the inner execution is a child's, and waits for the holder, whichever
-/// executor it uses. Regression: it ran beside the holder.
+type Nest = fn(&Executor, &mut dyn FnMut());
+
+/// An execution as a closure, as a guard, and as a future.
+const FORMS: [(&str, Nest); 4] = [
+    ("wrap", |executor, inside| {
+        let body = |_: &mut Execution<'_>| {
+            inside();
+            Ok(())
+        };
+        executor.wrap(body).expect("it runs");
+    }),
+    ("run", |executor, inside| {
+        let execution = executor.run().expect("it runs");
+        inside();
+        execution.complete().expect("it completes");
+    }),
+    ("wrap_async", |executor, inside| {
+        block_on(executor.wrap_async(async |_| {
+            yield_once().await;
+            inside();
+            Ok(())
+        }))
+        .expect("it runs");
+    }),
+    ("run_async", |executor, inside| {
+        let mut execution = block_on(executor.run_async()).expect("it runs");
+        block_on(execution.within_async(async |_| {
+            yield_once().await;
+            inside();
+        }));
+        block_on(execution.complete_async()).expect("it completes");
+    }),
+];
+
+/// A thread that waited for itself would hang: an unload waits beside it all the time.
 #[test]
-fn beside_a_permit_block_an_inner_execution_waits_for_the_holder() {
-    for same in [false, true] {
-        let interlock = Interlock::new();
-        let [outer, other] = executors(&interlock);
-        let inner = if same { outer.clone() } else { other };
-        let (release, wait) = channel::<()>();
-        let loader = interlock.clone();
-        let loads = move || loader.run(|r| r.load(|_| wait.recv()).map(drop));
-        let (theirs, log) = (interlock.clone(), Log::default());
-        let noted = log.clone();
-        let thread = thread::spawn(move || {
-            outer.wrap(|execution| {
-                let running = execution.running().expect("there is an interlock");
-                let mut permits = pin!(running.permit_loads_async(pending::<()>()));
-                assert!(poll(permits.as_mut()).is_pending());
-                let loads = thread::spawn(loads);
-                before_long(|| count(&theirs, Loading) == 1);
-                inner.wrap(|_| noted.noted(format!("{} load", count(&theirs, Loading))))?;
-                Ok(loads)
-            })
-        });
-        // A child waits for the holder.
-        before_long(|| count(&interlock, OwnerState::Entering) == 1 || log.has("1 load", 1));
-        release.send(()).expect("the receiver waits");
-        let loads = thread.join().expect("no panic").expect("it runs");
-        loads.join().expect("no panic").expect("no deadlock");
-        assert_eq!(log.take(), ["0 load"]);
+fn each_form_nests_in_each_form_while_an_unload_waits() {
+    for (outer_name, outer) in FORMS {
+        for (inner_name, inner) in FORMS {
+            let (interlock, log) = (Interlock::new(), Log::default());
+            let (one, two) =
+                (with_hook(&interlock, &log, "one"), with_hook(&interlock, &log, "two"));
+            soon(move || {
+                let mut unloads = None;
+                outer(&one, &mut || {
+                    unloads = Some(unload_beside(&interlock));
+                    inner(&one, &mut || assert!(one.is_active()));
+                    inner(&two, &mut || {
+                        assert!(one.is_active() && two.is_active());
+                        assert_eq!(interlock.generation(), 0);
+                    });
+                });
+                assert!(!one.is_active() && !two.is_active());
+                unloads.expect("it was begun").join().expect("no panic");
+                assert_eq!(interlock.generation(), 1);
+                assert!(interlock.dump().owners.is_empty());
+            });
+            let order = ["run one", "run two", "complete two", "complete one"];
+            assert_eq!(log.take(), order, "{inner_name} in {outer_name}");
+        }
     }
 }
 
-/// A wait there would wait for a load that its own thread must continue.
+/// The inner execution is a view of the same owner: it loads, and the outer one sees the value.
 #[test]
-fn beside_a_load_of_the_same_task_an_inner_execution_does_not_wait() {
-    let interlock = Interlock::new();
-    let [outer, inner] = executors(&interlock);
-    let sharer = interlock.enter();
-    let ended = outer.wrap(|execution| {
-        let running = execution.running().expect("there is an interlock");
-        let mut load = pin!(running.load_async());
-        assert!(poll(load.as_mut()).is_pending());
-        // No owner holds, so it need not wait.
-        let shared = inner.wrap(|_| Ok(interlock.try_run(|r| r.has_share())?))?;
-        assert!(shared);
-        // From here on the load is granted.
-        drop(sharer);
-        refused(inner.wrap(|_| Ok(())));
-        refused(outer.wrap(|_| Ok(())));
-        refused(inner.run().map(drop));
-        refused(block_on(inner.wrap_async(async |_| Ok(()))));
-        assert!(matches!(interlock.try_run(|_| ()), Err(AcquireError::Nested)));
-        Ok(())
+fn each_form_of_an_inner_execution_loads() {
+    for (_, outer) in FORMS {
+        let (interlock, word) = (Interlock::new(), Loaded::new());
+        let one = Executor::builder().interlock(interlock.clone()).build();
+        let two = one.clone();
+        outer(&one, &mut || {
+            let loaded = two.wrap(|execution| {
+                assert!(execution.is_nested());
+                let running = execution.running().expect("there is an interlock");
+                let length = word.get_or_load(running, || Ok::<_, BoxError>("loaded"))?.len();
+                assert_eq!(execution.get(&word).as_deref(), Some(&"loaded"));
+                Ok(length)
+            });
+            assert_eq!(loaded.expect("it loads"), 6);
+            let mut guard = two.run().expect("it runs");
+            let running = guard.running().expect("there is an interlock");
+            assert_eq!(word.get(running).as_deref(), Some(&"loaded"));
+        });
+    }
+}
+
+/// In a permit block an inner execution is an owner of its own, without hooks.
+#[test]
+fn in_a_permit_block_an_inner_execution_waits_for_the_holder_and_runs_no_hooks() {
+    let (interlock, log) = (Interlock::new(), Log::default());
+    let executor = with_hook(&interlock, &log, "a");
+    let ended = executor.wrap(|execution| {
+        let running = execution.running().ok_or("no interlock")?;
+        Ok(running.permit_loads(|| {
+            let nested = executor.wrap(|inner| {
+                let inner = inner.running().ok_or("no interlock")?;
+                assert_eq!(interlock.dump().owners.len(), 2);
+                log.note("body");
+                Ok(inner.has_share())
+            });
+            assert!(nested.expect("it runs"));
+        })?)
     });
     ended.expect("it runs");
+    assert_eq!(log.take(), ["run a", "body", "complete a"]);
 }
 
-/// Regression: a future that began inside an execution and was polled or dropped outside had no share.
 #[test]
-fn a_future_that_is_taken_out_of_the_execution_around_it_goes_on_with_a_share_of_its_own() {
-    for same in [false, true] {
-        let interlock = Interlock::new();
-        let [outer, other] = executors(&interlock);
-        let inner = if same { outer.clone() } else { other };
-        let theirs = interlock.clone();
-        let mut task = Task::new(async move {
-            let body = async |_: &mut Execution| {
-                let before = theirs.generation();
-                yield_once().await;
-                yield_once().await;
-                Ok((before, theirs.generation()))
-            };
-            inner.wrap_async(body).await
-        });
-        assert!(outer.wrap(|_| Ok(task.poll().is_none())).expect("it runs"));
-        let unloads = {
-            let interlock = interlock.clone();
-            thread::spawn(move || interlock.unload(|_| ()))
-        };
-        before_long(|| count(&interlock, OwnerState::WaitingToUnload) == 1);
-        assert!(task.poll().is_none());
-        let (before, after) = task.poll().expect("it is at its end").expect("it succeeds");
-        assert_eq!(before, after, "it runs on one world");
-        unloads.join().expect("no panic").expect("no deadlock");
-        assert_eq!(interlock.generation(), 1);
-    }
-}
-
-/// The shares of the outer and the inner execution end independently.
-#[test]
-fn a_dropped_inner_future_completes_under_its_share() {
+fn guards_are_dropped_in_any_order() {
     let (interlock, log) = (Interlock::new(), Log::default());
-    let [outer, _] = executors(&interlock);
-    let inner = Executor::builder().interlock(interlock.clone()).hook(log.hook("inner")).build();
+    let (one, two) = (with_hook(&interlock, &log, "one"), with_hook(&interlock, &log, "two"));
+    let (outer, inner) = (one.run().expect("it runs"), two.run().expect("it runs"));
+    let nested = one.run().expect("it runs");
+    drop(outer);
+    assert!(!one.is_active() && two.is_active());
+    assert_eq!(interlock.dump().owners.len(), 1, "the share is kept by the inner execution");
+    drop(nested);
+    drop(inner);
+    assert!(interlock.dump().owners.is_empty());
+    assert_eq!(log.take(), ["run one", "run two", "complete one", "complete two"]);
+}
+
+#[test]
+fn a_task_begins_an_execution_and_another_thread_ends_it() {
+    let (interlock, log) = (Interlock::new(), Log::default());
+    let executor = with_hook(&interlock, &log, "a");
+    let mut execution = block_on(executor.run_async()).expect("it runs");
+    assert!(!executor.is_active(), "this thread is free");
+    let unloads = unload_beside(&interlock);
+    let theirs = executor.clone();
+    let ends = thread::spawn(move || {
+        let nested = execution.within(|_| theirs.wrap(|_| Ok("nested")));
+        assert_eq!(nested.expect("it runs"), "nested");
+        assert!(!theirs.is_active());
+        block_on(execution.complete_async()).expect("it completes");
+    });
+    ends.join().expect("no panic");
+    unloads.join().expect("no panic");
+    assert_eq!(log.take(), ["run a", "complete a"]);
+}
+
+/// It waits for an unload that waits for the execution around it.
+#[test]
+fn a_guard_outlives_the_closure_around_it() {
+    let (interlock, log) = (Interlock::new(), Log::default());
+    let (one, two) = (with_hook(&interlock, &log, "one"), with_hook(&interlock, &log, "two"));
+    let inner = one.wrap(|_| Ok(two.run()?)).expect("it runs");
+    assert!(two.is_active() && !one.is_active());
+    let unloads = unload_beside(&interlock);
+    inner.complete().expect("it completes");
+    unloads.join().expect("no panic");
+    assert_eq!(log.take(), ["run one", "run two", "complete one", "complete two"]);
+}
+
+/// The future began inside an execution, and goes on after it.
+#[test]
+fn a_future_that_is_taken_out_of_the_execution_around_it_keeps_the_share() {
+    let interlock = Interlock::new();
+    let [outer, inner] = [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build());
+    let theirs = interlock.clone();
     let mut task = Task::new(async move {
-        inner.wrap_async(async |_| pending::<Result<(), BoxError>>().await).await
+        let body = async |_: &mut Execution<'_>| {
+            let before = theirs.generation();
+            yield_once().await;
+            yield_once().await;
+            Ok((before, theirs.generation()))
+        };
+        inner.wrap_async(body).await
     });
     assert!(outer.wrap(|_| Ok(task.poll().is_none())).expect("it runs"));
-    let unloads = {
-        let (interlock, log) = (interlock.clone(), log.clone());
-        thread::spawn(move || interlock.unload(|_| log.note("unload")))
-    };
-    before_long(|| count(&interlock, OwnerState::WaitingToUnload) == 1);
-    drop(task);
-    unloads.join().expect("no panic").expect("no deadlock");
-    assert_eq!(log.take(), ["run inner", "complete inner", "unload"]);
+    let unloads = unload_beside(&interlock);
+    assert!(task.poll().is_none());
+    let (before, after) = task.poll().expect("it is at its end").expect("it succeeds");
+    assert_eq!(before, after, "it runs on one world");
+    unloads.join().expect("no panic");
+    assert_eq!(interlock.generation(), 1);
 }
 
-/// An end inside a section of the same thread is part of that section; one that may not happen there is refused.
+/// A nested failure is its caller's, and is not reported.
 #[test]
-fn in_a_section_a_childs_wrap_is_a_part_of_it() {
-    let interlock = Interlock::new();
-    let [executor, _] = executors(&interlock);
-    let execution = executor.run().expect("it runs");
-    let children = [(); 4].map(|()| execution.child());
-    execution.complete().expect("it completes");
-    let [wraps, runs, wraps_async, runs_async] = children;
-    let loaded = interlock.run(|r| {
-        r.load(|_| {
-            let nested = wraps.wrap(|_| Ok(executor.wrap(|_| Ok("in the section"))?));
-            assert_eq!(nested.expect("it runs"), "in the section");
-            refused(runs.run().map(drop));
-            refused(executor.run().map(drop));
-            refused(block_on(wraps_async.wrap_async(async |_| Ok(()))));
-            refused(block_on(runs_async.run_async()).map(drop));
-            refused(block_on(executor.wrap_async(async |_| Ok(()))));
-        })
-    });
-    loaded.expect("no deadlock");
-    assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
+fn an_inner_executor_reports_and_a_nested_execution_does_not() {
+    let log = Log::default();
+    let (one, two) = (crate::common::log::reporting(&log).build(), Executor::builder().build());
+    let error = failed(one.wrap(|_| {
+        let nested = failed(one.wrap(|_| Err::<(), _>("nested".into())));
+        assert!(log.take().is_empty());
+        Ok(two.wrap(|_| Err::<(), _>(nested.into()))?)
+    }));
+    assert_eq!(log.take().len(), 1);
+    assert!(error.to_string().contains("nested"), "{error}");
 }

@@ -2,9 +2,12 @@
 //! dump without sleeping.
 
 use crate::common::{SOON, before_long};
+use crate::polling::poll;
 use cabrank::Interlock;
-use cabrank::execution::interlock::OwnerState::{Permitting, WaitingForChildren};
-use cabrank::execution::interlock::{AcquireError, Child, Deadlock, OwnerId, OwnerState, Running};
+use cabrank::execution::interlock::{
+    AcquireError, Blocked, OwnerId, OwnerState, Running, Unloading,
+};
+use std::future::Future;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
@@ -25,54 +28,43 @@ impl Actor {
     /// Starts an actor and waits until it has entered.
     #[track_caller]
     pub(crate) fn enter(interlock: &Interlock) -> Actor {
-        let ilk = interlock.clone();
-        Actor::begin(interlock, move |body| ilk.run(body))
-    }
-    /// Starts an actor as a child and waits until it has entered.
-    #[track_caller]
-    pub(crate) fn enter_as(interlock: &Interlock, child: Child) -> Actor {
-        Actor::begin(interlock, move |body| child.run(body))
-    }
-    #[track_caller]
-    fn begin(
-        interlock: &Interlock,
-        run: impl FnOnce(&mut dyn FnMut(&mut Running<'_>)) + Send + 'static,
-    ) -> Actor {
-        let (tell, id) = channel();
+        let (report, id) = channel();
         let (orders, theirs) = channel::<Order>();
+        let ilk = interlock.clone();
         let thread = std::thread::spawn(move || {
-            run(&mut |r| {
-                tell.send(r.id()).expect("the test waits for it");
+            let ran = ilk.run(|r| {
+                report.send(r.id()).expect("the test waits for it");
                 for order in &theirs {
                     order(r);
                 }
             });
+            ran.expect("there is no time limit");
         });
         let id = id.recv_timeout(SOON).expect("it enters");
         Actor { interlock: interlock.clone(), id, orders, thread }
     }
     /// Orders the actor to do this next.
-    pub(crate) fn tell<T: Send + 'static>(
+    pub(crate) fn order<T: Send + 'static>(
         &self,
         order: impl FnOnce(&mut Running<'_>) -> T + Send + 'static,
     ) -> Doing<T> {
-        let (tell, done) = channel();
+        let (report, done) = channel();
         let order: Order = Box::new(move |r| {
             let result = order(r);
             // The test may not care.
-            let _ = tell.send(result);
+            let _ = report.send(result);
         });
         self.orders.send(order).expect("it still runs");
         Doing(done)
     }
     /// Orders the actor to do this, and waits until it is in the given state.
     #[track_caller]
-    pub(crate) fn tell_until<T: Send + 'static>(
+    pub(crate) fn order_until<T: Send + 'static>(
         &self,
         state: OwnerState,
         order: impl FnOnce(&mut Running<'_>) -> T + Send + 'static,
     ) -> Doing<T> {
-        let doing = self.tell(order);
+        let doing = self.order(order);
         self.until(state);
         doing
     }
@@ -98,6 +90,14 @@ impl<T> Doing<T> {
     pub(crate) fn done(self) -> T {
         self.0.recv_timeout(SOON).expect("it comes to its end")
     }
+    /// Returns the result, or this if it is still pending.
+    pub(crate) fn ready(self) -> Result<T, Self> {
+        match self.0.try_recv() {
+            Ok(result) => Ok(result),
+            Err(TryRecvError::Empty) => Err(self),
+            Err(TryRecvError::Disconnected) => panic!("it has panicked"),
+        }
+    }
     /// Returns whether the result is still pending.
     pub(crate) fn is_stuck(&self) -> bool {
         matches!(self.0.try_recv(), Err(TryRecvError::Empty))
@@ -106,10 +106,10 @@ impl<T> Doing<T> {
 
 /// Starts work on a thread of its own.
 pub(crate) fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Doing<T> {
-    let (tell, done) = channel();
+    let (report, done) = channel();
     std::thread::spawn(move || {
         // The test may not care.
-        let _ = tell.send(work());
+        let _ = report.send(work());
     });
     Doing(done)
 }
@@ -123,39 +123,48 @@ pub(crate) fn count(interlock: &Interlock, state: OwnerState) -> usize {
     interlock.dump().owners.iter().filter(|owner| owner.state == state).count()
 }
 
-/// Starts a child of this actor's execution, which loads when the test sends. Returns the sender and the child's
-/// result.
-pub(crate) fn child_that_loads(parent: &Actor) -> (Sender<()>, Doing<Result<(), AcquireError>>) {
-    let child = parent.tell(|r| r.child()).done();
-    let (tell, told) = channel();
-    let loads = start(move || {
-        child.run(|r| {
-            told.recv().expect("the test sends");
-            r.load(|_| ())
-        })
-    });
-    (tell, loads)
+/// Returns whether a future has to wait at its first poll. Then it is dropped.
+pub(crate) fn has_to_wait(future: impl Future) -> bool {
+    poll(future).is_pending()
+}
+pub(crate) fn newcomer_waits(interlock: &Interlock) -> bool {
+    has_to_wait(interlock.run_async(async |_| ()))
+}
+pub(crate) fn load_waits(r: &mut Running<'_>) -> bool {
+    has_to_wait(r.load_async(async |_| ()))
+}
+pub(crate) fn unload_waits(interlock: &Interlock) -> bool {
+    has_to_wait(interlock.unload_async(async |_| ()))
+}
+/// Starts an unload on a thread of its own, and waits until it waits, to enter or to unload.
+#[track_caller]
+pub(crate) fn start_unload<T: Send + 'static>(
+    interlock: &Interlock,
+    unload: impl FnOnce(&mut Unloading<'_>) -> T + Send + 'static,
+) -> Doing<Result<T, AcquireError>> {
+    let waiting =
+        || count(interlock, OwnerState::WaitingToUnload) + count(interlock, OwnerState::Entering);
+    let (theirs, before) = (interlock.clone(), waiting());
+    let unloads = start(move || theirs.unload(unload));
+    before_long(|| waiting() > before);
+    unloads
 }
 
-/// Returns the deadlock with which the owner that closed a cycle was refused.
+/// Returns the deadlock with which a call was refused.
 #[track_caller]
-pub(crate) fn deadlock<T>(result: Result<T, AcquireError>) -> Box<Deadlock> {
+pub(crate) fn deadlock<T>(result: Result<T, AcquireError>) -> Box<Blocked> {
     match result {
-        Err(AcquireError::Deadlock(deadlock)) => deadlock,
+        Err(AcquireError::Deadlock(blocked)) => blocked,
         Err(other) => panic!("a deadlock, not {other}"),
         Ok(_) => panic!("a deadlock"),
     }
 }
-
-/// Lets an actor wait for its children until the test drops the sender.
-pub(crate) fn waits(actor: &Actor, permits: bool) -> Sender<()> {
-    let (over, wait) = channel::<()>();
-    let until_told = move || {
-        let _ = wait.recv();
-    };
-    match permits {
-        true => drop(actor.tell_until(Permitting, |r| r.permit_waiting(until_told))),
-        false => drop(actor.tell_until(WaitingForChildren, |r| r.waiting(until_told))),
+/// Returns what blocked a call until its time limit.
+#[track_caller]
+pub(crate) fn timed_out<T>(result: Result<T, AcquireError>) -> Box<Blocked> {
+    match result {
+        Err(AcquireError::TimedOut(blocked)) => blocked,
+        Err(other) => panic!("a time-out, not {other}"),
+        Ok(_) => panic!("a time-out"),
     }
-    over
 }

@@ -1,11 +1,19 @@
 //! `Loaded` values: loaded once, and dropped outside the lock.
 
-use crate::interlock::actor::{Actor, start};
+use crate::interlock::actor::{Actor, start_unload};
+use crate::polling::{poll, yield_once};
 use cabrank::Interlock;
-use cabrank::execution::interlock::{AcquireError, LoadError, Loaded, Running};
+use cabrank::execution::BoxError;
+use cabrank::execution::interlock::{AcquireError, Loaded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::Poll;
+
+fn load<T>(interlock: &Interlock, value: &Loaded<T>, to: T) {
+    let loaded = interlock.run(|r| r.load(|loading| value.set(to, loading)));
+    loaded.expect("no deadlock").expect("no deadlock");
+}
 
 #[test]
 fn concurrent_requests_load_once() {
@@ -17,10 +25,9 @@ fn concurrent_requests_load_once() {
         .iter()
         .map(|actor| {
             let (user, loads) = (user.clone(), loads.clone());
-            actor.tell(move |r| {
-                let load = || Ok::<_, ()>(loads.fetch_add(1, SeqCst));
-                let handle = user.get_or_load(r, load).expect("no deadlock");
-                *handle
+            actor.order(move |r| {
+                let load = || Ok::<_, AcquireError>(loads.fetch_add(1, SeqCst));
+                user.get_or_load(r, load).map(|user| *user).expect("no deadlock")
             })
         })
         .collect();
@@ -33,43 +40,80 @@ fn concurrent_requests_load_once() {
 #[test]
 fn a_failed_load_is_returned_and_retried_by_the_next() {
     let (interlock, user) = (Interlock::new(), Loaded::new());
-    interlock.run(|r| {
-        let failed = user.get_or_load(r, || Err("syntax error")).expect_err("it fails");
-        assert!(matches!(failed, LoadError::Load("syntax error")));
+    let ran = interlock.run(|r| {
+        let failed = user.get_or_load(r, || Err(BoxError::from("syntax error")));
+        assert_eq!(failed.map(drop).expect_err("it fails").to_string(), "syntax error");
         assert!(user.get(r).is_none());
-        assert_eq!(*user.get_or_load(r, || Ok::<_, ()>(2)).expect("it works"), 2);
+        assert_eq!(*user.get_or_load(r, || Ok::<_, AcquireError>(2)).expect("it works"), 2);
     });
+    ran.expect("no deadlock");
 }
 
 #[test]
 fn an_unload_waits_for_handles_and_drops_the_value() {
     let (interlock, user) = (Interlock::new(), Arc::new(Loaded::new()));
-    interlock.load(|w| user.set(1, w)).expect("no deadlock");
-    let reader = interlock.enter();
-    let handle = user.get(&reader).expect("it is loaded");
-    let (other, theirs) = (interlock.clone(), user.clone());
-    let unloads = start(move || other.unload(|w| theirs.clear(w)));
-    crate::interlock::actor::until(
-        &interlock,
-        cabrank::execution::interlock::OwnerState::WaitingToUnload,
-        1,
-    );
-    assert_eq!(*handle, 1);
-    assert!(unloads.is_stuck());
-    drop(reader);
-    unloads.done().expect("no deadlock");
-    interlock.run(|r| assert!(user.get(r).is_none()));
+    load(&interlock, &user, 1);
+    let read = interlock.run(|reader| {
+        let handle = user.get(reader).expect("it is loaded");
+        let theirs = user.clone();
+        let unloads = start_unload(&interlock, move |unloading| theirs.clear(unloading));
+        assert_eq!(*handle, 1);
+        assert!(unloads.is_stuck());
+        unloads
+    });
+    read.expect("no other owner holds").done().expect("no deadlock");
+    interlock.run(|r| assert!(user.get(r).is_none())).expect("no deadlock");
 }
 
+/// A concurrent branch of the same task permits loads, so the whole task does.
 #[test]
 fn without_a_share_there_is_no_handle() {
     let (interlock, user) = (Interlock::new(), Loaded::new());
-    interlock.load(|w| user.set(1, w)).expect("no deadlock");
-    let mut lost = interlock.enter();
-    interlock.forfeit(lost.id());
-    assert!(user.get(&lost).is_none());
-    let refused = user.get_or_load(&mut lost, || Ok::<_, ()>(2));
-    assert!(matches!(refused, Err(LoadError::Acquire(AcquireError::Forfeited))));
+    load(&interlock, &user, 1);
+    let branches = interlock.run_async(async |r| {
+        let mut view = Box::pin(interlock.run_async(async |view| {
+            assert!(user.get(view).is_some());
+            yield_once().await;
+            assert!(!view.has_share() && user.get(view).is_none());
+            let missing = user.get_or_load_async(view, async || Ok::<_, AcquireError>(2)).await;
+            assert!(matches!(missing, Err(AcquireError::Deadlock(_))));
+        }));
+        assert!(poll(&mut view).is_pending());
+        let other = async { assert!(poll(&mut view).is_ready()) };
+        r.permit_loads_async(other).await.expect("no other owner holds");
+        drop(view);
+        assert!(user.get(r).is_some());
+    });
+    assert!(matches!(poll(branches), Poll::Ready(Ok(()))));
+}
+
+#[test]
+fn tasks_load_once() {
+    let (interlock, user, loads) = (Interlock::new(), Loaded::new(), AtomicUsize::new(0));
+    let task = || {
+        Box::pin(interlock.run_async(async |r| {
+            yield_once().await;
+            let load = async || {
+                yield_once().await;
+                Ok::<_, AcquireError>(loads.fetch_add(1, SeqCst))
+            };
+            user.get_or_load_async(r, load).await.map(|user| *user).expect("no deadlock")
+        }))
+    };
+    let mut tasks = [task(), task(), task()];
+    let mut left = 100;
+    let mut done = [false; 3];
+    while done != [true; 3] {
+        left -= 1;
+        assert!(left > 0, "{}", interlock.dump());
+        for (task, done) in tasks.iter_mut().zip(&mut done).filter(|(_, done)| !**done) {
+            if let Poll::Ready(value) = poll(task) {
+                assert_eq!(value.expect("no time limit"), 0);
+                *done = true;
+            }
+        }
+    }
+    assert_eq!(loads.load(SeqCst), 1);
 }
 
 /// The drop enters the interlock, and would block under its lock.
@@ -85,19 +129,23 @@ fn an_unloaded_value_is_dropped_without_a_lock_and_its_panic_is_contained() {
     }
     let (interlock, drops) = (Interlock::new(), Arc::new(AtomicUsize::new(0)));
     let user = Loaded::new();
-    interlock.load(|w| user.set(Calls(interlock.clone(), drops.clone()), w)).unwrap();
+    load(&interlock, &user, Calls(interlock.clone(), drops.clone()));
     interlock.unload(|w| user.clear(w)).unwrap();
     assert_eq!(drops.load(SeqCst), 1);
-    interlock.run(|_| ());
+    interlock.run(|_| ()).expect("no other owner holds");
 }
 
 /// The failed load has left no value that a share of that interlock could use.
 #[test]
 fn a_failed_load_does_not_bind_it_to_its_interlock() {
     let (interlock, other, user) = (Interlock::new(), Interlock::new(), Loaded::new());
-    interlock.run(|r| assert!(user.get_or_load(r, || Err::<i32, _>("syntax error")).is_err()));
-    other.run(|r| assert_eq!(*user.get_or_load(r, || Ok::<_, ()>(2)).expect("it works"), 2));
-    let loads = || interlock.run(|r| user.get_or_load(r, || Ok::<_, ()>(1)).map(|user| *user));
+    let fails = interlock
+        .run(|r| user.get_or_load(r, || Err::<i32, _>(BoxError::from("syntax error"))).is_err());
+    assert!(fails.expect("no other owner holds"));
+    let works = other.run(|r| user.get_or_load(r, || Ok::<_, AcquireError>(2)).map(|user| *user));
+    assert_eq!(works.expect("no other owner holds").expect("it works"), 2);
+    let loads =
+        || interlock.run(|r| user.get_or_load(r, || Ok::<_, AcquireError>(1)).map(|user| *user));
     assert!(catch_unwind(AssertUnwindSafe(loads)).is_err());
 }
 
@@ -108,33 +156,34 @@ fn the_first_of_two_interlocks_that_load_a_value_owns_it() {
     let loads = || {
         interlock.run(|r| {
             let load = || {
-                other.load(|loading| user.set(2, loading)).expect("no owner runs there");
-                Ok::<_, ()>(1)
+                load(&other, &user, 2);
+                Ok::<_, AcquireError>(1)
             };
             user.get_or_load(r, load).map(|user| *user)
         })
     };
     assert!(catch_unwind(AssertUnwindSafe(loads)).is_err());
-    other.run(|r| assert_eq!(user.get(r).map(|user| *user), Some(2)));
+    let value = other.run(|r| user.get(r).map(|user| *user));
+    assert_eq!(value.expect("no other owner holds"), Some(2));
 }
 
 /// An execution may use its handle in its own section.
 #[test]
 fn a_handle_from_inside_an_unload_keeps_the_old_value() {
     let (interlock, user) = (Interlock::new(), Loaded::new());
-    interlock.load(|loading| user.set(1, loading)).expect("no owner runs");
-    let unload = |r: &mut Running<'_>| {
-        r.unload(|unloading| {
-            interlock.run(|nested| {
+    load(&interlock, &user, 1);
+    interlock
+        .unload(|unloading| {
+            let nested = interlock.run(|nested| {
                 let former = user.get(nested).expect("it is loaded");
                 user.clear(unloading);
                 assert!(user.get(nested).is_none());
                 unloading.load(|loading| user.set(2, loading));
                 assert_eq!((*former, user.get(nested).map(|now| *now)), (1, Some(2)));
             });
+            nested.expect("it does not wait");
         })
-    };
-    interlock.run(unload).expect("no other owner runs");
+        .expect("no other owner runs");
 }
 
 /// A second interlock does not keep the executions of the first from running. A value that was loaded under one is
@@ -143,14 +192,15 @@ fn a_handle_from_inside_an_unload_keeps_the_old_value() {
 fn a_loaded_value_belongs_to_one_interlock() {
     let (interlock, other) = (Interlock::new(), Interlock::new());
     let user = Loaded::new();
-    interlock.run(|r| {
+    let ran = interlock.run(|r| {
         r.load(|loading| user.set(1, loading)).expect("no other owner runs");
         let handle = user.get(r).expect("it is loaded");
         let cleared = catch_unwind(AssertUnwindSafe(|| other.unload(|u| user.clear(u))));
-        let set = catch_unwind(AssertUnwindSafe(|| other.load(|l| user.set(2, l))));
+        let set = catch_unwind(AssertUnwindSafe(|| load(&other, &user, 2)));
         assert!(cleared.is_err() && set.is_err());
-        other.run(|r| assert!(user.get(r).is_none()));
+        assert!(other.run(|r| user.get(r).is_none()).expect("no other owner holds"));
         assert_eq!((*handle, user.get(r).map(|handle| *handle)), (1, Some(1)));
     });
+    ran.expect("no other owner holds");
     other.unload(|_| ()).expect("the panic has ended its section");
 }

@@ -2,17 +2,13 @@
 
 pub(crate) mod actor;
 mod conformance;
-mod deadlock_families;
-mod deadlock_threads;
+mod deadlocks;
 mod defects;
 mod dump;
 mod executions;
 mod fairness;
-mod forsaken;
-mod giving_up;
 mod liveness;
 mod loaded;
-mod no_deadlock;
 mod random;
 mod tasks;
-mod variants;
+mod time_limits;

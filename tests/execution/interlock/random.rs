@@ -1,19 +1,21 @@
-//! Random programs of tasks on one thread: loads, unloads, permit blocks, children inside and beside, and dropped
-//! guards. They are cancelled at every await, dropped as a whole, and forfeited.
+//! Random programs of tasks on one thread: loads, unloads, permit blocks, nested executions, and executions inside
+//! permit blocks. They are cancelled at every await, dropped as a whole, and limited in time.
 //!
 //! Every program ends, in whatever order its tasks are polled. While one owner is alone, no other runs
-//! (PROP-ILK-USE-UNDER-SHARE). A parent declares its waits for children, so each deadlock is refused.
+//! (PROP-ILK-USE-UNDER-SHARE). No unload comes between the begin and the end of an execution that does not unload
+//! (INV-ILK-SEES-ONE-WORLD).
 //!
 //! The histories of `interlock_refinement` are compared with the machine step by step. The machine has no futures
-//! inside futures, and no forfeits beside them, so these programs are not compared.
+//! inside futures, so these programs are not compared.
 
-use cabrank::Interlock;
 use cabrank::execution::interlock::{AcquireError, Running};
-use std::cell::{Cell, RefCell};
+use cabrank::{Interlock, ManualClock};
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// Returns the number of programs: as many as every run has time for, or `CABRANK_CASES`.
 fn programs() -> u64 {
@@ -23,18 +25,15 @@ fn programs() -> u64 {
     }
 }
 
-type Task = Pin<Box<dyn Future<Output = ()>>>;
+type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 struct World {
     random: Cell<u64>,
     interlock: Interlock,
     running: Cell<u32>,
     alone: Cell<u32>,
-    /// Whether owners are forfeited. A forfeited owner has no promises.
-    forfeits: bool,
-    /// Children that have begun and are not tasks yet.
-    spawned: RefCell<Vec<Task>>,
     refused: Cell<u32>,
+    timed_out: Cell<u32>,
 }
 
 /// Counts an owner that runs, or is alone, until this is dropped.
@@ -60,11 +59,12 @@ impl World {
         counter.set(counter.get() + 1);
         let (alone, running) = (self.alone.get(), self.running.get());
         let right = alone == 0 || alone == 1 && running == 0;
-        assert!(right || self.forfeits, "{alone} alone, {running} run\n{}", self.interlock.dump());
+        assert!(right, "{alone} alone, {running} run\n{}", self.interlock.dump());
         Counted(counter)
     }
+    /// Runs for a while, unless the share is missing or a section is around this.
     async fn runs(&self, running: &Running<'_>) {
-        if running.has_share() {
+        if running.has_share() && self.alone.get() == 0 {
             let _counted = self.count(&self.running);
             yields(self.random(3)).await;
         }
@@ -87,98 +87,69 @@ impl World {
         })
         .await
     }
+    fn note<T>(&self, result: Option<Result<T, AcquireError>>) {
+        let counter = match result {
+            Some(Err(AcquireError::Deadlock(_))) => &self.refused,
+            Some(Err(_)) => &self.timed_out,
+            _ => return,
+        };
+        counter.set(counter.get() + 1);
+    }
 
-    async fn loads(&self, running: &mut Running<'_>) {
-        let Ok(loading) = running.load_async().await else { return };
-        self.is_alone().await;
-        if self.random(3) > 0 {
-            loading.finish().await;
-        }
-    }
-    async fn unloads(&self, running: &mut Running<'_>) {
-        let Ok(unloading) = running.unload_async().await else { return };
-        self.is_alone().await;
-        if self.random(3) > 0 {
-            unloading.finish().await;
-        }
-    }
-    async fn permits(&self, running: &mut Running<'_>) {
-        let permitted = async {
-            yields(self.random(3)).await;
-            if self.random(2) == 0 {
-                let _ = self.interlock.try_run(|_| drop(self.count(&self.running)));
-            }
-            yields(self.random(2)).await;
-        };
-        let _ = running.permit_loads_async(permitted).await;
-    }
-    /// Runs a child in a permit block.
-    async fn has_a_child(self: &Rc<Self>, running: &mut Running<'_>, depth: u32) {
-        let child = running.child();
-        let lives = async {
-            let mut child = child.enter_async().await;
-            self.body(&mut child, depth).await;
-        };
-        let _ = running.permit_waiting_async(lives).await;
-    }
-    /// Starts children as tasks, acts beside them, and waits for them.
-    async fn has_children(self: &Rc<Self>, running: &mut Running<'_>, depth: u32) {
-        let live = Rc::new(());
-        for _ in 0..1 + self.random(2) {
-            let (world, child, lives) = (self.clone(), running.child(), live.clone());
-            self.spawned.borrow_mut().push(Box::pin(async move {
-                let mut child = child.enter_async().await;
-                world.body(&mut child, depth).await;
-                drop(child);
-                drop(lives);
-            }));
-        }
-        yields(self.random(3)).await;
-        if self.random(3) > 0 {
-            drop(running.load_async().await); // It does not drain.
-        }
-        let over = poll_fn(move |_| match Rc::strong_count(&live) {
-            1 => Poll::Ready(()),
-            _ => Poll::Pending,
-        });
-        let waited = match self.random(2) {
-            0 => running.permit_waiting_async(over).await,
-            _ => running.waiting_async(over).await,
-        };
-        let is_told = matches!(waited, Err(AcquireError::Deadlock(_)));
-        self.refused.set(self.refused.get() + u32::from(is_told));
-    }
-    fn body<'a>(
-        self: &'a Rc<Self>,
-        running: &'a mut Running<'static>,
-        depth: u32,
-    ) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+    fn body<'a>(self: &'a Rc<Self>, running: &'a mut Running<'_>, depth: u32) -> Task<'a> {
         Box::pin(async move {
+            let sees = self.interlock.generation();
             for _ in 0..1 + self.random(3) {
                 self.runs(running).await;
-                match self.random(7) {
-                    0 => drop(self.perhaps(self.loads(running)).await),
-                    1 => drop(self.perhaps(self.unloads(running)).await),
-                    2 => drop(self.perhaps(self.permits(running)).await),
-                    3 if depth > 0 => {
-                        self.perhaps(self.has_a_child(running, depth - 1)).await;
+                match self.random(6) {
+                    0 => {
+                        let load = running.load_async(async |_| self.is_alone().await);
+                        let loaded = self.perhaps(load).await;
+                        self.note(loaded);
                     }
-                    4 if depth > 0 => {
-                        self.has_children(running, depth - 1).await;
+                    1 => {
+                        let unload = self.interlock.unload_async(async |_| ());
+                        let unloaded = self.perhaps(unload).await;
+                        assert!(!matches!(unloaded, Some(Ok(()))), "an execution is around it");
+                        self.note(unloaded);
                     }
-                    5 if running.has_share() => {
-                        if let Ok(another) = self.interlock.try_enter() {
-                            self.runs(&another).await;
-                        }
+                    2 if depth > 0 => {
+                        let inside = async {
+                            yields(self.random(3)).await;
+                            self.executions(depth - 1).await;
+                            yields(self.random(2)).await;
+                        };
+                        let permitted = running.permit_loads_async(inside);
+                        let permitted = self.perhaps(permitted).await;
+                        self.note(permitted);
                     }
-                    _ => {
-                        drop(running.child());
-                        let _ = running.waiting_async(async {}).await;
+                    3 if depth > 0 => self.executions(depth - 1).await,
+                    4 if running.has_share() => {
+                        let id = running.id();
+                        let nested = self.interlock.run(|nested| nested.id());
+                        assert!(nested.is_ok_and(|nested| nested == id));
                     }
+                    _ => {}
+                }
+                if running.has_share() {
+                    assert_eq!(self.interlock.generation(), sees, "unloaded around a share");
                 }
             }
             self.runs(running).await;
         })
+    }
+    async fn executions(self: &Rc<Self>, depth: u32) {
+        for _ in 0..1 + self.random(2) {
+            if depth == 2 && self.random(3) == 0 {
+                let unload = self.interlock.unload_async(async |_| self.is_alone().await);
+                let unloaded = self.perhaps(unload).await;
+                self.note(unloaded);
+            }
+            let body = async |r: &mut Running<'_>| self.body(r, depth).await;
+            let ran = self.perhaps(self.interlock.run_async(body)).await;
+            self.note(ran);
+            yields(self.random(2)).await;
+        }
     }
 }
 
@@ -193,40 +164,25 @@ async fn yields(mut times: u64) {
     .await;
 }
 
-async fn program(world: Rc<World>) {
-    for _ in 0..1 + world.random(3) {
-        let entered = match world.random(2) {
-            0 => world.perhaps(world.interlock.enter_async()).await,
-            _ => world.interlock.try_enter().ok(),
-        };
-        if let Some(mut running) = entered {
-            world.body(&mut running, 2).await;
-        }
-        yields(world.random(2)).await;
-    }
-}
-
-/// Runs a random program and returns the number of refused waits.
-fn play(seed: u64, forfeits: bool) -> u32 {
-    let interlock = Interlock::new();
+/// Runs a random program. Returns the numbers of refused waits and of those that timed out.
+fn play(seed: u64, is_limited: bool) -> [u32; 2] {
+    let clock = ManualClock::new();
+    let limit = is_limited.then_some(Duration::from_secs(1));
+    let interlock = Interlock::builder().clock(clock.clock()).acquire_timeout(limit).build();
     let world = Rc::new(World {
         random: Cell::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
         interlock: interlock.clone(),
         running: Cell::new(0),
         alone: Cell::new(0),
-        forfeits,
-        spawned: RefCell::default(),
         refused: Cell::new(0),
+        timed_out: Cell::new(0),
     });
-    let program = |_| Some(Box::pin(program(world.clone())) as Task);
+    let program = |_| Some(Box::pin(world.executions(2)) as Task<'_>);
     let mut tasks: Vec<_> = (0..2 + world.random(4)).map(program).collect();
     let (mut cx, mut idle) = (Context::from_waker(Waker::noop()), 0);
     while tasks.iter().any(Option::is_some) {
-        if forfeits && world.random(40) == 0 {
-            let owners = interlock.dump().owners;
-            if !owners.is_empty() {
-                interlock.forfeit(owners[world.random(owners.len() as u64) as usize].id);
-            }
+        if is_limited && world.random(30) == 0 {
+            clock.advance(Duration::from_secs(1));
         }
         let at = world.random(tasks.len() as u64) as usize;
         // Tasks that do not make progress are not dropped: that would hide a hang.
@@ -237,24 +193,23 @@ fn play(seed: u64, forfeits: bool) -> u32 {
         } else {
             idle += 1;
         }
-        tasks.extend(world.spawned.take().into_iter().map(Some));
         assert!(idle < 20_000, "seed {seed}: no task goes on\n{}", interlock.dump());
     }
     let dump = interlock.dump();
     assert!(dump.owners.is_empty(), "seed {seed}: {dump}");
-    interlock.run(|r| r.try_unload(|_| ())).expect("no owner is left");
-    world.refused.get()
+    interlock.unload(|_| ()).expect("no owner is left");
+    [world.refused.get(), world.timed_out.get()]
 }
 
 #[test]
 fn random_tasks_end() {
-    let refused: u32 = (1..=programs()).map(|seed| play(seed, false)).sum();
+    let refused: u32 = (1..=programs()).map(|seed| play(seed, false)[0]).sum();
     assert!(refused > 0, "no wait was refused");
 }
 
+/// The timer is a thread of each interlock, so these are fewer.
 #[test]
-fn random_tasks_end_although_some_are_forfeited() {
-    (1..=programs()).for_each(|seed| {
-        play(seed, true);
-    });
+fn random_tasks_with_a_time_limit_end() {
+    let timed_out: u32 = (1..=programs() / 10).map(|seed| play(seed, true)[1]).sum();
+    assert!(timed_out > 0, "no wait has timed out");
 }

@@ -1,26 +1,27 @@
 //! Executions of tasks: the same queues, with cancellation at every await.
 
 use crate::common::task::{Task, block_on};
-use crate::interlock::actor::{Actor, start, until};
-use crate::polling::poll;
-use cabrank::Interlock;
-use cabrank::execution::interlock::AcquireError;
-use cabrank::execution::interlock::OwnerState::{
-    Draining, Entering, Loading, Permitting, Resuming, Running, Unloading, WaitingForChildren,
-    WaitingToLoad, WaitingToUnload,
+use crate::interlock::actor::{
+    Actor, Doing, count, deadlock, newcomer_waits, start, start_unload, until,
 };
+use crate::polling::{poll, yield_once};
+use cabrank::Interlock;
+use cabrank::execution::interlock::OwnerState::{
+    Draining, Loading, Permitting, Resuming, Running, Unloading, WaitingToLoad,
+};
+use cabrank::execution::interlock::{AcquireError, OwnerId, Running as Share};
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Holds until the test sends.
-fn holder(
-    interlock: &Interlock,
-) -> (crate::interlock::actor::Doing<()>, std::sync::mpsc::Sender<()>) {
+/// Loads until the test sends.
+fn holder(interlock: &Interlock) -> (Doing<bool>, Sender<()>) {
     let (release, wait) = channel::<()>();
     let other = interlock.clone();
-    let holds = start(move || other.load(|_| wait.recv().unwrap()).expect("no deadlock"));
+    let load = move || other.run(|r| r.load(|_| wait.recv().is_ok()));
+    let holds = start(move || load().expect("no time limit").expect("no time limit"));
     until(interlock, Loading, 1);
     (holds, release)
 }
@@ -30,13 +31,13 @@ fn a_task_waits_to_enter_and_is_woken_once() {
     let interlock = Interlock::new();
     let (holds, release) = holder(&interlock);
     let other = interlock.clone();
-    let mut task = Task::new(async move { other.enter_async().await });
+    let mut task = Task::new(async move { other.run_async(async |r| r.id()).await });
     assert!(task.poll().is_none() && task.poll().is_none());
     assert_eq!(task.wakes(), 0);
     release.send(()).unwrap();
     holds.done();
     crate::common::before_long(|| task.wakes() == 1);
-    drop(task.poll().expect("it has entered"));
+    task.poll().expect("it has entered").expect("no time limit");
     assert!(interlock.dump().owners.is_empty());
 }
 
@@ -44,20 +45,17 @@ fn a_task_waits_to_enter_and_is_woken_once() {
 fn a_dropped_entry_leaves_no_trace() {
     for granted in [false, true] {
         let interlock = Interlock::new();
-        let parent = interlock.enter();
-        let child = parent.child();
-        drop(parent);
         let (holds, release) = holder(&interlock);
         let other = interlock.clone();
-        let mut newcomer = Task::new(async move { other.enter_async().await });
-        let mut arrival = Task::new(child.enter_async());
-        assert!(newcomer.poll().is_none() && arrival.poll().is_none());
+        let mut newcomer = Task::new(async move { other.run_async(async |_| ()).await });
+        assert!(newcomer.poll().is_none());
         if granted {
             release.send(()).unwrap();
-            crate::common::before_long(|| newcomer.wakes() == 1 && arrival.wakes() == 1);
-            drop((newcomer, arrival));
+            crate::common::before_long(|| newcomer.wakes() == 1);
+            until(&interlock, Running, 1);
+            drop(newcomer);
         } else {
-            drop((newcomer, arrival));
+            drop(newcomer);
             release.send(()).unwrap();
         }
         holds.done();
@@ -69,194 +67,239 @@ fn a_dropped_entry_leaves_no_trace() {
 #[test]
 fn two_tasks_load_in_turn_and_go_on_together() {
     let interlock = Interlock::new();
-    let guards = [interlock.enter(), interlock.enter()];
-    let mut tasks = guards.map(|mut running| {
+    let mut tasks = [(); 2].map(|()| {
+        let interlock = interlock.clone();
         Task::new(async move {
-            let loading = running.load_async().await.expect("no deadlock");
-            loading.finish().await;
-            assert!(running.has_share());
-            running
+            let loads = async |r: &mut Share<'_>| {
+                yield_once().await;
+                r.load_async(async |_| ()).await?;
+                assert!(r.has_share());
+                pending::<Result<(), AcquireError>>().await
+            };
+            interlock.run_async(loads).await
         })
     });
-    assert!(tasks[0].poll().is_none());
-    until(&interlock, WaitingToLoad, 1);
-    assert!(tasks[1].poll().is_none()); // loads at once, and lets the first go first
-    assert_eq!(crate::interlock::actor::count(&interlock, Draining), 1);
     let [first, second] = &mut tasks;
-    assert_eq!((first.wakes(), second.wakes()), (1, 0));
-    let _a = first.poll().expect("its turn");
-    assert_eq!(second.wakes(), 1);
-    let _b = second.poll().expect("they go on together");
-}
-
-/// If the load is dropped while another owner holds, the share comes back only after that owner releases.
-#[test]
-fn a_dropped_load_gets_its_share_back_when_the_holder_has_released() {
-    let interlock = Interlock::new();
-    let (sharer, loader) = (Actor::enter(&interlock), Actor::enter(&interlock));
-    let mut running = interlock.enter();
-    let (release, wait) = channel::<()>();
-    let loads = loader.tell_until(WaitingToLoad, move |r| r.load(|_| wait.recv().unwrap()));
-    {
-        let mut load = Box::pin(running.load_async());
-        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(load.as_mut().poll(&mut cx).is_pending());
-        sharer.leave();
-        loader.until(Loading);
-    }
-    assert!(!running.has_share());
-    assert_eq!(crate::interlock::actor::count(&interlock, Resuming), 1);
-    release.send(()).unwrap();
-    loads.done().expect("no deadlock");
-    loader.leave();
-    running.load(|_| ()).expect("it has its share back first");
-    assert!(running.has_share());
+    assert!(first.poll().is_none() && second.poll().is_none());
+    assert!(first.poll().is_none());
+    assert_eq!(count(&interlock, WaitingToLoad), 1);
+    let before = first.wakes();
+    assert!(second.poll().is_none()); // loads at once, and lets the first go first
+    assert_eq!(count(&interlock, Draining), 1);
+    assert_eq!(first.wakes(), before + 1);
+    let before = second.wakes();
+    assert!(first.poll().is_none());
+    assert_eq!((second.wakes(), count(&interlock, Running)), (before + 1, 2));
 }
 
 /// The grant came before the future was dropped: it holds no lock and has had no effect.
 #[test]
 fn a_request_that_was_granted_and_never_seen_is_given_back() {
     let interlock = Interlock::new();
-    let mut running = interlock.enter();
     let sharer = Actor::enter(&interlock);
-    let mut unload = Box::pin(running.unload_async());
-    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(unload.as_mut().poll(&mut cx).is_pending());
+    let mut unload = Box::pin(interlock.unload_async(async |_| ()));
+    assert!(poll(&mut unload).is_pending());
     sharer.leave();
     until(&interlock, Unloading, 1);
     drop(unload);
-    assert_eq!(crate::interlock::actor::count(&interlock, Running), 1);
     assert_eq!(interlock.generation(), 0, "no unload happened");
-    drop(interlock.try_enter().expect("no owner holds"));
-    running.load(|_| ()).expect("it has its share");
+    assert!(interlock.dump().owners.is_empty());
 }
 
-/// A task has its share from the moment of its entry, polled or not. So the dump shows it, and it can be forfeited.
 #[test]
-fn a_task_that_entered_unpolled_is_in_the_dump_and_can_be_forfeited() {
+fn a_dropped_load_gets_its_share_back_when_the_holder_has_released() {
     let interlock = Interlock::new();
-    let (holds, release) = holder(&interlock);
-    let other = interlock.clone();
-    let mut task = Task::new(async move { other.enter_async().await });
-    assert!(task.poll().is_none());
-    release.send(()).unwrap();
-    holds.done();
-    until(&interlock, Running, 1);
-    let lost = interlock.dump().owners[0].id;
-    assert!(interlock.forfeit(lost));
-    interlock.unload(|_| ()).expect("no owner runs");
-    let mut running = task.poll().expect("it was let in");
-    assert!(matches!(running.load(|_| ()), Err(AcquireError::Forfeited)));
-    drop(running);
+    let (mut task, finish) = given_up(&interlock);
+    assert_eq!(count(&interlock, Resuming), 1);
+    assert!(task.poll().is_none(), "its next load waits for the share");
+    finish();
+    assert!(task.finish());
     assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
 }
 
-/// A task's load was dropped while another owner held. Its share comes back after that owner's release.
-fn forsaken(
-    interlock: &Interlock,
-    running: &mut cabrank::execution::interlock::Running<'_>,
-) -> impl FnOnce() + use<> {
+/// An execution that ends meanwhile leaves.
+#[test]
+fn a_task_without_its_share_may_end() {
+    let interlock = Interlock::new();
+    let (task, finish) = given_up(&interlock);
+    drop(task);
+    assert_eq!(count(&interlock, Resuming), 0);
+    finish();
+    assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
+}
+
+/// A task in an execution, whose load was dropped while another owner held. Its share comes back later.
+fn given_up(interlock: &Interlock) -> (Task<bool>, impl FnOnce() + use<>) {
     let (sharer, loader) = (Actor::enter(interlock), Actor::enter(interlock));
+    let theirs = interlock.clone();
+    let mut task = Task::new(async move {
+        let body = async |r: &mut Share<'_>| {
+            yield_once().await;
+            let mut load = Box::pin(r.load_async(async |_| ()));
+            assert!(poll(&mut load).is_pending());
+            yield_once().await;
+            drop(load);
+            assert!(!r.has_share());
+            yield_once().await;
+            r.load_async(async |_| ()).await.expect("it has its share back first");
+            r.has_share()
+        };
+        theirs.run_async(body).await.expect("no time limit")
+    });
+    assert!(task.poll().is_none());
     let (release, wait) = channel::<()>();
-    let loads = loader.tell_until(WaitingToLoad, move |r| r.load(|_| wait.recv()));
-    let mut load = Box::pin(running.load_async());
-    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(load.as_mut().poll(&mut cx).is_pending());
+    let loads = loader.order_until(WaitingToLoad, move |r| r.load(|_| wait.recv().is_ok()));
+    assert!(task.poll().is_none());
     sharer.leave();
     loader.until(Loading);
-    drop(load);
-    move || {
+    assert!(task.poll().is_none());
+    let finish = move || {
         release.send(()).unwrap();
-        loads.done().expect("no deadlock").unwrap();
+        assert!(loads.done().expect("no deadlock"));
         loader.leave();
-    }
+    };
+    (task, finish)
 }
 
+/// A load that was granted and never seen holds nothing: the next load goes on.
 #[test]
-fn a_share_that_has_come_back_is_there_for_a_run_and_a_wait() {
+fn a_dropped_grant_is_passed_on() -> Result<(), AcquireError> {
     let interlock = Interlock::new();
-    let mut running = interlock.enter();
-    forsaken(&interlock, &mut running)();
-    let id = running.id();
-    assert_eq!(running.in_scope(|| interlock.run(|r| r.id())), id);
-    let release = forsaken(&interlock, &mut running);
-    assert!(matches!(
-        running.in_scope(|| interlock.try_run(|_| ())),
-        Err(AcquireError::WouldBlock)
-    ));
-    release();
-    running
-        .waiting(|| assert_eq!(crate::interlock::actor::count(&interlock, WaitingForChildren), 1))
-        .expect("there are no children");
-    assert!(running.has_share());
-}
-
-/// A share on top of a permit block that has not come back does not end the block.
-#[test]
-fn a_share_on_top_of_a_permit_block_may_end_before_it_is_back() {
-    let interlock = Interlock::new();
-    let mut running = interlock.enter();
-    running
-        .permit_loads(|| {
-            let release = interlock.run(|r| forsaken(&interlock, r));
-            assert_eq!(crate::interlock::actor::count(&interlock, Permitting), 1);
-            release();
-            interlock.run(|r| forsaken(&interlock, r)());
-            assert_eq!(crate::interlock::actor::count(&interlock, Permitting), 1);
-        })
-        .expect("the only share");
-    assert!(running.has_share());
-    drop(running);
-    interlock.unload(|_| ()).expect("no owner runs");
+    let (sharer, loader) = (Actor::enter(&interlock), Actor::enter(&interlock));
+    let load = interlock.run_async(async |r| {
+        yield_once().await;
+        let mut load = Box::pin(r.load_async(async |_| ()));
+        assert!(poll(&mut load).is_pending());
+        yield_once().await;
+    });
+    let mut load = Box::pin(load);
+    assert!(poll(&mut load).is_pending() && poll(&mut load).is_pending());
+    let loads = loader.order_until(WaitingToLoad, |r| r.load(|_| ()));
+    sharer.leave();
+    until(&interlock, Loading, 1);
+    assert_eq!(loader.state(), Some(WaitingToLoad));
+    drop(load);
+    loads.done()
 }
 
 #[test]
 fn a_task_permits_loads_at_its_awaits() {
     let interlock = Interlock::new();
-    let mut running = interlock.enter();
     let loader = Actor::enter(&interlock);
-    let (wait, nested) = (std::future::pending::<()>(), interlock.clone());
-    {
-        let mut permit = Task::new({
-            let id = running.id();
-            async move {
-                let permitted = async {
-                    assert_eq!(nested.run(|r| r.id()), id);
-                    wait.await;
-                };
-                running.permit_loads_async(permitted).await.expect("the only share");
-                running
-            }
-        });
-        assert!(permit.poll().is_none());
-        assert_eq!(crate::interlock::actor::count(&interlock, Permitting), 1);
-        loader.tell(|r| r.load(|_| ())).done().expect("no deadlock");
-    }
-    loader.tell(|r| r.unload(|_| ())).done().expect("the permit block and its task are gone");
+    let theirs = interlock.clone();
+    let mut permit = Task::new(async move {
+        let id = |r: &mut Share<'_>| r.id();
+        let body = async |r: &mut Share<'_>| {
+            let outer = r.id();
+            let permitted = async {
+                let inner: OwnerId = theirs.run(id).expect("no deadlock");
+                assert_ne!(inner, outer);
+                pending::<()>().await;
+            };
+            r.permit_loads_async(permitted).await
+        };
+        theirs.run_async(body).await
+    });
+    assert!(permit.poll().is_none());
+    assert_eq!(count(&interlock, Permitting), 1);
+    loader.order(|r| r.load(|_| ())).done().expect("no deadlock");
+    drop(permit);
+    loader.leave();
+    interlock.unload(|_| ()).expect("the permit block and its task are gone");
 }
 
+/// Whichever thread polls it, and whether it awaits or blocks.
 #[test]
-fn a_future_in_scope_nests_whichever_thread_polls_it() {
+fn executions_nest_inside_a_task() -> Result<(), AcquireError> {
     let interlock = Interlock::new();
-    let running = interlock.enter();
-    let id = running.id();
-    let other = interlock.clone();
-    let inner = block_on(running.in_scope_async(async move { other.run(|r| r.id()) }));
-    assert_eq!(inner, id);
+    let theirs = interlock.clone();
+    let task = async move {
+        let body = async |r: &mut Share<'_>| {
+            let outer = r.id();
+            yield_once().await;
+            assert_eq!(theirs.run(|inner| inner.id())?, outer);
+            assert_eq!(theirs.run_async(async |inner| inner.id()).await?, outer);
+            theirs.run(|inner| inner.load(|_| ()))??;
+            deadlock(theirs.unload_async(async |_| ()).await);
+            r.load_async(async |_| theirs.run(|inner| inner.id()).is_ok_and(|id| id == outer)).await
+        };
+        theirs.run_async(body).await
+    };
+    let mut task = Task::new(task);
+    assert!(task.poll().is_none());
+    assert!(start(move || task.finish()).done()??);
+    Ok(())
 }
 
+/// Branches of one task share one execution. While one of them waits, the other has no share, and cannot wait, too.
 #[test]
-fn a_dropped_unload_guard_does_not_drain() {
+fn concurrent_branches_share_one_wait() -> Result<(), AcquireError> {
     let interlock = Interlock::new();
-    let mut running = interlock.enter();
-    let waits = Actor::enter(&interlock);
-    let unloads = waits.tell_until(WaitingToUnload, |r| r.unload(|_| ()));
-    drop(block_on(running.unload_async()).expect("no deadlock"));
-    assert!(running.has_share() && unloads.is_stuck());
-    assert!(matches!(interlock.try_enter(), Err(AcquireError::WouldBlock)));
-    drop(running);
-    unloads.done().expect("no deadlock");
-    until(&interlock, Entering, 0);
+    let sharer = Actor::enter(&interlock);
+    let theirs = interlock.clone();
+    let mut task = Task::new(async move {
+        theirs
+            .run_async(async |r| {
+                let mut load = Box::pin(r.load_async(async |_| ()));
+                assert!(poll(&mut load).is_pending());
+                theirs
+                    .run_async(async |branch| {
+                        assert!(!branch.has_share());
+                        deadlock(branch.load_async(async |_| ()).await);
+                        deadlock(branch.load(|_| ()));
+                        deadlock(branch.permit_loads(|| ()));
+                    })
+                    .await?;
+                load.await
+            })
+            .await?
+    });
+    assert!(task.poll().is_none());
+    sharer.leave();
+    task.finish()?;
+    assert!(interlock.dump().owners.is_empty());
+    Ok(())
+}
+
+/// A future that began in an execution of a thread has moved to another thread, which that execution may wait for.
+#[test]
+fn a_future_that_has_left_its_thread_is_refused() -> Result<(), AcquireError> {
+    let interlock = Interlock::new();
+    let theirs = interlock.clone();
+    let mut task = Task::new(async move {
+        theirs
+            .run_async(async |r| {
+                yield_once().await;
+                deadlock(r.load_async(async |_| ()).await);
+                deadlock(r.permit_loads_async(async {}).await);
+            })
+            .await
+    });
+    interlock.run(|_| {
+        assert!(task.poll().is_none());
+        start(move || task.finish()).done()
+    })?
+}
+
+/// A section whose future is dropped counts as an unload.
+#[test]
+fn a_dropped_section_ends() -> Result<(), AcquireError> {
+    let interlock = Interlock::new();
+    let mut unload = Box::pin(interlock.unload_async(async |_| pending::<()>().await));
+    assert!(poll(&mut unload).is_pending());
+    assert_eq!(count(&interlock, Unloading), 1);
+    assert!(newcomer_waits(&interlock));
+    drop(unload);
+    assert_eq!(interlock.generation(), 1);
+    let load = interlock.run_async(async |r| {
+        let mut load = Box::pin(r.load_async(async |_| pending::<()>().await));
+        assert!(poll(&mut load).is_pending());
+        drop(load);
+        assert!(r.has_share());
+        r.load_async(async |_| ()).await
+    });
+    let Poll::Ready(loaded) = poll(load) else { panic!("no other owner runs") };
+    loaded?
 }
 
 /// A waker that uses the interlock when it is dropped.
@@ -271,62 +314,91 @@ impl Drop for Reenters {
     }
 }
 
-/// Regression: a dropped recovery left its waker behind. The next user of the record dropped that waker under the
-/// mutex.
 #[test]
 fn a_waker_is_dropped_with_its_future_and_under_no_lock() {
     crate::common::soon(|| {
-        for is_used_again in [true, false] {
-            let (interlock, dropped) = (Interlock::new(), Arc::new(AtomicUsize::new(0)));
-            let (mut a, mut b) = (interlock.enter(), interlock.enter());
-            let mut first = Box::pin(a.load_async());
-            assert!(poll(&mut first).is_pending());
-            let mut load = Box::pin(b.load_async());
-            let Poll::Ready(Ok(guard)) = poll(&mut load) else {
-                panic!("no other owner has a share")
-            };
-            drop(first);
-            {
-                let waker = Waker::from(Arc::new(Reenters(interlock.clone(), dropped.clone())));
-                let mut second = Box::pin(a.load_async());
-                let mut cx = Context::from_waker(&waker);
-                assert!(second.as_mut().poll(&mut cx).is_pending());
+        let (interlock, dropped) = (Interlock::new(), Arc::new(AtomicUsize::new(0)));
+        let (holds, release) = holder(&interlock);
+        let waker = Waker::from(Arc::new(Reenters(interlock.clone(), dropped.clone())));
+        for by_another_waker in [false, true] {
+            let before = dropped.load(SeqCst);
+            let waker = Waker::from(Arc::new(Reenters(interlock.clone(), dropped.clone())));
+            let mut enters = Box::pin(interlock.run_async(async |_| ()));
+            assert!(enters.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            drop(waker);
+            if by_another_waker {
+                assert!(poll(&mut enters).is_pending());
+            } else {
+                drop(enters);
             }
-            assert_eq!(dropped.load(SeqCst), 1);
-            if is_used_again {
-                assert!(poll(&mut Box::pin(a.load_async())).is_pending());
-            }
-            drop(a);
-            assert!(poll(&mut Box::pin(interlock.enter_async())).is_pending());
-            drop(guard);
+            assert_eq!(dropped.load(SeqCst), before + 1);
         }
+        drop(waker);
+        release.send(()).unwrap();
+        holds.done();
     });
 }
 
-/// Regression: a dropped permit block dropped its future outside the block. A `run` in that drop was a newcomer,
-/// behind an unload that waited for the end of the block.
+/// A future may be polled by another task than before. The last one is woken.
+#[test]
+fn a_task_that_waits_is_woken_by_the_waker_that_polled_it_last() {
+    let interlock = Interlock::new();
+    let (holds, release) = holder(&interlock);
+    let theirs = interlock.clone();
+    let mut enters = Task::new(async move { theirs.run_async(async |_| ()).await });
+    assert!(enters.poll_with(Waker::noop()).is_none() && enters.poll().is_none());
+    release.send(()).unwrap();
+    holds.done();
+    enters.finish().expect("no deadlock");
+}
+
+/// The drop of the block's future is inside the block. An execution that begins there passes the unload that waits for
+/// the block.
 #[test]
 fn a_dropped_permit_block_drops_its_future_inside() {
     struct Runs(Interlock);
     impl Drop for Runs {
         fn drop(&mut self) {
-            self.0.run(|_| ());
+            self.0.run(|_| ()).expect("no time limit");
         }
     }
     let interlock = Interlock::new();
-    let mut running = interlock.enter();
-    let runs = Runs(interlock.clone());
+    let theirs = interlock.clone();
     let mut permit = Task::new(async move {
-        let permitted = async {
-            let _runs = runs;
-            std::future::pending::<()>().await;
+        let body = async |r: &mut Share<'_>| {
+            let permitted = async {
+                let _runs = Runs(theirs.clone());
+                pending::<()>().await;
+            };
+            r.permit_loads_async(permitted).await
         };
-        running.permit_loads_async(permitted).await.expect("the only share");
+        theirs.run_async(body).await
     });
     assert!(permit.poll().is_none());
-    let other = interlock.clone();
-    let unloads = start(move || other.unload(|_| ()));
-    until(&interlock, WaitingToUnload, 1);
+    let unloads = start_unload(&interlock, |_| ());
     crate::common::soon(move || drop(permit));
     unloads.done().expect("no deadlock");
+}
+
+/// A waker that panics stops no other wake-up.
+#[test]
+fn a_panic_of_a_waker_is_contained() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker");
+        }
+    }
+    let interlock = Interlock::new();
+    let (holds, release) = holder(&interlock);
+    let mut first = Box::pin(interlock.run_async(async |_| ()));
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(first.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let theirs = interlock.clone();
+    let mut second = Task::new(async move { theirs.run_async(async |_| ()).await });
+    assert!(second.poll().is_none());
+    release.send(()).unwrap();
+    holds.done();
+    second.finish().expect("no time limit");
+    block_on(first).expect("no time limit");
 }

@@ -1,11 +1,11 @@
 //! Waits until every player has come to rest, and compares both sides.
 
-use crate::interlock_refinement::observed::{of_the_machine, of_the_real};
-use crate::interlock_refinement::people::{Expected, Untold, Why};
 use crate::interlock_refinement::player::Answer;
 use crate::interlock_refinement::side_by_side::SideBySide;
-use cabrank::execution::interlock::{AcquireError, Dump, OwnerState};
-use cabrank_spec::interlock::state::OwnerId;
+use cabrank::execution::interlock::{Dump, OwnerId, OwnerState};
+use cabrank_spec::interlock::state::Purpose::Unload;
+use cabrank_spec::interlock::state::{Mode, Sleep};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,181 +19,149 @@ fn soon() -> Instant {
     Instant::now() + if FOUND.load(Ordering::Relaxed) { SOON_ENOUGH } else { SOON }
 }
 
+/// Names an execution by its player and by the number of permit blocks around it.
+type Name = (usize, usize);
+pub(crate) type Names = BTreeMap<OwnerId, Name>;
+
+/// The state that is compared after each step.
+#[derive(Debug, PartialEq, Eq)]
+struct Observed {
+    generation: u64,
+    executions: BTreeMap<Name, Execution>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Execution {
+    state: OwnerState,
+    permits: u32,
+    views: u32,
+    waits: Option<Duration>,
+}
+
 impl SideBySide {
     /// Returns the first difference, if there is one.
     pub(crate) fn compare(&mut self) -> Result<(), String> {
-        let compared = self.rest().and_then(|dump| {
-            self.compare_answers()?;
-            self.compare_dumps(&dump)
-        });
+        let compared = self.compare_answers().and_then(|()| self.compare_dumps());
+        let compared = compared.and_then(|()| self.compare_wakes());
         compared.inspect_err(|_| FOUND.store(true, Ordering::Relaxed))
     }
 
-    /// Waits until each player has answered its order or is queued.
-    fn rest(&mut self) -> Result<Dump, String> {
+    fn compare_answers(&mut self) -> Result<(), String> {
         let until = soon();
-        let awaited = self.people.iter().filter(|person| person.expected.is_some());
-        awaited.for_each(|person| person.player.wait(until));
+        for (i, person) in self.people.iter_mut().enumerate() {
+            if let Some(expected) = person.expected.take() {
+                let answer = person.player.answer(until);
+                if answer != Some(expected) {
+                    let dump = self.interlock.dump();
+                    return Err(format!("player {i}: {answer:?}, expected {expected:?}\n{dump}"));
+                }
+            }
+        }
+        Ok(())
+    }
+    /// A player that waits may not have come to rest yet.
+    fn compare_dumps(&mut self) -> Result<(), String> {
+        let (machine, until) = (self.of_the_machine(), soon());
         loop {
-            let busy: Vec<_> = self.busy().collect();
             let dump = self.interlock.dump();
-            self.name(&dump)?;
-            if busy.iter().all(|&i| self.is_queued(i, &dump)) {
-                return Ok(dump);
+            let real = self.of_the_real(&dump, &machine);
+            if real.as_ref() == Some(&machine) {
+                break;
             }
             if Instant::now() > until {
-                return Err(format!("players {busy:?} do not come to rest\n{dump}"));
+                return Err(format!("the code: {real:#?}\nthe machine: {machine:#?}\n{dump}"));
             }
             std::thread::yield_now();
         }
+        let early = |person: &_| answered(person).map(|answer| format!("unexpected: {answer:?}"));
+        self.people.iter().find_map(early).map_or(Ok(()), Err)
     }
-    /// Returns the players that carry an order out.
-    fn busy(&self) -> impl Iterator<Item = usize> {
-        let all = self.people.iter().enumerate();
-        all.filter(|(_, person)| person.acts_still()).map(|(i, _)| i)
-    }
-    fn is_queued(&self, i: usize, dump: &Dump) -> bool {
-        let person = &self.people[i];
-        if person.expected.is_some() {
-            return false;
+    /// A task is woken exactly if its wait is over.
+    fn compare_wakes(&self) -> Result<(), String> {
+        let until = soon();
+        for (i, person) in self.people.iter().enumerate().filter(|(i, _)| self.pends(*i)) {
+            let has_expired = person.doing.as_ref().is_some_and(|doing| doing.expired);
+            let expected = has_expired || !self.machine.waits(i);
+            // The timer's thread wakes it some time later.
+            while person.player.was_woken() != expected {
+                if !has_expired || Instant::now() > until {
+                    return Err(format!("player {i}: its task was woken: {}", !expected));
+                }
+                std::thread::yield_now();
+            }
         }
-        let owner = person.owner.and_then(|o| {
-            let id = self.names.iter().find(|(_, named)| **named == o)?.0;
-            dump.owner(*id)
-        });
-        let times_out = person.pending.as_ref().is_some_and(|pending| pending.timed_out);
-        owner.is_some_and(|owner| {
-            let queued = owner.waiting.is_some();
-            queued && (!times_out || owner.state == OwnerState::Resuming)
-        })
+        Ok(())
     }
-    /// A new owner belongs to the player that has just begun.
-    fn name(&mut self, dump: &Dump) -> Result<(), String> {
+
+    /// Observes the code. Returns `None` while the execution that is about to begin is missing.
+    fn of_the_real(&mut self, dump: &Dump, machine: &Observed) -> Option<Observed> {
+        let mut executions = BTreeMap::new();
+        self.names.retain(|id, _| dump.owner(*id).is_some());
         for owner in &dump.owners {
-            if self.names.contains_key(&owner.id) {
-                continue;
-            }
-            let nameless = |o: &OwnerId| !self.names.values().any(|named| named == o);
-            let mut owners = self.people.iter().filter_map(|person| person.owner);
-            match owners.find(nameless) {
-                Some(o) => self.names.insert(owner.id, o),
-                None => return Err(format!("no owner is {}\n{dump}", owner.id)),
+            let is_new = |name: &&Name| !self.names.values().any(|known| known == *name);
+            let name = match self.names.get(&owner.id) {
+                Some(name) => *name,
+                None => *machine.executions.keys().find(is_new)?,
             };
+            self.names.insert(owner.id, name);
+            if let Some(wait) = &owner.wait {
+                let blocker = dump.blockers(wait.blocked_by).next();
+                assert!(blocker.is_some(), "{} is blocked by no execution\n{dump}", owner.id);
+            }
+            let execution = Execution {
+                state: owner.state,
+                permits: owner.permits,
+                views: owner.views,
+                waits: owner.wait.as_ref().map(|wait| wait.since),
+            };
+            executions.insert(name, execution);
         }
-        Ok(())
+        Some(Observed { generation: dump.generation, executions })
     }
 
-    fn compare_answers(&mut self) -> Result<(), String> {
-        for i in 0..self.people.len() {
-            let answer = self.people[i].player.take_answer();
-            let mut expected = self.people[i].expected.take();
-            let may_be_early = matches!(expected, Some(Expected::MayPend));
-            if let Some(Expected::MayPend) = expected {
-                if let Some(Answer::Pends) = answer {
-                    expected = Some(Expected::Pends);
-                } else {
-                    self.done(i);
-                    expected = self.people[i].expected.take();
+    fn of_the_machine(&self) -> Observed {
+        let s = &self.machine.state;
+        let mut executions = BTreeMap::new();
+        for (o, owner) in s.owners.iter().enumerate() {
+            let permits = owner.permits();
+            for (level, frame) in owner.frames[..permits].iter().enumerate() {
+                let (state, views) = (OwnerState::Permitting, frame.shares.into());
+                executions.insert((o, level), Execution { state, permits: 1, views, waits: None });
+            }
+            let state = match s.mode(o) {
+                _ if self.machine.is_entering(o) => OwnerState::Entering,
+                Mode::Out | Mode::Yielded => continue,
+                Mode::Running => OwnerState::Running,
+                Mode::Waiting if owner.sleeps == Some(Sleep::For(Unload)) => {
+                    OwnerState::WaitingToUnload
                 }
-            }
-            if answer.is_some() {
-                self.people[i].acts = false;
-            }
-            self.compare_answer(self.people[i].owner, expected, answer)
-                .map_err(|difference| format!("player {i}: {difference}"))?;
-            let person = &self.people[i];
-            let is_task = !person.acts && person.pending.is_some();
-            if is_task && person.player.was_woken() != self.is_done(i) {
-                let woken = person.player.was_woken();
-                return Err(format!("player {i}: its task was woken: {woken}"));
-            }
-            if person.player.was_woken_in_vain(may_be_early) {
-                return Err(format!("player {i}: an unused waker was woken"));
-            }
+                Mode::Waiting => OwnerState::WaitingToLoad,
+                Mode::Holding if s.holder == Some((o, Unload)) => OwnerState::Unloading,
+                Mode::Holding => OwnerState::Loading,
+                Mode::Draining => OwnerState::Draining,
+                Mode::Resuming => OwnerState::Resuming,
+            };
+            let doing = self.people[o].doing.as_ref();
+            let given_up = owner.frames.last().filter(|_| owner.sleeps.is_some());
+            let shares = given_up.map_or(owner.shares, |frame| frame.shares);
+            // The code counts a view before its share is back.
+            let is_early = doing.is_some_and(|doing| doing.since.is_some() && doing.is_view());
+            let is_new = u32::from(is_early || state == OwnerState::Entering);
+            let since = doing.filter(|_| self.machine.waits(o)).and_then(|doing| doing.since);
+            let execution = Execution {
+                state,
+                permits: 0,
+                views: u32::from(shares) + is_new,
+                waits: since.map(|since| self.now - since),
+            };
+            executions.insert((o, permits), execution);
         }
-        Ok(())
-    }
-    fn compare_answer(
-        &mut self,
-        owner: Option<OwnerId>,
-        expected: Option<Expected>,
-        answer: Option<Answer>,
-    ) -> Result<(), String> {
-        match (expected, answer) {
-            (None, None)
-            | (Some(Expected::Began), Some(Answer::Began(None)))
-            | (Some(Expected::Over), Some(Answer::Over))
-            | (Some(Expected::Skipped), Some(Answer::Skipped))
-            | (Some(Expected::Pends), Some(Answer::Pends))
-            | (Some(Expected::GaveUp), Some(Answer::GaveUp)) => Ok(()),
-            (Some(Expected::Began), Some(Answer::Began(Some(id))))
-                if self.names.get(&id).copied() == owner =>
-            {
-                Ok(())
-            }
-            (Some(Expected::Token(o)), Some(Answer::Token(child))) => {
-                self.tokens.push((o, child));
-                Ok(())
-            }
-            (Some(Expected::Refused(why)), Some(Answer::Refused(error))) => {
-                self.compare_refusal(why, error)
-            }
-            (expected, answer) => Err(format!("says {answer:?}, expected {expected:?}")),
-        }
-    }
-    fn compare_refusal(&self, why: Why, error: AcquireError) -> Result<(), String> {
-        match (why, error) {
-            (Why::WouldBlock, AcquireError::WouldBlock)
-            | (Why::TimedOut, AcquireError::TimedOut)
-            | (Why::Child, AcquireError::Child)
-            | (Why::Nested, AcquireError::Nested)
-            | (Why::Forfeited, AcquireError::Forfeited) => Ok(()),
-            (Why::Deadlock(o, untold), AcquireError::Deadlock(told)) => {
-                let Untold(world, state) = *untold;
-                let circle: Vec<_> = told.cycle().iter().map(|id| self.names[id]).collect();
-                let next = circle.iter().cycle().skip(1);
-                let waits = |(&a, b): (&OwnerId, &OwnerId)| state.waits_for(&world, a).contains(b);
-                match circle.first() == Some(&o) && circle.iter().zip(next).all(waits) {
-                    true => Ok(()),
-                    false => Err(format!("{circle:?} is no cycle of {o}: {told}")),
-                }
-            }
-            (why, error) => Err(format!("is refused: {error:?}, expected {why:?}")),
-        }
-    }
-
-    fn compare_dumps(&mut self, dump: &Dump) -> Result<(), String> {
-        self.note_queued();
-        let now = self.now;
-        let since = |o| self.queued.get(&o).map(|(_, since)| now - *since);
-        let real = of_the_real(dump, &self.names);
-        let machine = of_the_machine(&self.machine, since);
-        match real == machine {
-            true => Ok(()),
-            false => Err(format!("the code: {real:#?}\nthe machine: {machine:#?}\n{dump}")),
-        }
-    }
-    /// Compares since when each owner waits, and for what.
-    fn note_queued(&mut self) {
-        for o in 0..self.machine.program.state.owners.len() {
-            match self.machine.waits_as(o) {
-                None => {
-                    self.queued.remove(&o);
-                }
-                Some(what) => {
-                    let (was, since) = self.queued.entry(o).or_insert((what, self.now));
-                    if *was != what {
-                        (*was, *since) = (what, self.now);
-                    }
-                }
-            }
-        }
+        Observed { generation: s.generation.into(), executions }
     }
 
     /// Ends all blocks, and checks that no owner is left.
     pub(crate) fn end(mut self) -> Result<(), String> {
-        self.tokens.clear();
-        self.close();
+        self.people.iter().for_each(|person| person.player.close());
         let until = soon();
         for (i, person) in std::mem::take(&mut self.people).into_iter().enumerate() {
             if !person.player.has_ended(until) {
@@ -207,13 +175,15 @@ impl SideBySide {
             false => Err(format!("an owner is left at the end\n{dump}")),
         }
     }
-    fn close(&self) {
-        self.people.iter().for_each(|person| person.player.close());
-    }
+}
+
+/// Returns the answer of a player from which none was expected.
+fn answered(person: &crate::interlock_refinement::side_by_side::Person) -> Option<Answer> {
+    person.player.answer(Instant::now())
 }
 
 impl Drop for SideBySide {
     fn drop(&mut self) {
-        self.close();
+        self.people.iter().for_each(|person| person.player.close());
     }
 }

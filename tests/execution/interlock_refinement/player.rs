@@ -1,65 +1,48 @@
 //! Players: each carries out orders on a thread of its own, nested as ordered, and answers each.
 
-use crate::interlock_refinement::history::{Block, How};
+use crate::interlock_refinement::history::Block;
 use cabrank::Interlock;
-use cabrank::execution::interlock::{AcquireError, Child, OwnerId, Running};
-use std::future::Future;
+use cabrank::execution::interlock::{AcquireError, Running};
+use std::cell::Cell;
+use std::future::{Future, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Order {
-    Begin(Block, Limit),
-    BeginChild(Child, Limit),
-    Token,
+    /// `has_share`: whether the execution around it has its share.
+    Begin {
+        block: Block,
+        task: bool,
+        has_share: bool,
+    },
     Poll,
     Cancel,
-    /// Ends the innermost block, or the player if it has none. `dropped`: drops the guard of a task, or panics out
+    /// Ends the innermost block, or the player if it has none. `dropped`: drops the future of a task, or panics out
     /// of a thread's block.
     End {
         dropped: bool,
     },
 }
 
-/// [`How`] long, with the time until the deadline.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Limit {
-    Forever,
-    Try,
-    For(Duration),
-    Task,
-}
-
-impl Limit {
-    pub(crate) fn new(how: How, until: Duration) -> Limit {
-        match how {
-            How::Forever => Limit::Forever,
-            How::Try => Limit::Try,
-            How::For => Limit::For(until),
-            How::Task => Limit::Task,
-        }
-    }
-}
-
 /// The answer to an order.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// It is inside the block.
-    Began(Option<OwnerId>),
+    Began,
     /// It is outside again.
     Over,
-    /// Another owner had unloaded.
-    Skipped,
-    Refused(AcquireError),
+    Deadlock,
+    TimedOut,
     /// The future is pending.
     Pends,
     /// The future was dropped.
     GaveUp,
-    Token(Child),
 }
 
 /// The channel between the test and a player.
@@ -75,21 +58,19 @@ struct Desk {
     answer: Option<Answer>,
     /// The waker of the last poll, while it is pending.
     pends: Option<Arc<Woken>>,
-    /// The wakers of earlier polls and futures, with their numbers of wakes at the time.
-    former: Vec<(Arc<Woken>, usize)>,
     /// Whether the test ends: every block ends.
     closing: bool,
     gone: bool,
 }
 
-/// Counts the wakes of a task since its poll. Each poll has its own count, because a future may be polled inside
-/// the poll of another, and waking one does not wake the other.
+/// Notes whether a task was woken since its poll. Each poll has its own, because a future may be polled inside the
+/// poll of another.
 #[derive(Default)]
-struct Woken(AtomicUsize);
+struct Woken(AtomicBool);
 
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
+        self.0.store(true, SeqCst);
     }
 }
 
@@ -102,40 +83,23 @@ pub(crate) struct Player {
 impl Player {
     pub(crate) fn new(interlock: &Interlock) -> Player {
         let port = Arc::new(Port::default());
-        let inside = Inside { port: port.clone(), interlock: interlock.clone() };
-        Player { port, thread: std::thread::spawn(move || inside.play()) }
+        let (theirs, interlock) = (port.clone(), interlock.clone());
+        let thread = std::thread::spawn(move || {
+            let inside = Inside { port: theirs, interlock, drops: Cell::new(false) };
+            inside.block(None, Place::Outside);
+        });
+        Player { port, thread }
     }
     pub(crate) fn order(&self, order: Order) {
         self.port.on_desk(|desk| desk.order = Some(order));
         self.port.changed.notify_all();
     }
-    /// Returns its last answer, if it waits for an order again.
-    pub(crate) fn take_answer(&self) -> Option<Answer> {
-        self.port.on_desk(|desk| desk.answer.take())
-    }
-    /// Returns whether it is busy: it neither waits for an order nor has answered.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.port.on_desk(|desk| desk.answer.is_none() && !desk.gone)
-    }
-    /// Waits until it has answered, up to a limit.
-    pub(crate) fn wait(&self, until: Instant) {
-        let silent = |desk: &mut Desk| desk.answer.is_none() && !desk.gone;
-        drop(self.port.wait_while(until, silent));
+    /// Returns its answer, if it gives one before the limit.
+    pub(crate) fn answer(&self, until: Instant) -> Option<Answer> {
+        self.port.wait_while(until, |desk| desk.answer.is_none() && !desk.gone).answer.take()
     }
     pub(crate) fn was_woken(&self) -> bool {
-        self.port.on_desk(|desk| desk.pends.as_ref().is_some_and(|task| task.0.load(SeqCst) > 0))
-    }
-    /// Returns whether a waker was woken that is no longer in use, unless another player woke the future just as it
-    /// was polled.
-    pub(crate) fn was_woken_in_vain(&self, forgiven: bool) -> bool {
-        self.port.on_desk(|desk| {
-            let mut in_vain = false;
-            for (woken, before) in &mut desk.former {
-                let times = woken.0.load(SeqCst);
-                in_vain |= times != std::mem::replace(before, times);
-            }
-            in_vain && !forgiven
-        })
+        self.port.on_desk(|desk| desk.pends.as_ref().is_some_and(|task| task.0.load(SeqCst)))
     }
     /// Makes it end every block from now on.
     pub(crate) fn close(&self) {
@@ -166,6 +130,8 @@ impl Port {
 struct Inside {
     port: Arc<Port>,
     interlock: Interlock,
+    /// The innermost future is to be dropped in its body.
+    drops: Cell<bool>,
 }
 
 impl Drop for Inside {
@@ -181,30 +147,24 @@ enum Place<'a, 'r> {
     Shared(&'a mut Running<'r>),
     /// Inside a section or a permit block, where a `run` nests.
     Nests,
-    /// Inside the section of a task's guard, which is no scope; or during a wait for its children.
-    Bare,
 }
 
-/// The way in which a block was ordered to end.
+/// Whether a block was ordered to end by a drop or a panic.
 struct Dropped(bool);
 
 /// The panic of a player that was ordered to panic.
-struct ToldTo;
+struct Ordered;
 
 impl Dropped {
     /// A closure has no guard to drop.
     fn or_panic(self) {
         if self.0 {
-            resume_unwind(Box::new(ToldTo)); // without a message
+            resume_unwind(Box::new(Ordered)); // without a message
         }
     }
 }
 
 impl Inside {
-    fn play(&self) {
-        self.block(None, Place::Outside);
-    }
-
     /// Answers, and waits for the next order.
     fn next(&self, answer: Option<Answer>) -> Order {
         let mut desk = self.port.desk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -227,191 +187,89 @@ impl Inside {
     fn block(&self, first: Option<Answer>, mut place: Place) -> Dropped {
         let mut answer = first;
         loop {
-            let order = self.next(answer);
-            if let Order::End { dropped } = order {
-                return Dropped(dropped);
-            }
-            let done = catch_unwind(AssertUnwindSafe(|| self.carry_out(order, &mut place)));
-            answer = Some(done.unwrap_or_else(|panic| match panic.downcast::<ToldTo>() {
+            let (block, task) = match self.next(answer) {
+                Order::End { dropped } => return Dropped(dropped),
+                Order::Begin { block, task, has_share } => {
+                    if let Place::Shared(r) = &place {
+                        assert_eq!(r.has_share(), has_share, "whether it has its share");
+                    }
+                    (block, task)
+                }
+                order => unreachable!("{order:?} without a pending future"),
+            };
+            let done = catch_unwind(AssertUnwindSafe(|| match task {
+                true => self.begin_task(block, &mut place),
+                false => self.begin(block, &mut place),
+            }));
+            answer = Some(done.unwrap_or_else(|panic| match panic.downcast::<Ordered>() {
                 Ok(_) => Answer::Over,
                 Err(panic) => resume_unwind(panic),
             }));
         }
     }
-    fn carry_out(&self, order: Order, place: &mut Place) -> Answer {
-        match (order, place) {
-            (Order::Begin(block, limit), Place::Outside) => self.begin(block, limit),
-            (Order::BeginChild(child, limit), _) => self.begin_child(child, limit),
-            (Order::Begin(Block::Run, limit), Place::Shared(r)) => r.in_scope(|| self.run(limit)),
-            (Order::Begin(block, limit), Place::Shared(r)) => self.ask(r, block, limit),
-            (Order::Begin(_, limit), Place::Nests) => self.run(limit),
-            (Order::Token, Place::Shared(r)) => Answer::Token(r.child()),
-            (Order::Begin(..), Place::Bare)
-            | (Order::Token | Order::Poll | Order::Cancel | Order::End { .. }, _) => {
-                unreachable!("there is no such order here")
-            }
-        }
-    }
-    /// The same in an execution.
-    fn shared(&self, r: &mut Running<'_>) -> Dropped {
-        self.block(Some(Answer::Began(Some(r.id()))), Place::Shared(r))
-    }
     fn within(&self, place: Place) -> Dropped {
-        self.block(Some(Answer::Began(None)), place)
+        self.block(Some(Answer::Began), place)
+    }
+    /// Carries orders out inside one poll. If the future is to be dropped, it is pending instead of ready.
+    async fn body(&self, place: Place<'_, '_>) {
+        if self.within(place).0 {
+            self.drops.set(true);
+            pending::<()>().await;
+        }
     }
 
-    /// Outside any execution.
-    fn begin(&self, block: Block, limit: Limit) -> Answer {
+    fn begin(&self, block: Block, place: &mut Place) -> Answer {
         let ilk = &self.interlock;
-        let alone = || self.within(Place::Nests).or_panic();
-        match (block, limit) {
-            (Block::Load, Limit::Try) => told(ilk.try_load(|_| alone())),
-            (Block::Load, Limit::For(time)) => told(ilk.load_timeout(time, |_| alone())),
-            (Block::Load, _) => told(ilk.load(|_| alone())),
-            (Block::Unload, Limit::Try) => told(ilk.try_unload(|_| alone())),
-            (Block::Unload, Limit::For(time)) => told(ilk.unload_timeout(time, |_| alone())),
-            (Block::Unload, _) => told(ilk.unload(|_| alone())),
-            (_, Limit::Task) => self.guard(ilk.enter_async()),
-            _ => self.run(limit),
-        }
+        let nests = || self.within(Place::Nests).or_panic();
+        told(match (block, place) {
+            (Block::Run, _) => ilk.run(|r| self.within(Place::Shared(r)).or_panic()),
+            (Block::Unload, _) => ilk.unload(|_| nests()),
+            (Block::Load, Place::Shared(r)) => r.load(|_| nests()),
+            (Block::Permit, Place::Shared(r)) => r.permit_loads(nests),
+            (block, _) => unreachable!("{block:?} outside of an execution"),
+        })
     }
-    fn begin_child(&self, child: Child, limit: Limit) -> Answer {
-        match limit {
-            Limit::Task => self.guard(child.enter_async()),
-            Limit::Try => told(child.try_run(|r| self.shared(r).or_panic())),
-            Limit::For(time) => told(child.run_timeout(time, |r| self.shared(r).or_panic())),
-            Limit::Forever => {
-                child.run(|r| self.shared(r).or_panic());
-                Answer::Over
-            }
-        }
-    }
-    fn guard(&self, enters: impl Future<Output = Running<'static>>) -> Answer {
-        let Some(mut running) = self.poll(enters) else { return Answer::GaveUp };
-        self.shared(&mut running);
-        Answer::Over
-    }
-    /// Runs an execution, or one more share of the one on this thread.
-    fn run(&self, limit: Limit) -> Answer {
+    fn begin_task(&self, block: Block, place: &mut Place) -> Answer {
         let ilk = &self.interlock;
-        match limit {
-            Limit::Forever | Limit::Task => {
-                ilk.run(|r| self.shared(r).or_panic());
-                Answer::Over
+        match (block, place) {
+            (Block::Run, _) => {
+                self.poll(ilk.run_async(async |r| self.body(Place::Shared(r)).await))
             }
-            Limit::Try => told(ilk.try_run(|r| self.shared(r).or_panic())),
-            Limit::For(time) => told(ilk.run_timeout(time, |r| self.shared(r).or_panic())),
+            (Block::Unload, _) => {
+                self.poll(ilk.unload_async(async |_| self.body(Place::Nests).await))
+            }
+            (Block::Load, Place::Shared(r)) => {
+                self.poll(r.load_async(async |_| self.body(Place::Nests).await))
+            }
+            (Block::Permit, Place::Shared(r)) => {
+                self.poll(r.permit_loads_async(self.body(Place::Nests)))
+            }
+            (block, _) => unreachable!("{block:?} outside of an execution"),
         }
     }
-
-    /// Carries out a block in an execution.
-    fn ask(&self, r: &mut Running<'_>, block: Block, limit: Limit) -> Answer {
-        let alone = || self.within(Place::Nests).or_panic();
-        match (block, limit) {
-            (Block::Run, _) => unreachable!("it nests"),
-            (Block::Load, Limit::Forever) => told(r.load(|_| alone())),
-            (Block::Load, Limit::Try) => told(r.try_load(|_| alone())),
-            (Block::Load, Limit::For(time)) => told(r.load_timeout(time, |_| alone())),
-            (Block::Unload, Limit::Forever) => told(r.unload(|_| alone())),
-            (Block::Unload, Limit::Try) => told(r.try_unload(|_| alone())),
-            (Block::Unload, Limit::For(time)) => told(r.unload_timeout(time, |_| alone())),
-            (Block::Load, Limit::Task) => match self.poll(r.load_async()) {
-                None => Answer::GaveUp,
-                Some(Err(error)) => Answer::Refused(error),
-                Some(Ok(guard)) => match self.within(Place::Bare) {
-                    Dropped(true) => drop_of(guard),
-                    Dropped(false) => over(self.poll(guard.finish())),
-                },
-            },
-            (Block::Unload, Limit::Task) => match self.poll(r.unload_async()) {
-                None => Answer::GaveUp,
-                Some(Err(error)) => Answer::Refused(error),
-                Some(Ok(guard)) => match self.within(Place::Bare) {
-                    Dropped(true) => drop_of(guard),
-                    Dropped(false) => over(self.poll(guard.finish())),
-                },
-            },
-            (Block::UnloadOnce, Limit::Task) => {
-                let seen = self.interlock.generation();
-                match self.poll(r.unload_once_async(seen)) {
-                    None => Answer::GaveUp,
-                    Some(Err(error)) => Answer::Refused(error),
-                    Some(Ok(None)) => Answer::Skipped,
-                    Some(Ok(Some(guard))) => match self.within(Place::Bare) {
-                        Dropped(true) => drop_of(guard),
-                        Dropped(false) => over(self.poll(guard.finish())),
-                    },
-                }
-            }
-            (Block::UnloadOnce, _) => {
-                let seen = self.interlock.generation();
-                let unloaded = match limit {
-                    Limit::Try => r.try_unload_once(seen, |_| alone()),
-                    Limit::For(time) => r.unload_once_timeout(seen, time, |_| alone()),
-                    _ => r.unload_once(seen, |_| alone()),
-                };
-                match unloaded {
-                    Ok(Some(())) => Answer::Over,
-                    Ok(None) => Answer::Skipped,
-                    Err(error) => Answer::Refused(error),
-                }
-            }
-            (Block::Permit, Limit::Task) => self.ended(r.permit_loads_async(async {
-                self.within(Place::Nests);
-            })),
-            (Block::PermitWait, Limit::Task) => self.ended(r.permit_waiting_async(async {
-                self.within(Place::Bare);
-            })),
-            (Block::Wait, Limit::Task) => self.ended(r.waiting_async(async {
-                self.within(Place::Bare);
-            })),
-            (Block::Permit, _) => told(r.permit_loads(alone)),
-            (Block::PermitWait, _) => {
-                told(r.permit_waiting(|| self.within(Place::Bare).or_panic()))
-            }
-            (Block::Wait, _) => told(r.waiting(|| self.within(Place::Bare).or_panic())),
-        }
-    }
-
-    fn ended(&self, block: impl Future<Output = Result<(), AcquireError>>) -> Answer {
-        match self.poll(block) {
-            Some(Err(error)) => Answer::Refused(error),
-            ended => over(ended.map(|_| ())),
-        }
-    }
-    /// Polls a future on each order. Returns `None` if it was ordered to drop the future.
-    fn poll<F: Future>(&self, future: F) -> Option<F::Output> {
+    /// Polls a future on each order, to its end or until it is ordered to drop it.
+    fn poll(&self, future: impl Future<Output = Result<(), AcquireError>>) -> Answer {
         let mut future = pin!(future);
         loop {
             let woken = Arc::new(Woken::default());
             let waker = Waker::from(woken.clone());
-            let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
-            let is_former = |desk: &mut Desk, woken: Arc<Woken>| {
-                let times = woken.0.load(SeqCst);
-                desk.former.push((woken, times));
-            };
-            if let Poll::Ready(output) = polled {
-                self.port.on_desk(|desk| is_former(desk, woken));
-                return Some(output);
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return told(output);
             }
-            self.port.on_desk(|desk| desk.pends = Some(woken.clone()));
-            let order = self.next(Some(Answer::Pends));
-            self.port.on_desk(|desk| is_former(desk, woken));
-            let Order::Poll = order else { return None };
+            if self.drops.take() {
+                return Answer::Over;
+            }
+            self.port.on_desk(|desk| desk.pends = Some(woken));
+            let Order::Poll = self.next(Some(Answer::Pends)) else { return Answer::GaveUp };
         }
     }
 }
 
-fn told<T>(result: Result<T, AcquireError>) -> Answer {
+fn told(result: Result<(), AcquireError>) -> Answer {
     match result {
-        Ok(_) => Answer::Over,
-        Err(error) => Answer::Refused(error),
+        Ok(()) => Answer::Over,
+        Err(AcquireError::Deadlock(_)) => Answer::Deadlock,
+        Err(AcquireError::TimedOut(_)) => Answer::TimedOut,
+        Err(error) => panic!("an unknown error: {error}"),
     }
-}
-fn over(ended: Option<()>) -> Answer {
-    ended.map_or(Answer::GaveUp, |()| Answer::Over)
-}
-fn drop_of<T>(guard: T) -> Answer {
-    drop(guard);
-    Answer::Over
 }

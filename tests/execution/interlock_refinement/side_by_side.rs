@@ -1,323 +1,341 @@
 //! Carries each operation out on both sides.
+//!
+//! On the machine's side, an operation is a list of critical sections. Each of them may have to wait, and each ends
+//! with the grants.
 
-use crate::interlock_refinement::history::{Block, How, Operation};
-use crate::interlock_refinement::machine::Machine;
-use crate::interlock_refinement::observed::Names;
-use crate::interlock_refinement::people::{Expected, Open, Pending, Person, Why};
-use crate::interlock_refinement::player::{Limit, Order, Player};
-use cabrank::execution::interlock::Child;
+use crate::interlock_refinement::compare::Names;
+use crate::interlock_refinement::history::{Block, Operation};
+use crate::interlock_refinement::machine::{Machine, Outcome};
+use crate::interlock_refinement::player::{Answer, Order, Player};
 use cabrank::{Interlock, ManualClock};
-use cabrank_spec::interlock::script::{Op, Step};
-use cabrank_spec::interlock::state::{OwnerId, Purpose};
-use std::collections::HashMap;
+use cabrank_spec::interlock::script::Op;
+use cabrank_spec::interlock::state::Purpose::{Load, Unload};
+use cabrank_spec::interlock::state::Sleep;
+use std::collections::VecDeque;
 use std::time::Duration;
+
+/// The time limit of each wait.
+const LIMIT: Duration = Duration::from_secs(1000);
+const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) struct SideBySide {
     pub(crate) machine: Machine,
     pub(crate) interlock: Interlock,
-    hands: ManualClock,
-    pub(crate) now: Duration,
-    /// All deadlines differ.
-    deadlines: u32,
     pub(crate) people: Vec<Person>,
-    pub(crate) tokens: Vec<(OwnerId, Child)>,
     pub(crate) names: Names,
-    /// Since when an owner waits, and for what.
-    pub(crate) queued: HashMap<OwnerId, (&'static str, Duration)>,
+    clock: ManualClock,
+    pub(crate) now: Duration,
     /// The last operation.
     pub(crate) said: Option<String>,
 }
 
+/// A player. Its index is its owner's in the machine.
+pub(crate) struct Person {
+    pub(crate) player: Player,
+    blocks: Vec<Open>,
+    pub(crate) doing: Option<Doing>,
+    /// Its next answer.
+    pub(crate) expected: Option<Answer>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    block: Block,
+    task: bool,
+}
+
+/// An order that was not carried out to its end yet.
+pub(crate) struct Doing {
+    open: Open,
+    begins: bool,
+    left: VecDeque<Section>,
+    /// Since when it waits in the first of these sections.
+    pub(crate) since: Option<Duration>,
+    /// The time limit of a task has passed, and its future was not polled yet.
+    pub(crate) expired: bool,
+}
+
+/// A critical section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Section {
+    /// Gets the share back, if an earlier wait was given up.
+    Regain,
+    Begin(Op),
+    End(Op),
+    /// Ends an unload.
+    Unloaded,
+    /// Ends a permit block without waiting for the share.
+    DropPermit,
+}
+
+impl Doing {
+    pub(crate) fn is_view(&self) -> bool {
+        self.left.contains(&Section::Regain) && self.left.contains(&Section::Begin(Op::Enter))
+    }
+}
+
 impl SideBySide {
     pub(crate) fn new(players: usize) -> SideBySide {
-        let hands = ManualClock::new();
-        let interlock = Interlock::with_clock(hands.clock());
+        let clock = ManualClock::new();
+        let interlock = Interlock::builder().clock(clock.clock()).acquire_timeout(LIMIT).build();
         let person = |_| Person {
             player: Player::new(&interlock),
-            owner: None,
             blocks: vec![],
-            pending: None,
+            doing: None,
             expected: None,
-            acts: false,
         };
-        let people: Vec<_> = (0..players).map(person).collect();
-        SideBySide {
-            machine: Machine::new(),
-            people,
-            interlock,
-            hands,
-            now: Duration::ZERO,
-            deadlines: 0,
-            tokens: vec![],
-            names: Names::new(),
-            queued: HashMap::new(),
-            said: None,
-        }
+        let people = (0..players).map(person).collect();
+        let (machine, names) = (Machine::new(players), Names::new());
+        SideBySide { machine, interlock, people, names, clock, now: Duration::ZERO, said: None }
     }
 
     /// Carries the operation out, if it is possible now, and compares.
     pub(crate) fn step(&mut self, operation: &Operation) -> Result<(), String> {
+        // Waits that began at different operations end at different times.
+        if self.deadlines().all(|(deadline, _)| self.now + TICK < deadline) {
+            self.advance(self.now + TICK);
+        }
         if self.act(operation)?.is_none() {
             return Ok(());
         }
-        self.settle()?;
+        while let Some(i) = (0..self.people.len()).find(|&i| self.goes_on(i)) {
+            self.go_on(i)?;
+        }
         self.compare()
+    }
+    fn advance(&mut self, to: Duration) {
+        self.clock.advance(to - self.now);
+        self.now = to;
     }
 
     fn act(&mut self, operation: &Operation) -> Result<Option<()>, String> {
         match *operation {
-            Operation::Begin { nth, block, how } => {
-                let Some(i) = self.nth(nth, |both, p| both.fit(p, block, how).is_some()) else {
+            Operation::Begin { nth, block, task } => {
+                let Some(i) = self.nth(nth, |both, i| both.fit(i, block, task).is_some()) else {
                     return Ok(None);
                 };
-                let Some((block, how)) = self.fit(&self.people[i], block, how) else {
-                    return Ok(None);
+                let Some(open) = self.fit(i, block, task) else { return Ok(None) };
+                let block = open.block;
+                self.say(i, format!("begins {block:?}, as a task: {task}"));
+                let has_share = !self.machine.waits(i);
+                self.people[i].player.order(Order::Begin { block, task, has_share });
+                if block == Block::Unload && !self.people[i].blocks.is_empty() {
+                    // Only a reloader unloads in an execution of its own.
+                    self.people[i].expected = Some(Answer::Deadlock);
+                    return Ok(Some(()));
+                }
+                let enter = Section::Begin(Op::Enter);
+                let left = match block {
+                    Block::Run => vec![Section::Regain, enter],
+                    Block::Load => vec![Section::Regain, Section::Begin(Op::Acquire(Load))],
+                    Block::Unload => vec![enter, Section::Begin(Op::Acquire(Unload))],
+                    Block::Permit => vec![Section::Regain, Section::Begin(Op::Permit)],
                 };
-                self.say(format!("player {i} begins {block:?}, {how:?}"));
-                let limit = self.limit(how);
-                self.people[i].order(Order::Begin(block, limit));
-                let open = Open { block, how };
-                let deadline = (how == How::For).then_some(self.now + self.until());
-                self.begin(i, open, deadline)?;
-            }
-            Operation::BeginChild { nth, token, how } => {
-                let outside = |_: &_, p: &Person| p.owner.is_none();
-                let Some(i) = self.nth(nth, outside).filter(|_| !self.tokens.is_empty()) else {
-                    return Ok(None);
-                };
-                let (o, child) = self.tokens.remove(token % self.tokens.len());
-                self.say(format!("player {i} begins as the child {o}, {how:?}"));
-                let limit = self.limit(how);
-                self.people[i].order(Order::BeginChild(child, limit));
-                self.people[i].owner = Some(o);
-                self.enter(o)?;
-                let deadline = (how == How::For).then_some(self.now + self.until());
-                self.waits(i, true, Open { block: Block::Run, how }, deadline);
+                self.begin_doing(i, open, true, left)?;
             }
             Operation::End { nth, dropped } => {
-                let Some(i) = self.nth(nth, |both, p| both.may_end(p)) else { return Ok(None) };
-                let open = self.people[i].blocks.pop().expect("it may end");
-                let how = match (dropped, open.how) {
-                    (false, _) => "ends",
-                    (true, How::Task) => "drops",
-                    (true, _) => "panics out of",
+                let may_end = |both: &Self, i: usize| {
+                    both.people[i].doing.is_none() && !both.people[i].blocks.is_empty()
                 };
-                self.say(format!("player {i} {how} its {:?}", open.block));
-                self.people[i].order(Order::End { dropped });
-                self.end_block(i, open, dropped)?;
+                let Some(i) = self.nth(nth, may_end) else { return Ok(None) };
+                let open = self.people[i].blocks.pop().expect("it may end");
+                self.say(i, format!("ends its {:?}, dropped: {dropped}", open.block));
+                self.people[i].player.order(Order::End { dropped });
+                let left = match open.block {
+                    Block::Run => vec![Section::End(Op::Leave)],
+                    Block::Load if dropped => vec![Section::End(Op::Drop)],
+                    Block::Load => vec![Section::End(Op::Release)],
+                    Block::Unload => vec![Section::Unloaded, Section::End(Op::Leave)],
+                    Block::Permit if dropped => vec![Section::DropPermit],
+                    Block::Permit => vec![Section::End(Op::End)],
+                };
+                self.begin_doing(i, open, false, left)?;
             }
             Operation::Poll { nth } => {
-                let Some(i) = self.nth_task(nth) else { return Ok(None) };
-                self.say(format!("player {i} is polled"));
-                self.people[i].order(Order::Poll);
+                let Some(i) = self.nth(nth, Self::pends) else { return Ok(None) };
+                self.say(i, "is polled".into());
+                self.people[i].player.order(Order::Poll);
+                let has_expired = self.people[i].doing.as_ref().is_some_and(|it| it.expired);
+                if self.machine.waits(i) {
+                    match has_expired {
+                        true => self.give_up(i, Answer::TimedOut)?,
+                        false => self.people[i].expected = Some(Answer::Pends),
+                    }
+                } else {
+                    self.go_on(i)?;
+                }
             }
             Operation::Cancel { nth } => {
-                let Some(i) = self.nth_task(nth) else { return Ok(None) };
-                self.say(format!("player {i}'s future is dropped"));
-                self.people[i].order(Order::Cancel);
-                self.cancel(i)?;
-            }
-            Operation::Token { nth } => {
-                // A holder outside any execution ends when it releases. The code then lets a waiting child in as a
-                // child, and the machine as a newcomer.
-                let shared = |both: &Self, p: &Person| {
-                    let is_run = |open: &Open| open.block == Block::Run;
-                    let blocks = (p.blocks.first(), p.blocks.last());
-                    both.is_free(p) && blocks.0.is_some_and(is_run) && blocks.1.is_some_and(is_run)
-                };
-                let Some(i) = self.nth(nth, shared) else { return Ok(None) };
-                let parent = self.people[i].owner;
-                let child = self.machine.program.owner(parent);
-                self.say(format!("player {i} makes a token for the child {child}"));
-                self.people[i].order(Order::Token);
-                self.people[i].expected = Some(Expected::Token(child));
-            }
-            Operation::DropToken { nth } => {
-                if self.tokens.is_empty() {
-                    return Ok(None);
+                let Some(i) = self.nth(nth, Self::pends) else { return Ok(None) };
+                self.say(i, "drops its future".into());
+                self.people[i].player.order(Order::Cancel);
+                match self.machine.waits(i) {
+                    true => self.give_up(i, Answer::GaveUp)?,
+                    false => self.give_back(i)?,
                 }
-                let (o, child) = self.tokens.remove(nth % self.tokens.len());
-                self.say(format!("the token for the child {o} is dropped"));
-                self.machine.program.over(o);
-                drop(child);
-            }
-            Operation::Forfeit { nth, waits } => {
-                // As with a token: the code lets a waiting child in as the child as which it came.
-                let forfeitable = |both: &Self, p: &Person| {
-                    (p.pending.is_some() || !waits)
-                        && p.owner.is_some_and(|o| !both.machine.lets_in(o))
-                };
-                let Some(i) = self.nth(nth, forfeitable) else { return Ok(None) };
-                self.say(format!("player {i} is forfeited"));
-                self.forfeit(i)?;
             }
             Operation::Deadline => {
-                let waits = |(i, p): (usize, &Person)| {
-                    let pending = p.pending.as_ref()?;
-                    let waits = !pending.timed_out && !self.is_done(i);
-                    Some((pending.deadline.filter(|_| waits)?, i))
-                };
-                let Some((deadline, i)) = self.people.iter().enumerate().filter_map(waits).min()
-                else {
+                let Some((deadline, i)) = self.deadlines().min() else { return Ok(None) };
+                if self.deadlines().filter(|(other, _)| *other == deadline).count() > 1 {
+                    // They would give up in any order.
                     return Ok(None);
-                };
-                self.say(format!("player {i}'s deadline passes"));
-                self.times_out(i)?;
-                self.hands.advance(deadline - self.now);
-                self.now = deadline;
+                }
+                self.say(i, "reaches its time limit".into());
+                match self.pends(i) {
+                    true => self.people[i].doing.iter_mut().for_each(|it| it.expired = true),
+                    false => self.give_up(i, Answer::TimedOut)?,
+                }
+                self.advance(deadline);
             }
         }
         Ok(Some(()))
     }
 
-    fn say(&mut self, what: String) {
-        self.said = Some(what);
+    fn say(&mut self, i: usize, what: String) {
+        self.said = Some(format!("player {i} {what}"));
     }
-    /// Returns the player of this number among those that `which` selects.
-    fn nth(&self, nth: usize, holds: impl Fn(&Self, &Person) -> bool) -> Option<usize> {
-        let all = 0..self.people.len();
-        let found: Vec<_> = all.filter(|&i| holds(self, &self.people[i])).collect();
+    /// Returns the player of this number among those that `holds` selects.
+    fn nth(&self, nth: usize, holds: impl Fn(&Self, usize) -> bool) -> Option<usize> {
+        let found: Vec<_> = (0..self.people.len()).filter(|&i| holds(self, i)).collect();
         found.get(nth % found.len().max(1)).copied()
     }
-    fn nth_task(&self, nth: usize) -> Option<usize> {
-        self.nth(nth, |_, p| p.pending.as_ref().is_some_and(|it| it.open.how == How::Task))
-    }
-    fn limit(&mut self, how: How) -> Limit {
-        self.deadlines += 1;
-        Limit::new(how, self.until())
-    }
-    fn until(&self) -> Duration {
-        // Whole seconds keep all later deadlines later.
-        Duration::from_secs(self.deadlines.into()) * 1000
-    }
-
-    /// Returns whether it can begin a block.
-    fn is_free(&self, person: &Person) -> bool {
-        let waits = person.blocks.last().is_some_and(|open| open.waits());
-        let is_free = |o| self.machine.is_free(o) || self.machine.lost.contains(&o);
-        person.pending.is_none() && !waits && person.owner.is_none_or(is_free)
-    }
-    /// Returns a block that it can begin at its place.
-    fn fit(&self, person: &Person, block: Block, how: How) -> Option<(Block, How)> {
-        let run = |how| (Block::Run, if how == How::Task { How::Forever } else { how });
-        let top = person.blocks.last();
-        if !self.is_free(person) || top.is_some_and(|open| open.is_bare()) {
-            return None;
-        }
-        Some(match (top.map(|open| open.block), block, how) {
-            (None, Block::Load | Block::Unload, How::Task) => (block, How::Forever),
-            (None, Block::Load | Block::Unload, _) => (block, how),
-            (None, ..) => (Block::Run, how),
-            (Some(Block::Run), Block::Run, how) => run(how),
-            (Some(Block::Run), Block::Permit | Block::Wait | Block::PermitWait, how) => {
-                (block, if how == How::Task { how } else { How::Forever })
-            }
-            (Some(Block::Run), ..) => (block, how),
-            (Some(_), _, how) => run(how),
-        })
-    }
-    fn may_end(&self, person: &Person) -> bool {
-        let waits = || person.owner.is_some_and(|o| self.machine.program.can(o, Step::Joined));
-        let begun = !person.blocks.is_empty() && person.pending.is_none();
-        let is_lost = || person.owner.is_some_and(|o| self.machine.lost.contains(&o));
-        begun && (person.owner.is_some_and(|o| self.machine.is_free(o)) || waits() || is_lost())
-    }
-
-    /// Returns whether the player's wait has ended in the machine.
-    pub(crate) fn is_done(&self, i: usize) -> bool {
+    /// Returns the block that a player can begin at its place.
+    fn fit(&self, i: usize, block: Block, task: bool) -> Option<Open> {
         let person = &self.people[i];
-        let over = !person.pending.as_ref().is_some_and(|pending| pending.begins)
-            && person.blocks.is_empty();
-        let waits = person.pending.as_ref().is_some_and(|it| it.begins && it.open.waits());
-        let may_go_on = |o| self.machine.is_free(o) || self.machine.lost.contains(&o);
-        over || waits || person.owner.is_none_or(may_go_on)
+        let block = match (person.blocks.last().map(|open| open.block), block) {
+            (Some(Block::Run), block) => block,
+            (_, Block::Unload) => Block::Unload,
+            _ => Block::Run,
+        };
+        // Threads that wait twice would race for the order of their second requests.
+        let waits_twice = !task && (block == Block::Unload || self.machine.waits(i));
+        let other_does = || {
+            let twice = |doing: &Doing| !doing.open.task && doing.left.len() > 1;
+            self.people.iter().any(|person| person.doing.as_ref().is_some_and(twice))
+        };
+        let is_free = person.doing.is_none() && !(waits_twice && other_does());
+        is_free.then_some(Open { block, task })
     }
-    /// Orders the player, too.
-    pub(crate) fn done(&mut self, i: usize) {
-        let person = &mut self.people[i];
-        let Some(pending) = person.pending.take() else { return };
-        person.expected = Some(match pending {
-            Pending { timed_out: true, .. } => Expected::Refused(Why::TimedOut),
-            Pending { forfeited: true, .. } => Expected::Refused(Why::Forfeited),
-            Pending { skipped: true, .. } => Expected::Skipped,
-            Pending { begins: true, open, .. } => {
-                person.blocks.push(open);
-                Expected::Began
+    /// Returns whether a player's future is pending.
+    pub(crate) fn pends(&self, i: usize) -> bool {
+        self.people[i].doing.as_ref().is_some_and(|doing| doing.open.task)
+    }
+    /// Returns the time limits that have not passed, with their players.
+    fn deadlines(&self) -> impl Iterator<Item = (Duration, usize)> {
+        let deadline = |(i, person): (usize, &Person)| {
+            let doing = person.doing.as_ref().filter(|it| !it.expired && self.machine.waits(i))?;
+            Some((doing.since? + LIMIT, i))
+        };
+        self.people.iter().enumerate().filter_map(deadline)
+    }
+
+    fn begin_doing(
+        &mut self,
+        i: usize,
+        open: Open,
+        begins: bool,
+        left: Vec<Section>,
+    ) -> Result<(), String> {
+        let left = left.into();
+        self.people[i].doing = Some(Doing { open, begins, left, since: None, expired: false });
+        self.carry_out(i)
+    }
+    /// Returns whether a thread's wait is over.
+    fn goes_on(&self, i: usize) -> bool {
+        let doing = self.people[i].doing.as_ref().filter(|doing| !doing.open.task);
+        doing.is_some() && !self.machine.waits(i)
+    }
+    /// A wait is over: the player goes on with its next section.
+    fn go_on(&mut self, i: usize) -> Result<(), String> {
+        let doing = self.people[i].doing.as_mut().expect("it waited");
+        doing.left.pop_front();
+        (doing.since, doing.expired) = (None, false);
+        self.carry_out(i)
+    }
+    /// Carries sections out, until one waits.
+    fn carry_out(&mut self, i: usize) -> Result<(), String> {
+        loop {
+            let doing = self.people[i].doing.as_mut().expect("it acts");
+            let Some(section) = doing.left.front().copied() else { break };
+            let outcome = self.section(i, section)?;
+            self.machine.settle()?;
+            let now = self.now;
+            let person = &mut self.people[i];
+            let doing = person.doing.as_mut().expect("it acts");
+            match outcome {
+                Outcome::Done => drop(doing.left.pop_front()),
+                Outcome::Waits => {
+                    doing.since = Some(now);
+                    if doing.open.task {
+                        person.expected = Some(Answer::Pends);
+                    }
+                    return Ok(());
+                }
+                Outcome::Deadlock => {
+                    (person.expected, person.doing) = (Some(Answer::Deadlock), None);
+                    return Ok(());
+                }
             }
-            Pending { .. } => Expected::Over,
-        });
-        if person.blocks.is_empty() {
-            let o = person.owner.take();
-            o.into_iter().for_each(|o| self.machine.over(o));
+        }
+        let person = &mut self.people[i];
+        let Doing { open, begins, .. } = person.doing.take().expect("it acts");
+        person.expected = Some(if begins { Answer::Began } else { Answer::Over });
+        person.blocks.extend(begins.then_some(open));
+        Ok(())
+    }
+    fn section(&mut self, i: usize, section: Section) -> Result<Outcome, String> {
+        let machine = &mut self.machine;
+        match section {
+            Section::Regain if machine.waits(i) => Ok(Outcome::Waits),
+            Section::Regain => Ok(Outcome::Done),
+            Section::Begin(op) => machine.begin(i, op),
+            Section::End(op) => machine.end(i, op),
+            Section::Unloaded => {
+                machine.unload(i)?;
+                machine.end(i, Op::Drop)
+            }
+            Section::DropPermit => {
+                machine.end(i, Op::End)?;
+                if machine.state.owners[i].sleeps == Some(Sleep::Ending) {
+                    machine.gives_up(i)?;
+                }
+                Ok(Outcome::Done)
+            }
         }
     }
 
-    /// Lets every owner go on that can. Each answers; a task answers when it is polled.
-    fn settle(&mut self) -> Result<(), String> {
+    /// Gives a wait up: its time limit has passed, or its future is dropped.
+    fn give_up(&mut self, i: usize, answer: Answer) -> Result<(), String> {
+        let doing = self.people[i].doing.take().expect("it waits");
+        self.people[i].expected = Some(answer);
+        match doing.left.front() {
+            // Its share comes back without it.
+            Some(Section::Regain) => return Ok(()),
+            _ => self.machine.gives_up(i)?,
+        }
         self.machine.settle()?;
-        let polled = |both: &Self, i: usize| {
-            let pending = both.people[i].pending.as_ref();
-            let is_task = pending.is_some_and(|pending| pending.open.how == How::Task);
-            is_task && both.people[i].is_first_polled() && !both.is_done(i)
-        };
-        let mut pend: Vec<_> = (0..self.people.len()).filter(|&i| polled(self, i)).collect();
-        while let Some(i) = self.skip_unload()? {
+        let has_entered = doing.left.front() == Some(&Section::Begin(Op::Acquire(Unload)));
+        if has_entered {
+            self.machine.end(i, Op::Leave)?;
             self.machine.settle()?;
-            pend.extend(Some(i).filter(|&i| polled(self, i)));
-        }
-        for i in pend {
-            let may_pend = self.is_done(i);
-            self.people[i].expected =
-                Some(if may_pend { Expected::MayPend } else { Expected::Pends });
-        }
-        for i in 0..self.people.len() {
-            let Some(pending) = &self.people[i].pending else { continue };
-            let is_task = pending.open.how == How::Task;
-            let begins = pending.begins && self.people[i].blocks.is_empty();
-            let no_wait =
-                pending.open.how == How::Try && (begins || pending.open.block == Block::Run);
-            if no_wait && !self.is_done(i) {
-                self.refuse_entry(i);
-            } else if self.is_done(i) && (!is_task || self.people[i].is_first_polled()) {
-                self.done(i);
-            }
         }
         Ok(())
     }
-    /// It would have had to wait to enter.
-    fn refuse_entry(&mut self, i: usize) {
-        let person = &mut self.people[i];
-        person.pending = None;
-        person.expected = Some(Expected::Refused(Why::WouldBlock));
-        let Some(o) = person.owner else { return };
-        self.machine.leaves_line(o);
-        if person.blocks.is_empty() {
-            self.machine.program.over(o);
-            person.owner = None;
+    /// Drops a future whose wait is over, but which did not see it.
+    fn give_back(&mut self, i: usize) -> Result<(), String> {
+        let doing = self.people[i].doing.take().expect("it waited");
+        self.people[i].expected = Some(Answer::GaveUp);
+        let back = match doing.left.front() {
+            Some(Section::Begin(Op::Enter)) => vec![Op::Leave],
+            // Nothing was unloaded.
+            Some(Section::Begin(Op::Acquire(Unload))) => vec![Op::Drop, Op::Leave],
+            Some(Section::Begin(Op::Acquire(_))) => vec![Op::Drop],
+            _ => vec![],
+        };
+        for op in back {
+            self.machine.end(i, op)?;
+            self.machine.settle()?;
         }
-    }
-    /// Returns the player that requested to unload once and is granted it after another's unload. It releases as
-    /// soon as it sees that: a thread at once, a task when polled.
-    fn skip_unload(&mut self) -> Result<Option<usize>, String> {
-        let s = &self.machine.program.state;
-        let Some((o, Purpose::Unload)) = s.holder else { return Ok(None) };
-        let late = s.depth == 1 && s.owners[o].asked != s.generation;
-        let i = self.people.iter().position(|p| p.owner == Some(o)).expect("another player's");
-        let person = &mut self.people[i];
-        let is_polled = person.is_first_polled();
-        let Some(pending) = &mut person.pending else { return Ok(None) };
-        let is_task = pending.open.how == How::Task;
-        let sees = !is_task || is_polled;
-        if !late || !sees || !pending.begins || pending.open.block != Block::UnloadOnce {
-            return Ok(None);
-        }
-        // It drains, however long that takes.
-        (pending.begins, pending.skipped, pending.deadline) = (false, true, None);
-        self.machine.program.write(o, &[Op::Unload]);
-        self.machine.program.next(o)?;
-        let release = if is_task { Op::ReleaseFor } else { Op::Release };
-        self.machine.program.write_end(o, release);
-        self.machine.program.next(o)?;
-        Ok(Some(i))
+        Ok(())
     }
 }

@@ -1,12 +1,12 @@
-//! Nested executions and children.
+//! Reloaders inside executions.
 
 use crate::common::log::{Log, failed};
+use crate::common::task::block_on;
 use crate::common::{before_long, soon};
 use crate::reloader::noting::{ENDS, RELOAD, noting, once};
-use cabrank::execution::{Executor, Interlock, ReloadRefused, Reloader};
+use cabrank::execution::{Executor, Interlock, Refused, Reloader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc::channel;
 use std::thread;
 
 #[test]
@@ -16,7 +16,7 @@ fn a_reload_inside_an_execution_is_refused_and_left_to_the_next() {
     let executor = reloader.executor();
     let refused = |result| {
         let error = failed::<()>(result);
-        error.into_cause().downcast_ref() == Some(&ReloadRefused::InsideExecution)
+        error.first().cause().downcast_ref() == Some(&Refused::InsideExecution)
     };
     executor
         .wrap(|_| {
@@ -25,33 +25,12 @@ fn a_reload_inside_an_execution_is_refused_and_left_to_the_next() {
             changed.store(true, SeqCst);
             assert!(refused(reloader.wrap(|_| log.noted("never"))));
             assert!(refused(reloader.run().map(drop)));
-            assert!(refused(reloader.reload_now()));
             Ok(())
         })
         .expect("it succeeds");
     assert_eq!(log.take(), ["executor run", "nested", "executor complete"]);
     reloader.wrap(|_| log.noted("body")).expect("it succeeds");
     assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
-}
-
-#[test]
-fn a_reload_in_a_child_is_refused() {
-    let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
-    let reloader = noting(&log).check(once(&changed)).build().expect("valid");
-    let theirs = reloader.clone();
-    soon(move || {
-        let outer = theirs.clone();
-        outer.wrap(|execution| {
-            changed.store(true, SeqCst);
-            let child = execution.child();
-            let reloads = move || child.wrap(|_| Ok(theirs.wrap(|_| Ok(()))?));
-            let error = failed(thread::spawn(reloads).join().expect("no panic"));
-            let inner = error.into_cause();
-            assert!(inner.to_string().contains("no reload inside an execution"), "{inner}");
-            Ok(())
-        })
-    })
-    .expect("it succeeds");
 }
 
 /// A nested execution of the same reloader does not check again, whatever has changed.
@@ -103,41 +82,6 @@ fn executors_that_share_an_interlock_nest_although_a_reload_waits() {
     assert_eq!(log.take(), order);
 }
 
-/// A parent waits for its child with a reload queued: guard C of the interlock.
-#[test]
-fn a_child_is_let_in_although_a_reload_waits_for_its_parent() {
-    let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
-    let interlock = Interlock::new();
-    let executor = Executor::builder().interlock(interlock.clone()).build();
-    let unload = log.noting("unload");
-    let reloader = Reloader::builder(executor)
-        .check(once(&changed))
-        .unload(move |_| unload())
-        .build()
-        .expect("valid");
-    let (theirs, noted) = (reloader.clone(), log.clone());
-    soon(move || {
-        let (send, reloading) = channel();
-        let parent = reloader.executor().wrap(|execution| {
-            let child = execution.child();
-            changed.store(true, SeqCst);
-            let _ = send.send(thread::spawn(move || theirs.wrap(|_| Ok(()))));
-            before_long(|| interlock.dump().to_string().contains("unload"));
-            let nested = reloader.executor().wrap(|nested| Ok(nested.child()))?;
-            for child in [child, nested] {
-                let noted = noted.clone();
-                let thread = thread::spawn(move || child.wrap(|_| noted.noted("child")));
-                thread.join().expect("no panic")?;
-            }
-            Ok(())
-        });
-        parent.expect("it succeeds");
-        let waiting = reloading.recv().expect("it was sent");
-        waiting.join().expect("no panic").expect("it succeeds");
-    });
-    assert_eq!(log.take(), ["child", "child", "unload"]);
-}
-
 /// An owner may swap its share for one of another interlock. Regression: it then reloaded beside running
 /// executions.
 #[test]
@@ -145,8 +89,56 @@ fn an_execution_whose_share_was_swapped_does_not_reload() {
     let (log, other) = (Log::default(), Interlock::new());
     let reloader = noting(&log).always().build().expect("valid");
     let mut execution = reloader.run().expect("it runs");
-    drop(std::mem::replace(execution.running().expect("a share"), other.enter()));
+    let mut other = Executor::builder().interlock(other).build().run().expect("no owner runs");
+    std::mem::swap(execution.running().expect("a share"), other.running().expect("a share"));
     let error = failed(execution.complete());
-    assert_eq!(error.into_cause().downcast_ref(), Some(&ReloadRefused::InsideExecution));
+    assert_eq!(error.first().cause().downcast_ref(), Some(&Refused::InsideExecution));
     assert!(!log.has("unload", 1));
+}
+
+/// In a permit block, a reload would wait for the end of that block.
+#[test]
+fn in_a_permit_block_a_reload_is_refused() {
+    let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
+    let interlock = Interlock::new();
+    let [outer, inner] = [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build());
+    let unload = log.noting("unload");
+    let reloader = Reloader::builder(inner.clone())
+        .check(once(&changed))
+        .unload(move |_| unload())
+        .build()
+        .expect("valid");
+    for executor in [outer, inner] {
+        changed.store(true, SeqCst);
+        let refused = executor.wrap(|execution| {
+            let running = execution.running().ok_or("no interlock")?;
+            Ok(running.permit_loads(|| failed(reloader.wrap(|_| log.noted("never"))))?)
+        });
+        let error = refused.expect("it runs");
+        assert_eq!(error.first().cause().downcast_ref(), Some(&Refused::InsideExecution));
+        assert!(log.take().is_empty());
+        reloader.wrap(|_| log.noted("body")).expect("it reloads");
+        assert_eq!(log.take(), ["unload", "body"]);
+    }
+}
+
+#[test]
+fn a_reload_inside_another_executors_execution_is_refused() {
+    let (interlock, changed) = (Interlock::new(), Arc::new(AtomicBool::new(true)));
+    let [outer, inner] = [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build());
+    let reloader = Reloader::builder(inner).check(once(&changed)).build().expect("valid");
+    let refused = |result| {
+        let error = failed::<()>(result);
+        assert_eq!(error.first().cause().downcast_ref(), Some(&Refused::InsideExecution));
+    };
+    outer
+        .wrap(|_| {
+            refused(reloader.wrap(|_| Ok(())));
+            refused(block_on(reloader.wrap_async(async |_| Ok(()))));
+            Ok(())
+        })
+        .expect("it runs");
+    assert_eq!(interlock.generation(), 0);
+    reloader.wrap(|_| Ok(())).expect("it reloads");
+    assert_eq!(interlock.generation(), 1);
 }

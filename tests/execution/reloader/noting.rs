@@ -1,10 +1,16 @@
 //! Reloaders that note their stages.
 
 use crate::common::log::{Log, reporting};
-use cabrank::execution::interlock::Unloading;
-use cabrank::execution::{BoxError, Interlock, Preparing, Reloader, ReloaderBuilder};
+use cabrank::ManualClock;
+use cabrank::execution::interlock::{Loading, Unloading};
+use cabrank::execution::{BoxError, Interlock, Reloader, ReloaderBuilder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// Returns an interlock on a manual clock.
+pub(crate) fn on(time: &ManualClock) -> Interlock {
+    Interlock::builder().clock(time.clock()).build()
+}
 
 /// Returns a reloader that notes every stage, over an executor that notes its hooks and reports.
 pub(crate) fn noting(log: &Log) -> ReloaderBuilder {
@@ -32,7 +38,7 @@ pub(crate) fn unloading(
 /// A prepare step without effect.
 pub(crate) fn preparing(
     step: impl Step,
-) -> impl Fn(&mut Preparing<'_>) -> Result<(), BoxError> + Send + Sync {
+) -> impl Fn(&mut Loading<'_>) -> Result<(), BoxError> + Send + Sync {
     move |_| step()
 }
 pub(crate) trait Step: Fn() -> Result<(), BoxError> + Send + Sync + 'static {}

@@ -3,8 +3,8 @@
 use crate::common::log::Log;
 use crate::common::soon;
 use crate::common::task::{Task, block_on};
-use cabrank::execution::interlock::{AcquireError, Loaded};
-use cabrank::execution::{Execution, Executor, Interlock, Reloader, Stage};
+use cabrank::execution::interlock::Loaded;
+use cabrank::execution::{Execution, Executor, Interlock, Reloader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -18,7 +18,7 @@ fn an_unload_step_may_use_the_interlock_and_the_executor() {
     let reloader = builder
         .check(|| true)
         .unload(move |_| {
-            inner.run(|_| noted.note("a share"));
+            inner.run(|_| noted.note("a share"))?;
             let reloader = theirs.get().ok_or("not set")?;
             reloader.executor().wrap(|_| noted.noted("an execution"))?;
             reloader.wrap(|_| noted.noted("another"))?;
@@ -53,13 +53,14 @@ fn a_prepare_step_may_load() {
                 unloading.load(|loading| after.set("after", loading));
                 Ok(())
             })
-            .to_prepare(move |preparing| {
+            .to_prepare(move |loading| {
                 let number = count.fetch_add(1, SeqCst);
-                Ok(preparing.load(|loading| prepared.set(number, loading))?)
+                prepared.set(number, loading);
+                Ok(())
             });
         let builder = if always { builder.always() } else { builder.check(|| true) };
         let reloader = builder.build().expect("valid");
-        let seen = |execution: &mut Execution| {
+        let seen = |execution: &mut Execution<'_>| {
             let running = execution.running().expect("a share");
             Ok((settings.get(running).map(|n| *n), extra.get(running).map(|text| *text)))
         };
@@ -69,13 +70,12 @@ fn a_prepare_step_may_load() {
         let extra = (!always).then_some("after");
         assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(1), extra));
         assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(2), Some("after")));
-        let task = reloader.wrap_async(async |execution: &mut Execution| seen(execution));
+        let task = reloader.wrap_async(async |execution: &mut Execution<'_>| seen(execution));
         assert_eq!(block_on(task).expect("it runs"), (Some(3), Some("after")));
     }
 }
 
-/// Regression: a preparing task that had to load blocked its thread until the others had left. On a runtime of one
-/// thread that lasted for ever.
+/// A preparing task waits for the others without blocking its thread.
 #[test]
 fn a_task_that_prepares_does_not_block_its_thread() {
     let (settings, calls) = (Arc::new(Loaded::new()), Arc::new(AtomicUsize::new(0)));
@@ -83,46 +83,66 @@ fn a_task_that_prepares_does_not_block_its_thread() {
     let (prepared, count) = (settings.clone(), calls.clone());
     let reloader = Reloader::builder(executor.clone())
         .always()
-        .to_prepare(|_| Ok(()))
-        .to_prepare(move |preparing| {
+        .to_prepare(move |loading| {
             let number = count.fetch_add(1, SeqCst);
-            Ok(preparing.load(|loading| prepared.set(number, loading))?)
+            prepared.set(number, loading);
+            Ok(())
         })
         .build()
         .expect("valid");
-    let other = executor.run().expect("it runs");
-    let (theirs, seen) = (reloader.clone(), settings.clone());
+    let other = block_on(executor.run_async()).expect("it runs");
+    let seen = settings.clone();
     let mut task = Task::new(async move {
-        let body = async |execution: &mut Execution| {
+        let body = async |execution: &mut Execution<'_>| {
             let running = execution.running().expect("a share");
             Ok(seen.get(running).map(|number| *number))
         };
-        theirs.wrap_async(body).await
+        reloader.wrap_async(body).await
     });
     task = soon(move || {
         assert!(task.poll().is_none());
         task
     });
-    assert_eq!((calls.load(SeqCst), task.wakes()), (1, 0));
+    assert_eq!((calls.load(SeqCst), task.wakes()), (0, 0));
     other.complete().expect("it completes");
-    assert_eq!(task.finish().expect("it runs"), Some(1), "the step was called once more");
-    assert_eq!(
-        block_on(reloader.wrap_async(async |_| Ok(calls.load(SeqCst)))).expect("it runs"),
-        3
-    );
+    assert_eq!(task.finish().expect("it runs"), Some(0));
 }
 
-/// Inside an execution of the same thread, the outer execution keeps the share.
+/// The nested preparation is a view of the execution around it, which loads.
 #[test]
-fn a_prepare_step_inside_an_execution_may_not_load() {
+fn a_preparation_inside_an_execution_loads() {
+    let settings = Arc::new(Loaded::new());
+    let prepared = settings.clone();
     let executor = Executor::builder().interlock(Interlock::new()).build();
     let reloader = Reloader::builder(executor)
-        .to_prepare(|preparing| Ok(preparing.load(|_| ())?))
+        .to_prepare(move |loading| {
+            prepared.set("loaded", loading);
+            Ok(())
+        })
         .build()
         .expect("valid");
-    let inner = reloader.executor().wrap(|_| Ok(reloader.prepare())).expect("it runs");
-    let error = inner.expect_err("it may not load");
-    assert_eq!(error.stage(), Stage::Prepare);
-    assert!(matches!(error.cause().downcast_ref(), Some(AcquireError::Nested)));
-    reloader.prepare().expect("it may");
+    let seen = reloader.executor().wrap(|execution| {
+        reloader.prepare()?;
+        let running = execution.running().ok_or("no interlock")?;
+        Ok(settings.get(running).map(|text| *text))
+    });
+    assert_eq!(seen.expect("it runs"), Some("loaded"));
+}
+
+/// A disabled reloader needs no interlock, and prepares all the same.
+#[test]
+fn a_disabled_reloader_prepares_without_an_interlock() {
+    let prepared = Arc::new(AtomicUsize::new(0));
+    let count = prepared.clone();
+    let reloader = Reloader::builder(Executor::builder().build())
+        .enabled(false)
+        .to_prepare(move |loading| {
+            count.fetch_add(1, SeqCst);
+            Loaded::new().set("a value", loading);
+            Ok(())
+        })
+        .build()
+        .expect("valid");
+    reloader.prepare().expect("it prepares");
+    assert_eq!(prepared.load(SeqCst), 1);
 }

@@ -3,8 +3,9 @@
 use crate::common::log::Log;
 use crate::common::task::{Task, block_on};
 use crate::common::{before_long, soon};
+use crate::polling::yield_once;
 use crate::reloader::noting::{ALWAYS, ENDS, RELOAD, noting, once};
-use cabrank::execution::{Execution, Executor, Interlock, Reloader};
+use cabrank::execution::Execution;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
@@ -13,7 +14,7 @@ use std::thread;
 fn a_reload_waits_for_running_executions_on_any_thread() {
     let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
     let reloader = noting(&log).check(once(&changed)).build().expect("valid");
-    let old = reloader.run().expect("it runs");
+    let old = block_on(reloader.run_async()).expect("it runs");
     changed.store(true, SeqCst);
     let (theirs, noted) = (reloader.clone(), log.clone());
     let reloading = thread::spawn(move || theirs.wrap(|_| noted.noted("new")));
@@ -30,8 +31,10 @@ fn a_reload_waits_for_running_executions_on_any_thread() {
 fn a_dropped_execution_does_not_wait_and_leaves_its_reload_to_the_next() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
-    let other = reloader.executor().run().expect("it runs");
     let execution = reloader.run().expect("it runs");
+    let theirs = reloader.executor().clone();
+    let other = thread::spawn(move || block_on(theirs.run_async()).expect("it runs"));
+    let other = other.join().expect("no panic");
     log.take();
     drop(execution); // the other still runs
     assert_eq!(log.take(), ["complete", "executor complete"]);
@@ -50,7 +53,7 @@ fn a_future_finds_the_world_reloaded() {
     assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
 
     let theirs = reloader.clone();
-    let forever = async |_: &mut Execution| {
+    let forever = async |_: &mut Execution<'_>| {
         std::future::pending::<()>().await;
         Ok(())
     };
@@ -64,7 +67,7 @@ fn a_future_finds_the_world_reloaded() {
 fn a_future_that_waits_to_reload_blocks_no_thread() {
     let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(true)));
     let reloader = noting(&log).check(once(&changed)).build().expect("valid");
-    let old = reloader.executor().run().expect("it runs");
+    let old = block_on(reloader.executor().run_async()).expect("it runs");
     let (theirs, noted) = (reloader.clone(), log.clone());
     let mut task = Task::new(async move { theirs.wrap_async(async |_| noted.noted("new")).await });
     assert!(task.poll().is_none());
@@ -78,7 +81,7 @@ fn a_future_that_waits_to_reload_blocks_no_thread() {
 fn a_future_that_gives_up_waiting_leaves_its_reload_to_the_next() {
     let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(true)));
     let reloader = noting(&log).check(once(&changed)).build().expect("valid");
-    let old = reloader.executor().run().expect("it runs");
+    let old = block_on(reloader.executor().run_async()).expect("it runs");
     let theirs = reloader.clone();
     let mut task = Task::new(async move { theirs.wrap_async(async |_| Ok(())).await });
     assert!(task.poll().is_none());
@@ -90,37 +93,22 @@ fn a_future_that_gives_up_waiting_leaves_its_reload_to_the_next() {
     assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
 }
 
-/// PROP-ILK-USE-UNDER-SHARE. Regression: a future that gave up waiting to reload completed beside a load.
-#[test]
-fn a_future_that_gives_up_its_reload_is_completed_when_it_has_its_share_again() {
-    let (log, interlock) = (Log::default(), Interlock::new());
-    let executor = Executor::builder().interlock(interlock.clone()).hook(log.hook("a")).build();
-    let reloader = Reloader::builder(executor).check(|| true).build().expect("valid");
-    let mut sharer = interlock.enter();
-    let theirs = reloader.clone();
-    let mut task = Task::new(async move { theirs.wrap_async(async |_| Ok(())).await });
-    assert!(task.poll().is_none());
-    let loading = block_on(sharer.load_async()).expect("no other owner has a share");
-    drop(task);
-    assert_eq!(log.take(), ["run a"]);
-    drop(loading);
-    drop(sharer);
-    assert_eq!(log.take(), ["complete a"]);
-    reloader.wrap(|_| Ok(())).expect("no owner is in the way");
-}
-
 #[test]
 fn a_bodys_error_is_reported_although_its_future_is_dropped_while_it_waits_to_reload() {
     let log = Log::default();
     let reloader = noting(&log).always().build().expect("valid");
-    let old = reloader.executor().run().expect("it runs");
     let theirs = reloader.clone();
-    let fails = async |_: &mut Execution| Err::<(), _>("on purpose".into());
+    let fails = async |_: &mut Execution<'_>| {
+        yield_once().await;
+        Err::<(), _>("on purpose".into())
+    };
     let mut task = Task::new(async move { theirs.wrap_async(fails).await });
     assert!(task.poll().is_none());
+    let other = block_on(reloader.executor().run_async()).expect("it runs");
+    assert!(task.poll().is_none(), "it waits to unload");
     log.take();
     drop(task);
-    let told = ["complete", "executor complete", "handled Error of cabrank: on purpose"];
+    let told = ["complete", "executor complete", "report of a dropped one: on purpose"];
     assert_eq!(log.take(), told);
-    drop(old);
+    drop(other);
 }

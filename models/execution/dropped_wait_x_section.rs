@@ -1,0 +1,65 @@
+//! A `wrap_async` is dropped while its body waits to load or to unload, and another owner does.
+//!
+//! Guards the drop of an `Execution`: it completes the hooks at once, on the dropping thread, though the share may be
+//! missing. A hook that begins an execution waits for the share there (`Running::regain`). Without that wait, it
+//! would run beside the other owner's section (PROP-ILK-USE-UNDER-SHARE). Asserted: the drop completes the hook once,
+//! and the execution leaves.
+
+use crate::execution::Executor;
+use crate::models::interlock::rig::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+fn dropped_beside(
+    waits: impl AsyncFnOnce(&mut Running<'_>),
+    section: fn(&mut Running<'_>, &World),
+) -> String {
+    let (interlock, world) = (Interlock::new(), World::new());
+    let completed = Arc::new(AtomicUsize::new(0));
+    let (ilk, there, counted) = (interlock.clone(), world.clone(), completed.clone());
+    let complete = move || {
+        counted.fetch_add(1, SeqCst);
+        ilk.run(|_| {
+            there.note("hook");
+            there.runs();
+        })?;
+        Ok(())
+    };
+    let executor = Executor::builder().interlock(interlock.clone()).to_complete(complete).build();
+    let mut other = owner(&interlock);
+    let mut task = Box::pin(executor.wrap_async(async |execution| {
+        waits(execution.running().expect("there is an interlock")).await;
+        Ok(())
+    }));
+    assert!(poll_once(task.as_mut()).is_pending());
+    let theirs = world.clone();
+    let thread = spawn(move || section(&mut other, &theirs));
+    drop(task);
+    assert_eq!(completed.load(SeqCst), 1, "the drop completes");
+    thread.join().expect("no panic");
+    let story = world.story();
+    assert_free(&interlock, &world);
+    story
+}
+
+#[test]
+fn dropped_wrap_async_x_load() {
+    let orders = ["hook, load", "load, hook"];
+    explore("dropped_wrap_async_x_load", &orders, |outcomes| {
+        outcomes.note(dropped_beside(
+            async |running| running.load_async(async |_| ()).await.expect("it is dropped"),
+            |other, world| other.load(|_| world.alone("load")).expect("no limit"),
+        ));
+    });
+}
+
+#[test]
+fn dropped_wrap_async_x_unload() {
+    let orders = ["hook, unload", "unload, hook"];
+    explore("dropped_wrap_async_x_unload", &orders, |outcomes| {
+        outcomes.note(dropped_beside(
+            async |running| unload_async(running, || ()).await,
+            |other, world| unload(other, || world.alone("unload")),
+        ));
+    });
+}

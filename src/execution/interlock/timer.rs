@@ -1,0 +1,65 @@
+//! The time limits of tasks: a thread that sleeps until the earliest one, and ends with the interlock.
+//!
+//! A runtime-independent future cannot sleep, so this thread wakes a task whose limit has passed. The task then gives
+//! its wait up in a section of its own, unless it was granted meanwhile. A waiting thread needs no timer.
+
+use super::inner::{Effect, Inner};
+use super::owner_id::OwnerId;
+use crate::collections::wait_queue::Wake;
+use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
+use crate::section::Guarded;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Inner {
+    /// Limits the wait of a task that begins now.
+    pub(super) fn limit_task(self: &Arc<Self>, id: OwnerId, limit: Duration) {
+        let is_earlier = self.state.amend(|state| {
+            let due = state.since(id).plus(limit);
+            let waiter = state.owner_mut(id).waiter.as_mut().expect("the task waits");
+            waiter.deadline = Some(due);
+            state.deadlines.insert((due, id));
+            state.timer_sleeps_until.is_none_or(|until| due < until)
+        });
+        if is_earlier && self.wake_timer().is_err() {
+            // A limit that cannot be kept has passed: the wait ends at the first poll.
+            self.state.amend(|state| {
+                let waiter = state.owner_mut(id).waiter.as_mut().expect("the task waits");
+                waiter.expired = true;
+            });
+        }
+    }
+    fn wake_timer(self: &Arc<Self>) -> Result<(), OpenError> {
+        let timer = self.timer.get_or_init(|| {
+            PeriodicExecutor::builder(None)
+                .name("cabrank interlock")
+                .clock(self.state.clock().clone())
+                // The interlock ends it, and no registry.
+                .unregistered()
+                .build_weak_ref(Arc::downgrade(self), Inner::end_waits)
+        });
+        timer.open()?;
+        timer.wake();
+        Ok(())
+    }
+    /// Wakes the tasks whose limit has passed. Returns until when the timer sleeps.
+    fn end_waits(self: &Arc<Self>) -> Verdict {
+        let now = self.state.clock().now();
+        let next = self.critical(|state, fx| {
+            while let Some((due, id)) = state.deadlines.first().copied() {
+                if due > now {
+                    break;
+                }
+                state.deadlines.pop_first();
+                let waiter = state.owner_mut(id).waiter.as_mut().expect("its deadline is listed");
+                (waiter.deadline, waiter.expired) = (None, true);
+                if let Wake::Task(waker) = &mut waiter.wake {
+                    fx.push(Effect::Wake(Wake::Task(waker.take())));
+                }
+            }
+            state.timer_sleeps_until = state.deadlines.first().map(|(due, _)| *due);
+            state.timer_sleeps_until
+        });
+        next.map_or(Flow::Idle.into(), |due| Verdict::Until(self.state.clock().deadline_at(due)))
+    }
+}

@@ -1,0 +1,180 @@
+//! Whether files have changed: their times, lengths and identities, and for a while their contents.
+//!
+//! A file system counts a file's time in granules, the coarsest of 2 seconds. Two edits in one granule leave the same
+//! time, and perhaps the same length. A file whose time is younger than a granule is therefore *unsettled*: a hash of
+//! its contents counts as well.
+//!
+//! An unsettled file settles at a look that finds it older than a granule, with the stamp and the contents of the last
+//! load. Any later edit gets a later time. So no edit is lost, unless the clock is set back.
+
+use super::changes::Watch;
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// The coarsest granule of a file's time (FAT).
+const GRANULE: Duration = Duration::from_secs(2);
+
+pub(crate) struct Files {
+    paths: Vec<PathBuf>,
+    /// The files before the last load.
+    loaded: Mutex<Arc<Look>>,
+}
+
+/// The stamp of each file, and the hash of an unsettled file's contents.
+type Look = BTreeMap<PathBuf, (Stamp, Option<u64>)>;
+
+/// Changes with each edit, if the edits are at least a granule apart.
+#[derive(Clone, PartialEq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    /// When the file or its attributes last changed, if the system knows.
+    changed: Option<SystemTime>,
+    length: u64,
+    /// The numbers of the device and the file.
+    id: [u64; 2],
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let (changed, id) = {
+            use std::os::unix::fs::MetadataExt;
+            let nanos = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
+            let since = u64::try_from(metadata.ctime()).ok().map(|s| Duration::new(s, nanos));
+            let changed = since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
+            (changed, [metadata.dev(), metadata.ino()])
+        };
+        #[cfg(not(unix))]
+        let (changed, id) = (None, [0, 0]);
+        Stamp { modified: metadata.modified().ok(), changed, length: metadata.len(), id }
+    }
+    /// Whether each edit after `now` gets another stamp.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        // A time in the future has no age yet.
+        let is_old = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > GRANULE);
+        self.modified.is_some_and(is_old) && self.changed.is_none_or(is_old)
+    }
+}
+
+impl Files {
+    pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
+        let loaded = Mutex::new(Arc::new(look(&paths, SystemTime::now())));
+        Files { paths, loaded }
+    }
+    /// The time `now` comes first, then the stamps, then the contents. So a file that settles had its stamp for longer
+    /// than a granule when its contents were compared.
+    fn has_changed_at(&self, now: SystemTime) -> bool {
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let present = stamps(&self.paths);
+        let stamped = loaded.iter().map(|(path, (stamp, _))| (path, stamp));
+        if !stamped.eq(&present) {
+            return true;
+        }
+        let unsettled =
+            || loaded.iter().filter_map(|(path, (stamp, hash))| Some((path, stamp, (*hash)?)));
+        if unsettled().any(|(path, _, loaded)| hash(path) != loaded) {
+            return true;
+        }
+        if unsettled().any(|(_, stamp, _)| stamp.is_settled(now)) {
+            let mut settled = Look::clone(&loaded);
+            for (stamp, hash) in settled.values_mut() {
+                *hash = hash.filter(|_| !stamp.is_settled(now));
+            }
+            let mut place = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            // A reload may have looked meanwhile.
+            if Arc::ptr_eq(&place, &loaded) {
+                *place = Arc::new(settled);
+            }
+        }
+        false
+    }
+}
+
+impl Watch for Files {
+    fn has_changed(&self) -> bool {
+        self.has_changed_at(SystemTime::now())
+    }
+    fn take_up(&self) {
+        let present = Arc::new(look(&self.paths, SystemTime::now()));
+        *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = present;
+    }
+}
+
+fn look(paths: &[PathBuf], now: SystemTime) -> Look {
+    let seen = |(path, stamp): (PathBuf, Stamp)| {
+        let contents = (!stamp.is_settled(now)).then(|| hash(&path));
+        (path, (stamp, contents))
+    };
+    stamps(paths).into_iter().map(seen).collect()
+}
+
+/// Returns the stamps of the files at these paths and below them. A missing file has no stamp.
+fn stamps(paths: &[PathBuf]) -> BTreeMap<PathBuf, Stamp> {
+    let mut found = BTreeMap::new();
+    let mut left = paths.to_vec();
+    while let Some(path) = left.pop() {
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        if !metadata.is_dir() {
+            found.insert(path, Stamp::of(&metadata));
+            continue;
+        }
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            // A link to a directory is not followed: it may lead back.
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            if !is_link || entry.path().is_file() {
+                left.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// Returns a hash of the file's contents, or of the part that can be read.
+fn hash(path: &Path) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    if let Ok(mut file) = File::open(path) {
+        let mut part = [0; 8192];
+        while let Ok(length @ 1..) = file.read(&mut part) {
+            hasher.write(&part[..length]);
+        }
+    }
+    hasher.finish()
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    /// The stamp is the same as before the edit: a system with fine times does not do that by itself.
+    #[test]
+    fn contents_count_until_the_file_has_settled() {
+        let path = std::env::temp_dir().join(format!("cabrank-settles-{}", std::process::id()));
+        fs::write(&path, "one").expect("it is writable");
+        let files = Files::new(vec![path.clone()]);
+        let before = files.loaded.lock().expect("no panic").clone();
+        fs::write(&path, "two").expect("it is writable");
+        let (now, later) = (SystemTime::now(), SystemTime::now() + 2 * GRANULE);
+        let (_, contents) = before[&path];
+        let edited = |contents| {
+            let stamp = stamps(&files.paths)[&path].clone();
+            *files.loaded.lock().expect("no panic") =
+                Arc::new(Look::from([(path.clone(), (stamp, contents))]));
+        };
+        for look in [now, later, now - GRANULE] {
+            edited(contents);
+            assert!(files.has_changed_at(look), "the contents differ");
+        }
+        for (look, unsettled) in [(now, true), (now - GRANULE, true), (later, false)] {
+            edited(Some(hash(&path)));
+            assert!(!files.has_changed_at(look));
+            let (_, contents) = files.loaded.lock().expect("no panic")[&path];
+            assert_eq!(contents.is_some(), unsettled);
+        }
+        let _ = fs::remove_file(path);
+    }
+}

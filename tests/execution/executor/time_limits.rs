@@ -1,0 +1,117 @@
+//! Limits of an execution's waits for the interlock. Their errors carry the dump.
+
+use crate::common::log::{Log, failed};
+use crate::common::task::block_on;
+use crate::common::{SECOND, before_long};
+use cabrank::execution::interlock::{AcquireError, OwnerState};
+use cabrank::execution::{ExecutionError, Executor, Interlock, Reloader, Stage};
+use cabrank::{Clock, ManualClock};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+fn on(time: &ManualClock) -> Interlock {
+    Interlock::builder().clock(time.clock()).build()
+}
+#[track_caller]
+fn timed_out<T>(result: Result<T, ExecutionError>) -> (Stage, usize) {
+    let error = failed(result);
+    match error.first().cause().downcast_ref() {
+        Some(AcquireError::TimedOut(blocked)) => (error.first().stage(), blocked.dump.owners.len()),
+        _ => panic!("{error}"),
+    }
+}
+/// Runs `work` on a thread, and advances the clock once an owner is in this state.
+fn beside<T: Send + 'static>(
+    (interlock, time): (&Interlock, &ManualClock),
+    state: OwnerState,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let thread = thread::spawn(work);
+    before_long(|| interlock.dump().owners.iter().any(|owner| owner.state == state));
+    time.advance(2 * SECOND);
+    thread.join().expect("no panic")
+}
+
+#[test]
+fn a_begin_that_waits_too_long_runs_no_hook() {
+    let (time, log) = (ManualClock::new(), Log::default());
+    let interlock = on(&time);
+    let executor = Executor::builder()
+        .interlock(interlock.clone())
+        .hook(log.hook("a"))
+        .acquire_timeout(SECOND)
+        .build();
+    let held = interlock.unload(|_| {
+        let theirs = executor.clone();
+        let ended =
+            beside((&interlock, &time), OwnerState::Entering, move || theirs.wrap(|_| Ok(())));
+        assert_eq!(timed_out(ended), (Stage::Enter, 2));
+        let theirs = executor.clone();
+        let ended = beside((&interlock, &time), OwnerState::Entering, move || {
+            block_on(theirs.run_async()).map(drop)
+        });
+        assert_eq!(timed_out(ended), (Stage::Enter, 2));
+    });
+    held.expect("no other owner runs");
+    assert!(log.take().is_empty());
+    executor.wrap(|_| Ok(())).expect("no owner is in the way");
+}
+
+/// The reloader's limit comes before the executor's, and that before the interlock's.
+#[test]
+fn a_reload_that_waits_too_long_fails_its_execution_and_is_left_to_the_next() {
+    let (time, log) = (ManualClock::new(), Log::default());
+    let interlock = Interlock::builder().clock(time.clock()).acquire_timeout(3600 * SECOND).build();
+    let executor = Executor::builder()
+        .interlock(interlock.clone())
+        .hook(log.hook("a"))
+        .acquire_timeout(60 * SECOND)
+        .build();
+    let changed = std::sync::atomic::AtomicBool::new(true);
+    let unload = log.noting("unload");
+    let reloader = Reloader::builder(executor.clone())
+        .check(move || changed.swap(false, std::sync::atomic::Ordering::SeqCst))
+        .unload(move |_| unload())
+        .acquire_timeout(SECOND)
+        .build()
+        .expect("valid");
+    let runs = executor.run().expect("it runs");
+    log.take();
+    let theirs = reloader.clone();
+    let ended =
+        beside((&interlock, &time), OwnerState::WaitingToUnload, move || theirs.wrap(|_| Ok(())));
+    assert_eq!(timed_out(ended), (Stage::Unload, 2));
+    assert_eq!(log.take(), ["run a", "complete a"]);
+    drop(runs);
+    log.take();
+    reloader.wrap(|_| log.noted("body")).expect("no owner is in the way");
+    assert_eq!(log.take(), ["run a", "unload", "body", "complete a"]);
+}
+
+/// The program that deadlocks without a permit block: the outer execution waits for a thread that loads.
+#[test]
+fn a_load_in_a_thread_that_the_execution_joins_ends_by_the_limit() {
+    let interlock = Interlock::builder()
+        .clock(Clock::monotonic())
+        .acquire_timeout(Duration::from_millis(30))
+        .build();
+    let executor = Executor::builder().interlock(interlock.clone()).build();
+    let theirs = Arc::new(executor.clone());
+    let joined = executor.wrap(|_| {
+        let loads = thread::spawn(move || {
+            theirs.wrap(|execution| {
+                let running = execution.running().ok_or("no interlock")?;
+                Ok(running.load(|_| ())?)
+            })
+        });
+        Ok(loads.join().expect("no panic"))
+    });
+    let error = failed(joined.expect("it goes on"));
+    let Some(AcquireError::TimedOut(blocked)) = error.first().cause().downcast_ref() else {
+        panic!("{error}")
+    };
+    let dump = blocked.dump.to_string();
+    assert!(dump.contains("time_limits.rs"), "it names the places of both: {dump}");
+    assert!(interlock.dump().owners.is_empty());
+}
