@@ -1,7 +1,7 @@
 //! The cleaner on the real clock (erratum E30). A manual clock cannot show this, for moving it wakes
 //! the cleaner.
 
-use crate::common::{Getting, Pool, app, before_long};
+use crate::common::{Getting, Pool, app, before_long, eager};
 use cabrank::application_pool::ShutDown;
 use cabrank::in_memory::{InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, Session};
@@ -48,7 +48,7 @@ fn the_cleaner_wakes_for_a_process_born_in_the_background() {
         |b| b.max_idle_time(LIMIT),
         |pool, spawner| {
             spawner.always("/srv/x", Spawn::ready().concurrency(None));
-            let busy = [pool.get(&app("x")), pool.get(&app("x"))];
+            let busy = [pool.get(&eager("x")), pool.get(&eager("x"))];
             before_long(|| spawner.begun() == 2 && pool.counts().spawning == 0);
             before_long(|| pool.counts().count == 1);
             drop(busy);
