@@ -40,12 +40,12 @@ const SCRIPTS: &[Script] = &[
     Script {
         name: "loom",
         about: "every interleaving of every model, or of those with NAME in their path",
-        lines: "CABRANK_DEEP=1 CARGO_PROFILE_TEST_OPT_LEVEL=1 cargo test --features loom --lib --",
+        lines: "CABRANK_DEEP=1 cargo test --features loom --lib --",
     },
     Script {
         name: "shuttle",
         about: "random schedules of every model, or of those with NAME in their path",
-        lines: "CARGO_PROFILE_TEST_OPT_LEVEL=1 cargo test --features shuttle --lib --",
+        lines: "cargo test --features shuttle --lib --",
     },
     Script {
         name: "faults",
