@@ -5,7 +5,7 @@
 //!
 //! Each procedure is one `async fn`. Its [`Caller`] says how it waits; a thread runs it by [`now`](crate::section::now).
 
-use super::ambient::{Frame, Within};
+use super::ambient::Frame;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
@@ -174,9 +174,9 @@ impl Execution<'static> {
     async fn prepare(&mut self, reloading: &Reloading, caller: Caller) -> Result<(), Failure> {
         self.reloads_last = true;
         self.inside(|this| reloading.steps.hooks.run(&mut this.reload_completers))?;
-        let scope = self.scope();
+        let frame = self.frame();
         let running = self.running.as_mut().expect("a reloader's executor has an interlock");
-        reloading.prepare_by(running, scope, caller).await
+        reloading.prepare_by(running, frame, caller).await
     }
 }
 
@@ -195,24 +195,6 @@ async fn hold<'e>(
     let running = running.as_mut().filter(may).ok_or_else(refused)?;
     let held = running.hold(Purpose::Unload, caller).await;
     held.map_err(|error| Failure::new(Stage::Unload, error))
-}
-
-/// The frames of an execution on a thread's stack.
-#[derive(Clone, Copy)]
-pub(crate) struct Scope {
-    /// Absent inside another execution of the same executor, which has entered its own.
-    executor: Option<Frame>,
-    share: Option<Frame>,
-}
-
-impl Scope {
-    /// Returns the scope of a share without hooks.
-    pub(crate) fn of(running: &Running<'_>) -> Self {
-        Scope { executor: None, share: Some(running.frame()) }
-    }
-    pub(crate) fn enter(self) -> (Option<Within>, Option<Within>) {
-        (self.executor.map(Frame::enter), self.share.map(Frame::enter))
-    }
 }
 
 impl<'scope> Execution<'scope> {
@@ -240,7 +222,7 @@ impl<'scope> Execution<'scope> {
 
     /// Calls `body` while the executor is active on this thread, so that a [`wrap`](Executor::wrap) inside is nested.
     pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution<'_>) -> R) -> R {
-        let _here = self.scope().enter();
+        let _here = self.frame().enter();
         body(self)
     }
     /// Polls `body` while the executor is active on the polling thread.
@@ -248,8 +230,8 @@ impl<'scope> Execution<'scope> {
     /// # Cancel safety
     /// Dropping the future drops the body, also while the executor is active. The execution goes on.
     pub async fn within_async<R>(&mut self, body: impl AsyncFnOnce(&mut Execution<'_>) -> R) -> R {
-        let scope = self.scope();
-        scoped(|| scope.enter(), body(self)).await
+        let frame = self.frame();
+        scoped(|| frame.enter(), body(self)).await
     }
 
     /// Completes every hook in reverse order, even if one fails.
@@ -340,10 +322,10 @@ impl<'scope> Execution<'scope> {
         is_last: bool,
         caller: Caller,
     ) -> Result<(), Failure> {
-        let scope = self.scope();
+        let frame = self.frame();
         let mut held = hold(&self.executor, &mut self.running, caller).await?;
         let reloaded = {
-            let _here = (scope.enter(), held.frame().enter());
+            let _here = (frame.enter(), held.frame().enter());
             let reloaded = reloading.reload(&mut held.unloading(), &mut self.reload_completers);
             if is_last {
                 self.reload_completers.complete(&mut self.failures);
@@ -363,7 +345,7 @@ impl<'scope> Execution<'scope> {
     fn end(&mut self) {
         self.note_last();
         if !self.reload_completers.is_empty() || !self.completers.is_empty() {
-            let _here = self.scope().enter();
+            let _here = self.frame().enter();
             self.reload_completers.complete(&mut self.failures);
             self.completers.complete(&mut self.failures);
         }
@@ -379,16 +361,16 @@ impl<'scope> Execution<'scope> {
 
     /// Calls `f` inside the execution.
     fn inside<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let _here = self.scope().enter();
+        let _here = self.frame().enter();
         f(self)
     }
-    /// Returns the frames that a thread enters to be in this execution.
-    pub(crate) fn scope(&self) -> Scope {
-        let (id, reloads) = (self.executor.id(), self.reloading.is_some());
-        let executor = Frame::Executor { id, reloads, execution: self.id };
-        Scope {
-            executor: Some(executor).filter(|_| !self.nested),
-            share: self.running.as_ref().map(Running::frame),
+    /// Returns the frame that a thread enters to be in this execution.
+    #[inline]
+    pub(crate) fn frame(&self) -> Frame {
+        let executor = (self.executor.id(), self.reloading.is_some(), self.id);
+        Frame {
+            share: self.running.as_ref().and_then(|running| running.frame().share),
+            executor: (!self.nested).then_some(executor),
         }
     }
 }

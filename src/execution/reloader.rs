@@ -3,7 +3,7 @@
 use super::ambient;
 use super::changes::Check;
 use super::error::{BoxError, ExecutionError, Failure, Refused, Stage};
-use super::execution::{Execution, Scope};
+use super::execution::Execution;
 use super::execution_guard::ExecutionGuard;
 use super::executor::Executor;
 use super::interlock::{Caller, Loading};
@@ -155,8 +155,8 @@ impl Reloader {
         if let Some(refused) = reload_failed(interlock).filter(|_| !running.is_view()) {
             return Err(Failure::new(Stage::Enter, refused));
         }
-        let scope = Scope::of(&running);
-        self.reloading.prepare_by(&mut running, scope, caller).await
+        let frame = running.frame();
+        self.reloading.prepare_by(&mut running, frame, caller).await
     }
 
     async fn wrap_by<R, F>(&self, body: F, caller: Caller) -> Result<R, ExecutionError>

@@ -116,7 +116,7 @@ pub(crate) struct Held<'r> {
 impl Held<'_> {
     /// Returns the frame of code that runs inside.
     pub(crate) fn frame(&self) -> Frame {
-        Frame::Interlock { of: self.home.address(), owner: self.id, kind: self.kind }
+        Frame { share: Some((self.home.address(), self.id, self.kind)), executor: None }
     }
     pub(crate) fn loading(&mut self) -> Loading<'_> {
         Loading { home: Some(self.home) }

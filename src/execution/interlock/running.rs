@@ -86,7 +86,7 @@ impl Running<'_> {
     /// Returns the frame that a thread enters while the execution's body runs or is polled.
     #[inline]
     pub(crate) fn frame(&self) -> Frame {
-        Frame::Interlock { of: self.home.address(), owner: self.id, kind: self.kind }
+        Frame { share: Some((self.home.address(), self.id, self.kind)), executor: None }
     }
 }
 
