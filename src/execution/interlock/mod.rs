@@ -59,10 +59,8 @@
 mod builder;
 mod caller;
 mod dump;
-mod dump_text;
 mod enter;
 mod error;
-mod exclusive;
 mod inner;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
@@ -71,7 +69,6 @@ mod invariants_tests;
 mod loaded;
 mod modes;
 mod owner_id;
-mod permit;
 mod reload_state;
 mod running;
 mod sections;
@@ -84,12 +81,12 @@ pub use builder::InterlockBuilder;
 pub(crate) use caller::Caller;
 pub use dump::{BlockedBy, Dump, OwnerDump, OwnerState, WaitDump};
 pub use error::{AcquireError, Blocked};
-pub(crate) use exclusive::Held;
 pub use loaded::{Handle, Loaded};
 pub(crate) use modes::Purpose;
 pub use owner_id::OwnerId;
 pub(crate) use reload_state::Reloads;
 pub use running::Running;
+pub(crate) use sections::Held;
 pub use sections::{Loading, Unloading};
 
 use super::ambient;
