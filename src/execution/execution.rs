@@ -15,6 +15,7 @@ use super::scoped::scoped;
 use crate::section::now;
 use crate::sync::has_failed;
 use crate::user_code::{catch, drop_contained, panic_message};
+use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::mem::take;
@@ -51,7 +52,8 @@ use std::thread;
 /// ```
 #[must_use = "dropping an execution completes it"]
 pub struct Execution<'scope> {
-    executor: Executor,
+    /// Borrowed in a `wrap`, because a further reference would have to be counted.
+    executor: Cow<'scope, Executor>,
     /// Tells this execution from all others: for values that belong to it.
     id: u64,
     /// It is inside another execution of the same executor, and runs no hooks.
@@ -68,10 +70,10 @@ pub struct Execution<'scope> {
     failures: Vec<Failure>,
 }
 
-impl Execution<'static> {
+impl<'scope> Execution<'scope> {
     /// Returns an execution that has not begun.
     #[inline]
-    fn new(executor: Executor, reloading: Option<Arc<Reloading>>) -> Self {
+    fn new(executor: Cow<'scope, Executor>, reloading: Option<Arc<Reloading>>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Without hooks, no value belongs to the execution.
         let has_hooks = !executor.hooks().is_empty() || reloading.is_some();
@@ -89,7 +91,7 @@ impl Execution<'static> {
     }
     /// Returns an execution that has entered, reloaded if that was due, and run its hooks.
     pub(crate) async fn start(
-        executor: Executor,
+        executor: Cow<'scope, Executor>,
         reloading: Option<Arc<Reloading>>,
         caller: Caller,
     ) -> Result<Self, ExecutionError> {
@@ -99,7 +101,7 @@ impl Execution<'static> {
     }
     /// Runs the body in an execution of its own. That is never moved, which would cost more than all the rest.
     pub(crate) async fn wrap<R, F>(
-        executor: Executor,
+        executor: Cow<'scope, Executor>,
         reloading: Option<Arc<Reloading>>,
         body: F,
         caller: Caller,
@@ -122,7 +124,7 @@ impl Execution<'static> {
             return Ok(());
         }
         if !self.executor.hooks().is_empty() {
-            let run = self.inside(|this| this.executor.hooks().run(&mut this.completers));
+            let run = self.within(|this| this.executor.hooks().run(&mut this.completers));
             if let Err(failure) = run {
                 return self.abort(failure);
             }
@@ -159,7 +161,7 @@ impl Execution<'static> {
         reloading: &Reloading,
         caller: Caller,
     ) -> Result<(), Failure> {
-        let mut is_due = self.inside(|_| reloading.is_due())?;
+        let mut is_due = self.within(|_| reloading.is_due())?;
         while is_due {
             self.reload(reloading, false, caller).await?;
             // After an unload, others that wait to unload have their turn, and may have failed.
@@ -173,7 +175,7 @@ impl Execution<'static> {
     /// Begins an execution that reloads after its body: runs the reloader's hooks, and prepares.
     async fn prepare(&mut self, reloading: &Reloading, caller: Caller) -> Result<(), Failure> {
         self.reloads_last = true;
-        self.inside(|this| reloading.steps.hooks.run(&mut this.reload_completers))?;
+        self.within(|this| reloading.steps.hooks.run(&mut this.reload_completers))?;
         let frame = self.frame();
         let running = self.running.as_mut().expect("a reloader's executor has an interlock");
         reloading.prepare_by(running, frame, caller).await
@@ -359,11 +361,6 @@ impl<'scope> Execution<'scope> {
         Err(self.executor.report(take(&mut self.failures), false))
     }
 
-    /// Calls `f` inside the execution.
-    fn inside<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let _here = self.frame().enter();
-        f(self)
-    }
     /// Returns the frame that a thread enters to be in this execution.
     #[inline]
     pub(crate) fn frame(&self) -> Frame {

@@ -10,6 +10,7 @@ use super::interlock::{Caller, Loading};
 use super::reloader_builder::ReloaderBuilder;
 use super::reloading::{Reloading, Steps, When, reload_failed};
 use crate::section::now;
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -164,10 +165,10 @@ impl Reloader {
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let reloading = self.reloading()?;
-        Execution::wrap(self.executor.clone(), reloading, body, caller).await
+        Execution::wrap(Cow::Borrowed(&self.executor), reloading, body, caller).await
     }
     async fn start(&self, caller: Caller) -> Result<Execution<'static>, ExecutionError> {
-        Execution::start(self.executor.clone(), self.reloading()?, caller).await
+        Execution::start(Cow::Owned(self.executor.clone()), self.reloading()?, caller).await
     }
     /// Returns the reloader's part in an execution that begins here, unless reloading is disabled.
     ///

@@ -19,10 +19,10 @@ impl Inner {
     /// - Inside an execution of the same thread or task it is a view of that one. It waits only for a missing share.
     /// - Inside a permit block it is a new owner: the block gave the share up.
     #[inline]
-    pub(super) async fn enter(
+    pub(super) async fn enter<'s>(
         self: &Arc<Self>,
         caller: Caller,
-    ) -> Result<Running<'static>, AcquireError> {
+    ) -> Result<Running<'s>, AcquireError> {
         let (running, step) = self.begin(caller)?;
         if step == Step::Wait {
             self.wait(running.id, caller).await?;
@@ -31,10 +31,10 @@ impl Inner {
     }
     /// [`enter`](Self::enter) by a thread. An uncontended one needs no future.
     #[inline]
-    pub(super) fn enter_now(
+    pub(super) fn enter_now<'s>(
         self: &Arc<Self>,
         caller: Caller,
-    ) -> Result<Running<'static>, AcquireError> {
+    ) -> Result<Running<'s>, AcquireError> {
         let (running, step) = self.begin(caller)?;
         if step == Step::Wait {
             now(self.wait(running.id, caller))?;
@@ -43,7 +43,7 @@ impl Inner {
     }
     /// A newcomer that gives its wait up leaves by the drop of its share.
     #[inline]
-    fn begin(self: &Arc<Self>, caller: Caller) -> Result<(Running<'static>, Step), AcquireError> {
+    fn begin<'s>(self: &Arc<Self>, caller: Caller) -> Result<(Running<'s>, Step), AcquireError> {
         let around = ambient::innermost(self.address());
         if let Some((id, kind)) = around {
             self.refuse_under_holder(id, caller)?;
@@ -66,12 +66,12 @@ impl Inner {
     ///
     /// Returns `None` in a permit block, and if the execution has ended: a frame may have been leaked.
     #[cold]
-    fn view(
+    fn view<'s>(
         self: &Arc<Self>,
         id: OwnerId,
         kind: Kind,
         caller: Caller,
-    ) -> Option<(Running<'static>, Step)> {
+    ) -> Option<(Running<'s>, Step)> {
         let step = self.critical(|state, _| {
             state.find(id).filter(|_| kind != Kind::Permit)?;
             state.owner_mut(id).views += 1;
@@ -85,13 +85,13 @@ impl Inner {
     }
     /// The caller has counted one more view of this owner.
     #[inline]
-    fn share(
+    fn share<'s>(
         self: &Arc<Self>,
         id: OwnerId,
         kind: Kind,
         is_view: bool,
         caller: Caller,
-    ) -> Running<'static> {
+    ) -> Running<'s> {
         let (home, limit, scope) = (self.clone(), caller.limit, PhantomData);
         Running { home, id, kind, is_view, limit, scope }
     }

@@ -233,7 +233,7 @@ impl Interlock {
     }
     /// Begins an execution, for an executor.
     #[inline]
-    pub(crate) async fn enter_by(&self, caller: Caller) -> Result<Running<'static>, AcquireError> {
+    pub(crate) async fn enter_by<'s>(&self, caller: Caller) -> Result<Running<'s>, AcquireError> {
         self.0.enter(caller).await
     }
     /// Returns whether this thread is in an execution or a permit block of this interlock.
