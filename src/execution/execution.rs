@@ -9,7 +9,7 @@ use super::ambient::Frame;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{Caller, Handle, Held, Loaded, Purpose, Running};
+use super::interlock::{Caller, Handle, Held, Loaded, Purpose, Running, Step};
 use super::reloading::{Reloading, When, reload_failed};
 use super::scoped::scoped;
 use crate::section::now;
@@ -96,7 +96,7 @@ impl<'scope> Execution<'scope> {
         caller: Caller,
     ) -> Result<Self, ExecutionError> {
         let mut execution = Execution::new(executor, reloading);
-        execution.begin(caller).await?;
+        execution.begin(&caller).await?;
         Ok(execution)
     }
     /// Runs the body in an execution of its own. That is never moved, which would cost more than all the rest.
@@ -110,13 +110,13 @@ impl<'scope> Execution<'scope> {
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let mut execution = Execution::new(executor, reloading);
-        execution.begin(caller).await?;
+        execution.begin(&caller).await?;
         execution.carry(body, caller).await
     }
 
     /// Enters, runs the hooks, and reloads if that is due. After a failure, completes the hooks that have run.
     #[inline]
-    async fn begin(&mut self, caller: Caller) -> Result<(), ExecutionError> {
+    async fn begin(&mut self, caller: &Caller) -> Result<(), ExecutionError> {
         if let Err(failure) = self.enter(caller).await {
             return self.abort(failure);
         }
@@ -130,7 +130,7 @@ impl<'scope> Execution<'scope> {
             }
         }
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
-        match self.begin_reloading(&reloading, caller).await {
+        match self.begin_reloading(&reloading, *caller).await {
             Ok(()) => Ok(()),
             Err(failure) => self.abort(failure),
         }
@@ -143,13 +143,16 @@ impl<'scope> Execution<'scope> {
         self.report()
     }
     #[inline]
-    async fn enter(&mut self, caller: Caller) -> Result<(), Failure> {
+    async fn enter(&mut self, caller: &Caller) -> Result<(), Failure> {
         let Some(interlock) = self.executor.interlock() else { return Ok(()) };
-        let running = interlock.enter_by(caller).await;
-        let running = running.map_err(|error| Failure::new(Stage::Enter, error))?;
+        let refused = |error| Failure::new(Stage::Enter, error);
+        let (running, step) = interlock.begin(caller).map_err(refused)?;
         // A reload runs executions in its own steps.
         let may_run = running.is_view() || self.reloading.is_some();
-        self.running = Some(running);
+        let running = self.running.insert(running);
+        if step == Step::Wait {
+            running.wait(*caller).await.map_err(refused)?;
+        }
         match reload_failed(interlock).filter(|_| !may_run) {
             Some(refused) => Err(Failure::new(Stage::Enter, refused)),
             None => Ok(()),

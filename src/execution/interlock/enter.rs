@@ -23,9 +23,9 @@ impl Inner {
         self: &Arc<Self>,
         caller: Caller,
     ) -> Result<Running<'s>, AcquireError> {
-        let (running, step) = self.begin(caller)?;
+        let (running, step) = self.begin(&caller)?;
         if step == Step::Wait {
-            self.wait(running.id, caller).await?;
+            running.wait(caller).await?;
         }
         Ok(running)
     }
@@ -35,18 +35,21 @@ impl Inner {
         self: &Arc<Self>,
         caller: Caller,
     ) -> Result<Running<'s>, AcquireError> {
-        let (running, step) = self.begin(caller)?;
+        let (running, step) = self.begin(&caller)?;
         if step == Step::Wait {
-            now(self.wait(running.id, caller))?;
+            now(running.wait(caller))?;
         }
         Ok(running)
     }
-    /// A newcomer that gives its wait up leaves by the drop of its share.
+    /// Begins an execution, which then may have to [wait](Running::wait).
     #[inline]
-    fn begin<'s>(self: &Arc<Self>, caller: Caller) -> Result<(Running<'s>, Step), AcquireError> {
+    pub(super) fn begin<'s>(
+        self: &Arc<Self>,
+        caller: &Caller,
+    ) -> Result<(Running<'s>, Step), AcquireError> {
         let around = ambient::innermost(self.address());
         if let Some((id, kind)) = around {
-            self.refuse_under_holder(id, caller)?;
+            self.refuse_under_holder(id, *caller)?;
             if let Some(view) = self.view(id, kind, caller) {
                 return Ok(view);
             }
@@ -56,7 +59,7 @@ impl Inner {
         let (id, step) = self.critical(|state, _| {
             let (id, step) = state.enter(origin, around.is_some());
             if step == Step::Wait {
-                state.await_owner(id, caller, origin.since);
+                state.await_owner(id, *caller, origin.since);
             }
             (id, step)
         });
@@ -70,14 +73,14 @@ impl Inner {
         self: &Arc<Self>,
         id: OwnerId,
         kind: Kind,
-        caller: Caller,
+        caller: &Caller,
     ) -> Option<(Running<'s>, Step)> {
         let step = self.critical(|state, _| {
             state.find(id).filter(|_| kind != Kind::Permit)?;
             state.owner_mut(id).views += 1;
             let step = state.regain(id);
             if step == Step::Wait {
-                state.await_owner(id, caller, self.state.clock().now());
+                state.await_owner(id, *caller, self.state.clock().now());
             }
             Some(step)
         })?;
@@ -90,7 +93,7 @@ impl Inner {
         id: OwnerId,
         kind: Kind,
         is_view: bool,
-        caller: Caller,
+        caller: &Caller,
     ) -> Running<'s> {
         let (home, limit, scope) = (self.clone(), caller.limit, PhantomData);
         Running { home, id, kind, is_view, limit, scope }

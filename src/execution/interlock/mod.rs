@@ -82,7 +82,7 @@ pub(crate) use caller::Caller;
 pub use dump::{BlockedBy, Dump, OwnerDump, OwnerState, WaitDump};
 pub use error::{AcquireError, Blocked};
 pub use loaded::{Handle, Loaded};
-pub(crate) use modes::Purpose;
+pub(crate) use modes::{Purpose, Step};
 pub use owner_id::OwnerId;
 pub(crate) use reload_state::Reloads;
 pub use running::Running;
@@ -231,8 +231,12 @@ impl Interlock {
     pub(crate) fn clock(&self) -> &Clock {
         self.0.state.clock()
     }
-    /// Begins an execution, for an executor.
+    /// Begins an execution, which then may have to [wait](Running::wait).
     #[inline]
+    pub(crate) fn begin<'s>(&self, caller: &Caller) -> Result<(Running<'s>, Step), AcquireError> {
+        self.0.begin(caller)
+    }
+    /// Begins an execution, and waits for its share.
     pub(crate) async fn enter_by<'s>(&self, caller: Caller) -> Result<Running<'s>, AcquireError> {
         self.0.enter(caller).await
     }
