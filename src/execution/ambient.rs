@@ -68,12 +68,12 @@ pub(crate) struct Within {
 
 impl Frame {
     #[inline]
-    pub(crate) fn enter(self) -> Within {
+    pub(crate) fn enter(&self) -> Within {
         let number = STACK.try_with(|stack| {
             let mut stack = stack.borrow_mut();
             stack.entered += 1;
             let number = stack.entered;
-            stack.frames.push((number, self));
+            stack.frames.push((number, *self));
             number
         });
         Within { number: number.ok(), here: PhantomData }

@@ -101,7 +101,7 @@ impl<'scope> Execution<'scope> {
     }
     /// Runs the body in an execution of its own. That is never moved, which would cost more than all the rest.
     pub(crate) async fn wrap<R, F>(
-        executor: Cow<'scope, Executor>,
+        executor: &'scope Executor,
         reloading: Option<Arc<Reloading>>,
         body: F,
         caller: Caller,
@@ -109,7 +109,7 @@ impl<'scope> Execution<'scope> {
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
-        let mut execution = Execution::new(executor, reloading);
+        let mut execution = Execution::new(Cow::Borrowed(executor), reloading);
         execution.begin(&caller).await?;
         execution.carry(body, caller).await
     }

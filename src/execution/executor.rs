@@ -84,7 +84,7 @@ impl Executor {
     ) -> Result<R, ExecutionError> {
         let caller = self.thread();
         let body = async |execution: &mut Execution<'_>| body(execution);
-        now(Execution::wrap(Cow::Borrowed(self), None, body, caller))
+        now(Execution::wrap(self, None, body, caller))
     }
     /// [`wrap`](Self::wrap) as a future, for any runtime. The executor is active whenever the body is polled.
     ///
@@ -105,7 +105,7 @@ impl Executor {
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let caller = self.task();
-        Execution::wrap(Cow::Borrowed(self), None, body, caller)
+        Execution::wrap(self, None, body, caller)
     }
 
     /// Runs the hooks, and returns a guard that completes them. For bodies that are not a closure.

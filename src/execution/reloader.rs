@@ -165,7 +165,7 @@ impl Reloader {
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let reloading = self.reloading()?;
-        Execution::wrap(Cow::Borrowed(&self.executor), reloading, body, caller).await
+        Execution::wrap(&self.executor, reloading, body, caller).await
     }
     async fn start(&self, caller: Caller) -> Result<Execution<'static>, ExecutionError> {
         Execution::start(Cow::Owned(self.executor.clone()), self.reloading()?, caller).await

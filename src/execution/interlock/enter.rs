@@ -42,7 +42,8 @@ impl Inner {
         Ok(running)
     }
     /// Begins an execution, which then may have to [wait](Running::wait).
-    #[inline]
+    // Always inlined: a call would copy the share, which was written just before. The copy waits for these writes.
+    #[inline(always)]
     pub(super) fn begin<'s>(
         self: &Arc<Self>,
         caller: &Caller,
