@@ -39,7 +39,7 @@
 //! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
 //!   [dump](Interlock::dump) names the owner.
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of
-//!   another fails with a deadlock, and handles are not available to it.
+//!   another fails with a deadlock. [`Loaded::get`] then returns `None`, and also while a branch permits loads.
 //!
 //! # The state
 //! One mutex guards a state machine: its `transitions` are functions, whose guards compare counters. At the end of
