@@ -21,12 +21,15 @@ pub(crate) enum Kind {
     Permit,
 }
 
+/// An execution that the thread is in: with its share of an interlock, with its executor, or with both.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Frame {
-    /// The thread is in an execution of the interlock at this address.
-    Interlock { of: usize, owner: OwnerId, kind: Kind },
-    /// The executor at this address is active, by the execution of this number.
-    Executor { id: usize, reloads: bool, execution: u64 },
+pub(crate) struct Frame {
+    /// The address of the interlock, the owner there, and the owner's state.
+    pub(crate) share: Option<(usize, OwnerId, Kind)>,
+    /// The address of the active executor, whether it runs for its reloader, and the execution's number.
+    ///
+    /// Absent inside another execution of the same executor, which has entered its own.
+    pub(crate) executor: Option<(usize, bool, u64)>,
 }
 
 #[derive(Default)]
@@ -64,12 +67,13 @@ pub(crate) struct Within {
 }
 
 impl Frame {
-    pub(crate) fn enter(self) -> Within {
+    #[inline]
+    pub(crate) fn enter(&self) -> Within {
         let number = STACK.try_with(|stack| {
             let mut stack = stack.borrow_mut();
             stack.entered += 1;
             let number = stack.entered;
-            stack.frames.push((number, self));
+            stack.frames.push((number, *self));
             number
         });
         Within { number: number.ok(), here: PhantomData }
@@ -77,6 +81,7 @@ impl Frame {
 }
 
 impl Drop for Within {
+    #[inline]
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let _ = STACK.try_with(|stack| {
@@ -89,6 +94,7 @@ impl Drop for Within {
 }
 
 /// Looks at the frames, innermost first. Returns the first result.
+#[inline]
 fn find<R>(mut look: impl FnMut(&Frame) -> Option<R>) -> Option<R> {
     // A thread whose locals are destroyed is in no execution.
     let found = STACK
@@ -97,26 +103,21 @@ fn find<R>(mut look: impl FnMut(&Frame) -> Option<R>) -> Option<R> {
 }
 
 /// Returns whether this executor is active here, and then whether it runs for its reloader.
+#[inline]
 pub(crate) fn executor(executor: usize) -> Option<bool> {
-    find(|frame| match *frame {
-        Frame::Executor { id, reloads, .. } if id == executor => Some(reloads),
-        _ => None,
-    })
+    find(|frame| frame.executor.filter(|(id, ..)| *id == executor).map(|(_, reloads, _)| reloads))
 }
 
 /// Looks at the numbers of the executors' executions here, innermost first. Returns the first result.
 pub(crate) fn executions<R>(mut look: impl FnMut(u64) -> Option<R>) -> Option<R> {
-    find(|frame| match *frame {
-        Frame::Executor { execution, .. } => look(execution),
-        Frame::Interlock { .. } => None,
-    })
+    find(|frame| frame.executor.and_then(|(_, _, execution)| look(execution)))
 }
 
 /// Returns the innermost frame of this interlock.
+#[inline]
 pub(crate) fn innermost(interlock: usize) -> Option<(OwnerId, Kind)> {
-    find(|frame| match *frame {
-        Frame::Interlock { of, owner, kind } if of == interlock => Some((owner, kind)),
-        _ => None,
+    find(|frame| {
+        frame.share.filter(|(of, ..)| *of == interlock).map(|(_, owner, kind)| (owner, kind))
     })
 }
 
@@ -124,22 +125,12 @@ pub(crate) fn innermost(interlock: usize) -> Option<(OwnerId, Kind)> {
 ///
 /// That frame lies on this thread's stack: while the thread waits, its owner cannot go on.
 pub(crate) fn has_other(interlock: usize, owner: OwnerId, kinds: &[Kind]) -> bool {
-    let found = STACK.try_with(|stack| {
-        let frames = &stack.borrow().frames;
-        let of = |frame: &Frame| match *frame {
-            Frame::Interlock { of, owner, kind } if of == interlock => Some((owner, kind)),
-            _ => None,
-        };
-        frames.iter().enumerate().any(|(at, (_, frame))| {
-            let is_innermost = |other| {
-                !frames[at + 1..]
-                    .iter()
-                    .any(|(_, inner)| of(inner).is_some_and(|(id, _)| id == other))
-            };
-            of(frame).is_some_and(|(other, kind)| {
-                other != owner && kinds.contains(&kind) && is_innermost(other)
-            })
-        })
+    let mut seen = vec![owner];
+    let other = find(|frame| {
+        let (_, owner, kind) =
+            frame.share.filter(|(of, owner, _)| *of == interlock && !seen.contains(owner))?;
+        seen.push(owner);
+        kinds.contains(&kind).then_some(())
     });
-    found.unwrap_or(false)
+    other.is_some()
 }

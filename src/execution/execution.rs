@@ -5,16 +5,17 @@
 //!
 //! Each procedure is one `async fn`. Its [`Caller`] says how it waits; a thread runs it by [`now`](crate::section::now).
 
-use super::ambient::{Frame, Within};
+use super::ambient::Frame;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{Caller, Handle, Held, Loaded, Purpose, Running};
+use super::interlock::{Caller, Handle, Held, Loaded, Purpose, Running, Step};
 use super::reloading::{Reloading, When, reload_failed};
 use super::scoped::scoped;
 use crate::section::now;
 use crate::sync::has_failed;
 use crate::user_code::{catch, drop_contained, panic_message};
+use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::mem::take;
@@ -51,7 +52,8 @@ use std::thread;
 /// ```
 #[must_use = "dropping an execution completes it"]
 pub struct Execution<'scope> {
-    executor: Executor,
+    /// Borrowed in a `wrap`, because a further reference would have to be counted.
+    executor: Cow<'scope, Executor>,
     /// Tells this execution from all others: for values that belong to it.
     id: u64,
     /// It is inside another execution of the same executor, and runs no hooks.
@@ -68,10 +70,10 @@ pub struct Execution<'scope> {
     failures: Vec<Failure>,
 }
 
-impl Execution<'static> {
+impl<'scope> Execution<'scope> {
     /// Returns an execution that has not begun.
     #[inline]
-    fn new(executor: Executor, reloading: Option<Arc<Reloading>>) -> Self {
+    fn new(executor: Cow<'scope, Executor>, reloading: Option<Arc<Reloading>>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Without hooks, no value belongs to the execution.
         let has_hooks = !executor.hooks().is_empty() || reloading.is_some();
@@ -89,17 +91,17 @@ impl Execution<'static> {
     }
     /// Returns an execution that has entered, reloaded if that was due, and run its hooks.
     pub(crate) async fn start(
-        executor: Executor,
+        executor: Cow<'scope, Executor>,
         reloading: Option<Arc<Reloading>>,
         caller: Caller,
     ) -> Result<Self, ExecutionError> {
         let mut execution = Execution::new(executor, reloading);
-        execution.begin(caller).await?;
+        execution.begin(&caller).await?;
         Ok(execution)
     }
     /// Runs the body in an execution of its own. That is never moved, which would cost more than all the rest.
     pub(crate) async fn wrap<R, F>(
-        executor: Executor,
+        executor: &'scope Executor,
         reloading: Option<Arc<Reloading>>,
         body: F,
         caller: Caller,
@@ -107,14 +109,14 @@ impl Execution<'static> {
     where
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
-        let mut execution = Execution::new(executor, reloading);
-        execution.begin(caller).await?;
+        let mut execution = Execution::new(Cow::Borrowed(executor), reloading);
+        execution.begin(&caller).await?;
         execution.carry(body, caller).await
     }
 
     /// Enters, runs the hooks, and reloads if that is due. After a failure, completes the hooks that have run.
     #[inline]
-    async fn begin(&mut self, caller: Caller) -> Result<(), ExecutionError> {
+    async fn begin(&mut self, caller: &Caller) -> Result<(), ExecutionError> {
         if let Err(failure) = self.enter(caller).await {
             return self.abort(failure);
         }
@@ -122,13 +124,13 @@ impl Execution<'static> {
             return Ok(());
         }
         if !self.executor.hooks().is_empty() {
-            let run = self.inside(|this| this.executor.hooks().run(&mut this.completers));
+            let run = self.within(|this| this.executor.hooks().run(&mut this.completers));
             if let Err(failure) = run {
                 return self.abort(failure);
             }
         }
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
-        match self.begin_reloading(&reloading, caller).await {
+        match self.begin_reloading(&reloading, *caller).await {
             Ok(()) => Ok(()),
             Err(failure) => self.abort(failure),
         }
@@ -141,13 +143,16 @@ impl Execution<'static> {
         self.report()
     }
     #[inline]
-    async fn enter(&mut self, caller: Caller) -> Result<(), Failure> {
+    async fn enter(&mut self, caller: &Caller) -> Result<(), Failure> {
         let Some(interlock) = self.executor.interlock() else { return Ok(()) };
-        let running = interlock.enter_by(caller).await;
-        let running = running.map_err(|error| Failure::new(Stage::Enter, error))?;
+        let refused = |error| Failure::new(Stage::Enter, error);
+        let (running, step) = interlock.begin(caller).map_err(refused)?;
         // A reload runs executions in its own steps.
         let may_run = running.is_view() || self.reloading.is_some();
-        self.running = Some(running);
+        let running = self.running.insert(running);
+        if step == Step::Wait {
+            running.wait(*caller).await.map_err(refused)?;
+        }
         match reload_failed(interlock).filter(|_| !may_run) {
             Some(refused) => Err(Failure::new(Stage::Enter, refused)),
             None => Ok(()),
@@ -159,7 +164,7 @@ impl Execution<'static> {
         reloading: &Reloading,
         caller: Caller,
     ) -> Result<(), Failure> {
-        let mut is_due = self.inside(|_| reloading.is_due())?;
+        let mut is_due = self.within(|_| reloading.is_due())?;
         while is_due {
             self.reload(reloading, false, caller).await?;
             // After an unload, others that wait to unload have their turn, and may have failed.
@@ -173,10 +178,10 @@ impl Execution<'static> {
     /// Begins an execution that reloads after its body: runs the reloader's hooks, and prepares.
     async fn prepare(&mut self, reloading: &Reloading, caller: Caller) -> Result<(), Failure> {
         self.reloads_last = true;
-        self.inside(|this| reloading.steps.hooks.run(&mut this.reload_completers))?;
-        let scope = self.scope();
+        self.within(|this| reloading.steps.hooks.run(&mut this.reload_completers))?;
+        let frame = self.frame();
         let running = self.running.as_mut().expect("a reloader's executor has an interlock");
-        reloading.prepare_by(running, scope, caller).await
+        reloading.prepare_by(running, frame, caller).await
     }
 }
 
@@ -195,24 +200,6 @@ async fn hold<'e>(
     let running = running.as_mut().filter(may).ok_or_else(refused)?;
     let held = running.hold(Purpose::Unload, caller).await;
     held.map_err(|error| Failure::new(Stage::Unload, error))
-}
-
-/// The frames of an execution on a thread's stack.
-#[derive(Clone, Copy)]
-pub(crate) struct Scope {
-    /// Absent inside another execution of the same executor, which has entered its own.
-    executor: Option<Frame>,
-    share: Option<Frame>,
-}
-
-impl Scope {
-    /// Returns the scope of a share without hooks.
-    pub(crate) fn of(running: &Running<'_>) -> Self {
-        Scope { executor: None, share: Some(running.frame()) }
-    }
-    pub(crate) fn enter(self) -> (Option<Within>, Option<Within>) {
-        (self.executor.map(Frame::enter), self.share.map(Frame::enter))
-    }
 }
 
 impl<'scope> Execution<'scope> {
@@ -240,7 +227,7 @@ impl<'scope> Execution<'scope> {
 
     /// Calls `body` while the executor is active on this thread, so that a [`wrap`](Executor::wrap) inside is nested.
     pub fn within<R>(&mut self, body: impl FnOnce(&mut Execution<'_>) -> R) -> R {
-        let _here = self.scope().enter();
+        let _here = self.frame().enter();
         body(self)
     }
     /// Polls `body` while the executor is active on the polling thread.
@@ -248,8 +235,8 @@ impl<'scope> Execution<'scope> {
     /// # Cancel safety
     /// Dropping the future drops the body, also while the executor is active. The execution goes on.
     pub async fn within_async<R>(&mut self, body: impl AsyncFnOnce(&mut Execution<'_>) -> R) -> R {
-        let scope = self.scope();
-        scoped(|| scope.enter(), body(self)).await
+        let frame = self.frame();
+        scoped(|| frame.enter(), body(self)).await
     }
 
     /// Completes every hook in reverse order, even if one fails.
@@ -340,10 +327,10 @@ impl<'scope> Execution<'scope> {
         is_last: bool,
         caller: Caller,
     ) -> Result<(), Failure> {
-        let scope = self.scope();
+        let frame = self.frame();
         let mut held = hold(&self.executor, &mut self.running, caller).await?;
         let reloaded = {
-            let _here = (scope.enter(), held.frame().enter());
+            let _here = (frame.enter(), held.frame().enter());
             let reloaded = reloading.reload(&mut held.unloading(), &mut self.reload_completers);
             if is_last {
                 self.reload_completers.complete(&mut self.failures);
@@ -363,7 +350,7 @@ impl<'scope> Execution<'scope> {
     fn end(&mut self) {
         self.note_last();
         if !self.reload_completers.is_empty() || !self.completers.is_empty() {
-            let _here = self.scope().enter();
+            let _here = self.frame().enter();
             self.reload_completers.complete(&mut self.failures);
             self.completers.complete(&mut self.failures);
         }
@@ -377,18 +364,13 @@ impl<'scope> Execution<'scope> {
         Err(self.executor.report(take(&mut self.failures), false))
     }
 
-    /// Calls `f` inside the execution.
-    fn inside<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let _here = self.scope().enter();
-        f(self)
-    }
-    /// Returns the frames that a thread enters to be in this execution.
-    pub(crate) fn scope(&self) -> Scope {
-        let (id, reloads) = (self.executor.id(), self.reloading.is_some());
-        let executor = Frame::Executor { id, reloads, execution: self.id };
-        Scope {
-            executor: Some(executor).filter(|_| !self.nested),
-            share: self.running.as_ref().map(Running::frame),
+    /// Returns the frame that a thread enters to be in this execution.
+    #[inline]
+    pub(crate) fn frame(&self) -> Frame {
+        let executor = (self.executor.id(), self.reloading.is_some(), self.id);
+        Frame {
+            share: self.running.as_ref().and_then(|running| running.frame().share),
+            executor: (!self.nested).then_some(executor),
         }
     }
 }

@@ -13,13 +13,13 @@ use std::fmt;
 #[must_use = "dropping an execution completes it"]
 pub struct ExecutionGuard {
     /// Dropped first: the reporter is called outside the execution.
-    here: (Option<Within>, Option<Within>),
+    here: Within,
     execution: Execution<'static>,
 }
 
 impl ExecutionGuard {
     pub(crate) fn new(execution: Execution<'static>) -> Self {
-        let here = execution.scope().enter();
+        let here = execution.frame().enter();
         ExecutionGuard { here, execution }
     }
     /// Returns the execution's share of the interlock, as [`Execution::running`] does.

@@ -8,6 +8,7 @@ use super::hooks::{Hook, Hooks};
 use super::interlock::{Caller, Interlock};
 use crate::section::now;
 use crate::user_code::{UserValue, contain};
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Executor {
     ) -> Result<R, ExecutionError> {
         let caller = self.thread();
         let body = async |execution: &mut Execution<'_>| body(execution);
-        now(Execution::wrap(self.clone(), None, body, caller))
+        now(Execution::wrap(self, None, body, caller))
     }
     /// [`wrap`](Self::wrap) as a future, for any runtime. The executor is active whenever the body is polled.
     ///
@@ -104,7 +105,7 @@ impl Executor {
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let caller = self.task();
-        Execution::wrap(self.clone(), None, body, caller)
+        Execution::wrap(self, None, body, caller)
     }
 
     /// Runs the hooks, and returns a guard that completes them. For bodies that are not a closure.
@@ -125,7 +126,8 @@ impl Executor {
     /// Those of [`wrap`](Self::wrap) before the body. The hooks that had run were completed.
     #[track_caller]
     pub fn run(&self) -> Result<ExecutionGuard, ExecutionError> {
-        now(Execution::start(self.clone(), None, self.thread())).map(ExecutionGuard::new)
+        now(Execution::start(Cow::Owned(self.clone()), None, self.thread()))
+            .map(ExecutionGuard::new)
     }
     /// [`run`](Self::run) as a future, for an execution that may move between threads: a streamed response, for
     /// example, outlives the call that began it.
@@ -138,7 +140,7 @@ impl Executor {
     pub fn run_async(
         &self,
     ) -> impl Future<Output = Result<Execution<'static>, ExecutionError>> + use<> {
-        Execution::start(self.clone(), None, self.task())
+        Execution::start(Cow::Owned(self.clone()), None, self.task())
     }
 
     /// Returns the failures as one error, after reporting it. No lock is held, and the execution has left.

@@ -13,18 +13,11 @@
 //! - [`PerExecution`]: a value of each execution, such as a connection, which is dropped at its end.
 //!
 //! # Limits
-//! - The interlock sees only its own waits. While an execution waits for a thread, a task, a channel or another lock,
-//!   it keeps its share. If the awaited one waits for the interlock, both wait for ever: without a [permit
-//!   block](interlock::Running::permit_loads), only a time limit ends that. Set one by
-//!   [`ExecutorBuilder::acquire_timeout`]; its error carries the [dump](interlock::Interlock::dump).
-//! - The same holds for an [`Execution`] that a blocked task keeps. A guard or a future that was leaked keeps its share
-//!   for ever, and every load and reload waits for it.
+//! - The [limits of the interlock](interlock#limits) hold for executions, too: a reload waits as an unload does. Set a
+//!   time limit by [`ExecutorBuilder::acquire_timeout`]; its error carries the [dump](interlock::Interlock::dump).
+//! - An [`Execution`] that a blocked task keeps has its share meanwhile, and every load and reload waits for it.
 //! - A blocking call does not poll the futures of its own thread. It may wait for a load that such a future was
 //!   granted. Next to futures, wait in a future, too.
-//! - While a permit block is open, other executions begin although a reload waits. So a reload waits as long as
-//!   executions with permit blocks overlap without a gap.
-//! - Concurrent branches of one task share one execution. While one branch loads or permits loads, all branches have
-//!   given their share up, and [`interlock::Loaded::get`] returns `None` there.
 //! - A hook needs no share: the execution may have lost it by a dropped future. So a hook that uses a loaded value
 //!   must expect that [`interlock::Loaded::get`] returns `None`.
 //!

@@ -3,13 +3,14 @@
 use super::ambient;
 use super::changes::Check;
 use super::error::{BoxError, ExecutionError, Failure, Refused, Stage};
-use super::execution::{Execution, Scope};
+use super::execution::Execution;
 use super::execution_guard::ExecutionGuard;
 use super::executor::Executor;
 use super::interlock::{Caller, Loading};
 use super::reloader_builder::ReloaderBuilder;
 use super::reloading::{Reloading, Steps, When, reload_failed};
 use crate::section::now;
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -155,8 +156,8 @@ impl Reloader {
         if let Some(refused) = reload_failed(interlock).filter(|_| !running.is_view()) {
             return Err(Failure::new(Stage::Enter, refused));
         }
-        let scope = Scope::of(&running);
-        self.reloading.prepare_by(&mut running, scope, caller).await
+        let frame = running.frame();
+        self.reloading.prepare_by(&mut running, frame, caller).await
     }
 
     async fn wrap_by<R, F>(&self, body: F, caller: Caller) -> Result<R, ExecutionError>
@@ -164,10 +165,10 @@ impl Reloader {
         F: AsyncFnOnce(&mut Execution<'_>) -> Result<R, BoxError>,
     {
         let reloading = self.reloading()?;
-        Execution::wrap(self.executor.clone(), reloading, body, caller).await
+        Execution::wrap(&self.executor, reloading, body, caller).await
     }
     async fn start(&self, caller: Caller) -> Result<Execution<'static>, ExecutionError> {
-        Execution::start(self.executor.clone(), self.reloading()?, caller).await
+        Execution::start(Cow::Owned(self.executor.clone()), self.reloading()?, caller).await
     }
     /// Returns the reloader's part in an execution that begins here, unless reloading is disabled.
     ///

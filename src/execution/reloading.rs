@@ -19,9 +19,9 @@
 //! has reloaded with success. It tries at once after a new change, and otherwise after a pause. The interlock keeps
 //! the failure, which outlives the reloader: the next one of the interlock reloads first.
 
+use super::ambient::Frame;
 use super::changes::Changes;
 use super::error::{BoxError, Failure, Refused, Stage};
-use super::execution::Scope;
 use super::hooks::{Completers, Hooks, stage};
 use super::interlock::{Caller, Interlock, Loading, Purpose, Reloads, Running, Unloading};
 use crate::clock::Time;
@@ -172,7 +172,7 @@ impl Reloading {
     pub(crate) async fn prepare_by(
         &self,
         running: &mut Running<'_>,
-        scope: Scope,
+        frame: Frame,
         caller: Caller,
     ) -> Result<(), Failure> {
         if self.steps.prepare.is_empty() {
@@ -181,7 +181,7 @@ impl Reloading {
         let refused = |error| Failure::new(Stage::Prepare, error);
         let mut held = running.hold(Purpose::Load, caller).await.map_err(refused)?;
         {
-            let _here = (scope.enter(), held.frame().enter());
+            let _here = (frame.enter(), held.frame().enter());
             self.prepare(&mut held.loading())?;
         }
         held.finish(true, caller).await.map_err(refused)

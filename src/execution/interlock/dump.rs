@@ -1,7 +1,7 @@
 //! A dump: all executions at one moment, their waits, and what blocks each.
 //!
 //! It is copied under the lock in O(n): owners that are blocked by the same others refer to one list of them. Its text
-//! is written without the lock (`dump_text.rs`).
+//! is written without the lock.
 
 use super::inner::Inner;
 use super::modes::{Mode, Owner, Purpose};
@@ -9,10 +9,14 @@ use super::owner_id::OwnerId;
 use super::state::State;
 use crate::clock::Time;
 use std::backtrace::Backtrace;
+use std::fmt::{self, Formatter};
 use std::panic::Location;
 use std::sync::Arc;
 use std::thread::Thread;
 use std::time::Duration;
+
+/// How many executions a list in the text names at most.
+const SHOWN: usize = 8;
 
 /// The interlock at one moment. Its `Display` is a table.
 #[derive(Clone, Debug)]
@@ -146,6 +150,19 @@ impl OwnerState {
             Mode::Resuming => OwnerState::Resuming,
         }
     }
+    fn text(self) -> &'static str {
+        match self {
+            OwnerState::Entering => "waits to enter",
+            OwnerState::Running => "runs",
+            OwnerState::WaitingToLoad => "waits to load",
+            OwnerState::WaitingToUnload => "waits to unload",
+            OwnerState::Loading => "loads",
+            OwnerState::Unloading => "unloads",
+            OwnerState::Permitting => "permits loads",
+            OwnerState::Resuming => "waits for its share",
+            OwnerState::Draining => "lets others load first",
+        }
+    }
 }
 
 impl BlockedBy {
@@ -164,6 +181,15 @@ impl BlockedBy {
             Mode::Waiting(_) => BlockedBy::Permits,
         };
         Some(by)
+    }
+    fn text(self) -> &'static str {
+        match self {
+            BlockedBy::Holder => "the one that holds",
+            BlockedBy::Running => "all that run",
+            BlockedBy::Permits => "all in permit blocks",
+            BlockedBy::Loads => "all that load first",
+            BlockedBy::Unloads => "all that wait to unload",
+        }
     }
 }
 
@@ -189,5 +215,71 @@ impl Dump {
             }
             BlockedBy::Unloads => owner.state == OwnerState::WaitingToUnload,
         })
+    }
+    /// Writes what an execution waits for, and which others block it.
+    pub(super) fn write_wait(&self, id: OwnerId, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(owner) = self.owner(id) else { return write!(f, "{id} has ended") };
+        write!(f, "{} {}", Title(owner), owner.state.text())?;
+        let Some(wait) = &owner.wait else { return Ok(()) };
+        write!(f, ", blocked by {}: ", wait.blocked_by.text())?;
+        self.write_blockers(wait.blocked_by, f)
+    }
+    fn write_blockers(&self, by: BlockedBy, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut blockers = self.blockers(by);
+        for (at, owner) in blockers.by_ref().take(SHOWN).enumerate() {
+            write!(f, "{}{}", if at == 0 { "" } else { ", " }, Title(owner))?;
+        }
+        match blockers.count() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+struct Title<'a>(&'a OwnerDump);
+
+impl fmt::Display for Title<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.0.name {
+            Some(name) => write!(f, "{} “{name}”", self.0.id),
+            None => write!(f, "{}", self.0.id),
+        }
+    }
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (number, generation) = (self.owners.len(), self.generation);
+        writeln!(f, "load interlock: {number} executions, generation {generation}")?;
+        for owner in &self.owners {
+            write!(f, "  {} {}: ", Title(owner), owner.state.text())?;
+            match &owner.thread {
+                Some(thread) => {
+                    let name = thread.name().unwrap_or("without a name");
+                    write!(f, "thread {name} ({:?})", thread.id())?;
+                }
+                None => f.write_str("a task")?,
+            }
+            write!(f, ", entered {:.1?} ago at {}", owner.age, owner.entered_at)?;
+            if let Some(wait) = &owner.wait {
+                write!(f, "\n      waits since {:.1?} at {}", wait.since, wait.at)?;
+                write!(f, ", blocked by {}", wait.blocked_by.text())?;
+                if let Some(backtrace) = &wait.backtrace {
+                    write!(f, "\n{backtrace}")?;
+                }
+            }
+            writeln!(f)?;
+        }
+        // Each list of blockers stands here once, however many wait for it.
+        use BlockedBy::{Holder, Loads, Permits, Running, Unloads};
+        for by in [Holder, Running, Permits, Loads, Unloads] {
+            let mut waits = self.owners.iter().filter_map(|owner| owner.wait.as_ref());
+            if waits.any(|wait| wait.blocked_by == by) {
+                write!(f, "  {}: ", by.text())?;
+                self.write_blockers(by, f)?;
+                writeln!(f)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -19,34 +19,38 @@ impl Inner {
     /// - Inside an execution of the same thread or task it is a view of that one. It waits only for a missing share.
     /// - Inside a permit block it is a new owner: the block gave the share up.
     #[inline]
-    pub(super) async fn enter(
+    pub(super) async fn enter<'s>(
         self: &Arc<Self>,
         caller: Caller,
-    ) -> Result<Running<'static>, AcquireError> {
-        let (running, step) = self.begin(caller)?;
+    ) -> Result<Running<'s>, AcquireError> {
+        let (running, step) = self.begin(&caller)?;
         if step == Step::Wait {
-            self.wait(running.id, caller).await?;
+            running.wait(caller).await?;
         }
         Ok(running)
     }
     /// [`enter`](Self::enter) by a thread. An uncontended one needs no future.
     #[inline]
-    pub(super) fn enter_now(
+    pub(super) fn enter_now<'s>(
         self: &Arc<Self>,
         caller: Caller,
-    ) -> Result<Running<'static>, AcquireError> {
-        let (running, step) = self.begin(caller)?;
+    ) -> Result<Running<'s>, AcquireError> {
+        let (running, step) = self.begin(&caller)?;
         if step == Step::Wait {
-            now(self.wait(running.id, caller))?;
+            now(running.wait(caller))?;
         }
         Ok(running)
     }
-    /// A newcomer that gives its wait up leaves by the drop of its share.
-    #[inline]
-    fn begin(self: &Arc<Self>, caller: Caller) -> Result<(Running<'static>, Step), AcquireError> {
+    /// Begins an execution, which then may have to [wait](Running::wait).
+    // Always inlined: a call would copy the share, which was written just before. The copy waits for these writes.
+    #[inline(always)]
+    pub(super) fn begin<'s>(
+        self: &Arc<Self>,
+        caller: &Caller,
+    ) -> Result<(Running<'s>, Step), AcquireError> {
         let around = ambient::innermost(self.address());
         if let Some((id, kind)) = around {
-            self.refuse_under_holder(id, caller)?;
+            self.refuse_under_holder(id, *caller)?;
             if let Some(view) = self.view(id, kind, caller) {
                 return Ok(view);
             }
@@ -56,7 +60,7 @@ impl Inner {
         let (id, step) = self.critical(|state, _| {
             let (id, step) = state.enter(origin, around.is_some());
             if step == Step::Wait {
-                state.await_owner(id, caller, origin.since);
+                state.await_owner(id, *caller, origin.since);
             }
             (id, step)
         });
@@ -66,18 +70,18 @@ impl Inner {
     ///
     /// Returns `None` in a permit block, and if the execution has ended: a frame may have been leaked.
     #[cold]
-    fn view(
+    fn view<'s>(
         self: &Arc<Self>,
         id: OwnerId,
         kind: Kind,
-        caller: Caller,
-    ) -> Option<(Running<'static>, Step)> {
+        caller: &Caller,
+    ) -> Option<(Running<'s>, Step)> {
         let step = self.critical(|state, _| {
             state.find(id).filter(|_| kind != Kind::Permit)?;
             state.owner_mut(id).views += 1;
             let step = state.regain(id);
             if step == Step::Wait {
-                state.await_owner(id, caller, self.state.clock().now());
+                state.await_owner(id, *caller, self.state.clock().now());
             }
             Some(step)
         })?;
@@ -85,13 +89,13 @@ impl Inner {
     }
     /// The caller has counted one more view of this owner.
     #[inline]
-    fn share(
+    fn share<'s>(
         self: &Arc<Self>,
         id: OwnerId,
         kind: Kind,
         is_view: bool,
-        caller: Caller,
-    ) -> Running<'static> {
+        caller: &Caller,
+    ) -> Running<'s> {
         let (home, limit, scope) = (self.clone(), caller.limit, PhantomData);
         Running { home, id, kind, is_view, limit, scope }
     }

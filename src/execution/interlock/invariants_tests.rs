@@ -15,10 +15,11 @@ use std::collections::BTreeSet;
 use std::task::{Context, Waker};
 
 /// Breaks a state with an owner that runs, one that permits, and one that waits to unload.
-fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
+fn with_state(spoil: Break) -> Vec<String> {
     let interlock = Interlock::new();
     let enter = || now(interlock.enter_by(Caller::task(None))).expect("no other owner holds");
     let (runs, mut permits, mut waits) = (enter(), enter(), enter());
+    let owners = [runs.id, permits.id, waits.id];
     let mut block = Box::pin(permits.permit_loads_async(std::future::pending::<()>()));
     let mut unload = Box::pin(waits.hold(Unload, Caller::task(None)));
     let mut cx = Context::from_waker(Waker::noop());
@@ -29,7 +30,7 @@ fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
     let reported = interlock.0.state.break_state(|state| {
         assert_eq!(broken_now(state), Vec::<String>::new(), "before the break");
         assert_eq!((state.running, state.permitting, state.entered), (1, 1, 3));
-        spoil(state);
+        spoil(state, owners);
         broken_now(state)
     });
     // Leaked, because the broken state must not be used again.
@@ -38,73 +39,57 @@ fn with_state(spoil: impl FnOnce(&mut State)) -> Vec<String> {
     reported
 }
 
-fn owner_in(s: &State, mode: Mode) -> OwnerId {
-    let found = s.all().find(|owner| owner.mode == mode);
-    found.expect("an owner in this mode").id
-}
-fn runs(s: &State) -> OwnerId {
-    owner_in(s, Mode::Running)
-}
-fn permits(s: &State) -> OwnerId {
-    owner_in(s, Mode::Yielded)
-}
-fn waits(s: &State) -> OwnerId {
-    owner_in(s, Mode::Waiting(Unload))
+fn waiter(s: &mut State, waits: OwnerId) -> &mut Waiter {
+    s.owner_mut(waits).waiter.as_mut().expect("it waits")
 }
 
-fn waiter(s: &mut State) -> &mut Waiter {
-    let id = waits(s);
-    s.owner_mut(id).waiter.as_mut().expect("it waits")
-}
-
-type Break = fn(&mut State);
+/// Gets the owner that runs, the one that permits, and the one that waits.
+type Break = fn(&mut State, [OwnerId; 3]);
 
 /// Every invariant with each way to break it.
 const BREAKS: &[(&str, Break)] = &[
-    ("INV-ILK-ONE-HOLDER", |s| s.set_mode(permits(s), Mode::Holding)),
-    ("INV-ILK-ONE-HOLDER", |s| {
-        s.holder = Some(Holder { owner: permits(s), purpose: Load, depth: 1 });
+    ("INV-ILK-ONE-HOLDER", |s, [_, permits, _]| s.set_mode(permits, Mode::Holding)),
+    ("INV-ILK-ONE-HOLDER", |s, [_, permits, _]| {
+        s.holder = Some(Holder { owner: permits, purpose: Load, depth: 1 });
     }),
-    ("INV-ILK-LOCK-DEPTH", |s| {
-        s.hold(permits(s), Load);
+    ("INV-ILK-LOCK-DEPTH", |s, [_, permits, _]| {
+        s.hold(permits, Load);
         s.holder.as_mut().expect("it holds").depth = 0;
     }),
     // Beside the one that runs.
-    ("INV-ILK-ALONE", |s| s.hold(permits(s), Load)),
-    ("INV-ILK-NO-PERMIT-IN-UNLOAD", |s| {
-        let id = waits(s);
-        s.unlink(id);
-        s.hold(id, Unload);
+    ("INV-ILK-ALONE", |s, [_, permits, _]| s.hold(permits, Load)),
+    ("INV-ILK-NO-PERMIT-IN-UNLOAD", |s, [_, _, waits]| {
+        s.unlink(waits);
+        s.hold(waits, Unload);
     }),
-    ("INV-ILK-SEES-ONE-WORLD", |s| s.generation += 1),
-    ("INV-ILK-SEES-ONE-WORLD", |s| s.owner_mut(permits(s)).sees = None),
-    ("INV-ILK-SHARES", |s| s.set_permits(runs(s), 1)),
-    ("INV-ILK-SHARES", |s| s.set_permits(permits(s), 0)),
-    ("INV-ILK-SHARES", |s| s.owner_mut(runs(s)).views = 0),
-    ("INV-ILK-ENTRY", |s| s.owner_mut(waits(s)).waiter = None),
-    ("INV-ILK-ENTRY", |s| waiter(s).granted = true),
-    ("INV-ILK-ENTRY", |s| s.await_owner(runs(s), Caller::task(None), Time::default())),
-    ("INV-ILK-QUEUED", |s| s.set_mode(waits(s), Mode::Waiting(Load))),
-    ("INV-ILK-QUEUED", |s| s.set_mode(runs(s), Mode::Resuming)),
-    ("INV-ILK-EXACT-WAKE-UP", |s| {
-        let id = permits(s);
-        s.set_permits(id, 0);
-        s.enqueue(id, Mode::Resuming);
+    ("INV-ILK-SEES-ONE-WORLD", |s, _| s.generation += 1),
+    ("INV-ILK-SEES-ONE-WORLD", |s, [_, permits, _]| s.owner_mut(permits).sees = None),
+    ("INV-ILK-SHARES", |s, [runs, _, _]| s.set_permits(runs, 1)),
+    ("INV-ILK-SHARES", |s, [_, permits, _]| s.set_permits(permits, 0)),
+    ("INV-ILK-SHARES", |s, [runs, _, _]| s.owner_mut(runs).views = 0),
+    ("INV-ILK-ENTRY", |s, [_, _, waits]| s.owner_mut(waits).waiter = None),
+    ("INV-ILK-ENTRY", |s, [_, _, waits]| waiter(s, waits).granted = true),
+    ("INV-ILK-ENTRY", |s, [runs, _, _]| s.await_owner(runs, Caller::task(None), Time::default())),
+    ("INV-ILK-QUEUED", |s, [_, _, waits]| s.set_mode(waits, Mode::Waiting(Load))),
+    ("INV-ILK-QUEUED", |s, [runs, _, _]| s.set_mode(runs, Mode::Resuming)),
+    ("INV-ILK-EXACT-WAKE-UP", |s, [_, permits, _]| {
+        s.set_permits(permits, 0);
+        s.enqueue(permits, Mode::Resuming);
     }),
-    ("INV-ILK-EXACT-WAKE-UP", |s| s.enqueue(runs(s), Mode::Entering)),
-    ("INV-ILK-TALLY", |s| s.running += 1),
-    ("INV-ILK-TALLY", |s| s.permitting = 0),
-    ("INV-ILK-TALLY", |s| s.entered = 0),
-    ("INV-ILK-DEADLINES", |s| waiter(s).deadline = Some(Time::END)),
-    ("INV-ILK-DEADLINES", |s| {
-        s.deadlines.insert((Time::END, permits(s)));
+    ("INV-ILK-EXACT-WAKE-UP", |s, [runs, _, _]| s.enqueue(runs, Mode::Entering)),
+    ("INV-ILK-TALLY", |s, _| s.running += 1),
+    ("INV-ILK-TALLY", |s, _| s.permitting = 0),
+    ("INV-ILK-TALLY", |s, _| s.entered = 0),
+    ("INV-ILK-DEADLINES", |s, [_, _, waits]| waiter(s, waits).deadline = Some(Time::END)),
+    ("INV-ILK-DEADLINES", |s, [_, permits, _]| {
+        s.deadlines.insert((Time::END, permits));
     }),
 ];
 
 #[test]
 fn a_break_of_each_invariant_is_reported_by_its_name() {
     for (name, spoil) in BREAKS {
-        let broken = with_state(spoil);
+        let broken = with_state(*spoil);
         let reported = broken.iter().any(|text| text.starts_with(&format!("{name} ")));
         assert!(reported, "{name} was broken, but reported was: {broken:#?}");
     }

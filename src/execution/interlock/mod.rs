@@ -39,7 +39,7 @@
 //! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
 //!   [dump](Interlock::dump) names the owner.
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of
-//!   another fails with a deadlock, and handles are not available to it.
+//!   another fails with a deadlock. [`Loaded::get`] then returns `None`, and also while a branch permits loads.
 //!
 //! # The state
 //! One mutex guards a state machine: its `transitions` are functions, whose guards compare counters. At the end of
@@ -59,10 +59,8 @@
 mod builder;
 mod caller;
 mod dump;
-mod dump_text;
 mod enter;
 mod error;
-mod exclusive;
 mod inner;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
@@ -71,7 +69,6 @@ mod invariants_tests;
 mod loaded;
 mod modes;
 mod owner_id;
-mod permit;
 mod reload_state;
 mod running;
 mod sections;
@@ -84,12 +81,12 @@ pub use builder::InterlockBuilder;
 pub(crate) use caller::Caller;
 pub use dump::{BlockedBy, Dump, OwnerDump, OwnerState, WaitDump};
 pub use error::{AcquireError, Blocked};
-pub(crate) use exclusive::Held;
 pub use loaded::{Handle, Loaded};
-pub(crate) use modes::Purpose;
+pub(crate) use modes::{Purpose, Step};
 pub use owner_id::OwnerId;
 pub(crate) use reload_state::Reloads;
 pub use running::Running;
+pub(crate) use sections::Held;
 pub use sections::{Loading, Unloading};
 
 use super::ambient;
@@ -234,9 +231,13 @@ impl Interlock {
     pub(crate) fn clock(&self) -> &Clock {
         self.0.state.clock()
     }
-    /// Begins an execution, for an executor.
+    /// Begins an execution, which then may have to [wait](Running::wait).
     #[inline]
-    pub(crate) async fn enter_by(&self, caller: Caller) -> Result<Running<'static>, AcquireError> {
+    pub(crate) fn begin<'s>(&self, caller: &Caller) -> Result<(Running<'s>, Step), AcquireError> {
+        self.0.begin(caller)
+    }
+    /// Begins an execution, and waits for its share.
+    pub(crate) async fn enter_by<'s>(&self, caller: Caller) -> Result<Running<'s>, AcquireError> {
         self.0.enter(caller).await
     }
     /// Returns whether this thread is in an execution or a permit block of this interlock.

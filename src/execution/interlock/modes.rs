@@ -62,7 +62,7 @@ impl Mode {
 /// The result of a transition that may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Step {
+pub(crate) enum Step {
     Done,
     /// The owner is queued, and waits.
     Wait,

@@ -1,6 +1,8 @@
 //! An execution from its own point of view: its share.
 
 use super::Interlock;
+use super::caller::Caller;
+use super::error::AcquireError;
 use super::inner::Inner;
 use super::modes::Mode;
 use super::owner_id::OwnerId;
@@ -75,6 +77,11 @@ impl Running<'_> {
         mode == Mode::Running || mode == Mode::Holding && self.kind != Kind::Run
     }
 
+    /// Waits until the execution may begin. A newcomer that gives the wait up leaves by the drop of its share.
+    #[cold]
+    pub(crate) async fn wait(&self, caller: Caller) -> Result<(), AcquireError> {
+        self.home.wait(self.id, caller).await
+    }
     pub(crate) fn is_of(&self, interlock: &Interlock) -> bool {
         Arc::ptr_eq(&self.home, &interlock.0)
     }
@@ -86,7 +93,7 @@ impl Running<'_> {
     /// Returns the frame that a thread enters while the execution's body runs or is polled.
     #[inline]
     pub(crate) fn frame(&self) -> Frame {
-        Frame::Interlock { of: self.home.address(), owner: self.id, kind: self.kind }
+        Frame { share: Some((self.home.address(), self.id, self.kind)), executor: None }
     }
 }
 

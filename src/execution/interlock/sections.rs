@@ -1,7 +1,21 @@
-//! The rights that a load or an unload passes on: no other execution runs.
+//! Loads, unloads and permit blocks: sections of an execution, which then has its share again.
 
+use super::caller::Caller;
+use super::error::AcquireError;
 use super::inner::Inner;
+use super::modes::{Purpose, Refused, Step};
+use super::owner_id::OwnerId;
+use super::running::Running;
+use super::state::State;
+use crate::execution::ambient::{self, Frame, Kind};
+use crate::execution::scoped::scoped;
+use crate::section::{Guarded, now};
+use crate::sync::has_failed;
+use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+const HERE: &str = "another execution that this thread is in would have to go on first";
 
 /// The right to load values: no other execution runs.
 pub struct Loading<'a> {
@@ -34,5 +48,200 @@ impl Unloading<'_> {
     /// ```
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> R {
         f(&mut Loading { home: Some(self.home) })
+    }
+}
+
+impl Running<'_> {
+    /// Gives the share up, and calls `f` once no other execution runs.
+    ///
+    /// Then other waiting loads have their turn, and all executions go on together. Inside an exclusive section of
+    /// this execution, `load` does not wait.
+    ///
+    /// # Errors
+    /// - [`AcquireError::Deadlock`] at once, if the call would wait for itself: `f` has not run.
+    /// - [`AcquireError::TimedOut`] at the time limit of one of the waits. If that was the wait for the other loads,
+    ///   `f` has run. The share comes back at once, or once the present holder releases.
+    ///
+    /// # Panics
+    /// If `f` does. The section has ended then.
+    #[track_caller]
+    pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> Result<R, AcquireError> {
+        let caller = Caller::thread(self.limit);
+        now(self.load_by(caller, async move |loading: &mut Loading<'_>| f(loading)))
+    }
+    /// [`load`](Self::load) as a future, for any runtime.
+    ///
+    /// # Cancel safety
+    /// A dropped future ends the section or the wait. The share comes back at once, or once the present holder
+    /// releases. Until then this execution has [no share](Self::has_share), and its next operation waits for it.
+    #[track_caller]
+    pub fn load_async<R, F>(&mut self, f: F) -> impl Future<Output = Result<R, AcquireError>>
+    where
+        F: AsyncFnOnce(&mut Loading<'_>) -> R,
+    {
+        let caller = Caller::task(self.limit);
+        self.load_by(caller, f)
+    }
+    /// Calls `f` without a share, so that others may load meanwhile, but not unload.
+    ///
+    /// For a wait that may depend on another execution, such as the join of a thread. The compiler ensures that `f`
+    /// uses no handle of this execution. An execution that begins inside `f` is a new one, and may load.
+    ///
+    /// ```
+    /// use cabrank::Interlock;
+    /// use std::thread;
+    ///
+    /// let interlock = Interlock::new();
+    /// interlock.run(|r| {
+    ///     let child = thread::spawn({
+    ///         let interlock = interlock.clone();
+    ///         move || interlock.run(|r| r.load(|_| 7))
+    ///     });
+    ///     // Without the permit, the child's load would wait for this execution, which waits for the child.
+    ///     let seven = r.permit_loads(|| child.join()).expect("no deadlock").expect("no panic");
+    ///     assert_eq!(seven.expect("no time limit").expect("no deadlock"), 7);
+    /// })?;
+    /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - [`AcquireError::Deadlock`] at once inside a load or an unload, and while a concurrent branch of the same
+    ///   task waits: `f` has not run.
+    /// - [`AcquireError::TimedOut`] at the time limit of the wait for the share, after `f`. The share comes back once
+    ///   the present holder releases.
+    ///
+    /// # Panics
+    /// If `f` does. The share comes back at once, or once the present holder releases.
+    #[track_caller]
+    pub fn permit_loads<R>(&mut self, f: impl FnOnce() -> R) -> Result<R, AcquireError> {
+        let caller = Caller::thread(self.limit);
+        now(self.permit_by(caller, async move || f()))
+    }
+    /// [`permit_loads`](Self::permit_loads) around a future.
+    ///
+    /// Branches of one task share one execution: while one branch permits loads, all do.
+    ///
+    /// # Cancel safety
+    /// As for [`load_async`](Self::load_async).
+    #[track_caller]
+    pub fn permit_loads_async<F: Future>(
+        &mut self,
+        future: F,
+    ) -> impl Future<Output = Result<F::Output, AcquireError>> {
+        let caller = Caller::task(self.limit);
+        self.permit_by(caller, async move || future.await)
+    }
+
+    pub(crate) async fn load_by<R>(
+        &mut self,
+        caller: Caller,
+        f: impl AsyncFnOnce(&mut Loading<'_>) -> R,
+    ) -> Result<R, AcquireError> {
+        let held = self.hold(Purpose::Load, caller).await?;
+        let mut loading = Loading { home: Some(held.home) };
+        held.around(async { f(&mut loading).await }, caller).await
+    }
+    async fn permit_by<R>(
+        &mut self,
+        caller: Caller,
+        f: impl AsyncFnOnce() -> R,
+    ) -> Result<R, AcquireError> {
+        let id = self.id;
+        let block = self.open(Kind::Permit, caller, |state| state.permit(id)).await?;
+        block.around(async { f().await }, caller).await
+    }
+
+    /// Waits until this owner holds.
+    pub(crate) async fn hold(
+        &mut self,
+        purpose: Purpose,
+        caller: Caller,
+    ) -> Result<Held<'_>, AcquireError> {
+        if !caller.is_task {
+            // A thread that blocks stops all executions that it is in. In a permit block they let others load.
+            let kinds = [Kind::Run, Kind::Load, Kind::Unload, Kind::Permit];
+            let kinds = if purpose == Purpose::Load { &kinds[..3] } else { &kinds[..] };
+            if ambient::has_other(self.home.address(), self.id, kinds) {
+                return Err(self.home.deadlock(self.id, HERE, caller.at));
+            }
+        }
+        let (id, in_section) = (self.id, self.kind != Kind::Run);
+        let kind = if purpose == Purpose::Load { Kind::Load } else { Kind::Unload };
+        self.open(kind, caller, |state| state.acquire(id, purpose, in_section)).await
+    }
+    /// Begins a section by a step that only the owner's own thread may take.
+    async fn open(
+        &mut self,
+        kind: Kind,
+        caller: Caller,
+        step: impl FnOnce(&mut State) -> Result<Step, Refused>,
+    ) -> Result<Held<'_>, AcquireError> {
+        let (home, id, thread) = (&self.home, self.id, ambient::thread());
+        if !home.quiet.load(Relaxed) {
+            // The share may be missing: an earlier wait was given up while another owner held.
+            home.refuse_under_holder(id, caller)?;
+            home.step(id, caller, |state| Ok(state.regain(id))).await?;
+        }
+        let step = |state: &mut State| state.belongs_to(id, thread).and_then(|()| step(state));
+        home.step(id, caller, step).await?;
+        Ok(Held { home, id, kind, is_open: true })
+    }
+}
+
+/// The guard of a section or a permit block.
+///
+/// Its drop waits neither for others' turns nor for the share. A section then counts as one that has loaded or unloaded
+/// something.
+pub(crate) struct Held<'r> {
+    home: &'r Arc<Inner>,
+    id: OwnerId,
+    kind: Kind,
+    is_open: bool,
+}
+
+impl Held<'_> {
+    /// Returns the frame of code that runs inside.
+    pub(crate) fn frame(&self) -> Frame {
+        Frame { share: Some((self.home.address(), self.id, self.kind)), executor: None }
+    }
+    pub(crate) fn loading(&mut self) -> Loading<'_> {
+        Loading { home: Some(self.home) }
+    }
+    pub(crate) fn unloading(&mut self) -> Unloading<'_> {
+        Unloading { home: self.home }
+    }
+    /// Runs `body` inside, and ends it.
+    async fn around<R>(
+        self,
+        body: impl Future<Output = R>,
+        caller: Caller,
+    ) -> Result<R, AcquireError> {
+        let frame = self.frame();
+        let result = scoped(|| frame.enter(), body).await;
+        self.finish(true, caller).await?;
+        Ok(result)
+    }
+    /// Ends it. Waits until others of its kind have had their turn, and until the share is back.
+    ///
+    /// `done`: something was loaded or unloaded.
+    pub(crate) async fn finish(mut self, done: bool, caller: Caller) -> Result<(), AcquireError> {
+        self.is_open = false;
+        self.home.step(self.id, caller, |state| Ok(self.close(state, done, true))).await
+    }
+    fn close(&self, state: &mut State, done: bool, drains: bool) -> Step {
+        match self.kind {
+            Kind::Permit => state.end_permit(self.id),
+            _ => state.release(self.id, done, drains),
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.is_open && !has_failed() {
+            self.home.critical(|state, _| {
+                let _ = self.close(state, true, false);
+            });
+        }
     }
 }

@@ -162,14 +162,14 @@ impl State {
     }
 
     /// Running → Yielded. In a further block it stays there.
-    pub(super) fn permit(&mut self, id: OwnerId) -> Result<(), Refused> {
+    pub(super) fn permit(&mut self, id: OwnerId) -> Result<Step, Refused> {
         let owner = self.owner(id);
         let permits = owner.permits + 1;
         match owner.mode {
             Mode::Running | Mode::Yielded if !owner.is_awaited() => {
                 self.set_permits(id, permits);
                 self.set_mode(id, Mode::Yielded);
-                Ok(())
+                Ok(Step::Done)
             }
             Mode::Holding => Err(NO_PERMIT),
             _ => Err(BRANCH),
