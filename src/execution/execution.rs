@@ -346,7 +346,7 @@ impl<'scope> Execution<'scope> {
             reloading.changes.note();
         }
     }
-    /// Completes the remaining hooks, and leaves. This never waits, and needs no share.
+    /// Completes the remaining hooks, and leaves. This needs no share, and waits only if a hook does.
     fn end(&mut self) {
         self.note_last();
         if !self.reload_completers.is_empty() || !self.completers.is_empty() {

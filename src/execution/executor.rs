@@ -39,7 +39,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
-    acquire_timeout: Option<Duration>,
+    /// Absent where the interlock's own limit holds.
+    acquire_timeout: Option<Option<Duration>>,
 }
 
 struct Inner {
@@ -58,7 +59,7 @@ impl Executor {
     }
 
     /// Returns the same executor with another time limit, unless that is `None`.
-    pub(crate) fn with_acquire_timeout(&self, timeout: Option<Duration>) -> Self {
+    pub(crate) fn with_acquire_timeout(&self, timeout: Option<Option<Duration>>) -> Self {
         Executor { acquire_timeout: timeout.or(self.acquire_timeout), ..self.clone() }
     }
 
@@ -164,7 +165,7 @@ impl Executor {
         Caller::task(self.limit())
     }
     fn limit(&self) -> Option<Duration> {
-        self.acquire_timeout.or_else(|| self.interlock()?.acquire_timeout())
+        self.acquire_timeout.unwrap_or_else(|| self.interlock()?.acquire_timeout())
     }
 
     /// Returns the interlock that executions enter.
@@ -192,7 +193,8 @@ pub struct ExecutorBuilder {
     hooks: Hooks,
     reporter: Option<Reporter>,
     interlock: Option<Interlock>,
-    acquire_timeout: Option<Duration>,
+    /// Absent where the interlock's own limit holds.
+    acquire_timeout: Option<Option<Duration>>,
 }
 
 #[allow(clippy::wrong_self_convention, reason = "`to_run` and `to_complete` are Rails' names")]
@@ -225,13 +227,13 @@ impl ExecutorBuilder {
         self.interlock = Some(interlock);
         self
     }
-    /// Callers each wait of an execution for the interlock: to enter, and to reload. The default is the interlock's own
-    /// [limit](super::interlock::InterlockBuilder::acquire_timeout).
+    /// Limits each wait of an execution for the interlock: to enter, and to reload. `None` is no limit. Without this call,
+    /// the interlock's own [limit](super::interlock::InterlockBuilder::acquire_timeout) holds.
     ///
     /// The execution then fails with [`AcquireError::TimedOut`](super::interlock::AcquireError::TimedOut), which
     /// carries the dump of the interlock.
     pub fn acquire_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.acquire_timeout = timeout.into();
+        self.acquire_timeout = Some(timeout.into());
         self
     }
     /// Returns the executor.

@@ -9,7 +9,7 @@
 //!   is tried again; no execution begins before one succeeds.
 //! - [`interlock`]: the load interlock. Executions share it; a load or an unload has it alone. Handles to
 //!   loaded values borrow from the share ([`Execution::running`]), so the compiler refuses one that would
-//!   survive a reload.
+//!   survive a reload of its own view.
 //! - [`PerExecution`]: a value of each execution, such as a connection, which is dropped at its end.
 //!
 //! # Limits

@@ -72,6 +72,7 @@ impl Reloader {
             steps: Steps::default(),
             when: When::OnChange,
             acquire_timeout: None,
+            is_enabled: true,
         }
     }
     pub(crate) fn new(executor: Executor, reloading: Arc<Reloading>) -> Self {

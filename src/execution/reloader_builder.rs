@@ -21,7 +21,8 @@ pub struct ReloaderBuilder {
     pub(crate) check: Check,
     pub(crate) steps: Steps,
     pub(crate) when: When,
-    pub(crate) acquire_timeout: Option<Duration>,
+    pub(crate) acquire_timeout: Option<Option<Duration>>,
+    pub(crate) is_enabled: bool,
 }
 
 #[allow(clippy::wrong_self_convention, reason = "`to_run` and `to_complete` are Rails' names")]
@@ -65,16 +66,14 @@ impl ReloaderBuilder {
     }
     /// With `false`, disables reloading: every execution is an ordinary one of the executor.
     pub fn enabled(mut self, enabled: bool) -> Self {
-        if !enabled {
-            self.when = When::Never;
-        }
+        self.is_enabled = enabled;
         self
     }
     /// Limits each wait of an execution of this reloader, as [`ExecutorBuilder::acquire_timeout`] does.
     ///
     /// [`ExecutorBuilder::acquire_timeout`]: super::ExecutorBuilder::acquire_timeout
     pub fn acquire_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.acquire_timeout = timeout.into();
+        self.acquire_timeout = Some(timeout.into());
         self
     }
 
@@ -133,7 +132,8 @@ impl ReloaderBuilder {
     /// # Errors
     /// [`Refused::NoInterlock`] or [`Refused::SecondReloader`], unless reloading is disabled.
     pub fn build(self) -> Result<Reloader, Refused> {
-        let ReloaderBuilder { executor, check, steps, when, acquire_timeout } = self;
+        let ReloaderBuilder { executor, check, steps, when, acquire_timeout, is_enabled } = self;
+        let when = if is_enabled { when } else { When::Never };
         let right = match (when, executor.interlock()) {
             (When::Never, _) => None,
             (_, None) => return Err(Refused::NoInterlock),

@@ -137,7 +137,9 @@ fn stamps(paths: &[PathBuf]) -> BTreeMap<PathBuf, Stamp> {
 /// Returns a hash of the file's contents, or of the part that can be read.
 fn hash(path: &Path) -> u64 {
     let mut hasher = DefaultHasher::new();
-    if let Ok(mut file) = File::open(path) {
+    // A read of a pipe or a device may never end.
+    let is_regular = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    if let Some(mut file) = is_regular.then(|| File::open(path).ok()).flatten() {
         let mut part = [0; 8192];
         while let Ok(length @ 1..) = file.read(&mut part) {
             hasher.write(&part[..length]);

@@ -6,7 +6,8 @@
 //!
 //! An execution ends with the response's *body*: when its last frame was read, or when the response is dropped. So a
 //! streamed body still runs inside the execution, and no reload comes in its middle. A request whose client goes away
-//! drops its future or its body, and that ends the execution, too. The end never waits.
+//! drops its future or its body, and that ends the execution, too. The end waits for no
+//! other request, unless a hook does.
 //!
 //! ```
 //! use axum::{Router, routing::get};

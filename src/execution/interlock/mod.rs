@@ -22,8 +22,9 @@
 //!
 //! # Nesting
 //! Executions nest by the thread or the task that they are in.
-//! - Inside an execution, another one is a view of it: it shares the share, and never waits. It may load and permit,
-//!   but not unload, because the code around it keeps its handles.
+//! - Inside an execution, another one is a view of it: it uses the same share, so it does not wait. Only if the share is
+//!   missing, because a wait was dropped or timed out, it waits until the holder releases. It may load and permit, but
+//!   not unload, because the code around it keeps its handles.
 //! - Inside a load or an unload, executions and further loads do not wait either.
 //! - Inside a permit block, another one is separate, and waits as a newcomer.
 //!
@@ -32,12 +33,16 @@
 //! # Limits
 //! - The interlock sees only its own waits. A body may also wait by a join, a channel or another lock, or block the
 //!   thread of a task that has to be polled. If it so waits for an execution that waits for this one, only a [time
-//!   limit](InterlockBuilder::acquire_timeout) ends that. Put such a wait into a [permit
-//!   block](Running::permit_loads).
+//!   limit](InterlockBuilder::acquire_timeout) ends that; there is none by default. A [permit
+//!   block](Running::permit_loads) around such a wait lets the other execution load, but not unload or reload.
 //! - An unload waits as long as executions with permit blocks overlap without a gap. While a block is open, newcomers
 //!   pass the unload, because the block may wait for them. A newcomer's own block lets the next ones pass.
 //! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
 //!   [dump](Interlock::dump) names the owner.
+//! - A blocking call in a task blocks the thread, so it may wait for ever for a holder that is a task of that thread.
+//! - The borrow checker sees one view only. A view inside another one, or an execution that was begun in a section and
+//!   moved elsewhere, has handles and sections of its own: a handle then keeps the old value after an unload.
+//! - A destructor of a thread-local is in no execution: what it begins there does not nest.
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of
 //!   another fails with a deadlock. [`Loaded::get`] then returns `None`, and also while a branch permits loads.
 //!
@@ -128,7 +133,8 @@ impl Interlock {
 
     /// Calls `f` in an execution, which begins once no other loads or unloads, or waits to.
     ///
-    /// Inside another execution of this interlock, on the same thread, it joins that execution without waiting.
+    /// While a permit block is open, it passes an unload that waits. Inside another execution of this interlock, on the
+    /// same thread, it joins that execution: see [Nesting](self#nesting).
     ///
     /// # Errors
     /// - [`AcquireError::TimedOut`] at the [time limit](InterlockBuilder::acquire_timeout).
