@@ -9,7 +9,7 @@ use super::ambient::Frame;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
-use super::interlock::{Caller, Handle, Held, Loaded, Purpose, Running, Step};
+use super::interlock::{Caller, Handle, Held, Interlock, Loaded, Purpose, Running, Step};
 use super::reloading::{Reloading, When, reload_failed};
 use super::scoped::scoped;
 use crate::section::now;
@@ -177,6 +177,10 @@ impl<'scope> Execution<'scope> {
     }
     /// Begins an execution that reloads after its body: runs the reloader's hooks, and prepares.
     async fn prepare(&mut self, reloading: &Reloading, caller: Caller) -> Result<(), Failure> {
+        if self.executor.interlock().is_some_and(Interlock::is_inside) {
+            // The reload after the body would wait for the execution around this one.
+            return Err(Failure::new(Stage::Unload, Refused::InsideExecution));
+        }
         self.reloads_last = true;
         self.within(|this| reloading.steps.hooks.run(&mut this.reload_completers))?;
         let frame = self.frame();

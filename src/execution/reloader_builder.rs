@@ -59,7 +59,7 @@ impl ReloaderBuilder {
         self
     }
     /// Reloads after each body, without a check, instead of before it. Each execution waits for the others, first to
-    /// prepare and then to unload.
+    /// prepare and then to unload. Inside an execution of another executor, it is refused before its body.
     pub fn always(mut self) -> Self {
         self.when = When::Always;
         self

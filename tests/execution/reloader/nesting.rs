@@ -33,6 +33,21 @@ fn a_reload_inside_an_execution_is_refused_and_left_to_the_next() {
     assert_eq!(log.take(), [&RELOAD[..], &["body"], &ENDS[..]].concat());
 }
 
+/// Regression: the body ran, and its value was lost when the reload after it was refused.
+#[test]
+fn a_reload_after_the_body_is_refused_before_the_body_inside_another_execution() {
+    let log = Log::default();
+    let interlock = Interlock::new();
+    let outer = Executor::builder().interlock(interlock.clone()).build();
+    let inner = Executor::builder().interlock(interlock).build();
+    let reloader = Reloader::builder(inner).always().build().expect("valid");
+    let nested = outer.wrap(|_| Ok(failed::<()>(reloader.wrap(|_| log.noted("never")))));
+    let refused = nested.expect("the outer execution succeeds");
+    assert_eq!(refused.first().cause().downcast_ref(), Some(&Refused::InsideExecution));
+    assert_eq!(log.take(), [""; 0]);
+    reloader.wrap(|_| log.noted("body")).expect("it is outermost");
+}
+
 /// A nested execution of the same reloader does not check again, whatever has changed.
 #[test]
 fn inside_its_own_execution_a_reloader_only_calls_the_body() {
