@@ -111,8 +111,9 @@ impl Executor {
 
     /// Runs the hooks, and returns a guard that completes them. For bodies that are not a closure.
     ///
-    /// Until the guard is completed or dropped, the executor is active on this thread, and the guard stays there. For
-    /// an execution that moves, see [`run_async`](Self::run_async).
+    /// Until the guard is completed or dropped, the executor is active on this thread, and the guard stays there. A
+    /// nested guard ends with the outermost one in this respect. For an execution that moves, see
+    /// [`run_async`](Self::run_async).
     ///
     /// ```
     /// # use cabrank::execution::Executor;
@@ -132,6 +133,8 @@ impl Executor {
     }
     /// [`run`](Self::run) as a future, for an execution that may move between threads: a streamed response, for
     /// example, outlives the call that began it.
+    ///
+    /// An execution that begins inside a thread's execution is a view of that one, and may load on that thread only.
     ///
     /// The executor is active only inside [`Execution::within`] and [`within_async`](Execution::within_async).
     ///
