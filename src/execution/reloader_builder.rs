@@ -47,7 +47,8 @@ impl ReloaderBuilder {
         self.check = Check::Watch(UserValue::new(Box::new(Watched::new(version))));
         self
     }
-    /// Watches these files, and the files below these directories. There is a change if a file was added, removed or
+    /// Watches these files, and the files below these directories; links to directories below them are not followed.
+    /// There is a change if a file was added, removed or
     /// edited since the last reload (or since this was called).
     ///
     /// An edit changes a file's times, length or identity. While a file is younger than 2 seconds, the coarsest
