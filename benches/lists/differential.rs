@@ -6,7 +6,7 @@
 
 // The library's own sources: its lists are private. The test uses a part of them.
 #[path = "../../src/collections/slab_list.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "only a part of the file is used here")]
 mod slab_list;
 /// The library's step counter, which this test does not need.
 mod steps {

@@ -12,7 +12,7 @@
 
 // The library's own source: its lists are private. The benchmark uses a part of it.
 #[path = "../../src/collections/slab_list.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "only a part of the file is used here")]
 mod slab_list;
 mod collections {
     pub(crate) use crate::slab_list;

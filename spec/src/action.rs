@@ -18,7 +18,7 @@ pub enum SpawnResult {
 
 /// One critical section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields and variants are those of the pseudocode")]
 pub enum Action {
     /// A client asks for a session with a process of the group.
     Get { client: ClientId, group: GroupId },
@@ -85,7 +85,7 @@ pub enum Reason {
 
 /// The reason why a get fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields and variants are those of the pseudocode")]
 pub enum Failure {
     Closed,
     QueueFull,
@@ -97,7 +97,7 @@ pub enum Failure {
 
 /// An observable effect of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names of the fields and variants are those of the pseudocode")]
 pub enum Event {
     Waits { client: ClientId },
     Woken { client: ClientId },

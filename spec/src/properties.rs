@@ -372,7 +372,7 @@ fn becomes_idle(before: &Pool, action: &Action) -> Option<ProcessId> {
 
 /// The kinds of actions: a liveness property says which kinds may go on for ever.
 pub mod kind {
-    #![allow(missing_docs)]
+    #![allow(missing_docs, reason = "each is named after its action")]
     pub const GET: u8 = 0;
     pub const SERVED: u8 = 1;
     pub const CLOSE: u8 = 2;

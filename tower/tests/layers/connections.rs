@@ -131,7 +131,7 @@ async fn the_layer_serves_hyper_alone() {
 }
 
 /// The compiler checks that axum takes each layer.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "it only has to compile")]
 fn axum_takes_the_layers(layer: ExecutorLayer, locks: cabrank_tower::DebugLocksLayer) -> Router {
     Router::new().route("/", on_get(async || Body::empty())).layer(layer).layer(locks)
 }
