@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// Application code that runs, is loaded and is unloaded.
 ///
-/// Its bodies assert PROP-ILK-USE-UNDER-SHARE: during a load or an unload no other code runs. Its numbers are no
-/// steps for the tool. The flag is one, so that other threads come in between.
+/// Its bodies assert PROP-ILK-USE-UNDER-SHARE: during a load or an unload no other code runs. The tool
+/// does not schedule at its numbers. It does at the flag, so that other threads come in between.
 #[derive(Clone)]
 pub(in crate::models) struct World(Arc<Inside>);
 

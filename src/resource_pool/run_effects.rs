@@ -60,16 +60,16 @@ mod tests {
     use crate::user_code::UserValue;
     use std::sync::{Arc, Mutex};
 
-    type Told = Arc<Mutex<Vec<&'static str>>>;
+    type Log = Arc<Mutex<Vec<&'static str>>>;
 
-    fn told(told: &Told, what: &'static str) {
-        told.lock().expect("nobody panics").push(what);
+    fn note(log: &Log, what: &'static str) {
+        log.lock().expect("nobody panics").push(what);
     }
 
-    struct Metadata(Told, &'static str);
+    struct Metadata(Log, &'static str);
     impl Drop for Metadata {
         fn drop(&mut self) {
-            told(&self.0, self.1);
+            note(&self.0, self.1);
         }
     }
 
@@ -83,13 +83,13 @@ mod tests {
         }
     }
 
-    /// To drop a key is user code, which may hang.
+    /// The drop of a key is user code, which may hang.
     #[test]
-    fn what_the_maintenance_is_told_of_is_dropped_last() {
-        let all = Told::default();
+    fn the_maintenance_values_are_dropped_last() {
+        let all = Log::default();
         let pool = ResourcePool::builder(Made, Metadata(all.clone(), "the pool's"));
         let theirs = all.clone();
-        let pool = pool.listener(move |_, _| told(&theirs, "told"));
+        let pool = pool.listener(move |_, _| note(&theirs, "reported"));
         let pool = pool.maintenance(false).build().expect("valid");
         let meta = |name| Shared::new(UserValue::new(Metadata(all.clone(), name)));
         let mut fx = Effects::new();
@@ -98,6 +98,6 @@ mod tests {
         fx.push(Effect::StopMaintenance);
         fx.run(pool.inner());
         let order = std::mem::take(&mut *all.lock().expect("nobody panics"));
-        assert_eq!(order, ["told", "an event's", "what is due"]);
+        assert_eq!(order, ["reported", "an event's", "what is due"]);
     }
 }

@@ -81,8 +81,8 @@
 //!   others): only a request that waits for its own owner is refused;
 //! * shares that are given back from outside (`ForfeitWithoutWake`): a panic drops its guards;
 //! * requests that never wait (`try`), and loads outside an execution (`PendingRefuses`): the library has none;
-//! * The step property "reload once" (`NoSecondLook`): the reloader decides whether to unload, once it holds;
-//! * The unpromised end of a permit block: PROP-ILK-RESUMES includes it.
+//! * the step property "reload once" (`NoSecondLook`): the reloader decides whether to unload, once it holds;
+//! * the unpromised end of a permit block: PROP-ILK-RESUMES includes it.
 //!
 //! # Origin
 //! Section 5 of the guide *Threading and Code Execution in Rails* describes this interlock. Rails v8.0.0 implements

@@ -155,9 +155,9 @@ impl ResourcePool {
 
     /// Returns whether one more resource may be created for the idle list.
     pub(crate) fn has_room_to_add(&self, key: Key) -> bool {
-        let stock = self.finished_of(key) + self.adding_of(key);
+        let available = self.finished_of(key) + self.adding_of(key);
         let room = self.room_of(key) > 0 && self.room() > 0;
-        self.limits.max_idle.left(stock) > 0 && (room || self.left_of(key).is_some())
+        self.limits.max_idle.left(available) > 0 && (room || self.left_of(key).is_some())
     }
 
     /// Returns the first unfinished creation of a key, for an addition.
@@ -186,8 +186,8 @@ impl ResourcePool {
     /// Returns whether the idle list of a key needs a refill: it is below the minimum, there is room, and no waiter could
     /// use that room.
     pub fn wants_refill(&self, key: Key) -> bool {
-        let stock = self.finished_of(key) + self.adding_of(key);
-        stock < self.limits.min_idle
+        let available = self.finished_of(key) + self.adding_of(key);
+        available < self.limits.min_idle
             && self.is_kept(key)
             && self.has_room_to_add(key)
             && !self.keys().any(|key| self.is_eligible(key))
@@ -275,8 +275,8 @@ impl ResourcePool {
 
     // due -- evicted; softly only above min_idle --> leaving
     pub(crate) fn evict(&mut self, at: usize, hard: bool) {
-        let stock = self.finished_of(self.idle[at].slot.key);
-        if !hard && self.original(MissedEviction) && stock <= self.limits.min_idle {
+        let available = self.finished_of(self.idle[at].slot.key);
+        if !hard && self.original(MissedEviction) && available <= self.limits.min_idle {
             self.idle[at].overlooked = true;
         } else {
             self.drop_idle(at);

@@ -40,10 +40,10 @@ invariants! {
                 let of_key = s.clients.iter().filter(called).count();
                 let in_all = s.clients.iter().filter(|at| matches!(at, At::Called(_))).count();
                 let places = s.limits.max_total_per_key.left(s.total[key]);
-                let stock = s.idle_of(key).filter(takeable).count();
+                let available = s.idle_of(key).filter(takeable).count();
                 let in_stock = s.idle.iter().filter(takeable).count();
                 in_all >= in_stock.saturating_add(s.limits.max_total.left(s.num_total()))
-                    || of_key >= stock.saturating_add(places)
+                    || of_key >= available.saturating_add(places)
                     || of_key >= s.limits.max_active.left(s.active[key])
             };
             s.options.fair

@@ -355,8 +355,8 @@ impl Config {
 
     fn pool_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
         let makes_room = |at: &At| matches!(at, At::MakingRoom { granted: true, .. });
-        let stock = !s.idle.is_empty() || s.clients.iter().any(makes_room);
-        if self.may(May::Clear) && stock {
+        let has_idle = !s.idle.is_empty() || s.clients.iter().any(makes_room);
+        if self.may(May::Clear) && has_idle {
             out.push(Action::Clear);
         }
         if self.may(May::ClearAll) && s.num_total() > s.leaving.len() {

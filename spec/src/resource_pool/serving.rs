@@ -146,10 +146,10 @@ impl ResourcePool {
     /// served.
     pub(crate) fn is_eligible(&self, key: Key) -> bool {
         let called = self.called(|waiter| waiter.key == key);
-        let stock = self.idle_of(key).filter(|idle| idle.test == Test::No).count();
+        let available = self.idle_of(key).filter(|idle| idle.test == Test::No).count();
         let grows = self.options.when_exhausted == WhenExhausted::Grow;
         self.line.iter().any(|waiter| waiter.key == key)
-            && stock.saturating_add(self.room_of(key)) > called
+            && available.saturating_add(self.room_of(key)) > called
             && (grows
                 || self.limits.max_active.left(self.active[key]) > called
                 || self.planted(MaxActiveIgnored))
@@ -192,7 +192,7 @@ impl ResourcePool {
 
     /// Returns the number of free resources and places.
     pub(crate) fn free(&self) -> usize {
-        let stock = self.idle.iter().filter(|idle| idle.test == Test::No).count();
-        stock.saturating_add(self.room())
+        let available = self.idle.iter().filter(|idle| idle.test == Test::No).count();
+        available.saturating_add(self.room())
     }
 }
