@@ -2,8 +2,8 @@
 //!
 //! [`status`] says which promise an erratum breaks, and in which configuration. Where possible, the
 //! erratum is isolated: every other one is as ruled. Two errata have a place only beside a second one as
-//! written. Three cannot be expressed in a machine whose steps are whole critical sections. Two are not
-//! errors: they are properties that hold.
+//! written. Four cannot be expressed: the machine's steps are whole critical sections, and its groups are
+//! numbers. Two are not errors: they are properties that hold.
 
 use crate::checker::{Counterexample, Ended, Search, explore};
 use crate::configuration::{Config, Options};
@@ -163,6 +163,10 @@ pub fn status(erratum: Erratum) -> Status {
             let world = Config::new(a(), 1, 2).with(|env| env.processes_fail = true);
             shown("PROP-KEEPS-TURN", &[E38], world.but(|config| config.connects = true))
         }
+        E39 => Status::CannotBeSaid {
+            why: "the machine numbers its groups; src/application_pool/group_name.rs compares the names of random \
+                  paths",
+        },
     }
 }
 

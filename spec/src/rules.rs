@@ -1,6 +1,6 @@
 //! The errata of the pseudocode, and a switch for each.
 //!
-//! The pseudocode is the specification, and it contains errors. Each error has a number, E1 to E38, a
+//! The pseudocode is the specification, and it contains errors. Each error has a number, E1 to E39, a
 //! sentence for what is written and one for the ruling: this file is their only home. Errata that are
 //! known but not yet ruled in this machine are in [`OPEN`].
 //!
@@ -77,6 +77,7 @@ errata! {
     E35 35 "an extra process is spawned as soon as two sessions of a process overlap, even if it has room" "it is spawned when no process of the group has room; the written rule is an option of the group";
     E36 36 "a process that was given its last session stays in count until that session ends" "it is detached as soon as it is given its last session: it drains, and its place is free";
     E38 38 "a get whose process has crashed queues again at the back, or is refused by the queue's bound" "it keeps its turn, and the bound does not apply to it";
+    E39 39 "a group's name is derived by a lossy conversion, so two directories can share a group" "names are derived without loss, and a trailing slash makes no other name";
 }
 
 impl Erratum {
@@ -92,8 +93,6 @@ impl Erratum {
 pub const OPEN: &[(&str, &str, &str)] = &[
     ("E37", "a process marked for eviction has no deadline, so one endless session starves the waiting group",
         "several candidates are marked at once, and the drain's deadline applies to them"),
-    ("E39", "a group's name is derived by a lossy conversion, so two directories can share a group",
-        "names are derived without loss"),
     ("E40", "the cleaner may sleep past a process that has just lost the minimum's protection",
         "each change of protection reports the earliest due time to the cleaner"),
     ("E41", "a get with new options scans the processes of all groups",

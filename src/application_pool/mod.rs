@@ -49,6 +49,7 @@ mod error;
 mod event;
 mod get;
 mod group;
+mod group_name;
 #[cfg(feature = "in-memory")]
 pub mod in_memory;
 mod inner;

@@ -3,6 +3,7 @@
 //! [`PoolOptions`] is a counted reference to values that never change. A `get` compares one pointer, and
 //! the pool applies new values exactly when it is given a different object.
 
+use super::group_name;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,14 +70,15 @@ impl Clone for Fields {
 }
 
 impl PoolOptions {
-    /// Returns the options of the application in `app_root`. Its group is named after the directory.
+    /// Returns the options of the application in `app_root`. Its group is named after the directory: equal
+    /// [`Path`]s name one group, with or without a trailing slash, and different ones name different groups.
     ///
     /// Defaults: no minimum, no maximum of requests, the processes' own concurrency, restart files in
     /// `app_root/tmp`, immediate restarts, at most 100 waiting gets, environment `production`.
     pub fn new(app_root: impl Into<PathBuf>) -> Self {
         let app_root = app_root.into();
         PoolOptions(Arc::new(Fields {
-            app_group_name: app_root.to_string_lossy().into_owned(),
+            app_group_name: group_name::of_directory(&app_root),
             app_root,
             environment: "production".into(),
             min_processes: 0,
@@ -204,6 +206,9 @@ impl PoolOptions {
         &self.0.app_root
     }
     /// Returns the name of the group.
+    ///
+    /// The name of a directory is its path. What is not Unicode in it is written as U+FFFD and two hexadecimal
+    /// digits for each byte.
     pub fn app_group_name(&self) -> &str {
         &self.0.app_group_name
     }

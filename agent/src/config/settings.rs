@@ -163,6 +163,7 @@ impl Settings {
 
     /// Returns the name of the application's group, in Passenger's form.
     pub(crate) fn group_name(&self) -> String {
+        // The root is canonical and UTF-8 (`app_root`), so two directories have two names.
         format!("{} ({})", self.app.root.display(), self.environment)
     }
 
@@ -270,6 +271,21 @@ mod tests {
         let failure = load(dir.path(), &[]).unwrap_err();
         assert!(failure.message.contains("cabrank.toml:1: bad value for port"), "{failure}");
         assert_eq!(failure.kind as u8, 2);
+    }
+
+    /// `display` would show both as the same text, and the group's name is made of it.
+    #[test]
+    fn directories_that_are_not_unicode_are_refused_and_a_trailing_slash_is_no_other_group() {
+        use std::os::unix::ffi::OsStrExt;
+        let dir = app("");
+        let slash = PathBuf::from(format!("{}/", dir.path().display()));
+        let [one, other] = [dir.path(), &slash].map(|dir| load(dir, &[]).unwrap().group_name());
+        assert_eq!(one, other);
+        for name in [b"caf\xe9", b"caf\xe8"] {
+            let root = dir.path().join(std::ffi::OsStr::from_bytes(name));
+            std::fs::create_dir(&root).unwrap();
+            assert!(app_root(&root).unwrap_err().message.contains("not UTF-8"));
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Each erratum of the pseudocode that can be seen through the public API (E1 to E34), as ruled. A
+//! Each erratum of the pseudocode that can be seen through the public API (E1 to E40), as ruled. A
 //! comment beside `#[test]` names the erratum.
 
 mod capacity;

@@ -1,9 +1,11 @@
-//! Counting: `active`, `size`, sessions and requests (E1, E5 to E10, E14 to E16, E31, E33).
+//! Counting: `active`, `size`, sessions and requests (E1, E5 to E10, E14 to E16, E31, E33); names of groups (E39).
 
 use crate::common::{Rig, SECOND, app, before_long, eager, soon};
-use cabrank::Session;
 use cabrank::application_pool::{DetachReason, GetError, ProcessState};
 use cabrank::in_memory::Spawn;
+use cabrank::{PoolOptions, Session};
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::{Arc, Barrier};
 
 /// The pseudocode sets `max` where it means `active` (INV-ACTIVE).
@@ -59,6 +61,33 @@ fn the_spawner_receives_the_root_and_requests_are_counted() {
     assert_eq!(rig.spawner.processes()[0].app_root().as_os_str(), "/srv/x");
     assert_eq!(rig.group(&x).processes[0].processed, 3);
     assert_eq!(rig.pool.snapshot().totals.processed, 3);
+}
+
+/// A lossy conversion gives both directories one name, and then one group.
+#[cfg(unix)]
+#[test] // E39
+fn directories_that_differ_in_bytes_that_are_not_unicode_have_groups_of_their_own() {
+    use std::os::unix::ffi::OsStrExt;
+    let rig = Rig::new(|b| b);
+    let roots = [&b"/srv/caf\xe9"[..], b"/srv/caf\xe8", "/srv/caf\u{fffd}".as_bytes()];
+    for (nth, root) in roots.map(|root| Path::new(OsStr::from_bytes(root))).into_iter().enumerate()
+    {
+        drop(rig.get(&PoolOptions::new(root)));
+        let served_by = rig.spawner.processes();
+        assert_eq!((served_by.len(), served_by[nth].app_root()), (nth + 1, root));
+        assert!(rig.pool.snapshot().groups.iter().any(|group| group.app_root == root));
+    }
+}
+
+#[test] // E39
+fn a_trailing_slash_makes_no_other_group() {
+    let rig = Rig::new(|b| b);
+    let x = rig.idle(&app("x"), 1);
+    for root in ["/srv/x/", "/srv//x", "/srv/./x/."] {
+        assert_eq!(rig.idle(&PoolOptions::new(root), 1), x);
+    }
+    assert!(rig.pool.detach_group("/srv/x"));
+    assert_eq!(rig.counts(), (0, 0));
 }
 
 /// The pseudocode's invariants find groups by root and negate `detached` (PROP-DETACHED-STATED).
